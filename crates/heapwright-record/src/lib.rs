@@ -1,0 +1,22 @@
+//! The files heapwright's library writes and its command reads.
+//!
+//! This is the lowest floor of the house: `no_std`, no dependencies, no
+//! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
+//! sides share this one definition, so a field cannot mean two things.
+//!
+//! ```text
+//! a stats file (little endian)
+//! +----------+-----------+-------------+-----------------------------+
+//! | magic 8  | version 4 | length 4    | length / 8 words of `Stats` |
+//! | HWSTATS\0|           | (of words)  | in the order of the struct  |
+//! +----------+-----------+-------------+-----------------------------+
+//! ```
+//!
+//! A newer writer may append words; an older reader ignores them. An older
+//! writer wrote fewer; a newer reader sees zeros there.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod stats;
+
+pub use stats::{DecodeError, HEADER_BYTES, SIZE_BUCKETS, Stats};

@@ -1,0 +1,44 @@
+//! Rust's front doors to the heap.
+//!
+//! [`Heapwright`] is the handle. It implements `GlobalAlloc`, and the
+//! `Allocator` trait in each version the ecosystem uses, one feature a version,
+//! all from the one implementation in this file.
+
+mod global_alloc;
+
+#[cfg(feature = "allocator-api2-02")]
+mod allocator_api2_02;
+#[cfg(feature = "allocator-api2-04")]
+mod allocator_api2_04;
+#[cfg(feature = "nightly")]
+mod nightly;
+
+#[cfg(any(feature = "allocator-api2-02", feature = "allocator-api2-04", feature = "nightly"))]
+mod allocator;
+
+/// The process's heap, as a Rust allocator.
+///
+/// ```
+/// #[global_allocator]
+/// static HEAP: heapwright::Heapwright = heapwright::Heapwright;
+///
+/// let squares: Vec<u64> = (0..1000).map(|n| n * n).collect();
+/// assert!(heapwright::heap::owns(squares.as_ptr().cast()));
+/// ```
+///
+/// With the feature `allocator-api2-02` (or `-04`, or `nightly`) it serves
+/// single collections:
+///
+/// ```
+/// # #[cfg(feature = "allocator-api2-02")] {
+/// use allocator_api2_02::vec::Vec;
+/// let mut few = Vec::new_in(heapwright::Heapwright);
+/// few.extend([1, 2, 3]);
+/// assert!(heapwright::heap::owns(few.as_ptr().cast()));
+/// # }
+/// ```
+///
+/// Where the program also runs under a preloaded heapwright, everything is
+/// passed on to that one, so there is one heap, and one account of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Heapwright;

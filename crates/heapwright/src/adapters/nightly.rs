@@ -1,0 +1,3 @@
+//! The unstable `Allocator` of the standard library.
+
+super::allocator::implement!(core::alloc);

@@ -1,0 +1,329 @@
+//! The address map: for any address in the process, whose is it?
+//!
+//! The **window** is one address range `[base, base + span)`, cut into units
+//! of 64 KiB. One 32-bit entry a unit says what the unit is; a 128-byte record
+//! a unit, touched only on slow paths, says the rest. Both are kept away from
+//! the user's bytes, so the question is answered without touching the address.
+//!
+//! ```text
+//!   entry:   31          11 10       0
+//!            +-------------+----------+
+//!            | owner       | kind     |   kind < 80 * 16: a slab, of class kind / 16
+//!            +-------------+----------+   else: large head, free, metadata, ...
+//!   rest of a large block: the number of its first unit, 24 bits, the upper
+//!   three of them in the kind
+//!
+//!   base - TABLE_GAP            base                           base + span
+//!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
+//! ```
+//!
+//! On Linux the table lies at a constant distance below the window, so that
+//! one base register serves both, and one exclusive-or with a cache's tag
+//! (`owner << 11`) answers owner, validity and class at once: the result is
+//! below `SLAB_KINDS` exactly if the unit is a slab of that owner, and then it
+//! is the byte offset of the class's list in the cache.
+//!
+//! Invariants: entries and records below `limit` are committed; `limit` only
+//! grows; entry 0 (owner 0, no class) means *foreign*, and no cache has id 0.
+//! Entries of a unit change only by its owner or under the lock of `chunk`.
+//! A program that frees a block has been given it, so it sees the entry
+//! written before: relaxed loads suffice.
+//!
+//! `chunk` fills the map; `slab`, `registry` and `heap` read it.
+
+use core::ptr;
+
+use crate::os;
+use crate::size_class::{CLASSES, UNIT, UNIT_SHIFT};
+use crate::slab::Record;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// Bytes from the table's first entry to the window's first unit.
+pub(crate) const TABLE_GAP: usize = MAX_UNITS * size_of::<u32>();
+/// Units in the largest window: 1 TiB.
+pub(crate) const MAX_UNITS: usize = 1 << 24;
+/// Bytes of side bitmap a unit has for slabs with more slots than a record holds.
+pub(crate) const SIDE_BITMAP: usize = UNIT / 16 / 8;
+
+/// One unit's entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry(pub(crate) u32);
+
+/// What a unit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Not the heap's, or not yet.
+    Foreign,
+    /// A slab of this class.
+    Slab(usize),
+    /// The first unit of a large block.
+    LargeHead,
+    /// A later unit of the large block whose first unit this is.
+    LargeRest(usize),
+    /// A unit of a free run.
+    Free,
+    /// The heap's own records.
+    Metadata,
+}
+
+/// Bits of an entry below the owner.
+const KIND_BITS: u32 = 11;
+const KIND_MASK: u32 = (1 << KIND_BITS) - 1;
+/// What a class is multiplied by in an entry: the size of a list in a cache.
+pub(crate) const CLASS_STEP: usize = 16;
+/// Kinds below this are slabs.
+pub(crate) const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
+
+const LARGE_HEAD: u32 = 0x700;
+const FREE: u32 = 0x701;
+const METADATA: u32 = 0x702;
+/// Eight kinds: their low bits are the upper bits of the head's unit.
+const LARGE_REST: u32 = 0x7f8;
+const REST_LOW_BITS: u32 = 32 - KIND_BITS;
+
+/// The largest id an owner can have. The id above it is the sentinel's, which
+/// owns nothing.
+pub(crate) const MAX_OWNER: u32 = (1 << (32 - KIND_BITS)) - 2;
+
+const _: () = assert!(SLAB_KINDS <= LARGE_HEAD as usize && MAX_UNITS == 1 << (REST_LOW_BITS + 3));
+
+impl Entry {
+    pub(crate) const FOREIGN: Self = Self(0);
+    pub(crate) const FREE: Self = Self(FREE);
+    pub(crate) const METADATA: Self = Self(METADATA);
+    pub(crate) const LARGE_HEAD: Self = Self(LARGE_HEAD);
+
+    /// The bits of an owner in its slabs' entries.
+    pub(crate) const fn tag(owner: u32) -> u32 {
+        owner << KIND_BITS
+    }
+
+    /// A slab of `class` that belongs to `owner`.
+    pub(crate) const fn slab(owner: u32, class: usize) -> Self {
+        Self(Self::tag(owner) | (class * CLASS_STEP) as u32)
+    }
+
+    /// A later unit of the large block that begins at unit `head`.
+    pub(crate) const fn large_rest(head: usize) -> Self {
+        let head = head as u32;
+        Self(head << KIND_BITS | LARGE_REST | head >> REST_LOW_BITS)
+    }
+
+    /// The owner of a slab.
+    pub(crate) const fn owner(self) -> u32 {
+        self.0 >> KIND_BITS
+    }
+
+    pub(crate) const fn kind(self) -> Kind {
+        match self.0 & KIND_MASK {
+            slab if (slab as usize) < SLAB_KINDS && self.owner() != 0 => {
+                Kind::Slab(slab as usize / CLASS_STEP)
+            }
+            LARGE_HEAD => Kind::LargeHead,
+            FREE => Kind::Free,
+            METADATA => Kind::Metadata,
+            rest if rest >= LARGE_REST => {
+                Kind::LargeRest((self.owner() | (rest & 7) << REST_LOW_BITS) as usize)
+            }
+            _ => Kind::Foreign,
+        }
+    }
+}
+
+/// The map of one window.
+#[repr(C, align(64))]
+pub(crate) struct AddressMap {
+    base: AtomicPtr<u8>,
+    /// Units whose entries and records are committed.
+    limit: AtomicUsize,
+    table: AtomicPtr<AtomicU32>,
+    records: AtomicPtr<Record>,
+    bitmaps: AtomicPtr<u8>,
+}
+
+impl AddressMap {
+    /// A map of no window: every address is foreign.
+    pub(crate) const fn new() -> Self {
+        Self {
+            base: AtomicPtr::new(ptr::null_mut()),
+            limit: AtomicUsize::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            records: AtomicPtr::new(ptr::null_mut()),
+            bitmaps: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Names the window. Once, before [`AddressMap::extend`].
+    pub(crate) fn place(
+        &self,
+        base: *mut u8,
+        table: *mut AtomicU32,
+        records: *mut Record,
+        bitmaps: *mut u8,
+    ) {
+        debug_assert!(!os::TABLE_ADJACENT || base.addr() - table.addr() == TABLE_GAP);
+        self.table.store(table, Ordering::Relaxed);
+        self.records.store(records, Ordering::Relaxed);
+        self.bitmaps.store(bitmaps, Ordering::Relaxed);
+        self.base.store(base, Ordering::Release);
+    }
+
+    /// Publishes that entries and records of units below `limit` are committed.
+    pub(crate) fn extend(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Release);
+    }
+
+    /// The unit that `address` lies in: a number below [`AddressMap::limit`]
+    /// if the address is in the window's used part, else some larger number.
+    #[inline(always)]
+    pub(crate) fn unit_of(&self, address: usize) -> usize {
+        address.wrapping_sub(self.base.load(Ordering::Relaxed).addr()) >> UNIT_SHIFT
+    }
+
+    /// Units whose entries can be read.
+    #[inline(always)]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// The entry of `unit`.
+    ///
+    /// # Safety
+    ///
+    /// `unit < self.limit()`.
+    #[inline(always)]
+    pub(crate) unsafe fn entry(&self, unit: usize) -> Entry {
+        // SAFETY: the same contract.
+        let slot = unsafe { self.slot(unit) };
+        // SAFETY: slots below the limit are committed.
+        Entry(unsafe { &*slot }.load(Ordering::Relaxed))
+    }
+
+    /// The entry of `unit`, where the caller has the window's base at hand.
+    ///
+    /// # Safety
+    ///
+    /// `unit < self.limit()`, and `base` is [`AddressMap::base`].
+    #[inline(always)]
+    pub(crate) unsafe fn entry_from(&self, base: *mut u8, unit: usize) -> Entry {
+        if !os::TABLE_ADJACENT {
+            // SAFETY: the same contract.
+            return unsafe { self.entry(unit) };
+        }
+        let slot = base.wrapping_sub(TABLE_GAP).cast::<AtomicU32>().wrapping_add(unit);
+        // SAFETY: slots below the limit are committed.
+        Entry(unsafe { &*slot }.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, unit: usize) -> *const AtomicU32 {
+        if os::TABLE_ADJACENT {
+            let base = self.base.load(Ordering::Relaxed);
+            base.wrapping_sub(TABLE_GAP).cast::<AtomicU32>().wrapping_add(unit)
+        } else {
+            self.table.load(Ordering::Relaxed).wrapping_add(unit)
+        }
+    }
+
+    /// The entry of the unit that `address` lies in; foreign outside the window.
+    #[inline]
+    pub(crate) fn lookup(&self, address: usize) -> (usize, Entry) {
+        let unit = self.unit_of(address);
+        if unit >= self.limit() {
+            return (unit, Entry::FOREIGN);
+        }
+        // SAFETY: checked above.
+        (unit, unsafe { self.entry(unit) })
+    }
+
+    /// Changes the entries of `count` units from `unit` on.
+    ///
+    /// The caller owns the units, or holds the lock of the chunk that does.
+    pub(crate) fn set_entries(&self, unit: usize, count: usize, entry: Entry) {
+        assert!(unit + count <= self.limit());
+        for at in unit..unit + count {
+            // SAFETY: below the limit, checked above.
+            let slot = unsafe { self.slot(at) };
+            // SAFETY: slots below the limit are committed.
+            unsafe { &*slot }.store(entry.0, Ordering::Relaxed);
+        }
+    }
+
+    /// The record of `unit`.
+    #[inline]
+    pub(crate) fn record(&self, unit: usize) -> &Record {
+        debug_assert!(unit < self.limit());
+        let record = self.records.load(Ordering::Relaxed).wrapping_add(unit);
+        // SAFETY: records below the limit are committed, zero is a valid
+        // record, and all fields are atomics.
+        unsafe { &*record }
+    }
+
+    /// The side bitmap of `unit`: [`SIDE_BITMAP`] bytes.
+    #[inline]
+    pub(crate) fn side_bitmap(&self, unit: usize) -> *mut u8 {
+        debug_assert!(unit < self.limit());
+        self.bitmaps.load(Ordering::Relaxed).wrapping_add(unit * SIDE_BITMAP)
+    }
+
+    /// The first byte of `unit`, with the window's provenance.
+    #[inline]
+    pub(crate) fn address_of(&self, unit: usize) -> *mut u8 {
+        self.base.load(Ordering::Relaxed).wrapping_add(unit * UNIT)
+    }
+
+    /// The window's first byte.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base.load(Ordering::Relaxed)
+    }
+}
+
+/// The map of the process's window.
+pub(crate) static MAP: AddressMap = AddressMap::new();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_say_what_was_put_in() {
+        for class in [0, 1, CLASSES - 1] {
+            for owner in [1, 77, MAX_OWNER] {
+                let entry = Entry::slab(owner, class);
+                assert_eq!(entry.kind(), Kind::Slab(class));
+                assert_eq!(entry.owner(), owner);
+            }
+        }
+        for head in [1, 77, 1 << 20, 1 << 21, 1 << 22, MAX_UNITS - 1] {
+            assert_eq!(Entry::large_rest(head).kind(), Kind::LargeRest(head));
+        }
+        assert_eq!(Entry::FOREIGN.kind(), Kind::Foreign);
+        assert_eq!(Entry::FREE.kind(), Kind::Free);
+        assert_eq!(Entry::METADATA.kind(), Kind::Metadata);
+        assert_eq!(Entry::LARGE_HEAD.kind(), Kind::LargeHead);
+        assert_eq!(Entry(Entry::tag(1) | SLAB_KINDS as u32).kind(), Kind::Foreign);
+    }
+
+    #[test]
+    fn one_compare_tells_owner_and_class() {
+        let tag = Entry::tag(5);
+        let mine = |entry: Entry| ((entry.0 ^ tag) as usize) < SLAB_KINDS;
+        assert!(mine(Entry::slab(5, 0)) && mine(Entry::slab(5, CLASSES - 1)));
+        assert!(!mine(Entry::slab(4, 0)) && !mine(Entry::slab(6, 3)));
+        for other in [Entry::FOREIGN, Entry::FREE, Entry::METADATA, Entry::LARGE_HEAD] {
+            assert!(!mine(other));
+        }
+        assert!(!mine(Entry::large_rest(5)));
+        let sentinel = Entry::tag(MAX_OWNER + 1);
+        assert!((Entry::slab(MAX_OWNER, 0).0 ^ sentinel) as usize >= SLAB_KINDS);
+        assert!((Entry::FOREIGN.0 ^ sentinel) as usize >= SLAB_KINDS);
+    }
+
+    #[test]
+    fn without_a_window_every_address_is_foreign() {
+        let map = AddressMap::new();
+        for address in [0, 1, 4096, usize::MAX, 1 << 46] {
+            assert!(map.lookup(address).1 == Entry::FOREIGN);
+        }
+    }
+}

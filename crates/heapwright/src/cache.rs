@@ -1,0 +1,856 @@
+//! Caches: what one thread allocates from.
+//!
+//! ```text
+//!   hot (one per class, 16 bytes; all that malloc and free touch)
+//!     head -> block -> block -> ...      room: how many more the list takes
+//!                |  full: the whole list, O(1)      ^ empty
+//!                v                                  | refill, in this order:
+//!   depot (4 chains a class, counted in bytes) -----+  1 a chain of the depot
+//!                |  full: oldest chain, block by block 2 what others freed
+//!                v                                  |  3 returned slots of slabs
+//!   slabs (bits, lowest address first) -------------+  4 untouched slots
+//!                |  no slot out                     ^  5 a dead thread's slab
+//!                v                                  |  6 a new unit
+//!   chunk (runs of units) --------------------------+
+//! ```
+//!
+//! A list runs across slabs, so freeing touches no record; a list knows its
+//! length (`base - room`), so a full one moves to the depot without a walk and
+//! the depot can be bounded in bytes. What leaves the depot goes back to its
+//! slabs, where a slab without a slot out is seen and its unit given back.
+//!
+//! A block of another owner is not touched but for its link: it goes into the
+//! *outgoing* batch for that owner and then, a batch at a time, onto the
+//! owner's stack (see `remote`).
+//!
+//! Invariants: a block is in one list, one chain, one batch, one stack, or a
+//! bit of its slab, never two; only the holder of the tenure touches anything
+//! but `remote` and `tenure`. What other threads look at (statistics, the fork
+//! handler) is atomic, and relaxed.
+//!
+//! Called by `heap`.
+
+use core::cell::Cell;
+use core::ptr;
+
+use crate::address_map::{CLASS_STEP, Entry, Kind, MAP, MAX_OWNER, SLAB_KINDS};
+use crate::chunk;
+use crate::misuse::{self, Call};
+use crate::registry::{Member, Registry};
+use crate::remote::{Block, RemoteStack, Tenure};
+use crate::size_class::{self, CLASSES, UNIT, UNIT_SHIFT};
+use crate::slab::{ByOwner, BySize, Chain, SYSTEM, Slab, UnitList};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// Bytes in a chain, where blocks are small enough.
+const CHAIN_BYTES: usize = 16 << 10;
+/// Chains a class keeps in the depot.
+const DEPOT_CHAINS: usize = 4;
+/// Bytes a cache keeps in its depot.
+const DEPOT_BYTES: usize = 1 << 20;
+/// Blocks of other owners that are sent at once, and their bytes.
+const BATCH: usize = 32;
+const BATCH_BYTES: usize = 64 << 10;
+/// Resting caches that are asked for a slab.
+const ASKS: usize = 4;
+
+/// Blocks in a chain of `class`.
+const fn chain_length(class: usize) -> usize {
+    let blocks = CHAIN_BYTES / size_class::size(class);
+    if blocks > 256 {
+        256
+    } else if blocks < 2 {
+        2
+    } else {
+        blocks
+    }
+}
+
+/// The free blocks of one class: 16 bytes, so that an address map entry's kind
+/// is the offset of its list.
+///
+/// Plain memory, not atomics: only the owner touches it, and the compiler may
+/// then count in one instruction.
+#[repr(C)]
+pub(crate) struct List {
+    head: Cell<*mut Block>,
+    /// Blocks it still takes; below zero it is too long.
+    room: Cell<i32>,
+    /// The class's reciprocal, here so that `free` needs no other table.
+    reciprocal: u32,
+}
+
+const _: () = assert!(size_of::<List>() == CLASS_STEP);
+
+impl List {
+    /// The newest block, taken out.
+    #[inline(always)]
+    pub(crate) fn pop(&self) -> *mut Block {
+        let block = self.head.get();
+        if !block.is_null() {
+            // SAFETY: blocks in a list are free, linked, and this thread's.
+            self.head.set(unsafe { Block::next(block) });
+            self.room.set(self.room.get() + 1);
+        }
+        block
+    }
+
+    /// Puts a block in. Returns whether the list is now too long.
+    ///
+    /// # Safety
+    ///
+    /// The block is of the list's class and owner, and free from now on.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) unsafe fn push(&self, block: *mut Block) -> bool {
+        // SAFETY: the caller gives the block away.
+        unsafe { Block::set_next(block, self.head.get()) };
+        self.head.set(block);
+        self.room.set(self.room.get() - 1);
+        self.room.get() < 0
+    }
+
+    /// Whether `offset` bytes into a slab of the list's class begins a slot.
+    #[inline(always)]
+    pub(crate) fn is_slot_start(&self, offset: u32) -> bool {
+        size_class::is_slot_start(offset, self.reciprocal)
+    }
+}
+
+/// What the fast paths touch.
+#[repr(C, align(64))]
+pub(crate) struct Hot {
+    lists: [List; CLASSES],
+    /// The window's base, and how many units of it this cache knows of: copies
+    /// that no other thread writes. All slabs of the cache are below.
+    base: Cell<*mut u8>,
+    limit: Cell<usize>,
+    /// The owner's id, shifted as in an address map entry. A whole word, so that
+    /// the entry is widened by its load and not by an instruction of its own.
+    tag: usize,
+}
+
+const _: () = assert!(core::mem::offset_of!(Hot, lists) == 0);
+
+impl Hot {
+    /// The lists of a thread that has no cache: empty, and of no owner.
+    pub(crate) const fn sentinel() -> Self {
+        Self {
+            lists: [const {
+                List { head: Cell::new(ptr::null_mut()), room: Cell::new(0), reciprocal: 0 }
+            }; CLASSES],
+            base: Cell::new(ptr::null_mut()),
+            limit: Cell::new(0),
+            tag: Entry::tag(MAX_OWNER + 1) as usize,
+        }
+    }
+
+    /// The list at a byte offset: a request's size less one, rounded down to 16.
+    ///
+    /// # Safety
+    ///
+    /// `offset` is a multiple of `CLASS_STEP` below `SLAB_KINDS`.
+    #[inline(always)]
+    pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
+        // SAFETY: the lists come first, and by the contract this is one of them.
+        let list = unsafe { ptr::from_ref(self).cast::<u8>().add(offset) };
+        // SAFETY: as above.
+        unsafe { &*list.cast::<List>() }
+    }
+
+    /// The list of the slab that `address` lies in, if that is this owner's.
+    #[inline(always)]
+    pub(crate) fn list_of(&self, address: usize) -> Option<&List> {
+        let base = self.base.get();
+        let unit = address.wrapping_sub(base.addr()) >> UNIT_SHIFT;
+        if unit >= self.limit.get() {
+            return None;
+        }
+        // SAFETY: the cache's limit is never above the map's.
+        let entry = unsafe { MAP.entry_from(base, unit) };
+        let offset = entry.0 as usize ^ self.tag;
+        if offset >= SLAB_KINDS {
+            return None;
+        }
+        // SAFETY: below `SLAB_KINDS`, and slabs' kinds are multiples of the step.
+        Some(unsafe { self.list_at(offset) })
+    }
+
+    /// The class of one of this owner's lists.
+    #[inline(always)]
+    pub(crate) fn class_of(&self, list: &List) -> usize {
+        (ptr::from_ref(list).addr() - ptr::from_ref(self).addr()) / CLASS_STEP
+    }
+
+    /// The list of `class`.
+    #[inline(always)]
+    pub(crate) fn list(&self, class: usize) -> &List {
+        &self.lists[class]
+    }
+
+    /// Looks again how far the window goes.
+    fn refresh(&self) {
+        self.base.set(MAP.base());
+        self.limit.set(MAP.limit());
+    }
+}
+
+#[derive(Clone, Copy)]
+struct DepotChain {
+    head: *mut Block,
+    count: usize,
+}
+
+/// What the slow paths keep of a class.
+struct Bin {
+    /// `room` of the list when it is empty.
+    base: Cell<i32>,
+    depot: Cell<[DepotChain; DEPOT_CHAINS]>,
+    chains: Cell<usize>,
+    /// Slabs with returned slots.
+    partial: UnitList<BySize>,
+    /// The slab that is being carved, or 0.
+    current: Cell<usize>,
+}
+
+/// Blocks of another owner on their way home.
+struct Outgoing {
+    owner: Cell<u32>,
+    head: Cell<*mut Block>,
+    tail: Cell<*mut Block>,
+    count: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// Counts that are kept only where statistics were asked for.
+pub(crate) struct Counters {
+    pub(crate) allocations: AtomicU64,
+    pub(crate) frees: AtomicU64,
+    pub(crate) requested: AtomicU64,
+    pub(crate) sizes: [AtomicU64; heapwright_record::SIZE_BUCKETS],
+    /// Allocations of each class, and the bytes asked for in them.
+    pub(crate) by_class: [(AtomicU64, AtomicU64); CLASSES],
+}
+
+/// What owns the cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A thread, or a thread that is dead.
+    Thread,
+    /// A first-class heap.
+    Heap,
+}
+
+/// Everything one thread (or one first-class heap) allocates from. Zero but
+/// for the tag, the lists' room and the tenure is a fresh one.
+#[repr(C)]
+pub(crate) struct Cache {
+    pub(crate) hot: Hot,
+    bins: [Bin; CLASSES],
+    /// Bytes and blocks in lists when a slow path last looked.
+    listed_bytes: AtomicUsize,
+    listed_blocks: AtomicUsize,
+    depot_bytes: AtomicUsize,
+    depot_blocks: AtomicUsize,
+    evict_next: Cell<usize>,
+    outgoing: Outgoing,
+    /// All slabs.
+    slabs: UnitList<ByOwner>,
+    /// A first-class heap's large blocks.
+    pub(crate) large: UnitList<ByOwner>,
+    /// Orders the users of a first-class heap.
+    pub(crate) lock: Lock<()>,
+    is_heap: AtomicBool,
+    /// A slow path is under way; see `heap::fork`.
+    pub(crate) busy: AtomicBool,
+    /// It is in the registry's list of resting objects.
+    pub(crate) is_resting: AtomicBool,
+    pub(crate) fork_stamp: AtomicU64,
+    next_resting: AtomicPtr<Cache>,
+    pub(crate) counters: Counters,
+    // What other threads write to, on lines of its own.
+    inbox: Inbox,
+}
+
+#[repr(align(128))]
+struct Inbox {
+    remote: RemoteStack,
+    tenure: Tenure,
+}
+
+// SAFETY: other threads reach only the atomics; the rest is touched by the
+// holder of the tenure, which passes between threads with acquire and release.
+unsafe impl Sync for Cache {}
+
+/// All caches of the process, of threads and of first-class heaps.
+pub(crate) static CACHES: Registry<Cache> = Registry::new();
+
+impl Member for Cache {
+    unsafe fn make(at: *mut Self, id: u32) {
+        // SAFETY: by the contract `at` is zeroed memory for a cache that nobody
+        // else knows; zero is valid for every field.
+        let cache = unsafe { &mut *at };
+        cache.hot.tag = Entry::tag(id) as usize;
+        for class in 0..CLASSES {
+            cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
+            cache.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
+        }
+        cache.hot.refresh();
+        cache.inbox.tenure = Tenure::held();
+    }
+
+    fn tenure(&self) -> &Tenure {
+        &self.inbox.tenure
+    }
+
+    fn resting(&self) -> &AtomicPtr<Self> {
+        &self.next_resting
+    }
+}
+
+/// A block that was handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) block: *mut u8,
+    /// Whether all of it reads as zero.
+    pub(crate) zero: bool,
+}
+
+impl Cache {
+    /// The id that address map entries carry.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        Entry(self.hot.tag as u32).owner()
+    }
+
+    /// What owns it.
+    pub(crate) fn owned_by(&self) -> Use {
+        if self.is_heap.load(Ordering::Relaxed) { Use::Heap } else { Use::Thread }
+    }
+
+    /// Makes it a first-class heap's.
+    pub(crate) fn become_heap(&self) {
+        self.is_heap.store(true, Ordering::Relaxed);
+    }
+
+    /// What other threads freed.
+    pub(crate) fn remote(&self) -> &RemoteStack {
+        &self.inbox.remote
+    }
+
+    /// Hands out a block of `class`.
+    #[inline]
+    pub(crate) fn alloc(&self, class: usize) -> Option<Given> {
+        let block = self.hot.list(class).pop();
+        if !block.is_null() {
+            return Some(Given { block: block.cast(), zero: false });
+        }
+        self.refill(class)
+    }
+
+    /// Takes a block back that this cache owns.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class`, of a slab of this cache, and in use.
+    #[inline]
+    pub(crate) unsafe fn free(&self, class: usize, block: *mut Block) {
+        // SAFETY: the same contract.
+        if unsafe { self.hot.list(class).push(block) } {
+            self.overflow(class);
+        }
+    }
+
+    /// Hands out a block of `class`, whose list is empty, and fills the list.
+    #[cold]
+    fn refill(&self, class: usize) -> Option<Given> {
+        if let Some(chain) = self.undepot(class) {
+            return Some(self.start(class, chain.head, chain.count));
+        }
+        if !self.remote().is_empty() {
+            self.drain();
+            let block = self.hot.list(class).pop();
+            if !block.is_null() {
+                return Some(Given { block: block.cast(), zero: false });
+            }
+        }
+        if let Some(chain) = self.take_returned(class) {
+            return Some(self.start(class, chain.head, chain.count));
+        }
+        let bin = &self.bins[class];
+        if bin.current.get() == 0 {
+            if self.adopt_slab(class)
+                && let Some(chain) = self.take_returned(class)
+            {
+                return Some(self.start(class, chain.head, chain.count));
+            }
+            if bin.current.get() == 0 {
+                bin.current.set(self.new_slab(class)?);
+            }
+        }
+        let slab = Slab::at(&MAP, bin.current.get(), class);
+        let chain = slab.carve()?;
+        if !slab.has_untouched() {
+            bin.current.set(0);
+        }
+        if chain.count == 1 {
+            return Some(Given { block: chain.head.cast(), zero: slab.is_zero() });
+        }
+        Some(self.start(class, terminate(chain), chain.count))
+    }
+
+    /// Blocks in the list of `class`.
+    fn length(&self, class: usize) -> usize {
+        (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
+    }
+
+    /// Fills the list of `class`, which is empty.
+    fn fill(&self, class: usize, head: *mut Block, count: usize, room: usize) {
+        let list = self.hot.list(class);
+        list.head.set(head);
+        list.room.set(room as i32);
+        self.bins[class].base.set((room + count) as i32);
+    }
+
+    /// Takes all blocks out of the list of `class`.
+    fn empty(&self, class: usize) -> DepotChain {
+        let chain = DepotChain { head: self.hot.list(class).head.get(), count: self.length(class) };
+        self.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
+        chain
+    }
+
+    /// Makes a chain the (empty) list of its class and hands out its first block.
+    fn start(&self, class: usize, head: *mut Block, count: usize) -> Given {
+        self.fill(class, head, count, chain_length(class));
+        Given { block: self.hot.list(class).pop().cast(), zero: false }
+    }
+
+    /// Returned slots of slabs: about a chain of them.
+    fn take_returned(&self, class: usize) -> Option<Chain> {
+        let bin = &self.bins[class];
+        let most = chain_length(class);
+        let mut all: Option<Chain> = None;
+        while let Some(unit) = bin.partial.first() {
+            let slab = Slab::at(&MAP, unit, class);
+            let have = all.map_or(0, |chain| chain.count);
+            let more = slab.take(most - have);
+            if slab.free() == 0 {
+                bin.partial.remove(&MAP, unit);
+                slab.set_listed(false);
+            }
+            all = match (all, more) {
+                (Some(all), Some(more)) => {
+                    // SAFETY: both chains were just taken and are this cache's.
+                    unsafe { Block::set_next(all.tail, more.head) };
+                    Some(Chain { tail: more.tail, count: all.count + more.count, ..all })
+                }
+                (all, more) => all.or(more),
+            };
+            if all.is_some_and(|chain| chain.count * 2 >= most) {
+                break;
+            }
+        }
+        all.map(|chain| Chain { head: terminate(chain), ..chain })
+    }
+
+    fn new_slab(&self, class: usize) -> Option<usize> {
+        let entry = Entry::slab(self.id(), class);
+        // The entry is set last: the record must be a slab's by then.
+        let run = chunk::take(1, 1, false, Entry::METADATA, Entry::large_rest)?;
+        Slab::at(&MAP, run.unit, class).open(run.zero);
+        self.slabs.push(&MAP, run.unit);
+        MAP.set_entries(run.unit, 1, entry);
+        self.hot.refresh();
+        self.publish();
+        Some(run.unit)
+    }
+
+    /// The list of `class` is too long: moves it to the depot.
+    #[cold]
+    pub(crate) fn overflow(&self, class: usize) {
+        let chain = self.empty(class);
+        let bytes = chain.count * size_class::size(class);
+        let bin = &self.bins[class];
+        if bin.chains.get() == DEPOT_CHAINS {
+            self.evict(class);
+        }
+        while self.depot_bytes.load(Ordering::Relaxed) + bytes > DEPOT_BYTES {
+            if !self.evict_any() {
+                self.distribute(class, chain);
+                return;
+            }
+        }
+        let mut depot = bin.depot.get();
+        depot[bin.chains.get()] = chain;
+        bin.depot.set(depot);
+        bin.chains.set(bin.chains.get() + 1);
+        self.account(class, chain.count as isize);
+        if !self.remote().is_empty() {
+            self.drain();
+        }
+    }
+
+    /// The newest chain of the depot.
+    fn undepot(&self, class: usize) -> Option<DepotChain> {
+        let bin = &self.bins[class];
+        let last = bin.chains.get().checked_sub(1)?;
+        bin.chains.set(last);
+        let chain = bin.depot.get()[last];
+        self.account(class, -(chain.count as isize));
+        Some(chain)
+    }
+
+    /// Sends the oldest chain of `class` back to its slabs.
+    fn evict(&self, class: usize) {
+        let bin = &self.bins[class];
+        let Some(left) = bin.chains.get().checked_sub(1) else { return };
+        let mut depot = bin.depot.get();
+        let chain = depot[0];
+        depot.copy_within(1.., 0);
+        bin.depot.set(depot);
+        bin.chains.set(left);
+        self.account(class, -(chain.count as isize));
+        self.distribute(class, chain);
+    }
+
+    /// Sends some chain back to its slabs; round the classes. False: none left.
+    fn evict_any(&self) -> bool {
+        for step in 0..CLASSES {
+            let class = (self.evict_next.get() + step) % CLASSES;
+            if self.bins[class].chains.get() > 0 {
+                self.evict_next.set(class + 1);
+                self.evict(class);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Counts blocks that come into the depot, or leave it.
+    fn account(&self, class: usize, blocks: isize) {
+        let size = size_class::size(class) as isize;
+        for (total, change) in [(&self.depot_blocks, blocks), (&self.depot_bytes, blocks * size)] {
+            let now = total.load(Ordering::Relaxed).wrapping_add_signed(change);
+            total.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Sends the blocks of a chain back to their slabs.
+    fn distribute(&self, class: usize, chain: DepotChain) {
+        let mut block = chain.head;
+        for _ in 0..chain.count {
+            debug_assert!(!block.is_null());
+            // SAFETY: the chain is this cache's and has `count` linked blocks.
+            let next = unsafe { Block::next(block) };
+            self.put(class, block);
+            block = next;
+        }
+    }
+
+    /// Sends one block back to its slab; the slab's unit goes if it is empty.
+    fn put(&self, class: usize, block: *mut Block) {
+        let address = block.addr();
+        let slab = Slab::at(&MAP, MAP.unit_of(address), class);
+        let slot = size_class::slot_of(class, address & (UNIT - 1));
+        if slab.put(slot).is_err() {
+            misuse::double_free(Call::Free, address, size_class::size(class));
+        }
+        let bin = &self.bins[class];
+        if slab.is_empty() && bin.current.get() != slab.unit {
+            self.retire(slab);
+        } else if !slab.is_listed() {
+            bin.partial.push(&MAP, slab.unit);
+            slab.set_listed(true);
+        }
+    }
+
+    /// Gives a slab's unit back.
+    fn retire(&self, slab: Slab<'_>) {
+        slab.clear();
+        if slab.is_listed() {
+            self.bins[slab.class].partial.remove(&MAP, slab.unit);
+            slab.set_listed(false);
+        }
+        self.slabs.remove(&MAP, slab.unit);
+        chunk::give(slab.unit, 1);
+    }
+
+    /// Takes what others freed and passes each block to `take`.
+    fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) {
+        let (mut block, bound) = self.remote().take();
+        let (mut found, mut bytes) = (0, 0);
+        while !block.is_null() {
+            found += 1;
+            if found > bound {
+                // Only a block that was freed twice can make the chain longer
+                // than what was pushed.
+                misuse::double_free(Call::Free, block.addr(), 0);
+            }
+            // SAFETY: the chain was taken whole and is this cache's.
+            let next = unsafe { Block::next(block) };
+            let (_, entry) = MAP.lookup(block.addr());
+            let Kind::Slab(class) = entry.kind() else {
+                misuse::double_free(Call::Free, block.addr(), 0)
+            };
+            bytes += size_class::size(class);
+            if entry.owner() == self.id() {
+                take(class, block);
+            } else {
+                // The slab was adopted by another cache after the freeing
+                // thread looked: send the block on.
+                send(entry.owner(), class, block);
+            }
+            block = next;
+        }
+        self.remote().taken(found, bytes);
+    }
+
+    /// Takes what others freed into the lists.
+    pub(crate) fn drain(&self) {
+        self.drain_with(|class, block| {
+            // SAFETY: looked up just now; freed by whoever pushed it.
+            if unsafe { self.hot.list(class).push(block) } {
+                let chain = self.empty(class);
+                self.distribute(class, chain);
+            }
+        });
+    }
+
+    /// Takes a block back that another cache owns.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class`, of a slab of `owner`, and in use.
+    pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
+        let out = &self.outgoing;
+        if out.owner.get() != owner {
+            self.flush_outgoing();
+            out.owner.set(owner);
+        }
+        // SAFETY: the caller gives the block away.
+        unsafe { Block::set_next(block, out.head.get()) };
+        out.head.set(block);
+        let count = out.count.load(Ordering::Relaxed) + 1;
+        let bytes = out.bytes.load(Ordering::Relaxed) + size_class::size(class);
+        if count == 1 {
+            out.tail.set(block);
+        }
+        out.count.store(count, Ordering::Relaxed);
+        out.bytes.store(bytes, Ordering::Relaxed);
+        if count >= BATCH || bytes >= BATCH_BYTES {
+            self.flush_outgoing();
+        }
+    }
+
+    /// Sends the outgoing batch.
+    pub(crate) fn flush_outgoing(&self) {
+        let out = &self.outgoing;
+        let count = out.count.load(Ordering::Relaxed);
+        if count > 0 {
+            let (head, tail) = (out.head.get(), out.tail.get());
+            out.head.set(ptr::null_mut());
+            out.tail.set(ptr::null_mut());
+            out.count.store(0, Ordering::Relaxed);
+            let bytes = out.bytes.load(Ordering::Relaxed);
+            out.bytes.store(0, Ordering::Relaxed);
+            push_to(out.owner.get(), head, tail, count, bytes);
+        }
+    }
+
+    /// Gives back all that is not in use: at a thread's end, and on a trim.
+    pub(crate) fn release_free(&self) {
+        self.flush_outgoing();
+        self.drain_with(|class, block| self.put(class, block));
+        for class in 0..CLASSES {
+            while self.bins[class].chains.get() > 0 {
+                self.evict(class);
+            }
+            let chain = self.empty(class);
+            self.distribute(class, chain);
+            let current = self.bins[class].current.get();
+            if current != 0 {
+                let slab = Slab::at(&MAP, current, class);
+                if slab.is_empty() {
+                    self.bins[class].current.set(0);
+                    self.retire(slab);
+                }
+            }
+        }
+        self.publish();
+    }
+
+    /// Gives the pages back that hold no block, of all slabs. Returns bytes.
+    pub(crate) fn purge_slabs(&self) -> usize {
+        let mut given = 0;
+        for class in 0..CLASSES {
+            let mut at = self.bins[class].partial.first();
+            while let Some(unit) = at {
+                given += Slab::at(&MAP, unit, class).purge(&SYSTEM);
+                at = self.bins[class].partial.after(&MAP, unit);
+            }
+        }
+        chunk::note_purged(given);
+        given
+    }
+
+    /// The thread has ended: gives back what is free and lets go of the rest,
+    /// for others to reclaim and adopt.
+    pub(crate) fn leave(&self) {
+        self.busy.store(true, Ordering::Relaxed);
+        self.release_free();
+        self.is_resting.store(true, Ordering::Relaxed);
+        CACHES.rest(self);
+        self.let_go();
+    }
+
+    /// Lets go of the tenure; takes what arrives at the last moment.
+    fn let_go(&self) {
+        loop {
+            self.busy.store(false, Ordering::Relaxed);
+            if !self.tenure().let_go(self.remote()) || !self.tenure().try_claim() {
+                return;
+            }
+            self.busy.store(true, Ordering::Relaxed);
+            self.drain_with(|class, block| self.put(class, block));
+        }
+    }
+
+    /// After a push: if nobody owns the cache, takes the pushed blocks home.
+    fn reclaim(&self) {
+        if self.tenure().needs_drainer() && self.tenure().try_claim() {
+            self.busy.store(true, Ordering::Relaxed);
+            self.drain_with(|class, block| self.put(class, block));
+            self.let_go();
+        }
+    }
+
+    /// Takes over a slab of `class` with returned slots from a dead thread.
+    fn adopt_slab(&self, class: usize) -> bool {
+        if self.owned_by() == Use::Heap {
+            return false;
+        }
+        CACHES.visit_resting(ASKS, |dead| {
+            let bin = &dead.bins[class];
+            let found = bin.partial.first();
+            if let Some(unit) = found {
+                let slab = Slab::at(&MAP, unit, class);
+                bin.partial.remove(&MAP, unit);
+                if bin.current.get() == unit {
+                    bin.current.set(0);
+                }
+                dead.slabs.remove(&MAP, unit);
+                self.slabs.push(&MAP, unit);
+                MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
+                self.bins[class].partial.push(&MAP, unit);
+                slab.set_listed(true);
+                self.hot.refresh();
+                if slab.has_untouched() && self.bins[class].current.get() == 0 {
+                    self.bins[class].current.set(unit);
+                }
+            }
+            dead.let_go();
+            found.is_some()
+        })
+    }
+
+    /// Gives every slab back, in use or not: the end of a first-class heap.
+    pub(crate) fn give_all_slabs(&self) {
+        while let Some(unit) = self.slabs.first() {
+            self.slabs.remove(&MAP, unit);
+            if let (_, Kind::Slab(class)) = (0, MAP.lookup(MAP.address_of(unit).addr()).1.kind()) {
+                Slab::at(&MAP, unit, class).clear();
+            }
+            chunk::give(unit, 1);
+        }
+        let (head, _) = self.remote().take();
+        debug_assert!(head.is_null());
+        for class in 0..CLASSES {
+            let bin = &self.bins[class];
+            self.empty(class);
+            bin.chains.set(0);
+            bin.current.set(0);
+            while let Some(unit) = bin.partial.first() {
+                bin.partial.remove(&MAP, unit);
+            }
+        }
+        self.depot_bytes.store(0, Ordering::Relaxed);
+        self.depot_blocks.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether it has slabs.
+    pub(crate) fn has_slabs(&self) -> bool {
+        self.slabs.first().is_some()
+    }
+
+    /// Tells other threads how much is in the lists now.
+    pub(crate) fn publish(&self) {
+        let (mut blocks, mut bytes) = (0, 0);
+        for class in 0..CLASSES {
+            blocks += self.length(class);
+            bytes += self.length(class) * size_class::size(class);
+        }
+        self.listed_blocks.store(blocks, Ordering::Relaxed);
+        self.listed_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Blocks in lists (when last published), depot and outgoing batch.
+    pub(crate) fn cached_blocks(&self) -> usize {
+        self.listed_blocks.load(Ordering::Relaxed)
+            + self.depot_blocks.load(Ordering::Relaxed)
+            + self.outgoing.count.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in lists (when last published), depot and outgoing batch.
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.listed_bytes.load(Ordering::Relaxed)
+            + self.depot_bytes.load(Ordering::Relaxed)
+            + self.outgoing.bytes.load(Ordering::Relaxed)
+    }
+
+    /// A number that changes with every operation on the cache.
+    pub(crate) fn stamp(&self) -> u64 {
+        let mut stamp = u64::from(self.busy.load(Ordering::Relaxed));
+        for class in 0..CLASSES {
+            let list = self.hot.list(class);
+            // SAFETY: the owner may write meanwhile. Both are aligned words that
+            // are read whole, and only compared, never followed.
+            let head = unsafe { list.head.as_ptr().read_volatile() }.addr() as u64;
+            // SAFETY: as above.
+            let room = unsafe { list.room.as_ptr().read_volatile() } as u64;
+            stamp = stamp.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ head ^ room.rotate_left(48);
+        }
+        stamp ^ (self.outgoing.count.load(Ordering::Relaxed) as u64) << 56
+    }
+}
+
+/// Ends a chain. Returns its head.
+fn terminate(chain: Chain) -> *mut Block {
+    // SAFETY: the chain was just taken from a slab and is the caller's.
+    unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
+    chain.head
+}
+
+/// Sends one block of `class` to the cache that owns it.
+pub(crate) fn send(owner: u32, class: usize, block: *mut Block) {
+    push_to(owner, block, block, 1, size_class::size(class));
+}
+
+fn push_to(owner: u32, head: *mut Block, tail: *mut Block, count: usize, bytes: usize) {
+    let Some(cache) = CACHES.get(owner) else { return };
+    // SAFETY: the caller gives the linked chain away.
+    unsafe { cache.remote().push(head, tail, count, bytes) };
+    cache.reclaim();
+}
+
+/// Gives the pages back that hold no block, of the slabs of ended threads.
+pub(crate) fn purge_resting() -> usize {
+    let mut given = 0;
+    CACHES.visit_resting(usize::MAX, |dead| {
+        dead.busy.store(true, Ordering::Relaxed);
+        given += dead.purge_slabs();
+        dead.let_go();
+        false
+    });
+    given
+}

@@ -1,0 +1,465 @@
+//! Chunks: runs of units carved from the window, merged, and given back.
+//!
+//! ```text
+//!            take                      give
+//!   window --------> slab, large block -----> dirty runs --purge--> clean runs
+//!      ^ frontier         ^      ^                 |  oldest first      |
+//!      |                  |      +---- reuse ------+                    |
+//!      |                  +------------- reuse (reads as zero) ---------+
+//! ```
+//!
+//! *Dirty* runs may still have pages behind them. They are reused first, since
+//! a page that is there costs nothing and a fresh one costs a fault. What is
+//! not reused within the purge delay, or exceeds the allowance, is given back
+//! to the kernel. There is no background thread: whoever takes or gives a run
+//! looks at the queue, and pays for a bounded number of runs, outside the lock.
+//!
+//! A run carries the time of its *oldest* part, so that a neighbour freed again
+//! and again cannot keep a large run from being given back.
+//!
+//! Clean runs read as zero, which is what `calloc` asks about.
+//!
+//! Runs merge only with runs of their own kind; when the window is at its end,
+//! everything dirty is purged, so that all merge, before a request is refused.
+//!
+//! Called by `cache` (units for slabs), `heap` (large blocks) and
+//! [`metadata`]. One lock, held for a few dozen instructions; system calls are
+//! made outside it, except when the frontier must be committed.
+
+pub(crate) mod metadata;
+mod runs;
+mod window;
+
+use crate::address_map::{AddressMap, Entry, Kind, MAP, MAX_UNITS};
+use crate::os::{self, Memory, System};
+use crate::size_class::UNIT;
+use crate::slab::{ByOwner, SYSTEM, UnitList};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use runs::RunIndex;
+use window::Window;
+
+/// Units of dirty runs that may always wait: 32 MiB.
+const ALLOWANCE: usize = (32 << 20) / UNIT;
+/// How many expired runs one caller purges.
+const PURGES: usize = 4;
+/// Default time a dirty run waits, in milliseconds.
+pub(crate) const DEFAULT_DELAY_MS: i32 = 250;
+
+/// A run of units that was taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    /// Its first unit.
+    pub(crate) unit: usize,
+    /// Whether it reads as zero.
+    pub(crate) zero: bool,
+}
+
+/// All runs of one window.
+pub(crate) struct Chunk<O: 'static> {
+    map: &'static AddressMap,
+    window: Window<O>,
+    dirty: RunIndex,
+    clean: RunIndex,
+    /// Dirty runs, newest first.
+    queue: UnitList<ByOwner>,
+    oldest: usize,
+    taken: usize,
+}
+
+impl<O: Memory + Copy> Chunk<O> {
+    /// A chunk of a window that is not open yet: has nothing to give.
+    pub(crate) const fn closed(os: O, map: &'static AddressMap) -> Self {
+        Self {
+            map,
+            window: Window::closed(os, map),
+            dirty: RunIndex::new(map),
+            clean: RunIndex::new(map),
+            queue: UnitList::new(),
+            oldest: 0,
+            taken: 0,
+        }
+    }
+
+    /// Opens the window: at most `most` bytes.
+    pub(crate) fn open(&mut self, most: usize) -> bool {
+        // Unit 0 is never a run, so that 0 can end lists of units.
+        let opened = self.window.open(most) && self.window.advance(1).is_some();
+        if opened {
+            self.map.set_entries(0, 1, Entry::METADATA);
+        }
+        opened
+    }
+
+    /// Takes a run of exactly `units` units. Their entries are still `FREE`.
+    pub(crate) fn take(&mut self, units: usize, want_zero: bool) -> Option<Run> {
+        let run = self.take_free(units, want_zero).or_else(|| self.take_fresh(units));
+        if run.is_some() {
+            self.taken += units;
+        }
+        run
+    }
+
+    fn take_free(&mut self, units: usize, want_zero: bool) -> Option<Run> {
+        // Zeroing a few units is cheaper than faulting them in.
+        let clean_first = want_zero && units > 16;
+        for clean in [clean_first, !clean_first] {
+            let index = if clean { &self.clean } else { &self.dirty };
+            if let Some(unit) = index.find(units) {
+                self.split(unit, units, !clean);
+                return Some(Run { unit, zero: clean });
+            }
+        }
+        None
+    }
+
+    /// Cuts `units` units off the front of the free run at `unit`.
+    fn split(&mut self, unit: usize, units: usize, dirty: bool) {
+        if dirty {
+            let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
+            let older = self.queue.after(self.map, unit);
+            let newer = self.unqueue(unit);
+            let length = self.dirty.remove(unit);
+            if length > units {
+                let rest = unit + units;
+                self.dirty.insert(rest, length - units, true);
+                self.enqueue(rest, newer, older, stamp);
+            }
+        } else {
+            let length = self.clean.remove(unit);
+            if length > units {
+                self.clean.insert(unit + units, length - units, false);
+            }
+        }
+    }
+
+    fn take_fresh(&mut self, units: usize) -> Option<Run> {
+        let advance = self.window.advance(units)?;
+        if let Some((unit, units)) = advance.skipped {
+            self.map.set_entries(unit, units, Entry::FREE);
+            self.give_clean(unit, units);
+        }
+        let unit = advance.unit?;
+        self.map.set_entries(unit, units, Entry::FREE);
+        Some(Run { unit, zero: true })
+    }
+
+    /// Gives a run back whose pages may hold anything.
+    pub(crate) fn give(&mut self, unit: usize, units: usize, now: u32) {
+        self.taken -= units;
+        self.map.set_entries(unit, units, Entry::FREE);
+        self.give_dirty(unit, units, now);
+    }
+
+    /// Gives a run back that reads as zero, such as one that was never used.
+    pub(crate) fn give_unused(&mut self, unit: usize, units: usize) {
+        self.taken -= units;
+        self.map.set_entries(unit, units, Entry::FREE);
+        self.give_clean(unit, units);
+    }
+
+    fn give_dirty(&mut self, mut unit: usize, mut units: usize, now: u32) {
+        let mut stamp = now;
+        // The place in the queue: that of the oldest part.
+        let mut newer = None;
+        let mut older = self.queue.first();
+        for before in [true, false] {
+            let Some(neighbour) = self.neighbour(unit, units, before, true) else { continue };
+            let age = self.map.record(neighbour).stamp.load(Ordering::Relaxed);
+            let behind = self.queue.after(self.map, neighbour);
+            let ahead = self.unqueue(neighbour);
+            if older == Some(neighbour) {
+                older = behind;
+            }
+            if newer == Some(neighbour) {
+                newer = ahead;
+            }
+            if now.wrapping_sub(age) >= now.wrapping_sub(stamp) {
+                (stamp, newer, older) = (age, ahead, behind);
+            }
+            units += self.dirty.remove(neighbour);
+            unit = unit.min(neighbour);
+        }
+        self.dirty.insert(unit, units, true);
+        self.enqueue(unit, newer, older, stamp);
+    }
+
+    fn give_clean(&mut self, mut unit: usize, mut units: usize) {
+        for before in [true, false] {
+            if let Some(neighbour) = self.neighbour(unit, units, before, false) {
+                units += self.clean.remove(neighbour);
+                unit = unit.min(neighbour);
+            }
+        }
+        self.clean.insert(unit, units, false);
+    }
+
+    /// The free run of the given kind that ends before, or begins behind, a run.
+    fn neighbour(&self, unit: usize, units: usize, before: bool, dirty: bool) -> Option<usize> {
+        let at = if before { unit.checked_sub(1)? } else { unit + units };
+        if at >= self.window.frontier() {
+            return None;
+        }
+        // SAFETY: units below the frontier are below the map's limit.
+        let entry = unsafe { self.map.entry(at) };
+        let record = self.map.record(at);
+        let same = entry.kind() == Kind::Free
+            && record.dirty.load(Ordering::Relaxed) == u8::from(dirty)
+            // A run whose pages are just being given back is in no index.
+            && record.units.load(Ordering::Relaxed) != 0;
+        same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
+    }
+
+    /// Queues a dirty run between its neighbours in age.
+    fn enqueue(&mut self, unit: usize, newer: Option<usize>, older: Option<usize>, stamp: u32) {
+        self.map.record(unit).stamp.store(stamp, Ordering::Relaxed);
+        self.queue.insert_after(self.map, newer, unit);
+        if older.is_none() {
+            self.oldest = unit;
+        }
+    }
+
+    /// Takes a run out of the queue. Returns the next newer one.
+    fn unqueue(&mut self, unit: usize) -> Option<usize> {
+        let newer = self.queue.before(self.map, unit);
+        if self.oldest == unit {
+            self.oldest = newer.unwrap_or(0);
+        }
+        self.queue.remove(self.map, unit);
+        newer
+    }
+
+    /// Takes the oldest dirty run out of all indexes if it is older than
+    /// `delay` or dirty runs exceed their allowance. While it is out, its tags
+    /// say 0 units, so that nobody merges with it.
+    fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
+        let unit = self.oldest;
+        if unit == 0 {
+            return None;
+        }
+        let age = now.wrapping_sub(self.map.record(unit).stamp.load(Ordering::Relaxed));
+        let over = self.dirty.units() > ALLOWANCE + self.taken / 4;
+        if delay < 0 || (age < delay as u32 && !over) {
+            return None;
+        }
+        Some(self.detach(unit))
+    }
+
+    fn detach(&mut self, unit: usize) -> (usize, usize) {
+        self.unqueue(unit);
+        let units = self.dirty.remove(unit);
+        for tag in [unit, unit + units - 1] {
+            self.map.record(tag).units.store(0, Ordering::Relaxed);
+        }
+        (unit, units)
+    }
+
+    /// Gives the pages of a detached run back. Needs no lock.
+    fn purge_detached(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
+        // SAFETY: the run is free and in no index, so nobody else uses it; its
+        // units are committed.
+        unsafe { os.decommit(map.address_of(unit), units * UNIT) }
+    }
+
+    /// Puts a detached run back.
+    fn attach(&mut self, (unit, units): (usize, usize), purged: bool, now: u32) {
+        if purged {
+            self.give_clean(unit, units);
+        } else {
+            self.give_dirty(unit, units, now);
+        }
+    }
+
+    /// Purges all that is dirty but `keep` units, under the lock, so that all
+    /// runs merge. Returns units.
+    fn purge_all(&mut self, keep: usize) -> usize {
+        let mut purged = 0;
+        let os = self.window.os();
+        while self.dirty.units() > keep {
+            let run = self.detach(self.oldest);
+            if !Self::purge_detached(self.map, &os, run) {
+                self.attach(run, false, 0);
+                break;
+            }
+            self.attach(run, true, 0);
+            purged += run.1;
+        }
+        purged
+    }
+
+    /// Lengthens the run `[unit, unit + units)` by `more` units if what follows
+    /// it is free. Returns whether the new part reads as zero.
+    fn extend(&mut self, unit: usize, units: usize, more: usize) -> Option<bool> {
+        let end = unit + units;
+        let mut zero = true;
+        let mut have = 0;
+        for dirty in [true, false] {
+            if self.neighbour(unit, units, false, dirty).is_some() {
+                have = RunIndex::length(self.map, end);
+                zero = !dirty;
+                if have >= more {
+                    self.split(end, more, dirty);
+                    self.taken += more;
+                    return Some(zero);
+                }
+            }
+        }
+        // The last run before the frontier: the rest comes from the window.
+        if end + have == self.window.frontier()
+            && self.window.advance_in_place(end + have, more - have)
+        {
+            self.map.set_entries(end + have, more - have, Entry::FREE);
+            if have > 0 {
+                self.split(end, have, !zero);
+            }
+            self.taken += more;
+            return Some(zero);
+        }
+        None
+    }
+}
+
+/// The process's chunk.
+static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
+
+/// Milliseconds a dirty run waits; negative: for ever.
+static DELAY_MS: AtomicI32 = AtomicI32::new(DEFAULT_DELAY_MS);
+/// Bytes given back so far.
+static PURGED: AtomicU64 = AtomicU64::new(0);
+
+/// Opens the process's window: at most `most` bytes. Once.
+pub(crate) fn open(most: usize) -> bool {
+    CHUNK.lock().open(most)
+}
+
+/// Sets how long dirty runs wait, in milliseconds; negative: for ever.
+pub(crate) fn set_delay(ms: i32) {
+    DELAY_MS.store(ms, Ordering::Relaxed);
+}
+
+/// Takes a run of `units` units whose first is at a multiple of `align_units`
+/// (a power of two) and sets its entries: `head`, and for the rest what `rest`
+/// makes of the first unit.
+pub(crate) fn take(
+    units: usize,
+    align_units: usize,
+    want_zero: bool,
+    head: Entry,
+    rest: fn(usize) -> Entry,
+) -> Option<Run> {
+    let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
+    let mut chunk = CHUNK.lock();
+    let mut run = chunk.take(padded, want_zero);
+    if run.is_none() && chunk.purge_all(0) > 0 {
+        run = chunk.take(padded, want_zero);
+    }
+    let mut run = run?;
+    let first = run.unit;
+    let base_units = MAP.base().addr() / UNIT;
+    run.unit = (base_units + first).next_multiple_of(align_units) - base_units;
+    // Before the padding goes back, or it would merge with what is handed out.
+    MAP.record(run.unit).units.store(units as u32, Ordering::Relaxed);
+    MAP.set_entries(run.unit, 1, head);
+    MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
+    let behind = run.unit + units;
+    for (unit, units) in [(first, run.unit - first), (behind, first + padded - behind)] {
+        if units > 0 && run.zero {
+            chunk.give_unused(unit, units);
+        } else if units > 0 {
+            chunk.give(unit, units, os::coarse_ms());
+        }
+    }
+    Some(run)
+}
+
+/// Gives a run back, and whatever has waited too long to the kernel.
+pub(crate) fn give(unit: usize, units: usize) {
+    let now = os::coarse_ms();
+    let mut chunk = CHUNK.lock();
+    chunk.give(unit, units, now);
+    drop(chunk);
+    purge_expired(now);
+}
+
+/// Lengthens a run in place. Returns whether the new part reads as zero.
+pub(crate) fn extend(unit: usize, units: usize, more: usize, rest: Entry) -> Option<bool> {
+    let mut chunk = CHUNK.lock();
+    let zero = chunk.extend(unit, units, more)?;
+    MAP.record(unit).units.store((units + more) as u32, Ordering::Relaxed);
+    MAP.set_entries(unit + units, more, rest);
+    Some(zero)
+}
+
+/// Shortens a run in place to `keep` units.
+pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
+    MAP.record(unit).units.store(keep as u32, Ordering::Relaxed);
+    give(unit + keep, units - keep);
+}
+
+/// Gives runs that have waited too long to the kernel: a few at most.
+pub(crate) fn purge_expired(now: u32) {
+    let delay = DELAY_MS.load(Ordering::Relaxed);
+    for _ in 0..PURGES {
+        let Some(run) = CHUNK.lock().expire(now, delay) else { return };
+        let purged = Chunk::<System>::purge_detached(&MAP, &SYSTEM, run);
+        note_purged(if purged { run.1 * UNIT } else { 0 });
+        CHUNK.lock().attach(run, purged, now);
+    }
+}
+
+/// Gives everything that is free to the kernel, but for about `keep` bytes.
+/// Returns bytes.
+pub(crate) fn purge_all(keep: usize) -> usize {
+    let bytes = CHUNK.lock().purge_all(keep / UNIT) * UNIT;
+    note_purged(bytes);
+    bytes
+}
+
+/// Counts bytes given back.
+pub(crate) fn note_purged(bytes: usize) {
+    PURGED.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// What statistics want to know.
+pub(crate) struct Usage {
+    pub(crate) window_bytes: usize,
+    pub(crate) committed_bytes: usize,
+    pub(crate) purged_bytes: u64,
+    pub(crate) side_ranges: [(*const u8, usize); 3],
+    /// Units handed out so far.
+    pub(crate) frontier: usize,
+}
+
+/// How often [`usage`] asks for the lock before it gives up.
+const PATIENCE: usize = 10_000;
+
+/// How the window is used. `None` where the lock is held and stays held: the
+/// caller may be a signal handler that interrupted its holder.
+pub(crate) fn usage() -> Option<Usage> {
+    let chunk = (0..PATIENCE).find_map(|_| {
+        core::hint::spin_loop();
+        CHUNK.try_lock()
+    })?;
+    Some(Usage {
+        window_bytes: chunk.window.span_bytes(),
+        committed_bytes: chunk.window.committed_bytes(),
+        purged_bytes: PURGED.load(Ordering::Relaxed),
+        side_ranges: chunk.window.side_ranges(),
+        frontier: chunk.window.frontier(),
+    })
+}
+
+/// Holds the lock across a fork.
+pub(crate) fn before_fork() {
+    CHUNK.acquire();
+}
+
+/// Gives the lock back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { CHUNK.release() };
+}

@@ -1,0 +1,137 @@
+//! Free runs of units, indexed by size.
+//!
+//! ```text
+//!   bin      0 .. 15     runs of exactly 1 .. 16 units
+//!   bin     16 ..        four bins a doubling above
+//!
+//!   a free run   | first unit | ... | last unit |
+//!   records      units, dirty         units, dirty     (boundary tags)
+//! ```
+//!
+//! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004):
+//! a bitmap of non-empty bins finds a run that fits in constant time, and
+//! boundary tags in the records of the first and last unit find the neighbours
+//! to merge with. Runs of one size are reused newest first.
+//!
+//! Invariants: a run is in exactly one index; both its tags agree; the entries
+//! of all its units are `FREE`.
+//!
+//! Called by `chunk` alone, under its lock.
+
+use crate::address_map::AddressMap;
+use crate::slab::{BySize, UnitList};
+use crate::sync::atomic::Ordering;
+
+const EXACT: usize = 16;
+const BINS: usize = EXACT + (24 - 4 + 1) * 4;
+/// How many runs of the request's own bin are looked at.
+const LOOKS: usize = 8;
+
+/// The bin that runs of `units` units are kept in.
+const fn bin_of(units: usize) -> usize {
+    if units <= EXACT {
+        return units - 1;
+    }
+    let top = (usize::BITS - 1 - units.leading_zeros()) as usize;
+    EXACT + (top - 4) * 4 + ((units >> (top - 2)) & 3)
+}
+
+const _: () = assert!(bin_of(1 << 24) < BINS && BINS <= 128);
+
+/// Free runs of one kind (dirty or clean).
+pub(crate) struct RunIndex {
+    map: &'static AddressMap,
+    nonempty: u128,
+    bins: [UnitList<BySize>; BINS],
+    units: usize,
+}
+
+impl RunIndex {
+    /// An index of no runs.
+    pub(crate) const fn new(map: &'static AddressMap) -> Self {
+        Self { map, nonempty: 0, bins: [const { UnitList::new() }; BINS], units: 0 }
+    }
+
+    /// Units in all runs.
+    pub(crate) fn units(&self) -> usize {
+        self.units
+    }
+
+    /// The length of the run that begins or ends at `unit`.
+    pub(crate) fn length(map: &AddressMap, unit: usize) -> usize {
+        map.record(unit).units.load(Ordering::Relaxed) as usize
+    }
+
+    /// Adds the run and writes its tags.
+    pub(crate) fn insert(&mut self, unit: usize, units: usize, dirty: bool) {
+        for tag in [unit, unit + units - 1] {
+            let record = self.map.record(tag);
+            record.units.store(units as u32, Ordering::Relaxed);
+            record.dirty.store(u8::from(dirty), Ordering::Relaxed);
+        }
+        let bin = bin_of(units);
+        self.bins[bin].push(self.map, unit);
+        self.nonempty |= 1 << bin;
+        self.units += units;
+    }
+
+    /// Takes the run that begins at `unit` out. Returns its length.
+    pub(crate) fn remove(&mut self, unit: usize) -> usize {
+        let units = Self::length(self.map, unit);
+        let bin = bin_of(units);
+        self.bins[bin].remove(self.map, unit);
+        if self.bins[bin].first().is_none() {
+            self.nonempty &= !(1 << bin);
+        }
+        self.units -= units;
+        units
+    }
+
+    /// A run of at least `units` units, nearly the smallest there is.
+    pub(crate) fn find(&self, units: usize) -> Option<usize> {
+        let own = bin_of(units);
+        let mut best: Option<(usize, usize)> = None;
+        let mut at = self.bins[own].first();
+        for _ in 0..LOOKS {
+            let Some(unit) = at else { break };
+            let length = Self::length(self.map, unit);
+            if length == units {
+                return Some(unit);
+            }
+            if length > units && best.is_none_or(|(_, shortest)| length < shortest) {
+                best = Some((unit, length));
+            }
+            at = self.bins[own].after(self.map, unit);
+        }
+        if let Some((unit, _)) = best {
+            return Some(unit);
+        }
+        let larger = self.nonempty & !(u128::MAX >> (127 - own));
+        (larger != 0).then(|| self.bins[larger.trailing_zeros() as usize].first())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_monotonic_and_in_range() {
+        let mut last = 0;
+        for units in 1..=(1 << 16) {
+            let bin = bin_of(units);
+            assert!(bin >= last && bin < BINS);
+            last = bin;
+        }
+        assert!(bin_of(16) == 15 && bin_of(17) == 16 && bin_of(1 << 24) < BINS);
+    }
+
+    #[test]
+    fn a_run_of_a_higher_bin_always_fits() {
+        for units in 1..5000usize {
+            for length in 1..5000usize {
+                assert!(bin_of(length) <= bin_of(units) || length >= units);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Whose is this address? An answer in constant time, without touching it.
+//!
+//! One load tells whether the address is in the window and what its unit is;
+//! arithmetic and one record tell the block. Nothing at the address is read,
+//! so the address may be anything at all.
+
+use crate::address_map::{Kind as UnitKind, MAP};
+use crate::size_class;
+use crate::slab::Slab;
+use crate::sync::atomic::Ordering;
+
+/// What an address belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Not heapwright's: a stack, a library, another allocator, nothing.
+    Foreign = 0,
+    /// A part of the heap's address space that holds no block now.
+    Free = 1,
+    /// A slab of small blocks.
+    Small = 2,
+    /// A large block.
+    Large = 3,
+    /// heapwright's own records.
+    Metadata = 4,
+}
+
+/// Whether a block is the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BlockState {
+    /// There is no block at the address.
+    Unknown = 0,
+    /// Allocated, or free in some thread's cache: without an allocated bitmap
+    /// the two cannot be told apart in constant time.
+    InUse = 1,
+    /// Given back to its slab, or never handed out.
+    Free = 2,
+}
+
+/// What is known of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Description {
+    /// What the address belongs to.
+    pub kind: Kind,
+    /// The state of the block it lies in.
+    pub state: BlockState,
+    /// Address of the block's first byte; 0 where there is no block.
+    pub block: usize,
+    /// Bytes the program may use of the block.
+    pub size: usize,
+    /// Bytes from the block's start to the address.
+    pub offset: usize,
+    /// Id of the thread cache or heap that owns the block; 0 for large blocks
+    /// of the process's heap.
+    pub owner: u32,
+    /// Size class of a small block.
+    pub class: u32,
+}
+
+impl Description {
+    const fn nothing(kind: Kind) -> Self {
+        Self { kind, state: BlockState::Unknown, block: 0, size: 0, offset: 0, owner: 0, class: 0 }
+    }
+}
+
+/// Says what an address belongs to.
+///
+/// Takes constant time and never touches memory at the address, so any value
+/// may be asked about: null, freed, unmapped, or nonsense. The answer is about
+/// the moment of the call; other threads may change it meanwhile.
+///
+/// The idea is snmalloc's pagemap and Zig's address masking, with the metadata
+/// out of band so that pointers into a block are answered too.
+///
+/// ```
+/// let block = heapwright::heap::malloc(100);
+/// let inside = block.wrapping_add(60);
+/// let found = heapwright::describe(inside);
+/// assert_eq!(found.kind, heapwright::Kind::Small);
+/// assert_eq!(found.block, block as usize);
+/// assert_eq!((found.offset, found.size), (60, 112));
+/// let local = 0u8;
+/// assert_eq!(heapwright::describe(&local).kind, heapwright::Kind::Foreign);
+/// // SAFETY: allocated above and freed once.
+/// unsafe { heapwright::heap::free(block) };
+/// ```
+#[must_use]
+pub fn describe(address: *const u8) -> Description {
+    let (unit, entry) = MAP.lookup(address.addr());
+    match entry.kind() {
+        UnitKind::Foreign => Description::nothing(Kind::Foreign),
+        UnitKind::Free => Description::nothing(Kind::Free),
+        UnitKind::Metadata => Description::nothing(Kind::Metadata),
+        UnitKind::Slab(class) => {
+            let slab = Slab::at(&MAP, unit, class);
+            let mut found = Description {
+                owner: entry.owner(),
+                class: class as u32,
+                ..Description::nothing(Kind::Small)
+            };
+            if let Some((slot, offset)) = slab.locate(address.addr()) {
+                let out = slot < slab.carved() && !slab.is_returned(slot);
+                found.state = if out { BlockState::InUse } else { BlockState::Free };
+                found.block = address.addr() - offset;
+                found.size = size_class::size(class);
+                found.offset = offset;
+            }
+            found
+        }
+        UnitKind::LargeHead | UnitKind::LargeRest(_) => {
+            let head = if let UnitKind::LargeRest(head) = entry.kind() { head } else { unit };
+            let record = MAP.record(head);
+            let block = MAP.address_of(head).addr();
+            Description {
+                kind: Kind::Large,
+                state: BlockState::InUse,
+                block,
+                size: record.usable.load(Ordering::Relaxed),
+                offset: address.addr() - block,
+                owner: record.heap.load(Ordering::Relaxed),
+                class: 0,
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Counting every call, where statistics were asked for (`stats=exit`).
+//!
+//! Then the fast word stays at the sentinel, so every call comes through the
+//! door, and the door counts. A cache counts for itself; only the peak of live
+//! bytes needs a word that all threads share.
+
+use crate::cache::{CACHES, Cache};
+use crate::size_class::{self, SLAB_MAX};
+use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use heapwright_record::Stats;
+
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
+
+fn add(counter: &AtomicU64, n: u64) {
+    // Only the cache's own thread (or the holder of its lock) writes.
+    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// Counts an allocation of `size` bytes in a block of `usable` bytes.
+pub(super) fn allocation(cache: &Cache, size: usize, usable: usize) {
+    let counters = &cache.counters;
+    add(&counters.allocations, 1);
+    add(&counters.requested, size as u64);
+    add(&counters.sizes[Stats::size_bucket(size)], 1);
+    if usable <= SLAB_MAX {
+        let (count, requested) = &counters.by_class[size_class::of(usable)];
+        add(count, 1);
+        add(requested, size as u64);
+    }
+    live(usable as i64);
+}
+
+/// Counts a free of a block of `usable` bytes.
+pub(super) fn free(cache: &Cache, usable: usize) {
+    add(&cache.counters.frees, 1);
+    live(-(usable as i64));
+}
+
+/// Counts a block that changed its size in place.
+pub(super) fn live(change: i64) {
+    let now = LIVE.fetch_add(change, Ordering::Relaxed) + change;
+    if change > 0 && now > PEAK.load(Ordering::Relaxed) {
+        PEAK.fetch_max(now, Ordering::Relaxed);
+    }
+}
+
+/// Adds what all caches counted to `stats`. Returns, for each class, how many
+/// allocations it served and how many bytes were asked for in them.
+pub(crate) fn totals(stats: &mut Stats, by_class: &mut [(u64, u64); size_class::CLASSES]) {
+    for cache in CACHES.all() {
+        let counters = &cache.counters;
+        stats.allocations += counters.allocations.load(Ordering::Relaxed);
+        stats.frees += counters.frees.load(Ordering::Relaxed);
+        stats.requested_bytes += counters.requested.load(Ordering::Relaxed);
+        for (total, count) in stats.sizes.iter_mut().zip(&counters.sizes) {
+            *total += count.load(Ordering::Relaxed);
+        }
+        for (total, (count, requested)) in by_class.iter_mut().zip(&counters.by_class) {
+            total.0 += count.load(Ordering::Relaxed);
+            total.1 += requested.load(Ordering::Relaxed);
+        }
+    }
+    stats.peak_live_bytes = PEAK.load(Ordering::Relaxed).max(0) as u64;
+}

@@ -1,0 +1,441 @@
+//! The cold door: every call that the fast paths do not finish.
+//!
+//! Allocation asks what the *thread* has (a cache, the heap of threads whose
+//! cache is gone, nothing yet); everything else asks what the *block* is. This
+//! is the only place that makes those choices.
+
+use crate::address_map::{Kind, MAP};
+use crate::cache::{self, CACHES, Cache, Given, Use};
+use crate::chunk;
+use crate::misuse::{self, Call};
+use crate::options;
+use crate::os;
+use crate::remote::Block;
+use crate::size_class::{self, SLAB_MAX, UNIT};
+use crate::slab::Slab;
+use crate::sync::atomic::Ordering;
+
+use super::start::{self, Mine};
+use super::{count, first_class, foreign, large};
+
+/// A request.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    pub(super) size: usize,
+    pub(super) align: usize,
+    pub(super) zero: bool,
+}
+
+impl Request {
+    /// The class that serves it; `None` for a large block.
+    fn class(self) -> Option<usize> {
+        if self.align <= size_class::MIN_ALIGN {
+            (self.size <= SLAB_MAX).then(|| size_class::of(self.size.max(1)))
+        } else {
+            size_class::of_aligned(self.size, self.align)
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn malloc_cold(size: usize) -> *mut u8 {
+    allocate(Request { size, align: 1, zero: false })
+}
+
+#[inline(never)]
+pub(super) fn calloc_cold(size: usize) -> *mut u8 {
+    allocate(Request { size, align: 1, zero: true })
+}
+
+#[inline(never)]
+pub(super) fn malloc_aligned_cold(size: usize, align: usize) -> *mut u8 {
+    allocate(Request { size, align, zero: false })
+}
+
+#[inline(never)]
+pub(super) fn calloc_aligned_cold(size: usize, align: usize) -> *mut u8 {
+    allocate(Request { size, align, zero: true })
+}
+
+/// Serves a request, or says in `errno` that there is no memory.
+fn allocate(request: Request) -> *mut u8 {
+    let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
+        core::ptr::null_mut()
+    } else {
+        match start::mine() {
+            Mine::Cache(cache) => allocate_from(cache, request),
+            Mine::Late(heap) => {
+                let _order = heap.lock.lock();
+                allocate_from(heap, request)
+            }
+            Mine::Nothing => match foreign::peer() {
+                Some(peer) => return from_peer(peer, request),
+                None => core::ptr::null_mut(),
+            },
+        }
+    };
+    if block.is_null() {
+        os::set_errno(os::ENOMEM);
+    }
+    block
+}
+
+fn from_peer(peer: &foreign::Peer, Request { size, align, zero }: Request) -> *mut u8 {
+    if align > size_class::MIN_ALIGN {
+        // SAFETY: the peer's functions are those of a C library's allocator.
+        let block = unsafe { (peer.memalign)(align, size) };
+        if zero && !block.is_null() {
+            // SAFETY: the block has room for `size` bytes.
+            unsafe { block.write_bytes(0, size) };
+        }
+        block
+    } else if zero {
+        // SAFETY: as above.
+        unsafe { (peer.calloc)(1, size) }
+    } else {
+        // SAFETY: as above.
+        unsafe { (peer.malloc)(size) }
+    }
+}
+
+/// Serves a request from a cache that the caller holds. Null: no memory.
+pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
+    cache.busy.store(true, Ordering::Relaxed);
+    let (given, usable) = match request.class() {
+        Some(class) => (cache.alloc(class), size_class::size(class)),
+        None => match large::alloc(request.size, request.align, request.zero) {
+            Some(large) => {
+                if cache.owned_by() == Use::Heap {
+                    large::join_heap(large.unit, cache);
+                }
+                (Some(Given { block: large.block, zero: true }), large.usable)
+            }
+            None => (None, 0),
+        },
+    };
+    cache.busy.store(false, Ordering::Relaxed);
+    let Some(given) = given else { return core::ptr::null_mut() };
+    if options::detailed() {
+        count::allocation(cache, request.size, usable);
+    }
+    if request.zero {
+        if given.zero && usable <= SLAB_MAX {
+            // Fresh memory, but a slot's first word may have been a link.
+            // SAFETY: a slot has room for a word, and it is the caller's.
+            unsafe { given.block.cast::<usize>().write(0) };
+        } else if !given.zero {
+            // SAFETY: the block has room for `size` bytes.
+            unsafe { given.block.write_bytes(0, request.size) };
+        }
+    }
+    given.block
+}
+
+/// The calling thread's list of `class` is too long.
+#[cold]
+#[inline(never)]
+pub(super) fn overflow(class: usize) {
+    if let Some(cache) = start::existing() {
+        cache.busy.store(true, Ordering::Relaxed);
+        cache.overflow(class);
+        cache.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A block of the heap, found by its address.
+#[derive(Clone, Copy)]
+enum Found {
+    /// A slot.
+    Slot { owner: u32, class: usize },
+    /// The large block at a unit.
+    Large { unit: usize },
+    /// Not this heap's.
+    Foreign,
+}
+
+/// Finds the block that begins at `address`; ends the process where the
+/// address is in the heap but no block begins there.
+fn find(call: Call, address: usize) -> Found {
+    let (unit, entry) = MAP.lookup(address);
+    match entry.kind() {
+        Kind::Slab(class) => {
+            let slab = Slab::at(&MAP, unit, class);
+            match slab.locate(address) {
+                Some((slot, 0)) if slot < slab.carved() && !slab.is_returned(slot) => {
+                    Found::Slot { owner: entry.owner(), class }
+                }
+                _ => misuse::not_a_block(call, address),
+            }
+        }
+        Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
+        Kind::Foreign => Found::Foreign,
+        _ => misuse::not_a_block(call, address),
+    }
+}
+
+/// Frees a block, whatever it is.
+///
+/// # Safety
+///
+/// As `free`.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn free_cold(block: *mut u8) {
+    // SAFETY: the same contract.
+    unsafe { free_found(Call::Free, block) }
+}
+
+/// Frees a block, whatever it is, for a caller that knows its size.
+///
+/// # Safety
+///
+/// As `free`.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn free_sized_cold(block: *mut u8) {
+    // SAFETY: the same contract.
+    unsafe { free_found(Call::FreeSized, block) }
+}
+
+unsafe fn free_found(call: Call, block: *mut u8) {
+    if block.is_null() {
+        return;
+    }
+    let found = find(call, block.addr());
+    let usable = match found {
+        Found::Slot { owner, class } => {
+            // SAFETY: `find` says what the block is; it is in use by contract.
+            unsafe { free_slot(owner, class, block.cast()) };
+            size_class::size(class)
+        }
+        Found::Large { unit } => {
+            let usable = large::usable(unit);
+            free_large(unit);
+            usable
+        }
+        // SAFETY: the same contract.
+        Found::Foreign => return unsafe { foreign::free(call, block) },
+    };
+    if options::detailed() {
+        match start::mine() {
+            Mine::Cache(cache) | Mine::Late(cache) => count::free(cache, usable),
+            Mine::Nothing => {}
+        }
+    }
+}
+
+/// # Safety
+///
+/// The block is of `class`, of a slab of `owner`, and in use.
+unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
+    match start::mine() {
+        Mine::Cache(cache) if cache.id() == owner => {
+            cache.busy.store(true, Ordering::Relaxed);
+            // SAFETY: the same contract.
+            unsafe { cache.free(class, block) };
+            cache.busy.store(false, Ordering::Relaxed);
+        }
+        mine => match (CACHES.get(owner), mine) {
+            // SAFETY: the same contract.
+            (Some(heap), _) if heap.owned_by() == Use::Heap => unsafe {
+                first_class::free_slot(heap, class, block);
+            },
+            (_, Mine::Cache(cache)) => {
+                cache.busy.store(true, Ordering::Relaxed);
+                // SAFETY: the same contract.
+                unsafe { cache.free_remote(owner, class, block) };
+                cache.busy.store(false, Ordering::Relaxed);
+            }
+            // A thread without a cache sends blocks one by one.
+            _ => cache::send(owner, class, block),
+        },
+    }
+}
+
+fn free_large(unit: usize) {
+    match large::heap_of(unit) {
+        Some(heap) => {
+            let _order = heap.lock.lock();
+            heap.large.remove(&MAP, unit);
+            large::free(unit);
+        }
+        None => large::free(unit),
+    }
+}
+
+/// Frees a block that must be of `heap`.
+///
+/// # Safety
+///
+/// The block is in use, and nobody uses it afterwards.
+pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
+    if block.is_null() {
+        return;
+    }
+    let address = block.addr();
+    let (owner, usable) = match find(Call::HeapFree, address) {
+        Found::Slot { owner, class } => (owner, size_class::size(class)),
+        Found::Large { unit } => {
+            (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
+        }
+        Found::Foreign => misuse::foreign(Call::HeapFree, address),
+    };
+    if owner != heap.id() {
+        misuse::wrong_heap(Call::HeapFree, address, usable);
+    }
+    // SAFETY: the same contract.
+    unsafe { free_cold(block) };
+}
+
+/// Changes the size of a block, moving it where it must.
+///
+/// The contents up to the smaller size stay. A null block is a new one. Null:
+/// there is no memory (`errno` is `ENOMEM`), and the block is unchanged. A block
+/// stays where it is if it still fits and would not waste half of itself; large
+/// blocks grow in place where the address space behind them is free, and the
+/// kernel moves their pages where it is not.
+///
+/// # Safety
+///
+/// The block is in use; afterwards only the returned one is.
+///
+/// ```
+/// use heapwright::heap;
+/// let block = heap::malloc(16);
+/// // SAFETY: the block is ours; the new one replaces it.
+/// let block = unsafe { heap::realloc(block, 100_000) };
+/// // SAFETY: the block is ours, freed once.
+/// unsafe { heap::free(block) };
+/// ```
+pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    if block.is_null() {
+        return super::malloc(size);
+    }
+    let old = match find(Call::Realloc, block.addr()) {
+        // SAFETY: the same contract.
+        Found::Foreign => return unsafe { foreign::realloc(block, size) },
+        Found::Slot { class, .. } => {
+            let have = size_class::size(class);
+            if size <= have && (size > have / 2 || have <= 32) {
+                return block;
+            }
+            have
+        }
+        Found::Large { unit } => {
+            if size > isize::MAX as usize {
+                os::set_errno(os::ENOMEM);
+                return core::ptr::null_mut();
+            }
+            let have = large::usable(unit);
+            if size > SLAB_MAX
+                && let Some(block) = resize_large(unit, block, size)
+            {
+                return block;
+            }
+            have
+        }
+    };
+    let new = super::malloc(size);
+    if !new.is_null() {
+        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        unsafe { core::ptr::copy_nonoverlapping(block, new, old.min(size)) };
+        // SAFETY: by the contract the old block is ours to free.
+        unsafe { super::free(block) };
+    }
+    new
+}
+
+/// Resizes a large block without copying its bytes, if that can be done.
+fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
+    let before = large::usable(unit);
+    let heap = large::heap_of(unit);
+    let order = heap.map(|heap| heap.lock.lock());
+    let mut after = unit;
+    let mut moved = block;
+    if !large::resize_in_place(unit, size) {
+        if heap.is_some() {
+            return None;
+        }
+        let new = large::move_to_grow(unit, size)?;
+        (after, moved) = (new.unit, new.block);
+    }
+    drop(order);
+    if options::detailed() {
+        count::live(large::usable(after) as i64 - before as i64);
+    }
+    Some(moved)
+}
+
+/// The bytes that may be used of a block: at least those asked for.
+///
+/// 0 for null. Constant time.
+///
+/// # Safety
+///
+/// The block is in use.
+///
+/// ```
+/// use heapwright::heap;
+/// let block = heap::malloc(100);
+/// // SAFETY: the block is in use.
+/// assert_eq!(unsafe { heap::usable_size(block) }, 112);
+/// # unsafe { heap::free(block) };
+/// ```
+#[must_use]
+pub unsafe fn usable_size(block: *const u8) -> usize {
+    if block.is_null() {
+        return 0;
+    }
+    match find(Call::UsableSize, block.addr()) {
+        Found::Slot { class, .. } => size_class::size(class),
+        Found::Large { unit } => large::usable(unit),
+        Found::Foreign => foreign::usable_size(block),
+    }
+}
+
+/// Whether an address lies in a block (in use or cached) of this process's
+/// heaps. Constant time; any address may be asked about.
+///
+/// ```
+/// let block = heapwright::heap::malloc(100);
+/// assert!(heapwright::heap::owns(block.wrapping_add(99)));
+/// let local = 0u8;
+/// assert!(!heapwright::heap::owns(&local));
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[must_use]
+pub fn owns(address: *const u8) -> bool {
+    matches!(
+        MAP.lookup(address.addr()).1.kind(),
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_)
+    )
+}
+
+/// Gives memory back to the kernel: the calling thread's free blocks, those of
+/// threads that have ended, pages of slabs without a block in use, and all free
+/// runs but about `keep` bytes. Returns whether any went back.
+///
+/// Takes time in proportion to what is free.
+///
+/// ```
+/// let block = heapwright::heap::malloc(10 << 20);
+/// // SAFETY: the block is ours and has room.
+/// unsafe { block.write_bytes(1, 10 << 20) };
+/// # unsafe { heapwright::heap::free(block) };
+/// heapwright::heap::trim(0);
+/// ```
+pub fn trim(keep: usize) -> bool {
+    let mut given = 0;
+    if let Mine::Cache(cache) | Mine::Late(cache) = start::mine() {
+        let order = (cache.owned_by() == Use::Heap).then(|| cache.lock.lock());
+        cache.busy.store(true, Ordering::Relaxed);
+        cache.release_free();
+        given += cache.purge_slabs();
+        cache.busy.store(false, Ordering::Relaxed);
+        drop(order);
+    }
+    given += cache::purge_resting();
+    given += chunk::purge_all(keep);
+    given > 0
+}

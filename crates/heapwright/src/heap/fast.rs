@@ -1,0 +1,201 @@
+//! The fast paths: counted in instructions, and kept that way by CI.
+//!
+//! ```text
+//! malloc   fast word; list by mask; pop; count                       14
+//! free     fast word; unit; entry: mine, and of which class?         22
+//!          slot start? push; count
+//! ```
+//!
+//! Everything else is a tail call to the cold door, with the arguments still
+//! in the registers they came in.
+
+use crate::address_map::CLASS_STEP;
+use crate::cache::Hot;
+use crate::os::tls;
+use crate::remote::Block;
+use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
+
+use super::door;
+
+// A linear class's list is where the request's size says.
+const _: () = assert!(CLASS_STEP == MIN_ALIGN);
+
+#[inline(always)]
+fn hot() -> &'static Hot {
+    // SAFETY: the fast word is the sentinel or the hot part of this thread's
+    // cache; neither is ever freed.
+    unsafe { &*tls::fast().cast::<Hot>() }
+}
+
+/// Allocates `size` bytes, aligned to 16.
+///
+/// A size of 0 gives a block of its own. Null where there is no memory or the
+/// size exceeds `isize::MAX`; then `errno` is `ENOMEM`. Takes constant time but
+/// for refills, which are bounded by a chain of blocks.
+///
+/// ```
+/// let block = heapwright::heap::malloc(24);
+/// assert!(block as usize % 16 == 0);
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc(size: usize) -> *mut u8 {
+    if size.wrapping_sub(1) >= LINEAR_MAX {
+        return malloc_medium(size);
+    }
+    let block = malloc_fast(size);
+    if block.is_null() { door::malloc_cold(size) } else { block }
+}
+
+/// The fast path of [`malloc`] alone: null where that is not enough.
+///
+/// For callers with a slow path of their own, such as `operator new`.
+///
+/// ```
+/// let block = heapwright::heap::malloc_fast(24);
+/// // SAFETY: null, or a block of our own.
+/// unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc_fast(size: usize) -> *mut u8 {
+    let last = size.wrapping_sub(1);
+    if last >= LINEAR_MAX {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the offset of one of the linear classes' lists.
+    unsafe { hot().list_at(last & !(MIN_ALIGN - 1)) }.pop().cast()
+}
+
+/// Sizes above the linear classes: the class takes a few instructions more.
+#[inline(never)]
+fn malloc_medium(size: usize) -> *mut u8 {
+    if size.wrapping_sub(1) < SLAB_MAX {
+        let block = hot().list(size_class::of(size)).pop();
+        if !block.is_null() {
+            return block.cast();
+        }
+    }
+    door::malloc_cold(size)
+}
+
+/// Allocates `size` zeroed bytes, aligned to 16.
+///
+/// Like [`malloc`]; memory that is fresh from the kernel is not zeroed again.
+///
+/// ```
+/// let block = heapwright::heap::calloc(4096);
+/// // SAFETY: a block of 4096 initialised bytes.
+/// let bytes = unsafe { core::slice::from_raw_parts(block, 4096) };
+/// assert!(bytes.iter().all(|&b| b == 0));
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline]
+#[must_use]
+pub fn calloc(size: usize) -> *mut u8 {
+    let block = malloc_fast(size);
+    if block.is_null() {
+        return door::calloc_cold(size);
+    }
+    // SAFETY: the block has room for `size` bytes.
+    unsafe { block.write_bytes(0, size) };
+    block
+}
+
+/// Allocates `size` bytes, aligned to `align` (a power of two) and to 16.
+///
+/// Like [`malloc`]. Alignments up to 32 KiB are slots of a class that is a
+/// multiple of the alignment; larger ones are runs of units.
+///
+/// ```
+/// let block = heapwright::heap::malloc_aligned(100, 4096);
+/// assert!(block as usize % 4096 == 0);
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline]
+#[must_use]
+pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
+    if align <= MIN_ALIGN { malloc(size) } else { door::malloc_aligned_cold(size, align) }
+}
+
+/// Allocates `size` zeroed bytes, aligned to `align` (a power of two) and to 16.
+///
+/// Like [`calloc`] and [`malloc_aligned`].
+///
+/// ```
+/// let block = heapwright::heap::calloc_aligned(100, 256);
+/// // SAFETY: a block of 100 initialised bytes.
+/// assert_eq!(unsafe { block.add(99).read() }, 0);
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline]
+#[must_use]
+pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
+    if align <= MIN_ALIGN { calloc(size) } else { door::calloc_aligned_cold(size, align) }
+}
+
+/// Frees a block; null does nothing. Keeps `errno`.
+///
+/// A pointer that is not the start of a block ends the process with one line
+/// that says what it is. A block of another allocator that heapwright knows
+/// (the C library's) is passed on to it.
+///
+/// # Safety
+///
+/// The block is in use, and nobody uses it afterwards.
+///
+/// ```
+/// let block = heapwright::heap::malloc(10);
+/// // SAFETY: allocated above, freed once.
+/// unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline(always)]
+pub unsafe fn free(block: *mut u8) {
+    // SAFETY: the same contract.
+    if unsafe { !free_here(block) } {
+        // SAFETY: the same contract.
+        unsafe { door::free_cold(block) }
+    }
+}
+
+/// Frees a block whose size and alignment the caller knows.
+///
+/// As fast as [`free`]: the block's own record answers faster than the size.
+///
+/// # Safety
+///
+/// As [`free`]; `size` and `align` are those the block was allocated with.
+///
+/// ```
+/// let block = heapwright::heap::malloc_aligned(10, 64);
+/// // SAFETY: allocated above with this size and alignment, freed once.
+/// unsafe { heapwright::heap::free_sized(block, 10, 64) };
+/// ```
+#[inline(always)]
+pub unsafe fn free_sized(block: *mut u8, _size: usize, _align: usize) {
+    // SAFETY: the same contract.
+    if unsafe { !free_here(block) } {
+        // SAFETY: the same contract.
+        unsafe { door::free_sized_cold(block) }
+    }
+}
+
+/// Frees a block of this thread's slabs; false if it is something else.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+unsafe fn free_here(block: *mut u8) -> bool {
+    let hot = hot();
+    let Some(list) = hot.list_of(block.addr()) else { return false };
+    if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+        return false;
+    }
+    // SAFETY: the entry says that the slab is of this class and ours.
+    if unsafe { list.push(block.cast::<Block>()) } {
+        door::overflow(hot.class_of(list));
+    }
+    true
+}

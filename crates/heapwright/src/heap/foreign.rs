@@ -1,0 +1,232 @@
+//! Blocks of other allocators that come to our `free`.
+//!
+//! A preloaded `malloc` meets blocks that the C library's own allocator made:
+//! a library loaded with `RTLD_DEEPBIND` calls the C library's `malloc`, and
+//! hands the block to a program that calls ours. Those are recognised and
+//! passed on. Anything else is misuse and is named.
+//!
+//! glibc's blocks carry their size in the word before them:
+//!
+//! ```text
+//!   | previous size | size | A M P | user's bytes ...
+//!                              | |
+//!                              | +-- M: a mapping of its own
+//!                              +---- A: not in the main heap; the arena is named
+//!                                    at the start of the 64-MiB block around it
+//! ```
+//!
+//! A header is read only where the kernel says that memory is readable. That
+//! costs a read of /proc/self/maps, so the last mapping that proved to hold
+//! such blocks is remembered.
+//!
+//! A copy of heapwright that a Rust program links does the reverse: where it
+//! finds a preloaded copy in the process, it passes *everything* on to it, so
+//! that there is one heap, and one account of it.
+
+use core::ptr;
+
+use crate::misuse::{self, Call};
+use crate::os;
+use crate::sync::Lock;
+#[cfg(not(feature = "interpose"))]
+use crate::sync::atomic::AtomicPtr;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+static PASSED_ON: AtomicU64 = AtomicU64::new(0);
+
+/// How many frees were passed on to another allocator.
+pub(crate) fn passed_on() -> u64 {
+    PASSED_ON.load(Ordering::Relaxed)
+}
+
+/// The mapping that last proved to hold blocks of the C library.
+static KNOWN: Lock<(usize, usize)> = Lock::new((0, 0));
+
+const HEADER: usize = 16;
+const MAPPED: usize = 2;
+const NOT_MAIN: usize = 4;
+/// glibc's arenas, but for the main one, begin at multiples of this.
+const ARENA: usize = 64 << 20;
+
+/// The bytes that may be used of a block of the C library, or `None` where
+/// `address` is not one.
+fn libc_usable(address: usize) -> Option<usize> {
+    if !address.is_multiple_of(16) || address < 1 << 16 {
+        return None;
+    }
+    let known = *KNOWN.lock();
+    let mut mapping = None;
+    if !(known.0 + HEADER..known.1).contains(&address) {
+        let found = os::mapping_of(address - HEADER)?;
+        // Anonymous, writable memory; not a stack, not a file.
+        let anonymous = found.name().is_empty()
+            || found.name() == b"[heap]"
+            || found.name().starts_with(b"[anon");
+        if !found.readable || !found.writable || !anonymous {
+            return None;
+        }
+        mapping = Some(found);
+    }
+    // SAFETY: the word before the block is in a readable mapping, and aligned.
+    let size = unsafe { ptr::with_exposed_provenance::<usize>(address - 8).read() };
+    let (bytes, flags) = (size & !7, size & 7);
+    let (start, end) = mapping.map_or(known, |m| (m.start, m.end));
+    if bytes < 32 || address - HEADER + bytes > end {
+        return None;
+    }
+    let usable = if flags & MAPPED != 0 {
+        // The words before the block: how far its mapping begins before it, and
+        // a size; together they are whole pages.
+        // SAFETY: in the same readable mapping.
+        let before = unsafe { ptr::with_exposed_provenance::<usize>(address - 16).read() };
+        let page = os::kernel_page_size();
+        let starts = (address - HEADER).checked_sub(before)?;
+        if !starts.is_multiple_of(page) || !(before + bytes).is_multiple_of(page) || starts < start
+        {
+            return None;
+        }
+        bytes - 16
+    } else {
+        let in_main = mapping.is_none_or(|m| m.name() == b"[heap]") && flags & NOT_MAIN == 0;
+        let in_arena = flags & NOT_MAIN != 0 && is_arena(address, start);
+        if !bytes.is_multiple_of(16) || !(in_main || in_arena) {
+            return None;
+        }
+        bytes - 8
+    };
+    if let Some(mapping) = mapping
+        && (mapping.name() == b"[heap]" || flags & NOT_MAIN != 0)
+    {
+        *KNOWN.lock() = (mapping.start, mapping.end);
+    }
+    Some(usable)
+}
+
+/// Whether the 64-MiB block around `address` begins like a heap of glibc's:
+/// with a pointer to its arena.
+fn is_arena(address: usize, mapping_start: usize) -> bool {
+    let heap = address & !(ARENA - 1);
+    if heap < mapping_start {
+        return false;
+    }
+    // SAFETY: in the readable mapping that the block is in.
+    let arena = unsafe { ptr::with_exposed_provenance::<usize>(heap).read() };
+    arena.is_multiple_of(8) && os::mapping_of(arena).is_some_and(|m| m.writable)
+}
+
+/// Frees a block that is not heapwright's.
+///
+/// # Safety
+///
+/// The block is in use, and nobody uses it afterwards.
+#[cold]
+pub(super) unsafe fn free(call: Call, block: *mut u8) {
+    if let Some(peer) = peer() {
+        // SAFETY: every block of this copy comes from the peer.
+        return unsafe { (peer.free)(block) };
+    }
+    if let (Some(free), Some(_)) = (os::libc_free(), libc_usable(block.addr())) {
+        PASSED_ON.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the block has the C library's header.
+        return os::keeping_errno(|| unsafe { free(block) });
+    }
+    misuse::foreign(call, block.addr())
+}
+
+/// Resizes a block that is not heapwright's.
+///
+/// # Safety
+///
+/// As `realloc`.
+#[cold]
+pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    if let Some(peer) = peer() {
+        // SAFETY: every block of this copy comes from the peer.
+        return unsafe { (peer.realloc)(block, size.max(1)) };
+    }
+    if let (Some(realloc), Some(_)) = (os::libc_realloc(), libc_usable(block.addr())) {
+        // SAFETY: the block has the C library's header.
+        return unsafe { realloc(block, size.max(1)) };
+    }
+    misuse::foreign(Call::Realloc, block.addr())
+}
+
+/// The bytes that may be used of a block that is not heapwright's.
+#[cold]
+pub(super) fn usable_size(block: *const u8) -> usize {
+    if let Some(peer) = peer() {
+        // SAFETY: every block of this copy comes from the peer.
+        return unsafe { (peer.usable_size)(block) };
+    }
+    match libc_usable(block.addr()) {
+        Some(usable) => usable,
+        None => misuse::foreign(Call::UsableSize, block.addr()),
+    }
+}
+
+/// The functions of a copy of heapwright that serves the whole process.
+#[derive(Clone, Copy)]
+pub(super) struct Peer {
+    pub(super) malloc: unsafe extern "C" fn(usize) -> *mut u8,
+    pub(super) calloc: unsafe extern "C" fn(usize, usize) -> *mut u8,
+    pub(super) memalign: unsafe extern "C" fn(usize, usize) -> *mut u8,
+    pub(super) realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
+    pub(super) free: unsafe extern "C" fn(*mut u8),
+    pub(super) usable_size: unsafe extern "C" fn(*const u8) -> usize,
+}
+
+/// The copy of heapwright that was preloaded, if this copy is only linked into
+/// the program.
+#[cfg(not(feature = "interpose"))]
+pub(super) fn peer() -> Option<&'static Peer> {
+    // SAFETY: null, or set once to a table that is never freed.
+    unsafe { PEER.load(Ordering::Acquire).as_ref() }
+}
+
+/// This copy is the process's `malloc`; there is nobody to pass on to.
+#[cfg(feature = "interpose")]
+pub(super) const fn peer() -> Option<&'static Peer> {
+    None
+}
+
+#[cfg(not(feature = "interpose"))]
+static PEER: AtomicPtr<Peer> = AtomicPtr::new(ptr::null_mut());
+
+/// Looks for a preloaded copy. Once, while the heap starts, before any block
+/// of this copy exists.
+#[cfg(not(feature = "interpose"))]
+pub(super) fn find_peer() -> bool {
+    use core::mem::transmute;
+    static TABLE: Lock<Option<Peer>> = Lock::new(None);
+    if os::symbol(c"hw_version").is_null() {
+        return false;
+    }
+    let names = [c"malloc", c"calloc", c"memalign", c"realloc", c"free", c"malloc_usable_size"];
+    let found = names.map(os::symbol);
+    if found.iter().any(|f| f.is_null()) {
+        return false;
+    }
+    // SAFETY: the preloaded copy exports these names with these types, as for
+    // all that follow.
+    let malloc: unsafe extern "C" fn(usize) -> *mut u8 = unsafe { transmute(found[0]) };
+    // SAFETY: as above.
+    let calloc: unsafe extern "C" fn(usize, usize) -> *mut u8 = unsafe { transmute(found[1]) };
+    // SAFETY: as above.
+    let memalign: unsafe extern "C" fn(usize, usize) -> *mut u8 = unsafe { transmute(found[2]) };
+    // SAFETY: as above.
+    let realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8 = unsafe { transmute(found[3]) };
+    // SAFETY: as above.
+    let free: unsafe extern "C" fn(*mut u8) = unsafe { transmute(found[4]) };
+    // SAFETY: as above.
+    let usable_size: unsafe extern "C" fn(*const u8) -> usize = unsafe { transmute(found[5]) };
+    let mut table = TABLE.lock();
+    let peer = table.insert(Peer { malloc, calloc, memalign, realloc, free, usable_size });
+    PEER.store(peer, Ordering::Release);
+    true
+}
+
+/// This copy is the process's `malloc`.
+#[cfg(feature = "interpose")]
+pub(super) const fn find_peer() -> bool {
+    false
+}

@@ -1,0 +1,130 @@
+//! Large blocks: runs of whole units.
+//!
+//! ```text
+//!   | used, in whole pages ....... | never touched | (room to grow) |
+//!   unit 0       unit 1       ...                   unit n-1
+//! ```
+//!
+//! A run's tail behind the last page in use is address space, not memory, so a
+//! block of 33 KiB costs 36 KiB of memory though it takes a unit of 64 KiB.
+//!
+//! Growing: within the run's own units for nothing; then into a free run
+//! behind it; then to a new run, to which the kernel moves the pages
+//! (`mremap`) instead of copying the bytes where there are many. Blocks that
+//! were grown once tend to grow again, so a new run for a growing block gets a
+//! quarter more address space than it needs.
+//!
+//! Invariants: the record of the first unit holds the run's length, the bytes
+//! that may be used (a whole number of pages) and the bytes asked for; a block
+//! starts at its first unit.
+
+use core::ptr;
+
+use crate::address_map::{Entry, MAP};
+use crate::cache::{CACHES, Cache};
+use crate::chunk;
+use crate::os::{self, Memory};
+use crate::size_class::UNIT;
+use crate::slab::SYSTEM;
+use crate::sync::atomic::Ordering;
+
+/// From this many bytes on, pages are moved instead of bytes copied.
+const MOVE_PAGES: usize = 1 << 20;
+/// From this many bytes on, a dirty block is zeroed by giving its pages back.
+const ZERO_BY_PURGE: usize = 4 << 20;
+
+/// A large block that was handed out.
+pub(super) struct Large {
+    pub(super) unit: usize,
+    pub(super) block: *mut u8,
+    pub(super) usable: usize,
+}
+
+fn whole_pages(size: usize) -> usize {
+    // `size` is at most `isize::MAX`, so this does not overflow.
+    size.next_multiple_of(SYSTEM.page_size())
+}
+
+/// Allocates a block of `size` bytes (at most `isize::MAX`).
+pub(super) fn alloc(size: usize, align: usize, zero: bool) -> Option<Large> {
+    take(size, size, align, zero)
+}
+
+/// Allocates a block of `size` bytes in a run of at least `room` bytes.
+fn take(size: usize, room: usize, align: usize, zero: bool) -> Option<Large> {
+    let usable = whole_pages(size.max(1));
+    let units = usable.max(room).div_ceil(UNIT);
+    let run = chunk::take(units, align.div_ceil(UNIT), zero, Entry::LARGE_HEAD, Entry::large_rest)?;
+    let block = MAP.address_of(run.unit);
+    if zero && !run.zero {
+        // SAFETY: the run was just taken, is committed, and nobody knows it.
+        if size < ZERO_BY_PURGE || !unsafe { SYSTEM.decommit(block, usable) } {
+            // SAFETY: as above.
+            unsafe { ptr::write_bytes(block, 0, size) };
+        }
+    }
+    let record = MAP.record(run.unit);
+    record.usable.store(usable, Ordering::Relaxed);
+    record.requested.store(size, Ordering::Relaxed);
+    record.heap.store(0, Ordering::Relaxed);
+    Some(Large { unit: run.unit, block, usable })
+}
+
+/// Bytes the program may use of the large block at `unit`.
+pub(super) fn usable(unit: usize) -> usize {
+    MAP.record(unit).usable.load(Ordering::Relaxed)
+}
+
+/// Makes the large block a first-class heap's. Its lock is held.
+pub(super) fn join_heap(unit: usize, heap: &Cache) {
+    MAP.record(unit).heap.store(heap.id(), Ordering::Relaxed);
+    heap.large.push(&MAP, unit);
+}
+
+/// The first-class heap that owns the large block, if one does.
+pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
+    CACHES.get(MAP.record(unit).heap.load(Ordering::Relaxed))
+}
+
+/// Frees the large block at `unit`. A heap's block has left its list before.
+pub(super) fn free(unit: usize) {
+    let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
+    chunk::give(unit, units);
+}
+
+/// Makes the large block at `unit` hold `size` bytes without moving it.
+pub(super) fn resize_in_place(unit: usize, size: usize) -> bool {
+    let record = MAP.record(unit);
+    let have = record.units.load(Ordering::Relaxed) as usize;
+    let usable = whole_pages(size.max(1));
+    let need = usable.div_ceil(UNIT);
+    if need > have {
+        if chunk::extend(unit, have, need - have, Entry::large_rest(unit)).is_none() {
+            return false;
+        }
+    } else if need < have && usable < record.usable.load(Ordering::Relaxed) {
+        chunk::shorten(unit, have, need);
+    }
+    record.usable.store(usable, Ordering::Relaxed);
+    record.requested.store(size, Ordering::Relaxed);
+    true
+}
+
+/// Moves the large block at `unit`, which is in no heap's list, to a longer
+/// run. The old block is gone, unless there is no memory.
+pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
+    let old = MAP.address_of(unit);
+    let old_usable = usable(unit);
+    let old_units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
+    let new = take(size, size.saturating_add(size / 4), 1, false)
+        .or_else(|| take(size, size, 1, false))?;
+    let length = old_usable.min(new.usable);
+    // SAFETY: both blocks are committed, in whole pages, distinct, and the
+    // caller's; the new one holds nothing.
+    if length < MOVE_PAGES || !unsafe { os::move_pages(old, new.block, length) } {
+        // SAFETY: as above; both have `length` bytes.
+        unsafe { ptr::copy_nonoverlapping(old, new.block, length) };
+    }
+    chunk::give(unit, old_units);
+    Some(new)
+}

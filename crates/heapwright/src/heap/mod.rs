@@ -1,0 +1,67 @@
+//! The fast heap: what `malloc` means when nothing else was asked for.
+//!
+//! ```text
+//!   malloc(n)  fast word of the thread -> list of n's class -> pop
+//!                 | empty, large, or the thread has no cache yet
+//!                 v
+//!   door       the one cold door: dispatch on what the block or the thread is
+//!                 |            |             |              |
+//!              cache         large       first_class     foreign
+//!              (slabs)   (runs of units)  (own heaps)  (other allocators)
+//! ```
+//!
+//! The fast word points at a read-only *sentinel* until a thread has a cache,
+//! and stays there in modes that want to see every call (`stats=exit`), so the
+//! fast paths never ask which mode it is.
+//!
+//! What `free` does is decided by the *block's* record, never by the process's
+//! mode: blocks that were born before the options were read, or in another
+//! heap, come back through the same `free`.
+//!
+//! The functions here are raw: they take and return addresses, never panic,
+//! and end the process with one line where a pointer is misused. The C layer
+//! and the adapters are thin coats over them.
+//!
+//! ```
+//! use heapwright::heap;
+//!
+//! let block = heap::malloc(100);
+//! assert!(!block.is_null());
+//! // SAFETY: the block is ours, and has room for 100 bytes.
+//! unsafe { block.write_bytes(7, 100) };
+//! // SAFETY: the block is ours.
+//! let block = unsafe { heap::realloc(block, 1000) };
+//! // SAFETY: the block is ours, and freed once.
+//! unsafe { heap::free(block) };
+//! ```
+
+mod count;
+mod door;
+mod fast;
+mod first_class;
+mod foreign;
+mod fork;
+mod large;
+mod start;
+mod walk;
+
+pub use door::{owns, realloc, trim, usable_size};
+pub use fast::{calloc, calloc_aligned, free, free_sized, malloc, malloc_aligned, malloc_fast};
+pub use first_class::Heap;
+pub use walk::{Block, walk};
+
+pub(crate) use count::totals;
+pub(crate) use first_class::live as heaps_live;
+pub(crate) use foreign::passed_on;
+pub(crate) use start::{is_original_process, publish_mine, started_at};
+
+use crate::cache::Hot;
+
+/// The lists of a thread that has no cache. Never written to.
+#[repr(transparent)]
+pub(crate) struct Sentinel(#[allow(dead_code, reason = "used by address alone")] Hot);
+
+// SAFETY: its lists are empty and its tag is nobody's, so no path writes to it.
+unsafe impl Sync for Sentinel {}
+
+pub(crate) static SENTINEL: Sentinel = Sentinel(Hot::sentinel());

@@ -1,0 +1,191 @@
+//! Beginnings and ends: of the heap, of a thread's cache, of a thread.
+//!
+//! ```text
+//! process:  NEW --first call--> STARTING --window open--> READY
+//!                                                     \-> FAILED (no memory)
+//! thread:   own word  null --first slow call--> cache --thread ends--> EXITED
+//! ```
+//!
+//! The first call may come before `main`, before constructors, before the C
+//! library has set `environ`. So nothing here allocates through `malloc`, and
+//! the hooks (thread exit, fork) are registered only after the heap is READY:
+//! if the C library allocates for them, that is an ordinary allocation.
+//!
+//! A thread that still allocates after its cache was given back (destructors
+//! that run later than ours) uses one shared, locked heap instead of a cache,
+//! which nobody would give back a second time.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use crate::cache::{CACHES, Cache, Use};
+use crate::chunk;
+use crate::options;
+use crate::os::{self, tls};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use super::SENTINEL;
+use super::{foreign, fork};
+
+const NEW: u8 = 0;
+const READY: u8 = 1;
+const FAILED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(NEW);
+static STARTING: Lock<()> = Lock::new(());
+static STARTED_AT: AtomicU64 = AtomicU64::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
+
+/// The own word of a thread that gave its cache back.
+const EXITED: *mut u8 = ptr::without_provenance_mut(1);
+
+/// What a thread allocates from.
+#[derive(Clone, Copy)]
+pub(super) enum Mine {
+    /// Its cache.
+    Cache(&'static Cache),
+    /// The heap of those whose cache is gone; take its lock.
+    Late(&'static Cache),
+    /// Nothing: there is no memory for a cache.
+    Nothing,
+}
+
+/// The calling thread's cache, made or adopted at the first call.
+#[inline]
+pub(super) fn mine() -> Mine {
+    let own = tls::own();
+    if own.addr() > EXITED.addr() {
+        // SAFETY: the own word is a cache, which is never freed.
+        return Mine::Cache(unsafe { &*own.cast::<Cache>() });
+    }
+    mine_slow(own)
+}
+
+#[cold]
+fn mine_slow(own: *mut u8) -> Mine {
+    if STATE.load(Ordering::Acquire) != READY && !start() {
+        return Mine::Nothing;
+    }
+    if own == EXITED {
+        return late();
+    }
+    // Starting may have allocated, and so given this thread its cache already.
+    let own = tls::own();
+    if !own.is_null() {
+        return mine();
+    }
+    let Some(cache) = CACHES.adopt_or_make() else { return Mine::Nothing };
+    cache.is_resting.store(false, Ordering::Relaxed);
+    cache.busy.store(false, Ordering::Relaxed);
+    let cache: &'static Cache = cache;
+    tls::set_own(ptr::from_ref(cache).cast_mut().cast());
+    if !options::detailed() {
+        tls::set_fast((&raw const cache.hot).cast_mut().cast());
+    }
+    os::watch_this_thread(ptr::from_ref(cache).cast_mut().cast());
+    Mine::Cache(cache)
+}
+
+/// The cache of the calling thread, if it has one.
+pub(super) fn existing() -> Option<&'static Cache> {
+    let own = tls::own();
+    // SAFETY: the own word is null, EXITED, or a cache, which is never freed.
+    (own.addr() > EXITED.addr()).then(|| unsafe { &*own.cast::<Cache>() })
+}
+
+/// Tells statistics how much the calling thread's cache holds just now.
+pub(crate) fn publish_mine() {
+    if let Some(cache) = existing() {
+        cache.publish();
+    }
+}
+
+#[cold]
+fn late() -> Mine {
+    // SAFETY: null, or a cache, which is never freed.
+    if let Some(cache) = unsafe { LATE.load(Ordering::Acquire).as_ref() } {
+        return Mine::Late(cache);
+    }
+    let Some(cache) = CACHES.make_new() else { return Mine::Nothing };
+    cache.become_heap();
+    let made = ptr::from_ref(cache).cast_mut();
+    // Two threads may come here at once; the one that is late leaves an empty
+    // cache behind, once in a process's life.
+    match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Mine::Late(cache),
+        // SAFETY: a cache, which is never freed.
+        Err(first) => Mine::Late(unsafe { &*first }),
+    }
+}
+
+/// Opens the window and reads the options, once. False: there is no memory.
+fn start() -> bool {
+    let starting = STARTING.lock();
+    match STATE.load(Ordering::Acquire) {
+        READY => return true,
+        FAILED => return false,
+        _ => {}
+    }
+    if foreign::find_peer() {
+        // Everything is passed on; this copy needs no memory of its own.
+        STATE.store(FAILED, Ordering::Release);
+        return false;
+    }
+    let options = options::get();
+    os::pretend_page_size(options.page);
+    chunk::set_delay(options.purge_ms);
+    if !chunk::open(options.window) {
+        STATE.store(FAILED, Ordering::Release);
+        return false;
+    }
+    STARTED_AT.store(os::now_ns(), Ordering::Relaxed);
+    PROCESS.store(os::process_id(), Ordering::Relaxed);
+    STATE.store(READY, Ordering::Release);
+    drop(starting);
+    os::on_thread_exit(thread_exit);
+    fork::register();
+    true
+}
+
+/// Runs when a thread that has a cache ends.
+unsafe extern "C" fn thread_exit(token: *mut c_void) {
+    // SAFETY: the token is the cache that the thread was given.
+    let cache = unsafe { &*token.cast::<Cache>() };
+    tls::set_fast((&raw const SENTINEL).cast_mut().cast());
+    tls::set_own(EXITED);
+    debug_assert!(cache.owned_by() == Use::Thread);
+    cache.leave();
+}
+
+/// Nanoseconds of the clock when the heap started; 0 before.
+pub(crate) fn started_at() -> u64 {
+    STARTED_AT.load(Ordering::Relaxed)
+}
+
+/// In a forked child: notes the new process.
+pub(super) fn note_process() {
+    PROCESS.store(os::process_id(), Ordering::Relaxed);
+}
+
+/// Whether the caller runs in the process the heap knows of: false in a child
+/// of `vfork`, which borrows its parent's memory and must not speak for it.
+pub(crate) fn is_original_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == os::process_id()
+}
+
+/// Holds the locks across a fork.
+pub(super) fn before_fork() {
+    STARTING.acquire();
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { STARTING.release() };
+}

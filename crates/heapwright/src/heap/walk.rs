@@ -1,0 +1,81 @@
+//! A walk over every block of the process's heaps, in address order.
+
+use crate::address_map::{Kind, MAP};
+use crate::chunk;
+use crate::size_class;
+use crate::slab::Slab;
+use crate::sync::atomic::Ordering;
+
+/// One block, as a walk finds it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Block {
+    /// Address of its first byte.
+    pub address: usize,
+    /// Bytes that may be used of it.
+    pub size: usize,
+    /// Id of the cache or heap that owns it; 0 for large blocks of the
+    /// process's heap.
+    pub owner: u32,
+    /// Whether it is handed out. A block that is free in some thread's cache
+    /// counts as handed out: that cache is not the walker's to look into.
+    pub in_use: bool,
+}
+
+/// Calls `visit` with every block, until it returns false. Returns whether the
+/// walk came to the end.
+///
+/// Other threads may allocate and free meanwhile; each block is reported as it
+/// was at some moment of the walk. `visit` may allocate. Takes time in
+/// proportion to the heap.
+///
+/// ```
+/// use heapwright::heap;
+/// let block = heap::malloc(100);
+/// let mut found = false;
+/// heap::walk(&mut |b| {
+///     found |= b.address == block as usize && b.size == 112 && b.in_use;
+///     true
+/// });
+/// assert!(found);
+/// # unsafe { heap::free(block) };
+/// ```
+pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
+    let Some(chunk::Usage { frontier, .. }) = chunk::usage() else { return false };
+    for unit in 0..frontier {
+        // SAFETY: units below the frontier are below the map's limit.
+        let entry = unsafe { MAP.entry(unit) };
+        let address = MAP.address_of(unit).addr();
+        match entry.kind() {
+            Kind::Slab(class) => {
+                let slab = Slab::at(&MAP, unit, class);
+                let size = size_class::size(class);
+                for slot in 0..slab.carved() {
+                    let block = Block {
+                        address: address + slot * size,
+                        size,
+                        owner: entry.owner(),
+                        in_use: !slab.is_returned(slot),
+                    };
+                    if !visit(block) {
+                        return false;
+                    }
+                }
+            }
+            Kind::LargeHead => {
+                let record = MAP.record(unit);
+                let block = Block {
+                    address,
+                    size: record.usable.load(Ordering::Relaxed),
+                    owner: record.heap.load(Ordering::Relaxed),
+                    in_use: true,
+                };
+                if !visit(block) {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    true
+}

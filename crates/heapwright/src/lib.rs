@@ -1,0 +1,74 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(loom, allow(dead_code, reason = "loom builds the lock-free parts alone"))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_types,
+        clippy::disallowed_macros,
+        reason = "tests run on std, whose allocator is not this one"
+    )
+)]
+
+mod remote;
+mod sync;
+
+#[cfg(not(loom))]
+mod adapters;
+#[cfg(not(loom))]
+mod address_map;
+#[cfg(not(loom))]
+mod cache;
+#[cfg(not(loom))]
+mod chunk;
+#[cfg(not(loom))]
+mod describe;
+#[cfg(not(loom))]
+pub mod heap;
+#[cfg(not(loom))]
+mod misuse;
+#[cfg(not(loom))]
+pub mod options;
+#[cfg(not(loom))]
+mod os;
+#[cfg(not(loom))]
+mod registry;
+#[cfg(not(loom))]
+mod size_class;
+#[cfg(not(loom))]
+mod slab;
+#[cfg(not(loom))]
+pub mod stats;
+#[cfg(not(loom))]
+mod text;
+
+#[cfg(not(loom))]
+pub mod process {
+    //! What the C layer may ask of the process.
+
+    /// Writes bytes to standard error with plain `write`: nothing is allocated,
+    /// buffered or formatted.
+    ///
+    /// ```
+    /// heapwright::process::write_stderr(b"heapwright: hello\n");
+    /// ```
+    pub fn write_stderr(bytes: &[u8]) {
+        crate::os::write_stderr(bytes);
+    }
+
+    /// Whether the caller runs in the process the heap knows of: false in a
+    /// child of `vfork`, which borrows its parent's memory.
+    #[must_use]
+    pub fn is_original_process() -> bool {
+        crate::heap::is_original_process()
+    }
+}
+
+#[cfg(not(loom))]
+pub use adapters::Heapwright;
+#[cfg(not(loom))]
+pub use describe::{BlockState, Description, Kind, describe};
+#[cfg(not(loom))]
+pub use heapwright_record::Stats;

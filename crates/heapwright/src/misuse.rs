@@ -1,0 +1,110 @@
+//! Misuse of the heap: one line that says what the pointer is, then the end.
+//!
+//! Going on would corrupt what is still right, so there is no way back from
+//! here. Every line has the same shape:
+//!
+//! ```text
+//! heapwright: free(0x7f..): <what the pointer is>; <what to do>
+//! ```
+
+use crate::address_map::{Kind, MAP};
+use crate::describe::{BlockState, describe};
+use crate::os;
+use crate::text::Line;
+
+/// Which call was given the pointer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Free,
+    FreeSized,
+    Realloc,
+    UsableSize,
+    HeapFree,
+}
+
+impl Call {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::FreeSized => "sized free",
+            Self::Realloc => "realloc",
+            Self::UsableSize => "malloc_usable_size",
+            Self::HeapFree => "hw_heap_free",
+        }
+    }
+}
+
+fn begin(call: Call, address: usize) -> Line {
+    Line::new().text(call.name()).text("(").address(address).text("): ")
+}
+
+fn end(line: Line) -> ! {
+    line.write();
+    os::abort()
+}
+
+/// A block was given back that had been given back before.
+#[cold]
+pub(crate) fn double_free(call: Call, address: usize, size: usize) -> ! {
+    let line = begin(call, address).text("this ").number(size);
+    end(line.text("-byte block was freed before; free each block once"))
+}
+
+/// A pointer into the heap that is not the start of a block in use.
+#[cold]
+pub(crate) fn not_a_block(call: Call, address: usize) -> ! {
+    let found = describe(core::ptr::without_provenance(address));
+    let line = begin(call, address);
+    let (_, entry) = MAP.lookup(address);
+    end(match entry.kind() {
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) if found.block != 0 => {
+            if found.state == BlockState::Free && found.offset == 0 {
+                line.text("this ")
+                    .number(found.size)
+                    .text("-byte block is not in use: it was freed before, or never allocated")
+            } else {
+                line.text("the pointer is ")
+                    .number(found.offset)
+                    .text(" bytes into a ")
+                    .number(found.size)
+                    .text("-byte block at ")
+                    .address(found.block)
+                    .text("; pass the address malloc returned")
+            }
+        }
+        Kind::Free => line.text("the block that was here was freed before; free each block once"),
+        Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
+        _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
+    })
+}
+
+/// A block of some first-class heap was given to another heap's free.
+#[cold]
+pub(crate) fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
+    let line = begin(call, address).text("this ").number(size);
+    end(line.text("-byte block belongs to another heap; free it with the heap that made it"))
+}
+
+/// A pointer that is not the heap's, nor a block of any allocator we know.
+#[cold]
+pub(crate) fn foreign(call: Call, address: usize) -> ! {
+    let line = begin(call, address);
+    let line = match os::mapping_of(address) {
+        None => line.text("nothing is mapped at this address"),
+        Some(_) if os::is_on_this_stack(address) => line.text("the pointer is on the stack"),
+        Some(mapping) => match mapping.name() {
+            b"[stack]" => line.text("the pointer is on the main thread's stack"),
+            b"[heap]" => line.text("the pointer is in the C library's heap, but not a block of it"),
+            name if name.starts_with(b"/") => {
+                let kind =
+                    if mapping.writable { "the data of " } else { "the code or constants of " };
+                line.text("the pointer is in ").text(kind).bytes(name)
+            }
+            name if name.starts_with(b"[") && !name.starts_with(b"[anon") => {
+                line.text("the pointer is in ").bytes(name)
+            }
+            _ => line.text("the pointer is in memory mapped by the program or another allocator"),
+        },
+    };
+    end(line.text("; malloc did not return it"))
+}

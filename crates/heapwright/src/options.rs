@@ -1,0 +1,265 @@
+//! Options: one string, read once, at the latest by the first allocation.
+//!
+//! ```text
+//! HEAPWRIGHT="stats=exit,purge=100"
+//! ```
+//!
+//! | option | values | meaning |
+//! |---|---|---|
+//! | `mode` | `fast` | which heap serves `malloc` |
+//! | `cache` | `exclusive` | how threads share caches |
+//! | `stats` | `exit`, `off` | print where the memory is when the program ends |
+//! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
+//! | `purge` | milliseconds, `never` | how long free pages wait before they go back |
+//! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
+//! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
+//!
+//! A bad option is one line on standard error, and the default is used. Set-uid
+//! programs ignore the string. Parsing is pure; only `load` touches the world.
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+
+use crate::os;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::text::Line;
+
+const PATH_MAX: usize = 512;
+
+/// The options a process runs with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Options {
+    /// Print statistics at exit.
+    pub(crate) stats_at_exit: bool,
+    /// Where to write statistics at exit; ends with a zero.
+    stats_file: [u8; PATH_MAX],
+    /// Milliseconds free pages wait; negative: for ever.
+    pub(crate) purge_ms: i32,
+    /// The largest window, in bytes.
+    pub(crate) window: usize,
+    /// Pretended page size, or 0.
+    pub(crate) page: usize,
+}
+
+impl Options {
+    pub(crate) const DEFAULT: Self = Self {
+        stats_at_exit: false,
+        stats_file: [0; PATH_MAX],
+        purge_ms: crate::chunk::DEFAULT_DELAY_MS,
+        window: os::MAX_WINDOW,
+        page: 0,
+    };
+}
+
+/// What is wrong with an option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wrong {
+    Unknown,
+    Value(&'static str),
+}
+
+const KNOWN: &str = "mode, cache, stats, stats_file, purge, window, page";
+
+/// Parses the string; `complain` hears of every option that is ignored.
+fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
+    let mut options = Options::DEFAULT;
+    for option in text.split(|&b| b == b',' || b == b';') {
+        let option = option.trim_ascii();
+        if option.is_empty() {
+            continue;
+        }
+        let at = option.iter().position(|&b| b == b'=').unwrap_or(option.len());
+        let value = option.get(at + 1..).unwrap_or(b"");
+        if let Err(wrong) = set(&mut options, &option[..at], value) {
+            complain(option, wrong);
+        }
+    }
+    options
+}
+
+fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    match (name, value) {
+        (b"mode", b"fast") | (b"cache", b"exclusive") => {}
+        (b"mode", b"debug" | b"hardened") => {
+            return Err(Wrong::Value("is not there yet; this version knows mode=fast"));
+        }
+        (b"mode", _) => return Err(Wrong::Value("is no mode; this version knows mode=fast")),
+        (b"cache", _) => {
+            return Err(Wrong::Value("is no cache model; this version knows cache=exclusive"));
+        }
+        (b"stats", b"exit") => options.stats_at_exit = true,
+        (b"stats", b"off") => options.stats_at_exit = false,
+        (b"stats", _) => {
+            return Err(Wrong::Value("is not understood; use stats=exit or stats=off"));
+        }
+        (b"stats_file", path) => {
+            // Room for a dot, a process id and the zero.
+            if path.is_empty() || path.len() + 12 > PATH_MAX {
+                return Err(Wrong::Value("needs a path of at most 500 bytes"));
+            }
+            options.stats_file = [0; PATH_MAX];
+            options.stats_file[..path.len()].copy_from_slice(path);
+        }
+        (b"purge", b"never") => options.purge_ms = -1,
+        (b"purge", value) => match number(value) {
+            Some(ms) if ms <= i32::MAX as usize => options.purge_ms = ms as i32,
+            _ => return Err(Wrong::Value("needs milliseconds, or never")),
+        },
+        (b"window", value) => match number(value) {
+            Some(bytes) if bytes >= 4 << 20 => options.window = bytes,
+            _ => {
+                return Err(Wrong::Value("needs at least 4m of address space, such as window=64g"));
+            }
+        },
+        (b"page", b"4k") => options.page = 4 << 10,
+        (b"page", b"16k") => options.page = 16 << 10,
+        (b"page", b"64k") => options.page = 64 << 10,
+        (b"page", _) => return Err(Wrong::Value("must be 4k, 16k or 64k")),
+        _ => return Err(Wrong::Unknown),
+    }
+    Ok(())
+}
+
+/// A number with an optional suffix for powers of 1024.
+fn number(text: &[u8]) -> Option<usize> {
+    let (digits, shift) = match text.split_last()? {
+        (b'k' | b'K', rest) => (rest, 10),
+        (b'm' | b'M', rest) => (rest, 20),
+        (b'g' | b'G', rest) => (rest, 30),
+        (b't' | b'T', rest) => (rest, 40),
+        _ => (text, 0),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let number = digits.iter().try_fold(0usize, |n, &b| {
+        let digit = (b as char).to_digit(10)?;
+        n.checked_mul(10)?.checked_add(digit as usize)
+    })?;
+    number.checked_mul(1 << shift)
+}
+
+/// The options, written once and only read afterwards.
+struct Loaded(UnsafeCell<Options>);
+
+// SAFETY: written by `load` alone, under `READING` and before `READY` is set;
+// readers look at `READY` first.
+unsafe impl Sync for Loaded {}
+
+static LOADED: Loaded = Loaded(UnsafeCell::new(Options::DEFAULT));
+static READY: AtomicBool = AtomicBool::new(false);
+static DETAILED: AtomicBool = AtomicBool::new(false);
+static READING: Lock<()> = Lock::new(());
+
+/// The process's options, read at the first call.
+pub(crate) fn get() -> &'static Options {
+    if !READY.load(Ordering::Acquire) {
+        let _reading = READING.lock();
+        if !READY.load(Ordering::Relaxed) {
+            load();
+        }
+    }
+    // SAFETY: written before `READY` was set, and never again.
+    unsafe { &*LOADED.0.get() }
+}
+
+/// Reads the options. The lock is held.
+fn load() {
+    let mut text = [0; 1024];
+    let length = if os::is_privileged() { None } else { os::environment(b"HEAPWRIGHT", &mut text) };
+    let options = match length {
+        Some(length) => parse(&text[..length], |option, wrong| {
+            let line = Line::new().text("option \"").bytes(option).text("\": ");
+            match wrong {
+                Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
+                Wrong::Value(why) => line.text("the value ").text(why),
+            }
+            .text(" (ignored)")
+            .write();
+        }),
+        None => Options::DEFAULT,
+    };
+    let wants_file = options.stats_file[0] != 0;
+    DETAILED.store(options.stats_at_exit || wants_file, Ordering::Relaxed);
+    // SAFETY: the first and only write; nobody reads before `READY` is set.
+    unsafe { *LOADED.0.get() = options };
+    READY.store(true, Ordering::Release);
+}
+
+/// Whether every allocation is counted, at the price of the fast path.
+pub(crate) fn detailed() -> bool {
+    DETAILED.load(Ordering::Relaxed)
+}
+
+/// Whether statistics are to be printed when the program ends (`stats=exit`).
+#[must_use]
+pub fn stats_at_exit() -> bool {
+    get().stats_at_exit
+}
+
+/// The prefix of the file that statistics are to be written to when the program
+/// ends (`stats_file=PREFIX`), if there is one.
+#[must_use]
+pub fn stats_file() -> Option<&'static CStr> {
+    let path = CStr::from_bytes_until_nul(&get().stats_file).ok()?;
+    (!path.is_empty()).then_some(path)
+}
+
+/// Sets how long free pages wait before they are given back, in milliseconds;
+/// negative: for ever. What `purge=` sets at the start.
+pub fn set_purge_delay_ms(ms: i32) {
+    crate::chunk::set_delay(ms);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::string::String;
+    use std::vec::Vec;
+
+    fn parsed(text: &str) -> (Options, Vec<String>) {
+        let mut complaints = Vec::new();
+        let options = parse(text.as_bytes(), |option, _| {
+            complaints.push(String::from_utf8_lossy(option).into_owned());
+        });
+        (options, complaints)
+    }
+
+    #[test]
+    fn good_options_are_taken() {
+        let (o, bad) = parsed("stats=exit, purge=10,window=2g;page=64k,mode=fast,cache=exclusive");
+        assert!(bad.is_empty(), "{bad:?}");
+        assert!(o.stats_at_exit);
+        assert_eq!((o.purge_ms, o.window, o.page), (10, 2 << 30, 64 << 10));
+        assert_eq!(parsed("purge=never").0.purge_ms, -1);
+        assert_eq!(parsed("").0, Options::DEFAULT);
+    }
+
+    #[test]
+    fn bad_options_are_named_and_ignored() {
+        for text in [
+            "frobnicate=1",
+            "purge",
+            "purge=",
+            "purge=x",
+            "purge=99999999999",
+            "window=1k",
+            "window=99999999999999999999g",
+            "stats=maybe",
+            "mode=debug",
+            "cache=shared:8",
+            "page=3",
+            "stats_file=",
+            "=",
+            "purge=-1",
+        ] {
+            let (options, bad) = parsed(text);
+            assert_eq!(bad, [text]);
+            assert_eq!(options, Options::DEFAULT, "{text}");
+        }
+        let (options, bad) = parsed("nonsense,purge=7");
+        assert_eq!((options.purge_ms, bad.len()), (7, 1));
+    }
+}

@@ -1,0 +1,260 @@
+//! Linux: memory, time, threads, files, through the C library's thin wrappers.
+//!
+//! Nothing here allocates. Every function that makes a system call puts
+//! `errno` back, because `free` must leave it alone and `malloc` may set it
+//! only to say that there is no memory.
+
+mod process;
+mod symbols;
+mod threads;
+#[cfg_attr(target_arch = "x86_64", path = "tls_x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "tls_aarch64.rs")]
+pub(crate) mod tls;
+
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+pub(crate) use process::*;
+pub(crate) use symbols::*;
+pub(crate) use threads::*;
+
+use super::Memory;
+
+/// Whether the table of the address map lies at a fixed distance below the
+/// window, which saves the fast path a load.
+pub(crate) const TABLE_ADJACENT: bool = true;
+
+/// The largest window tried: 1 TiB.
+pub(crate) const MAX_WINDOW: usize = 1 << 40;
+
+/// Runs `call` and leaves `errno` as it was.
+pub(crate) fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
+    // SAFETY: the location of errno is valid for the calling thread's life.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    let result = call();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    result
+}
+
+/// Sets `errno`.
+#[cold]
+pub(crate) fn set_errno(value: i32) {
+    // SAFETY: the location of errno is valid for the calling thread's life.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    unsafe { *errno = value };
+}
+
+/// `errno` for a request that there is no memory for.
+pub(crate) const ENOMEM: i32 = libc::ENOMEM;
+
+/// The running process's memory.
+#[derive(Clone, Copy)]
+pub(crate) struct System;
+
+/// The page size once it was asked for.
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes pages look at least `size` bytes big. Before the first allocation.
+pub(crate) fn pretend_page_size(size: usize) {
+    PAGE.store(size.max(kernel_page_size()), Ordering::Relaxed);
+}
+
+/// The kernel's page size.
+pub(crate) fn kernel_page_size() -> usize {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    let size = unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize;
+    if size.is_power_of_two() && size >= 4096 { size } else { 4096 }
+}
+
+const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
+    keeping_errno(|| {
+        let hint = ptr::without_provenance_mut::<libc::c_void>(at);
+        // SAFETY: a new private mapping; with MAP_FIXED_NOREPLACE or no MAP_FIXED
+        // at all it cannot replace memory that somebody uses.
+        let got = unsafe { libc::mmap(hint, size, libc::PROT_NONE, RESERVE_FLAGS | flags, -1, 0) };
+        if got == libc::MAP_FAILED { ptr::null_mut() } else { got.cast() }
+    })
+}
+
+/// Unmaps memory.
+///
+/// # Safety
+///
+/// The range is the caller's, and nobody uses it.
+unsafe fn unmap(at: *mut u8, size: usize) {
+    if size != 0 {
+        // SAFETY: by the contract nobody uses the range.
+        keeping_errno(|| unsafe { libc::munmap(at.cast(), size) });
+    }
+}
+
+impl Memory for System {
+    fn page_size(&self) -> usize {
+        match PAGE.load(Ordering::Relaxed) {
+            0 => kernel_page_size(),
+            size => size,
+        }
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> *mut u8 {
+        let Some(padded) = size.checked_add(align) else { return ptr::null_mut() };
+        let got = map(0, padded, 0);
+        if got.is_null() {
+            return got;
+        }
+        let skip = got.align_offset(align);
+        // SAFETY: `skip < align`, so `[got + skip, + size)` is inside the mapping.
+        let at = unsafe { got.add(skip) };
+        // SAFETY: the head of a mapping just made, which nobody has seen.
+        unsafe { unmap(got, skip) };
+        // SAFETY: one past the part that is kept, still inside the mapping.
+        let end = unsafe { at.add(size) };
+        // SAFETY: the tail of a mapping just made, which nobody has seen.
+        unsafe { unmap(end, padded - skip - size) };
+        at
+    }
+
+    fn reserve_at(&self, at: usize, size: usize) -> *mut u8 {
+        let got = map(at, size, libc::MAP_FIXED_NOREPLACE);
+        if !got.is_null() && got.addr() != at {
+            // A kernel older than 4.17 takes the flag for a hint.
+            // SAFETY: a mapping just made, which nobody has seen.
+            unsafe { unmap(got, size) };
+            return ptr::null_mut();
+        }
+        got
+    }
+
+    unsafe fn release(&self, at: *mut u8, size: usize) {
+        // SAFETY: the same contract.
+        unsafe { unmap(at, size) };
+    }
+
+    unsafe fn commit(&self, at: *mut u8, size: usize) -> bool {
+        keeping_errno(|| {
+            // SAFETY: by the contract the range is the caller's reservation.
+            let got =
+                unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
+            got == 0
+        })
+    }
+
+    unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
+        // MADV_DONTNEED, not MADV_FREE: what is given back leaves the resident
+        // size at once, so nobody has to guess how much of it is really used.
+        keeping_errno(|| {
+            // SAFETY: by the contract nobody uses the contents.
+            let got = unsafe { libc::madvise(at.cast(), size, libc::MADV_DONTNEED) };
+            got == 0
+        })
+    }
+
+    fn address_space_limit(&self) -> Option<usize> {
+        keeping_errno(|| {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: `limit` is a valid place for the answer.
+            let got = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+            (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+        })
+    }
+}
+
+/// Keeps a range out of core dumps. Best effort.
+///
+/// # Safety
+///
+/// The range is the caller's reservation.
+pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
+    keeping_errno(|| {
+        // SAFETY: by the contract the range is the caller's; the advice changes
+        // no contents.
+        unsafe { libc::madvise(at.cast(), size, libc::MADV_DONTDUMP) }
+    });
+}
+
+/// Moves the pages of `[from, from + size)` to `to` without copying bytes; the
+/// source stays committed and reads as zero. False: nothing changed.
+///
+/// # Safety
+///
+/// Both ranges are committed, page aligned, of the caller, and do not overlap;
+/// the contents at `to` are not used.
+pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> bool {
+    const MREMAP_DONTUNMAP: i32 = 4;
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
+    keeping_errno(|| {
+        // SAFETY: by the contract both ranges are the caller's to change.
+        let got =
+            unsafe { libc::mremap(from.cast(), size, size, flags, to.cast::<libc::c_void>()) };
+        got == to.cast()
+    })
+}
+
+/// Writes to `resident` one byte a kernel page of `[at, at + size)`, whose low
+/// bit says whether the page is in memory. False where it cannot be known.
+///
+/// # Safety
+///
+/// The range is page aligned and mapped.
+pub(crate) unsafe fn resident_pages(at: *const u8, size: usize, resident: &mut [u8]) -> bool {
+    assert!(resident.len() * kernel_page_size() >= size);
+    keeping_errno(|| {
+        // SAFETY: the vector is long enough for the range (checked above).
+        unsafe { libc::mincore(at.cast_mut().cast(), size, resident.as_mut_ptr()) == 0 }
+    })
+}
+
+/// Sleeps until woken, unless `word` is no longer `expected`. May wake early.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+    keeping_errno(|| {
+        // SAFETY: the kernel only compares the word and sleeps.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                expected,
+                ptr::null::<libc::timespec>(),
+            )
+        }
+    });
+}
+
+/// Wakes one thread that sleeps on `word`.
+pub(crate) fn futex_wake_one(word: &AtomicU32) {
+    keeping_errno(|| {
+        // SAFETY: the kernel only uses the word's address.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                1,
+            )
+        }
+    });
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the answer. No system call on the
+    // usual kernels, and no failure with these clocks.
+    keeping_errno(|| unsafe { libc::clock_gettime(id, &raw mut now) });
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Milliseconds on a clock that only moves forward, some milliseconds coarse.
+pub(crate) fn coarse_ms() -> u32 {
+    (clock(libc::CLOCK_MONOTONIC_COARSE) / 1_000_000) as u32
+}
+
+/// Nanoseconds on a clock that only moves forward.
+pub(crate) fn now_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}

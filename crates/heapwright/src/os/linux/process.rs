@@ -1,0 +1,304 @@
+//! The process: its files under /proc, its environment, its standard error.
+//!
+//! Files are read with plain `open`/`read` into the caller's buffer.
+
+use core::ffi::{CStr, c_char};
+use core::ptr;
+
+use super::keeping_errno;
+
+/// Writes bytes to standard error, as far as it takes them.
+pub(crate) fn write_stderr(mut bytes: &[u8]) {
+    keeping_errno(|| {
+        while !bytes.is_empty() {
+            // SAFETY: the pointer and the length are the slice's.
+            let wrote = unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
+            if wrote <= 0 {
+                return;
+            }
+            bytes = &bytes[wrote as usize..];
+        }
+    });
+}
+
+/// Ends the process with SIGABRT.
+pub(crate) fn abort() -> ! {
+    // SAFETY: no preconditions.
+    unsafe { libc::abort() }
+}
+
+/// The process id.
+pub(crate) fn process_id() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// Whether the process runs with more rights than its starter (set-uid).
+pub(crate) fn is_privileged() -> bool {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Reads a file from its start, in pieces; `take` returns false to stop.
+/// Returns false if the file could not be read.
+pub(crate) fn read_file(
+    path: &CStr,
+    buffer: &mut [u8],
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> bool {
+    keeping_errno(|| {
+        // SAFETY: the path is a C string.
+        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return false;
+        }
+        let mut whole = true;
+        loop {
+            // SAFETY: the pointer and the length are the buffer's.
+            let got = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+            if got <= 0 {
+                whole &= got == 0;
+                break;
+            }
+            if !take(&buffer[..got as usize]) {
+                break;
+            }
+        }
+        // SAFETY: the descriptor was opened above and is closed once.
+        unsafe { libc::close(fd) };
+        whole
+    })
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// Copies the value of an environment variable into `out`. Returns its length,
+/// or `None` where it is not set or does not fit.
+///
+/// The C library may not have set `environ` yet when the first allocation
+/// comes; then the kernel's own copy is read.
+pub(crate) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    // SAFETY: a plain read of a word that the C library sets before threads.
+    let mut entry = unsafe { environ };
+    if entry.is_null() {
+        return environment_from_kernel(name, out);
+    }
+    loop {
+        // SAFETY: the array ends with a null, which stops the loop.
+        let variable = unsafe { *entry };
+        if variable.is_null() {
+            return None;
+        }
+        // SAFETY: every element of the array is a C string.
+        let text = unsafe { CStr::from_ptr(variable) }.to_bytes();
+        if let Some(value) = value_of(text, name) {
+            out.get_mut(..value.len())?.copy_from_slice(value);
+            return Some(value.len());
+        }
+        // SAFETY: the element was not the null at the end.
+        entry = unsafe { entry.add(1) };
+    }
+}
+
+fn value_of<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    text.strip_prefix(name)?.strip_prefix(b"=")
+}
+
+/// Streams /proc/self/environ: `NAME=value` entries, each ended by a zero.
+fn environment_from_kernel(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    let mut buffer = [0; 512];
+    // How many bytes of `name=` this entry matched, or None if it does not.
+    let mut matched = Some(0);
+    let mut length = 0;
+    let mut found = false;
+    let mut fits = true;
+    read_file(c"/proc/self/environ", &mut buffer, |bytes| {
+        for &byte in bytes {
+            if byte == 0 {
+                if matched == Some(name.len() + 1) {
+                    found = true;
+                    return false;
+                }
+                matched = Some(0);
+                continue;
+            }
+            match matched {
+                Some(at) if at < name.len() => {
+                    matched = (byte == name[at]).then_some(at + 1);
+                }
+                Some(at) if at == name.len() => {
+                    matched = (byte == b'=').then_some(at + 1);
+                }
+                Some(_) if length < out.len() => {
+                    out[length] = byte;
+                    length += 1;
+                }
+                Some(_) => fits = false,
+                None => {}
+            }
+        }
+        true
+    });
+    (found && fits).then_some(length)
+}
+
+/// Resident bytes of the process: now, and at its highest.
+pub(crate) fn resident_bytes() -> (u64, u64) {
+    let mut now = 0;
+    let mut peak = 0;
+    let mut text = [0; 2048];
+    let mut length = 0;
+    let mut buffer = [0; 512];
+    read_file(c"/proc/self/status", &mut buffer, |bytes| {
+        let n = bytes.len().min(text.len() - length);
+        text[length..length + n].copy_from_slice(&bytes[..n]);
+        length += n;
+        n == bytes.len()
+    });
+    for line in text[..length].split(|&b| b == b'\n') {
+        if let Some(rest) = line.strip_prefix(b"VmHWM:") {
+            peak = kibibytes(rest);
+        } else if let Some(rest) = line.strip_prefix(b"VmRSS:") {
+            now = kibibytes(rest);
+        }
+    }
+    (now, peak.max(now))
+}
+
+fn kibibytes(text: &[u8]) -> u64 {
+    let digits = text.iter().skip_while(|b| !b.is_ascii_digit());
+    let number = digits.take_while(|b| b.is_ascii_digit());
+    number.fold(0, |n, &b| n * 10 + u64::from(b - b'0')) * 1024
+}
+
+/// What a line of /proc/self/maps says of one mapping.
+#[derive(Clone, Copy)]
+pub(crate) struct Mapping {
+    /// First byte.
+    pub(crate) start: usize,
+    /// One past the last byte.
+    pub(crate) end: usize,
+    /// May be read.
+    pub(crate) readable: bool,
+    /// May be written.
+    pub(crate) writable: bool,
+    /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
+    /// or nothing.
+    name: [u8; 160],
+    name_length: usize,
+}
+
+impl Mapping {
+    /// The name the kernel gives it.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name[..self.name_length]
+    }
+}
+
+/// The mapping that `address` lies in. Reads /proc/self/maps: slow, for
+/// addresses that are not heapwright's.
+pub(crate) fn mapping_of(address: usize) -> Option<Mapping> {
+    let mut buffer = [0; 1024];
+    let mut line = [0; 320];
+    let mut length = 0;
+    let mut found = None;
+    read_file(c"/proc/self/maps", &mut buffer, |bytes| {
+        for &byte in bytes {
+            if byte != b'\n' {
+                if length < line.len() {
+                    line[length] = byte;
+                    length += 1;
+                }
+                continue;
+            }
+            if let Some(mapping) = parse_mapping(&line[..length])
+                && (mapping.start..mapping.end).contains(&address)
+            {
+                found = Some(mapping);
+                return false;
+            }
+            length = 0;
+        }
+        true
+    });
+    found
+}
+
+/// Parses `start-end perms offset dev inode   name`.
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.split(|&b| b == b' ').filter(|f| !f.is_empty());
+    let range = fields.next()?;
+    let dash = range.iter().position(|&b| b == b'-')?;
+    let perms = fields.next()?;
+    let inode = fields.nth(2)?;
+    // The name is the rest of the line after the inode, spaces included.
+    let after = inode.as_ptr().addr() - line.as_ptr().addr() + inode.len();
+    let name = line[after..].trim_ascii();
+    let mut mapping = Mapping {
+        start: hexadecimal(&range[..dash])?,
+        end: hexadecimal(&range[dash + 1..])?,
+        readable: perms.first() == Some(&b'r'),
+        writable: perms.get(1) == Some(&b'w'),
+        name: [0; 160],
+        name_length: name.len().min(160),
+    };
+    mapping.name[..mapping.name_length].copy_from_slice(&name[..mapping.name_length]);
+    Some(mapping)
+}
+
+fn hexadecimal(text: &[u8]) -> Option<usize> {
+    text.iter().try_fold(0usize, |n, &b| {
+        let digit = (b as char).to_digit(16)?;
+        Some(n << 4 | digit as usize)
+    })
+}
+
+/// Whether an address is in the mapping of the stack that this runs on.
+pub(crate) fn is_on_this_stack(address: usize) -> bool {
+    let here = ptr::from_ref(&address).addr();
+    mapping_of(here).is_some_and(|m| (m.start..m.end).contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_lines_are_parsed() {
+        let m = parse_mapping(b"7f00-7f10 rw-p 00000000 fe:00 12   /lib/a b.so").unwrap();
+        assert_eq!((m.start, m.end, m.readable, m.writable), (0x7f00, 0x7f10, true, true));
+        assert_eq!(m.name(), b"/lib/a b.so");
+        let m = parse_mapping(b"10-20 ---p 0 0:0 0 ").unwrap();
+        assert_eq!((m.readable, m.name()), (false, &b""[..]));
+        assert!(parse_mapping(b"nonsense").is_none());
+    }
+
+    #[test]
+    fn an_address_is_found_in_its_mapping() {
+        let here = 0u8;
+        let m = mapping_of(ptr::from_ref(&here).addr()).unwrap();
+        assert!(m.writable);
+        assert!(mapping_of(8).is_none());
+        assert!(is_on_this_stack(ptr::from_ref(&here).addr()));
+    }
+
+    #[test]
+    fn both_ways_to_the_environment_agree() {
+        let (mut a, mut b) = ([0; 4096], [0; 4096]);
+        let x = environment(b"PATH", &mut a);
+        assert_eq!(x, environment_from_kernel(b"PATH", &mut b));
+        assert_eq!(a, b);
+        assert_eq!(environment(b"NO_SUCH_VARIABLE_HERE", &mut a), None);
+        assert_eq!(environment_from_kernel(b"NO_SUCH_VARIABLE_HERE", &mut a), None);
+        assert_eq!(environment(b"PATH", &mut a[..1]), None);
+        assert_eq!(environment_from_kernel(b"PATH", &mut a[..1]), None);
+    }
+
+    #[test]
+    fn resident_bytes_are_plausible() {
+        let (now, peak) = resident_bytes();
+        assert!(now > 100 << 10 && peak >= now);
+    }
+}

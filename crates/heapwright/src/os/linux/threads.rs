@@ -1,0 +1,46 @@
+//! Threads: what happens when one ends, and around a fork.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::keeping_errno;
+
+/// `pthread_key_t + 1`, or 0 before [`on_thread_exit`].
+static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Names the function that runs when a thread that called
+/// [`watch_this_thread`] ends. Once a process; false where the system has no
+/// key left (then caches of ended threads are not reused).
+///
+/// A pthread key, not `thread_local!` with a destructor: registering the
+/// latter allocates.
+pub(crate) fn on_thread_exit(run: unsafe extern "C" fn(*mut c_void)) -> bool {
+    let mut key = 0;
+    // SAFETY: `key` is a valid place for the answer; `run` takes what is set.
+    let got = keeping_errno(|| unsafe { libc::pthread_key_create(&raw mut key, Some(run)) });
+    if got == 0 {
+        EXIT_KEY.store(key + 1, Ordering::Release);
+    }
+    got == 0
+}
+
+/// Asks for the exit function to run with `token` (not null) when the calling
+/// thread ends.
+pub(crate) fn watch_this_thread(token: *mut c_void) {
+    if let Some(key) = EXIT_KEY.load(Ordering::Acquire).checked_sub(1) {
+        // SAFETY: the key was created above and is never deleted.
+        keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) });
+    }
+}
+
+/// Names the functions that run around every fork.
+pub(crate) fn around_fork(
+    before: unsafe extern "C" fn(),
+    in_parent: unsafe extern "C" fn(),
+    in_child: unsafe extern "C" fn(),
+) {
+    keeping_errno(|| {
+        // SAFETY: the three functions live as long as the process.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) }
+    });
+}

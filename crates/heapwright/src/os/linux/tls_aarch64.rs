@@ -1,0 +1,76 @@
+//! Two words per thread, aarch64: the twin of `tls_x86_64`.
+//!
+//! ```text
+//! fast   the cache that malloc and free use without asking; at first a
+//!        read-only sentinel whose lists are empty and that owns nothing
+//! own    the thread's cache, or null, or EXITED
+//! ```
+//!
+//! The initial-exec sequence: the thread pointer, plus an offset from the GOT.
+
+use core::arch::{asm, global_asm};
+
+use crate::heap::SENTINEL;
+
+global_asm!(
+    ".pushsection .tdata.heapwright,\"awT\",@progbits",
+    ".balign 16",
+    ".globl __heapwright_0_1_tls",
+    ".hidden __heapwright_0_1_tls",
+    ".type __heapwright_0_1_tls, @object",
+    ".size __heapwright_0_1_tls, 16",
+    "__heapwright_0_1_tls:",
+    ".xword {sentinel}",
+    ".xword 0",
+    ".popsection",
+    sentinel = sym SENTINEL,
+);
+
+#[inline(always)]
+fn block() -> *mut *mut u8 {
+    let at;
+    // SAFETY: computes the address of this thread's copy of the block, which
+    // does not change while the thread lives.
+    unsafe {
+        asm!(
+            "mrs {0}, tpidr_el0",
+            "adrp {1}, :gottprel:__heapwright_0_1_tls",
+            "ldr {1}, [{1}, :gottprel_lo12:__heapwright_0_1_tls]",
+            "add {0}, {0}, {1}",
+            out(reg) at,
+            out(reg) _,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    at
+}
+
+/// The thread's fast word.
+#[inline(always)]
+pub(crate) fn fast() -> *mut u8 {
+    // SAFETY: the first initialised word of this thread's block.
+    unsafe { *block() }
+}
+
+/// Sets the thread's fast word.
+pub(crate) fn set_fast(word: *mut u8) {
+    // SAFETY: the first word of this thread's block; only this module touches it.
+    unsafe { *block() = word };
+}
+
+/// The thread's own word.
+#[inline]
+pub(crate) fn own() -> *mut u8 {
+    // SAFETY: the block is two words.
+    let own = unsafe { block().add(1) };
+    // SAFETY: the second initialised word of this thread's block.
+    unsafe { *own }
+}
+
+/// Sets the thread's own word.
+pub(crate) fn set_own(word: *mut u8) {
+    // SAFETY: the block is two words.
+    let own = unsafe { block().add(1) };
+    // SAFETY: the second word of this thread's block; only this module touches it.
+    unsafe { *own = word };
+}

@@ -1,0 +1,97 @@
+//! Two words per thread, x86-64.
+//!
+//! ```text
+//! fast   the cache that malloc and free use without asking; at first a
+//!        read-only sentinel whose lists are empty and that owns nothing
+//! own    the thread's cache, or null, or EXITED
+//! ```
+//!
+//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden
+//! `.tdata` symbol read through its GOT entry is *initial exec*: two
+//! instructions, and an executable's linker relaxes them further. Initial exec
+//! takes part of the room that glibc keeps for libraries loaded late, so the
+//! block is kept at 16 bytes.
+//!
+//! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the
+//! first instruction of a thread, so nobody ever tests it for null.
+
+use core::arch::{asm, global_asm};
+
+use crate::heap::SENTINEL;
+
+global_asm!(
+    ".pushsection .tdata.heapwright,\"awT\",@progbits",
+    ".balign 16",
+    ".globl __heapwright_0_1_tls",
+    ".hidden __heapwright_0_1_tls",
+    ".type __heapwright_0_1_tls, @object",
+    ".size __heapwright_0_1_tls, 16",
+    "__heapwright_0_1_tls:",
+    ".quad {sentinel}",
+    ".quad 0",
+    ".popsection",
+    sentinel = sym SENTINEL,
+);
+
+/// The thread's fast word.
+#[inline(always)]
+pub(crate) fn fast() -> *mut u8 {
+    let word;
+    // SAFETY: reads one initialised word of this thread. `pure`: within one
+    // function it may be read once; nobody may rely on seeing `set_fast` in the
+    // same function, so what is set is passed on instead.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) word,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    word
+}
+
+/// Sets the thread's fast word.
+pub(crate) fn set_fast(word: *mut u8) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0}], {1}",
+            out(reg) _,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The thread's own word.
+#[inline]
+pub(crate) fn own() -> *mut u8 {
+    let word;
+    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths
+    // read it again after setting it.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0} + 8]",
+            out(reg) word,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    word
+}
+
+/// Sets the thread's own word.
+pub(crate) fn set_own(word: *mut u8) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0} + 8], {1}",
+            out(reg) _,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}

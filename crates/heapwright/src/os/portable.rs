@@ -1,0 +1,283 @@
+//! A back end on Rust's own allocator and `std`, for Miri and for targets that
+//! `linux` does not know.
+//!
+//! Reserved memory is allocated zeroed and committed at once, so the window is
+//! kept small; nothing is ever given back to a kernel, so nothing of it can be
+//! lazily freed, locked or moved. What Miri then checks is everything above:
+//! provenance, aliasing, initialisation and data races of the heap itself.
+
+extern crate std;
+
+use core::alloc::Layout;
+use core::cell::Cell;
+#[cfg(not(feature = "interpose"))]
+use core::ffi::CStr;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+
+use super::Memory;
+
+/// The table of the address map is an allocation of its own here.
+pub(crate) const TABLE_ADJACENT: bool = false;
+
+/// The largest window tried: Miri keeps a shadow of every byte.
+pub(crate) const MAX_WINDOW: usize = if cfg!(miri) { 8 << 20 } else { 1 << 30 };
+
+/// Runs `call`; nothing here changes an `errno`.
+pub(crate) fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
+    call()
+}
+
+/// There is no `errno` to set.
+pub(crate) fn set_errno(_value: i32) {}
+
+/// What `set_errno` is called with where there is no memory.
+pub(crate) const ENOMEM: i32 = 12;
+
+/// The running process's memory.
+#[derive(Clone, Copy)]
+pub(crate) struct System;
+
+/// Only the Linux back end can pretend.
+pub(crate) fn pretend_page_size(_size: usize) {}
+
+/// Pages as the rest of the heap sees them.
+pub(crate) fn kernel_page_size() -> usize {
+    4096
+}
+
+impl Memory for System {
+    fn page_size(&self) -> usize {
+        kernel_page_size()
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> *mut u8 {
+        match Layout::from_size_align(size, align) {
+            // SAFETY: reservations are never empty.
+            Ok(layout) => unsafe { std::alloc::alloc_zeroed(layout) },
+            Err(_) => ptr::null_mut(),
+        }
+    }
+
+    fn reserve_at(&self, _at: usize, _size: usize) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    unsafe fn release(&self, _at: *mut u8, _size: usize) {
+        // The window fits at the first try here, so this is never called for
+        // more than a test's few kilobytes, which are left to the process.
+    }
+
+    unsafe fn commit(&self, _at: *mut u8, _size: usize) -> bool {
+        true
+    }
+
+    unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
+        // SAFETY: by the contract the range is the caller's and unused.
+        unsafe { ptr::write_bytes(at, 0, size) };
+        true
+    }
+
+    fn address_space_limit(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// There are no dumps to keep out of.
+///
+/// # Safety
+///
+/// None: nothing is done.
+pub(crate) unsafe fn keep_out_of_dumps(_at: *mut u8, _size: usize) {}
+
+/// Pages cannot be moved here.
+///
+/// # Safety
+///
+/// None: nothing is done.
+pub(crate) unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> bool {
+    false
+}
+
+/// Residency is unknown here.
+///
+/// # Safety
+///
+/// None: nothing is done.
+pub(crate) unsafe fn resident_pages(_at: *const u8, _size: usize, _resident: &mut [u8]) -> bool {
+    false
+}
+
+/// Waits a moment.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+    if word.load(Ordering::Relaxed) == expected {
+        std::thread::yield_now();
+    }
+}
+
+/// Waiters here look again by themselves.
+pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
+
+/// Nanoseconds on a clock that only moves forward.
+pub(crate) fn now_ns() -> u64 {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+}
+
+/// Milliseconds on a clock that only moves forward.
+pub(crate) fn coarse_ms() -> u32 {
+    (now_ns() / 1_000_000) as u32
+}
+
+/// Writes bytes to standard error.
+pub(crate) fn write_stderr(bytes: &[u8]) {
+    use std::io::Write;
+    // A closed standard error is not a reason to fail.
+    std::io::stderr().write_all(bytes).ok();
+}
+
+/// Ends the process.
+pub(crate) fn abort() -> ! {
+    std::process::abort()
+}
+
+/// The process id.
+pub(crate) fn process_id() -> u32 {
+    if cfg!(miri) { 1 } else { std::process::id() }
+}
+
+/// Nobody can tell here.
+pub(crate) fn is_privileged() -> bool {
+    false
+}
+
+/// Copies the value of an environment variable into `out`.
+pub(crate) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
+    out.get_mut(..value.len())?.copy_from_slice(value.as_bytes());
+    Some(value.len())
+}
+
+/// Resident bytes are unknown here.
+pub(crate) fn resident_bytes() -> (u64, u64) {
+    (0, 0)
+}
+
+/// What is known of a mapping.
+#[derive(Clone, Copy)]
+pub(crate) struct Mapping {
+    /// First byte.
+    pub(crate) start: usize,
+    /// One past the last byte.
+    pub(crate) end: usize,
+    /// May be read.
+    pub(crate) readable: bool,
+    /// May be written.
+    pub(crate) writable: bool,
+}
+
+impl Mapping {
+    /// The name the kernel gives it.
+    pub(crate) fn name(&self) -> &[u8] {
+        b""
+    }
+}
+
+/// Mappings are unknown here.
+pub(crate) fn mapping_of(_address: usize) -> Option<Mapping> {
+    None
+}
+
+/// Stacks are unknown here.
+pub(crate) fn is_on_this_stack(_address: usize) -> bool {
+    false
+}
+
+/// The C library is not reached past `std` here.
+pub(crate) fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
+    None
+}
+
+/// The C library is not reached past `std` here.
+pub(crate) fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
+    None
+}
+
+/// Symbols are unknown here.
+#[cfg(not(feature = "interpose"))]
+pub(crate) fn symbol(_name: &CStr) -> *mut u8 {
+    ptr::null_mut()
+}
+
+static ON_EXIT: OnceLock<unsafe extern "C" fn(*mut c_void)> = OnceLock::new();
+
+struct ExitWatch(Cell<*mut c_void>);
+
+impl Drop for ExitWatch {
+    fn drop(&mut self) {
+        if let (Some(run), false) = (ON_EXIT.get(), self.0.get().is_null()) {
+            // SAFETY: the token is what the exit function asked for.
+            unsafe { run(self.0.get()) };
+        }
+    }
+}
+
+std::thread_local! {
+    static WATCH: ExitWatch = const { ExitWatch(Cell::new(ptr::null_mut())) };
+}
+
+/// Names the function that runs when a watched thread ends.
+pub(crate) fn on_thread_exit(run: unsafe extern "C" fn(*mut c_void)) -> bool {
+    ON_EXIT.set(run).is_ok()
+}
+
+/// Asks for the exit function to run with `token` when this thread ends.
+pub(crate) fn watch_this_thread(token: *mut c_void) {
+    WATCH.with(|watch| watch.0.set(token));
+}
+
+/// There is no fork here.
+pub(crate) fn around_fork(
+    _before: unsafe extern "C" fn(),
+    _in_parent: unsafe extern "C" fn(),
+    _in_child: unsafe extern "C" fn(),
+) {
+}
+
+/// Two words per thread.
+pub(crate) mod tls {
+    extern crate std;
+    use core::cell::Cell;
+    use core::ptr;
+
+    use crate::heap::SENTINEL;
+
+    std::thread_local! {
+        static FAST: Cell<*mut u8> = const { Cell::new((&raw const SENTINEL).cast_mut().cast()) };
+        static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
+    }
+
+    /// The thread's fast word.
+    #[inline]
+    pub(crate) fn fast() -> *mut u8 {
+        FAST.with(Cell::get)
+    }
+
+    /// Sets the thread's fast word.
+    pub(crate) fn set_fast(word: *mut u8) {
+        FAST.with(|cell| cell.set(word));
+    }
+
+    /// The thread's own word.
+    #[inline]
+    pub(crate) fn own() -> *mut u8 {
+        OWN.with(Cell::get)
+    }
+
+    /// Sets the thread's own word.
+    pub(crate) fn set_own(word: *mut u8) {
+        OWN.with(|cell| cell.set(word));
+    }
+}

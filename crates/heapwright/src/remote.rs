@@ -1,0 +1,358 @@
+//! Blocks coming home: what other threads freed, and who may take it back.
+//!
+//! ```text
+//!   freeing threads                          the owner's cache
+//!   +--------------+   one CAS a batch   +----------------------+
+//!   | batch of <=32| ------------------> | RemoteStack          |
+//!   +--------------+                     |  top -> b -> b -> .. |
+//!                                        |  count (upper bound) |
+//!                                        | Tenure               |
+//!                                        +----------------------+
+//! ```
+//!
+//! [`RemoteStack`] is a Treiber stack of chains that is only ever emptied
+//! whole, so it has no ABA problem. `count` is raised *before* the push, so it
+//! bounds the length of whatever a take finds: a chain that is longer was made
+//! cyclic by a double free, and the walker stops there instead of hanging.
+//!
+//! [`Tenure`] says who may act as the owner: the thread that holds the cache,
+//! or, once that thread is dead, whoever claims it for a moment. Late frees
+//! are never lost because both sides look after they have written:
+//!
+//! ```text
+//!   freer:  push; fence; tenure orphaned? claim, drain, let go
+//!   leaver: orphan the tenure; fence; stack not empty? claim, drain, let go
+//! ```
+//!
+//! One of the two sees the other's write (store buffering is forbidden by the
+//! sequentially consistent fences), so a pushed block always finds a drainer. The model of this
+//! is checked under loom.
+//!
+//! Called by `registry`, `cache` and `heap`.
+
+use core::ptr;
+
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+
+/// A free block: its first word links it to the next one.
+#[repr(C)]
+pub(crate) struct Block {
+    #[cfg(not(loom))]
+    next: *mut Block,
+    #[cfg(loom)]
+    next: UnsafeCell<*mut Block>,
+}
+
+impl Block {
+    /// The block after `block` in its chain.
+    ///
+    /// # Safety
+    ///
+    /// `block` is a free block whose link was written, and the caller is the
+    /// only one who uses it.
+    #[inline(always)]
+    pub(crate) unsafe fn next(block: *mut Block) -> *mut Block {
+        #[cfg(not(loom))]
+        // SAFETY: by the contract the block is ours and its link is written.
+        unsafe {
+            (*block).next
+        }
+        #[cfg(loom)]
+        // SAFETY: as above; loom checks the exclusiveness.
+        unsafe {
+            (*block).next.with(|next| *next)
+        }
+    }
+
+    /// Links `block` to `next`.
+    ///
+    /// # Safety
+    ///
+    /// `block` is at least a word of writable memory, aligned to a word, that
+    /// nobody else uses.
+    #[inline(always)]
+    pub(crate) unsafe fn set_next(block: *mut Block, next: *mut Block) {
+        #[cfg(not(loom))]
+        // SAFETY: by the contract the block is ours to write.
+        unsafe {
+            (*block).next = next;
+        }
+        #[cfg(loom)]
+        // SAFETY: as above; loom checks the exclusiveness.
+        unsafe {
+            (*block).next.with_mut(|slot| *slot = next)
+        }
+    }
+}
+
+/// A stack of blocks that any thread may push to and the owner empties.
+pub(crate) struct RemoteStack {
+    top: AtomicPtr<Block>,
+    /// Never less than the number of blocks on the stack.
+    count: AtomicUsize,
+    /// Their bytes, for statistics.
+    bytes: AtomicUsize,
+}
+
+impl RemoteStack {
+    /// An empty stack.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            top: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Pushes a chain of `count` blocks of `bytes` bytes from `head` to `tail`.
+    ///
+    /// # Safety
+    ///
+    /// The chain is linked from `head` to `tail`, and the caller gives its
+    /// blocks away.
+    pub(crate) unsafe fn push(
+        &self,
+        head: *mut Block,
+        tail: *mut Block,
+        count: usize,
+        bytes: usize,
+    ) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.count.fetch_add(count, Ordering::Relaxed);
+        let mut top = self.top.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: `tail` is still the caller's until the exchange succeeds.
+            unsafe { Block::set_next(tail, top) };
+            // Release: whoever takes the chain sees its links and the count.
+            match self.top.compare_exchange_weak(top, head, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Takes all blocks. Returns the chain's head and a bound on its length.
+    ///
+    /// The caller must answer with [`RemoteStack::taken`].
+    pub(crate) fn take(&self) -> (*mut Block, usize) {
+        if self.is_empty() {
+            return (ptr::null_mut(), 0);
+        }
+        let head = self.top.swap(ptr::null_mut(), Ordering::Acquire);
+        (head, self.count.load(Ordering::Relaxed))
+    }
+
+    /// Tells how many blocks and bytes a take found.
+    pub(crate) fn taken(&self, count: usize, bytes: usize) {
+        self.count.fetch_sub(count, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether nothing waits here.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.top.load(Ordering::Relaxed).is_null()
+    }
+
+    /// How many blocks wait here, or a few more.
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes wait here, or a few more.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+const HELD: u32 = 0;
+const ORPHANED: u32 = 1;
+const LOST: u32 = 2;
+
+/// Who may act as the owner of a cache.
+pub(crate) struct Tenure(AtomicU32);
+
+impl Tenure {
+    /// A tenure held by the caller.
+    #[cfg(not(loom))]
+    pub(crate) const fn held() -> Self {
+        Self(AtomicU32::new(HELD))
+    }
+
+    /// A tenure held by the caller.
+    #[cfg(loom)]
+    pub(crate) fn held() -> Self {
+        Self(AtomicU32::new(HELD))
+    }
+
+    /// Tries to become the owner of what nobody holds.
+    pub(crate) fn try_claim(&self) -> bool {
+        self.0.compare_exchange(ORPHANED, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives the ownership up. Returns whether blocks arrived that nobody else
+    /// will look at: then the caller claims again and takes them.
+    #[must_use]
+    pub(crate) fn let_go(&self, stack: &RemoteStack) -> bool {
+        self.0.store(ORPHANED, Ordering::Release);
+        fence(Ordering::SeqCst);
+        !stack.is_empty()
+    }
+
+    /// After a push: whether nobody holds this, so that the pusher must try to
+    /// claim it and take what it pushed.
+    pub(crate) fn needs_drainer(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.is_orphaned()
+    }
+
+    /// Whether nobody holds this.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == ORPHANED
+    }
+
+    /// In a forked child: gives up the ownership of a thread that is not here.
+    pub(crate) fn orphan_after_fork(&self) {
+        self.0.store(ORPHANED, Ordering::Release);
+    }
+
+    /// In a forked child: nobody will ever own this again, because a thread
+    /// that is not here was in the middle of changing it.
+    pub(crate) fn lose_after_fork(&self) {
+        self.0.store(LOST, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct Owner {
+        stack: RemoteStack,
+        tenure: Tenure,
+        home: AtomicUsize,
+    }
+
+    fn owner() -> Arc<Owner> {
+        Arc::new(Owner {
+            stack: RemoteStack::new(),
+            tenure: Tenure::held(),
+            home: AtomicUsize::new(0),
+        })
+    }
+
+    /// A chain of `n` leaked blocks.
+    fn chain(n: usize) -> (*mut Block, *mut Block) {
+        extern crate std;
+        use std::boxed::Box;
+        let tail = Box::into_raw(Box::new(Block { next: UnsafeCell::new(ptr::null_mut()) }));
+        let mut head = tail;
+        for _ in 1..n {
+            head = Box::into_raw(Box::new(Block { next: UnsafeCell::new(head) }));
+        }
+        (head, tail)
+    }
+
+    fn drain(owner: &Owner) {
+        let (mut block, bound) = owner.stack.take();
+        let mut found = 0;
+        while !block.is_null() {
+            found += 1;
+            assert!(found <= bound, "the count must bound the chain");
+            let next = unsafe { Block::next(block) };
+            extern crate std;
+            drop(unsafe { std::boxed::Box::from_raw(block) });
+            block = next;
+        }
+        owner.stack.taken(found, 16 * found);
+        // Plain load and store: only the holder of the tenure may be here.
+        let home = owner.home.load(Ordering::Relaxed);
+        owner.home.store(home + found, Ordering::Relaxed);
+    }
+
+    fn leave(owner: &Owner) {
+        loop {
+            drain(owner);
+            if !owner.tenure.let_go(&owner.stack) || !owner.tenure.try_claim() {
+                return;
+            }
+        }
+    }
+
+    fn free_late(owner: &Owner, n: usize) {
+        let (head, tail) = chain(n);
+        unsafe { owner.stack.push(head, tail, n, 16 * n) };
+        if owner.tenure.needs_drainer() && owner.tenure.try_claim() {
+            leave(owner);
+        }
+    }
+
+    #[test]
+    fn loom_frees_after_the_owner_left_are_never_lost() {
+        loom::model(|| {
+            let owner = owner();
+            let freers: [_; 2] = core::array::from_fn(|i| {
+                let owner = Arc::clone(&owner);
+                thread::spawn(move || free_late(&owner, i + 1))
+            });
+            leave(&owner);
+            for freer in freers {
+                freer.join().unwrap();
+            }
+            assert!(owner.stack.is_empty());
+            assert_eq!(owner.home.load(Ordering::Relaxed), 3);
+            assert_eq!(owner.stack.len(), 0);
+        });
+    }
+
+    #[test]
+    fn loom_an_adopter_and_a_late_free_agree() {
+        loom::model(|| {
+            let owner = owner();
+            let freer = {
+                let owner = Arc::clone(&owner);
+                thread::spawn(move || free_late(&owner, 1))
+            };
+            let adopter = {
+                let owner = Arc::clone(&owner);
+                thread::spawn(move || {
+                    if owner.tenure.try_claim() {
+                        drain(&owner);
+                        leave(&owner);
+                    }
+                })
+            };
+            leave(&owner);
+            freer.join().unwrap();
+            adopter.join().unwrap();
+            assert!(owner.stack.is_empty());
+            assert_eq!(owner.home.load(Ordering::Relaxed), 1);
+        });
+    }
+
+    #[test]
+    fn loom_pushes_and_takes_keep_every_block() {
+        loom::model(|| {
+            let owner = owner();
+            let freers: [_; 2] = core::array::from_fn(|_| {
+                let owner = Arc::clone(&owner);
+                thread::spawn(move || {
+                    let (head, tail) = chain(2);
+                    unsafe { owner.stack.push(head, tail, 2, 32) };
+                })
+            });
+            drain(&owner);
+            for freer in freers {
+                freer.join().unwrap();
+            }
+            drain(&owner);
+            assert_eq!(owner.home.load(Ordering::Relaxed), 4);
+        });
+    }
+}

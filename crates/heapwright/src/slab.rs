@@ -1,0 +1,453 @@
+//! Slabs: one unit of 64 KiB cut into equal slots.
+//!
+//! ```text
+//!   unit     | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
+//!
+//!   record   128 bytes, far from the slots, zero when the unit is fresh
+//!            links | carved | free | summary | ...  | bitmap of 512 bits
+//!                                       |
+//!                                       +-- bit i: word i of the bitmap has a bit
+//! ```
+//!
+//! A slot is in one of four states, and only its slab's owner moves it:
+//!
+//! ```text
+//!   untouched --carve--> out (in a list, or the program's) --put--> returned
+//!                            ^---------------take---------------------+
+//! ```
+//!
+//! *Carving* advances a frontier a page at a time, so memory that nobody asked
+//! for is never touched. Slots *returned* to the slab are bits, not links: they
+//! are taken lowest address first, a slot returned twice is seen, and a page
+//! whose slots are all returned holds nothing and can go back to the kernel.
+//!
+//! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in
+//! the unit's side bitmap instead of the record.
+//!
+//! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero
+//! words, and no bit at or above `carved` is set. All fields are relaxed
+//! atomics because `describe` and statistics look from other threads; only the
+//! owner (or the holder of the chunk's lock, for units in no slab) writes.
+//!
+//! Called by `cache` (slabs) and `chunk` (the links, for free runs).
+
+use core::marker::PhantomData;
+
+use crate::address_map::AddressMap;
+use crate::os::{self, Memory};
+use crate::remote::Block;
+use crate::size_class::{self, UNIT, UNIT_SHIFT};
+use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+const INLINE_WORDS: usize = 8;
+
+/// The grain of carving, and of the map of pages given back.
+pub(crate) const CARVE: usize = 4096;
+
+/// Two list links, by unit. Unit 0 is never in a list, so 0 ends one.
+#[repr(C)]
+pub(crate) struct Links {
+    next: AtomicU32,
+    prev: AtomicU32,
+}
+
+/// What a unit's owner knows of it. Zero is a fresh unit.
+#[repr(C, align(64))]
+pub(crate) struct Record {
+    /// Slab: in its class's list of partial slabs. Free run: in its size's list.
+    pub(crate) by_size: Links,
+    /// Slab or large block: in its owner's list. Dirty run: in the purge queue.
+    pub(crate) by_owner: Links,
+    /// Slab: slots that were ever handed out.
+    carved: AtomicU16,
+    /// Slab: bits in the bitmap.
+    free: AtomicU16,
+    /// Slab: pages of `CARVE` bytes that were given back and not used since.
+    purged: AtomicU16,
+    /// Slab: whether it is in its class's partial list.
+    listed: AtomicU8,
+    /// Free run: whether pages may still be behind it (else it reads as zero).
+    pub(crate) dirty: AtomicU8,
+    /// Run (at its first unit, and at the last while free): units in it.
+    pub(crate) units: AtomicU32,
+    /// Dirty run: when it became dirty, in milliseconds.
+    pub(crate) stamp: AtomicU32,
+    /// Large block: bytes the program may use.
+    pub(crate) usable: AtomicUsize,
+    /// Large block: bytes the program asked for.
+    pub(crate) requested: AtomicUsize,
+    /// Slab: which words of the bitmap are not zero.
+    summary: AtomicU64,
+    /// Large block: the first-class heap that owns it, or 0.
+    pub(crate) heap: AtomicU32,
+    /// Slab: whether untouched slots read as zero.
+    zero: AtomicU8,
+    _spare: [AtomicU8; 3],
+    bitmap: [AtomicU64; INLINE_WORDS],
+}
+
+const _: () = assert!(size_of::<Record>() == 128);
+
+/// Which of a record's [`Links`] a list runs through.
+pub(crate) trait Through {
+    /// The links.
+    fn links(record: &Record) -> &Links;
+}
+
+/// Lists through [`Record::by_size`].
+pub(crate) struct BySize;
+/// Lists through [`Record::by_owner`].
+pub(crate) struct ByOwner;
+
+impl Through for BySize {
+    fn links(record: &Record) -> &Links {
+        &record.by_size
+    }
+}
+
+impl Through for ByOwner {
+    fn links(record: &Record) -> &Links {
+        &record.by_owner
+    }
+}
+
+/// A doubly linked list of units. Zero is an empty list.
+pub(crate) struct UnitList<T> {
+    head: AtomicU32,
+    through: PhantomData<T>,
+}
+
+impl<T: Through> UnitList<T> {
+    /// An empty list.
+    pub(crate) const fn new() -> Self {
+        Self { head: AtomicU32::new(0), through: PhantomData }
+    }
+
+    /// The first unit.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<usize> {
+        let head = self.head.load(Ordering::Relaxed);
+        (head != 0).then_some(head as usize)
+    }
+
+    /// The unit after `unit`.
+    pub(crate) fn after(&self, map: &AddressMap, unit: usize) -> Option<usize> {
+        let next = T::links(map.record(unit)).next.load(Ordering::Relaxed);
+        (next != 0).then_some(next as usize)
+    }
+
+    /// Puts `unit`, which is in no list, first.
+    pub(crate) fn push(&self, map: &AddressMap, unit: usize) {
+        let links = T::links(map.record(unit));
+        let head = self.head.load(Ordering::Relaxed);
+        links.next.store(head, Ordering::Relaxed);
+        links.prev.store(0, Ordering::Relaxed);
+        if head != 0 {
+            T::links(map.record(head as usize)).prev.store(unit as u32, Ordering::Relaxed);
+        }
+        self.head.store(unit as u32, Ordering::Relaxed);
+    }
+
+    /// Takes `unit`, which is in this list, out.
+    pub(crate) fn remove(&self, map: &AddressMap, unit: usize) {
+        let links = T::links(map.record(unit));
+        let next = links.next.load(Ordering::Relaxed);
+        let prev = links.prev.load(Ordering::Relaxed);
+        if prev == 0 {
+            debug_assert!(self.first() == Some(unit));
+            self.head.store(next, Ordering::Relaxed);
+        } else {
+            T::links(map.record(prev as usize)).next.store(next, Ordering::Relaxed);
+        }
+        if next != 0 {
+            T::links(map.record(next as usize)).prev.store(prev, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts `unit`, which is in no list, after `before`, or first.
+    pub(crate) fn insert_after(&self, map: &AddressMap, before: Option<usize>, unit: usize) {
+        let Some(before) = before else { return self.push(map, unit) };
+        let links = T::links(map.record(unit));
+        let before_links = T::links(map.record(before));
+        let next = before_links.next.load(Ordering::Relaxed);
+        links.next.store(next, Ordering::Relaxed);
+        links.prev.store(before as u32, Ordering::Relaxed);
+        before_links.next.store(unit as u32, Ordering::Relaxed);
+        if next != 0 {
+            T::links(map.record(next as usize)).prev.store(unit as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// The unit before `unit`.
+    pub(crate) fn before(&self, map: &AddressMap, unit: usize) -> Option<usize> {
+        let prev = T::links(map.record(unit)).prev.load(Ordering::Relaxed);
+        (prev != 0).then_some(prev as usize)
+    }
+}
+
+/// A chain of free blocks, linked through their first words.
+#[derive(Clone, Copy)]
+pub(crate) struct Chain {
+    pub(crate) head: *mut Block,
+    pub(crate) tail: *mut Block,
+    pub(crate) count: usize,
+}
+
+/// Why a slot cannot be returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// It is there already: a double free.
+    AlreadyFree,
+    /// It was never handed out.
+    NeverOut,
+}
+
+/// One slab, as its owner sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Slab<'a> {
+    map: &'a AddressMap,
+    record: &'a Record,
+    pub(crate) unit: usize,
+    pub(crate) class: usize,
+}
+
+impl<'a> Slab<'a> {
+    /// The slab of `class` at `unit`.
+    #[inline]
+    pub(crate) fn at(map: &'a AddressMap, unit: usize, class: usize) -> Self {
+        Self { map, record: map.record(unit), unit, class }
+    }
+
+    /// Makes the record that of a slab without a slot out, whose memory reads
+    /// as zero if `zero`. The bitmap is clear.
+    pub(crate) fn open(&self, zero: bool) {
+        let record = self.record;
+        debug_assert!(record.summary.load(Ordering::Relaxed) == 0);
+        record.carved.store(0, Ordering::Relaxed);
+        record.free.store(0, Ordering::Relaxed);
+        record.purged.store(0, Ordering::Relaxed);
+        record.listed.store(0, Ordering::Relaxed);
+        record.zero.store(u8::from(zero), Ordering::Relaxed);
+    }
+
+    /// Clears the bitmap: the unit will be something else.
+    pub(crate) fn clear(&self) {
+        let mut summary = self.record.summary.load(Ordering::Relaxed);
+        while summary != 0 {
+            self.word(summary.trailing_zeros() as usize).store(0, Ordering::Relaxed);
+            summary &= summary - 1;
+        }
+        self.record.summary.store(0, Ordering::Relaxed);
+    }
+
+    /// Slots that were ever handed out.
+    pub(crate) fn carved(&self) -> usize {
+        self.record.carved.load(Ordering::Relaxed) as usize
+    }
+
+    /// Slots that were returned.
+    pub(crate) fn free(&self) -> usize {
+        self.record.free.load(Ordering::Relaxed) as usize
+    }
+
+    /// Whether slots were never handed out.
+    #[inline]
+    pub(crate) fn has_untouched(&self) -> bool {
+        self.carved() < size_class::capacity(self.class)
+    }
+
+    /// Whether no slot is out.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.carved() == self.free()
+    }
+
+    /// Whether the partial list has it.
+    #[inline]
+    pub(crate) fn is_listed(&self) -> bool {
+        self.record.listed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes whether the partial list has it.
+    pub(crate) fn set_listed(&self, listed: bool) {
+        self.record.listed.store(u8::from(listed), Ordering::Relaxed);
+    }
+
+    fn slot(&self, index: usize) -> *mut Block {
+        self.map.address_of(self.unit).wrapping_add(index * size_class::size(self.class)).cast()
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> &'a AtomicU64 {
+        if size_class::capacity(self.class) <= INLINE_WORDS * 64 {
+            &self.record.bitmap[index]
+        } else {
+            let word = self.map.side_bitmap(self.unit).cast::<AtomicU64>().wrapping_add(index);
+            // SAFETY: the side bitmap is committed with the record, aligned, and
+            // has a word for every 64 slots of the smallest class.
+            unsafe { &*word }
+        }
+    }
+
+    /// Whether untouched slots read as zero.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.record.zero.load(Ordering::Relaxed) != 0
+    }
+
+    /// Hands out untouched slots up to the next page boundary, at least one,
+    /// linked but for the last. A slot that comes alone was not written to.
+    pub(crate) fn carve(&self) -> Option<Chain> {
+        let size = size_class::size(self.class);
+        let capacity = size_class::capacity(self.class);
+        let from = self.carved();
+        if from == capacity {
+            return None;
+        }
+        let page_end = ((from + 1) * size).next_multiple_of(CARVE);
+        let to = if size > CARVE / 2 { from + 1 } else { (page_end / size).min(capacity) };
+        self.record.carved.store(to as u16, Ordering::Relaxed);
+        self.touch(from, to);
+        let head = self.slot(from);
+        let mut tail = head;
+        for index in from + 1..to {
+            let next = self.slot(index);
+            // SAFETY: an untouched slot of this slab, a word at least.
+            unsafe { Block::set_next(tail, next) };
+            tail = next;
+        }
+        Some(Chain { head, tail, count: to - from })
+    }
+
+    /// Takes a slot back.
+    #[inline]
+    pub(crate) fn put(&self, index: usize) -> Result<(), Refusal> {
+        if index >= self.carved() {
+            return Err(Refusal::NeverOut);
+        }
+        let word = self.word(index / 64);
+        let bits = word.load(Ordering::Relaxed);
+        let bit = 1 << (index % 64);
+        if bits & bit != 0 {
+            return Err(Refusal::AlreadyFree);
+        }
+        word.store(bits | bit, Ordering::Relaxed);
+        if bits == 0 {
+            let summary = self.record.summary.load(Ordering::Relaxed);
+            self.record.summary.store(summary | 1 << (index / 64), Ordering::Relaxed);
+        }
+        let free = self.record.free.load(Ordering::Relaxed);
+        self.record.free.store(free + 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether a slot was returned (and not taken since).
+    pub(crate) fn is_returned(&self, index: usize) -> bool {
+        // Other threads may ask about a unit that has just become something else.
+        index < size_class::capacity(self.class)
+            && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
+    }
+
+    /// Takes up to `most` returned slots, lowest addresses first, linked.
+    pub(crate) fn take(&self, most: usize) -> Option<Chain> {
+        let mut chain: Option<Chain> = None;
+        let mut count = 0;
+        let mut summary = self.record.summary.load(Ordering::Relaxed);
+        while summary != 0 && count < most {
+            let at = summary.trailing_zeros() as usize;
+            let word = self.word(at);
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 && count < most {
+                let index = at * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                count += 1;
+                self.touch(index, index + 1);
+                let block = self.slot(index);
+                match &mut chain {
+                    None => chain = Some(Chain { head: block, tail: block, count: 0 }),
+                    Some(chain) => {
+                        // SAFETY: a returned slot of this slab, a word at least.
+                        unsafe { Block::set_next(chain.tail, block) };
+                        chain.tail = block;
+                    }
+                }
+            }
+            word.store(bits, Ordering::Relaxed);
+            if bits == 0 {
+                summary &= summary - 1;
+            }
+        }
+        self.record.summary.store(summary, Ordering::Relaxed);
+        let free = self.free();
+        self.record.free.store((free - count) as u16, Ordering::Relaxed);
+        chain.map(|chain| Chain { count, ..chain })
+    }
+
+    /// Notes that the pages of slots `from..to` are in use again.
+    #[inline]
+    fn touch(&self, from: usize, to: usize) {
+        let purged = self.record.purged.load(Ordering::Relaxed);
+        if purged != 0 {
+            let size = size_class::size(self.class);
+            let mask = pages(from * size / CARVE, (to * size).div_ceil(CARVE));
+            self.record.purged.store(purged & !mask, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the pages back that hold no slot that is out. Returns bytes.
+    pub(crate) fn purge(&self, os: &impl Memory) -> usize {
+        let size = size_class::size(self.class);
+        let page = os.page_size().max(CARVE);
+        if page > UNIT || self.free() * size < page {
+            return 0;
+        }
+        let carved = self.carved();
+        let mut given = 0;
+        // First page of a stretch that can go, while in one.
+        let mut from = None;
+        for at in (0..UNIT).step_by(page).chain([UNIT]) {
+            let goes = at < carved * size && at < UNIT && {
+                let first = at / size;
+                let last = ((at + page - 1) / size).min(carved - 1);
+                let here = pages(at / CARVE, (at + page) / CARVE);
+                self.record.purged.load(Ordering::Relaxed) & here != here
+                    && (first..=last).all(|index| self.is_returned(index))
+            };
+            match (goes, from) {
+                (true, None) => from = Some(at),
+                (false, Some(start)) => {
+                    let first = self.map.address_of(self.unit).wrapping_add(start);
+                    // SAFETY: every slot that reaches into these pages was
+                    // returned, so nobody uses them; the unit is committed.
+                    if unsafe { os.decommit(first, at - start) } {
+                        let purged = self.record.purged.load(Ordering::Relaxed);
+                        let mask = pages(start / CARVE, at / CARVE);
+                        self.record.purged.store(purged | mask, Ordering::Relaxed);
+                        given += at - start;
+                    }
+                    from = None;
+                }
+                _ => {}
+            }
+        }
+        given
+    }
+
+    /// The slot that `address`, in this slab, lies in, and the offset in it;
+    /// `None` in the rest behind the last slot.
+    pub(crate) fn locate(&self, address: usize) -> Option<(usize, usize)> {
+        let offset = address & (UNIT - 1);
+        let index = size_class::slot_of(self.class, offset);
+        (index < size_class::capacity(self.class))
+            .then(|| (index, offset - index * size_class::size(self.class)))
+    }
+}
+
+/// A mask of pages `from..to` of a unit.
+fn pages(from: usize, to: usize) -> u16 {
+    (((1u32 << to.min(16)) - 1) & !((1u32 << from) - 1)) as u16
+}
+
+const _: () = assert!(UNIT / CARVE == 16 && UNIT_SHIFT == 16);
+
+/// The process's own memory.
+pub(crate) const SYSTEM: os::System = os::System;

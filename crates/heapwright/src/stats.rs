@@ -1,0 +1,193 @@
+//! Statistics: where the process's memory is, from the heap's own records.
+//!
+//! ```text
+//!   every committed page is in one unit; its entry says which part it is of
+//!
+//!   slab        resident = live + rounding + caches + remote + partial
+//!   large       resident = live + rounding
+//!   free run    resident = lazily freed
+//!   metadata, table, records, bitmaps            = metadata
+//!   what is left of the process's resident size  = not ours
+//! ```
+//!
+//! Residency is asked of the kernel (`mincore`), so the parts add up to the
+//! resident size by construction. What a cache or another thread holds back is
+//! known as a sum, not by slab; it is taken from the slabs' resident bytes.
+//! Rounding is known where every call is counted (`stats=exit`): for each
+//! class, from the average size asked for in it.
+//!
+//! Other threads run meanwhile, so the figures are of a moment, give or take
+//! what happened in it. Nothing is allocated.
+
+use heapwright_record::Stats;
+
+use crate::address_map::{Kind, MAP};
+use crate::cache::{CACHES, Use};
+use crate::chunk;
+use crate::heap;
+use crate::options;
+use crate::os;
+use crate::os::Memory;
+use crate::registry::Member;
+use crate::size_class::{self, CLASSES, UNIT};
+use crate::slab::{SYSTEM, Slab};
+use crate::sync::atomic::Ordering;
+
+/// Bytes of the range that are in memory.
+///
+/// # Safety
+///
+/// The range is page aligned and committed, or metadata that is.
+unsafe fn resident(at: *const u8, size: usize) -> u64 {
+    const PAGES: usize = 256;
+    let page = os::kernel_page_size();
+    let mut flags = [0; PAGES];
+    let mut bytes = 0;
+    let mut from = 0;
+    while from < size {
+        let length = (size - from).min(PAGES * page);
+        // SAFETY: a part of the range.
+        if unsafe { os::resident_pages(at.wrapping_add(from), length, &mut flags) } {
+            let pages = flags[..length.div_ceil(page)].iter().filter(|&&flag| flag & 1 != 0);
+            bytes += (pages.count() * page) as u64;
+        }
+        from += length;
+    }
+    bytes
+}
+
+/// Takes up to `want` from `pot`.
+fn take(pot: &mut u64, want: u64) -> u64 {
+    let taken = want.min(*pot);
+    *pot -= taken;
+    taken
+}
+
+/// Fills `stats` with where the process's memory is now.
+///
+/// Takes time in proportion to the heap's address space in use (a system call
+/// a mebibyte), so it is for reports, not for loops. False, and nothing filled
+/// in, where the heap is locked for long: the caller may be a signal handler
+/// that interrupted the heap.
+///
+/// ```
+/// let mut stats = heapwright::Stats::zero();
+/// let block = heapwright::heap::malloc(1 << 20);
+/// assert!(heapwright::stats::snapshot(&mut stats));
+/// assert!(stats.large_blocks >= 1);
+/// assert_eq!(stats.rss_parts(), stats.rss);
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+pub fn snapshot(stats: &mut Stats) -> bool {
+    *stats = Stats::zero();
+    heap::publish_mine();
+    let Some(usage) = chunk::usage() else { return false };
+    stats.pid = u64::from(os::process_id());
+    stats.elapsed_ns = match heap::started_at() {
+        0 => 0,
+        start => os::now_ns() - start,
+    };
+    stats.detailed = u64::from(options::detailed());
+    stats.foreign_frees = heap::passed_on();
+    stats.window_bytes = usage.window_bytes as u64;
+    stats.committed_bytes = usage.committed_bytes as u64;
+    stats.purged_bytes = usage.purged_bytes;
+    stats.page_size = SYSTEM.page_size() as u64;
+    stats.heaps_live = heap::heaps_live() as u64;
+    stats.caches_made = CACHES.made() as u64;
+
+    let mut by_class = [(0, 0); CLASSES];
+    heap::totals(stats, &mut by_class);
+    let (mut cached, mut remote, mut cached_blocks) = (0, 0, 0);
+    for cache in CACHES.all() {
+        cached += cache.cached_bytes() as u64;
+        remote += cache.remote().bytes() as u64;
+        cached_blocks += (cache.cached_blocks() + cache.remote().len()) as u64;
+        if cache.owned_by() == Use::Thread {
+            if cache.tenure().is_orphaned() || cache.is_resting.load(Ordering::Relaxed) {
+                stats.caches_orphaned += u64::from(cache.has_slabs());
+            } else {
+                stats.caches_live += 1;
+            }
+        }
+    }
+
+    let mut slabs_resident = 0;
+    let mut out_by_class = [0u64; CLASSES];
+    let (mut large_resident, mut large_asked) = (0, 0);
+    let mut unit = 0;
+    while unit < usage.frontier {
+        // SAFETY: units below the frontier are below the map's limit.
+        let kind = unsafe { MAP.entry(unit) }.kind();
+        let mut units = 1;
+        if kind == Kind::LargeHead {
+            let record = MAP.record(unit);
+            units = (record.units.load(Ordering::Relaxed) as usize).max(1);
+            stats.large_blocks += 1;
+            stats.large_bytes += record.usable.load(Ordering::Relaxed) as u64;
+            large_asked += record.requested.load(Ordering::Relaxed) as u64;
+        }
+        units = units.min(usage.frontier - unit);
+        let bytes = match kind {
+            Kind::Foreign => 0,
+            // SAFETY: units below the frontier that are not foreign are committed.
+            _ => unsafe { resident(MAP.address_of(unit), units * UNIT) },
+        };
+        match kind {
+            Kind::Slab(class) => {
+                let slab = Slab::at(&MAP, unit, class);
+                slabs_resident += bytes;
+                out_by_class[class] += slab.carved().saturating_sub(slab.free()) as u64;
+            }
+            Kind::LargeHead | Kind::LargeRest(_) => large_resident += bytes,
+            Kind::Free => stats.rss_lazy += bytes,
+            Kind::Metadata => stats.rss_metadata += bytes,
+            Kind::Foreign => {}
+        }
+        unit += units;
+    }
+    for (at, size) in usage.side_ranges {
+        if size > 0 {
+            // SAFETY: the sides are committed in whole pages up to here.
+            stats.rss_metadata += unsafe { resident(at, size) };
+        }
+    }
+
+    // What is out of the slabs is in caches, on its way home, or the program's.
+    let mut out_bytes = 0;
+    let mut out_blocks = 0;
+    let mut asked = 0;
+    for class in 0..CLASSES {
+        let bytes = out_by_class[class] * size_class::size(class) as u64;
+        out_bytes += bytes;
+        out_blocks += out_by_class[class];
+        let (count, requested) = by_class[class];
+        asked += (out_by_class[class] * requested).checked_div(count).unwrap_or(bytes);
+    }
+    let held = out_bytes.saturating_sub(cached + remote);
+    stats.live_bytes = held + stats.large_bytes;
+    stats.live_blocks = out_blocks.saturating_sub(cached_blocks) + stats.large_blocks;
+
+    stats.rss_live = take(&mut large_resident, large_asked);
+    stats.rss_rounding = large_resident;
+    // Of the slots the program holds, the share that it asked for.
+    let share =
+        |bytes: u64| if out_bytes > 0 { bytes * (asked >> 4) / (out_bytes >> 4).max(1) } else { 0 };
+    let live = take(&mut slabs_resident, held);
+    let asked_live = share(live).min(live);
+    stats.rss_live += asked_live;
+    stats.rss_rounding += live - asked_live;
+    stats.rss_caches = take(&mut slabs_resident, cached);
+    stats.rss_remote = take(&mut slabs_resident, remote);
+    stats.rss_partial = slabs_resident;
+
+    let (rss, peak) = os::resident_bytes();
+    let ours = stats.rss_parts();
+    stats.rss = rss.max(ours);
+    stats.peak_rss = peak.max(stats.rss);
+    stats.rss_not_ours = stats.rss - ours;
+    if stats.detailed == 0 {
+        stats.peak_live_bytes = 0;
+    }
+    true
+}

@@ -1,0 +1,145 @@
+//! The futex mutex.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+
+use super::atomic::{AtomicU32, Ordering};
+use crate::os;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// How often a waiter looks again before it sleeps.
+const SPINS: u32 = 60;
+
+/// A mutual-exclusion lock around `T`.
+pub(crate) struct Lock<T> {
+    state: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock hands out one exclusive reference at a time, so sharing it
+// moves `T` between threads and never shares it.
+unsafe impl<T: Send> Sync for Lock<T> {}
+// SAFETY: owning the lock is owning the value.
+unsafe impl<T: Send> Send for Lock<T> {}
+
+/// The right to the value; gives the lock back when dropped.
+pub(crate) struct Guard<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub(crate) const fn new(value: T) -> Self {
+        Self { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the lock.
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        self.acquire();
+        Guard { lock: self }
+    }
+
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.state
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .ok()
+            .map(|_| Guard { lock: self })
+    }
+
+    /// Takes the lock without a guard. `fork` handlers need this: the lock is
+    /// taken before the fork and given back after it, on both sides.
+    pub(crate) fn acquire(&self) {
+        if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.acquire_contended();
+        }
+    }
+
+    #[cold]
+    fn acquire_contended(&self) {
+        for _ in 0..SPINS {
+            if self.state.load(Ordering::Relaxed) == FREE
+                && self
+                    .state
+                    .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                return;
+            }
+            core::hint::spin_loop();
+        }
+        while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
+            os::futex_wait(&self.state, CONTENDED);
+        }
+    }
+
+    /// Gives the lock back.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock (through [`Lock::acquire`], not a guard), or
+    /// is the only thread of a process that was forked while it was held.
+    pub(crate) unsafe fn release(&self) {
+        if self.state.swap(FREE, Ordering::Release) == CONTENDED {
+            os::futex_wake_one(&self.state);
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: a guard exists only while the lock is held by this thread.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: a guard exists only while the lock is held by this thread,
+        // and `&mut self` makes this the only reference through it.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: a guard exists only while the lock is held by this thread.
+        unsafe { self.lock.release() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    #[test]
+    fn counts_from_many_threads_add_up() {
+        let rounds = if cfg!(miri) { 50 } else { 20_000 };
+        let lock = Lock::new(0u64);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..rounds {
+                        *lock.lock() += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*lock.lock(), 4 * rounds);
+    }
+
+    #[test]
+    fn try_lock_refuses_while_held() {
+        let lock = Lock::new(());
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
+    }
+}

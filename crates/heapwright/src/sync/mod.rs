@@ -1,0 +1,22 @@
+//! Synchronisation: the one door to atomics and locks.
+//!
+//! Everything above takes its atomics from here, so that under `--cfg loom`
+//! the lock-free parts run on loom's model of memory instead of the machine's.
+//! [`Lock`] is a three-state futex mutex (Drepper, "Futexes are tricky",
+//! mutex 3): uncontended, it is one atomic exchange each way and no system
+//! call. It neither allocates nor poisons, which is why `std`'s and
+//! `parking_lot`'s do not serve here.
+//!
+//! ```text
+//! state: 0 free --lock--> 1 held --another waits--> 2 held, waiters
+//! ```
+
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic;
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic;
+
+#[cfg(not(loom))]
+mod lock;
+#[cfg(not(loom))]
+pub(crate) use lock::{Guard, Lock};

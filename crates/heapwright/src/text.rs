@@ -1,0 +1,98 @@
+//! One line of text in a fixed buffer: what an allocator may say.
+//!
+//! `format!` allocates and `core::fmt` pulls in code that can panic; a line
+//! that reports misuse of the heap may do neither.
+
+use crate::os;
+
+/// A line under construction. What does not fit is cut.
+pub(crate) struct Line {
+    bytes: [u8; 480],
+    length: usize,
+}
+
+impl Line {
+    /// A line that begins with the program's own name.
+    pub(crate) fn new() -> Self {
+        Self { bytes: [0; 480], length: 0 }.text("heapwright: ")
+    }
+
+    /// Appends text.
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Appends bytes of unknown encoding; control characters become `?`.
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
+        for &byte in bytes {
+            // The last byte is kept for the newline.
+            if self.length < self.bytes.len() - 1 {
+                self.bytes[self.length] = if byte < b' ' { b'?' } else { byte };
+                self.length += 1;
+            }
+        }
+        self
+    }
+
+    /// Appends a number.
+    pub(crate) fn number(self, mut number: usize) -> Self {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return self.bytes(&digits[at..]);
+            }
+        }
+    }
+
+    /// Appends an address.
+    pub(crate) fn address(self, address: usize) -> Self {
+        let mut digits = [0; 16];
+        let mut at = digits.len();
+        let mut rest = address;
+        loop {
+            at -= 1;
+            digits[at] = b"0123456789abcdef"[rest % 16];
+            rest /= 16;
+            if rest == 0 {
+                return self.text("0x").bytes(&digits[at..]);
+            }
+        }
+    }
+
+    /// Ends the line and writes it to standard error in one piece.
+    pub(crate) fn write(mut self) {
+        self.bytes[self.length] = b'\n';
+        os::write_stderr(&self.bytes[..=self.length]);
+    }
+
+    #[cfg(test)]
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_addresses_are_spelled_right() {
+        let line = Line::new().number(0).text(" ").number(usize::MAX).text(" ").address(0xfee1);
+        assert_eq!(line.as_bytes(), b"heapwright: 0 18446744073709551615 0xfee1");
+        assert_eq!(Line::new().address(0).as_bytes(), b"heapwright: 0x0");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        let mut line = Line::new();
+        for _ in 0..1000 {
+            line = line.text("more\n");
+        }
+        assert_eq!(line.length, 479);
+        assert!(!line.as_bytes().contains(&b'\n'));
+    }
+}
