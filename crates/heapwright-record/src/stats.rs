@@ -130,6 +130,10 @@ stats! {
     heaps_live,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     page_size,
+    /// The first eight bytes of the process's name; see [`Stats::name`].
+    name_low,
+    /// The next eight bytes of the process's name, zero at the end.
+    name_high,
 }
 
 impl Default for Stats {
@@ -188,6 +192,26 @@ impl Stats {
         } else {
             SIZE_BUCKETS - 1
         }
+    }
+
+    /// The process's name as the kernel knows it: up to 15 bytes, then zeros.
+    ///
+    /// ```
+    /// use heapwright_record::Stats;
+    /// let mut stats = Stats::zero();
+    /// stats.set_name(*b"python3\0\0\0\0\0\0\0\0\0");
+    /// assert!(stats.name().starts_with(b"python3\0"));
+    /// ```
+    #[must_use]
+    pub const fn name(&self) -> [u8; 16] {
+        (self.name_low as u128 | (self.name_high as u128) << 64).to_le_bytes()
+    }
+
+    /// Sets the process's name.
+    pub const fn set_name(&mut self, name: [u8; 16]) {
+        let name = u128::from_le_bytes(name);
+        self.name_low = name as u64;
+        self.name_high = (name >> 64) as u64;
     }
 
     /// What the eight parts of the resident memory add up to.

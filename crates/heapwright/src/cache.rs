@@ -129,7 +129,12 @@ pub(crate) struct Hot {
     /// The owner's id, shifted as in an address map entry. A whole word, so that
     /// the entry is widened by its load and not by an instruction of its own.
     tag: usize,
+    /// The same, or nobody's where frees that know their size must be passed on
+    /// (see [`forward_sized_frees`]).
+    sized_tag: Cell<usize>,
 }
+
+const NOBODY: usize = Entry::tag(MAX_OWNER + 1) as usize;
 
 const _: () = assert!(core::mem::offset_of!(Hot, lists) == 0);
 
@@ -142,7 +147,8 @@ impl Hot {
             }; CLASSES],
             base: Cell::new(ptr::null_mut()),
             limit: Cell::new(0),
-            tag: Entry::tag(MAX_OWNER + 1) as usize,
+            tag: NOBODY,
+            sized_tag: Cell::new(NOBODY),
         }
     }
 
@@ -162,19 +168,43 @@ impl Hot {
     /// The list of the slab that `address` lies in, if that is this owner's.
     #[inline(always)]
     pub(crate) fn list_of(&self, address: usize) -> Option<&List> {
-        let base = self.base.get();
-        let unit = address.wrapping_sub(base.addr()) >> UNIT_SHIFT;
-        if unit >= self.limit.get() {
+        // SAFETY: the cache's limit is never above the map's.
+        unsafe { self.list_for(address, self.limit.get(), self.tag) }
+    }
+
+    /// As [`Hot::list_of`], but `None` where sized frees are passed on.
+    #[inline(always)]
+    pub(crate) fn list_of_sized(&self, address: usize) -> Option<&List> {
+        // SAFETY: the cache's limit is never above the map's.
+        unsafe { self.list_for(address, self.limit.get(), self.sized_tag.get()) }
+    }
+
+    /// The list of the class of the slab that `address` lies in, if the slab is
+    /// of the owner of `tag` and its unit below `limit`.
+    ///
+    /// # Safety
+    ///
+    /// `limit` is not above the map's.
+    #[inline(always)]
+    unsafe fn list_for(&self, address: usize, limit: usize, tag: usize) -> Option<&List> {
+        let unit = self.unit_of(address);
+        if unit >= limit {
             return None;
         }
-        // SAFETY: the cache's limit is never above the map's.
-        let entry = unsafe { MAP.entry_from(base, unit) };
-        let offset = entry.0 as usize ^ self.tag;
+        // SAFETY: below the map's limit.
+        let entry = unsafe { MAP.entry_from(self.base.get(), unit) };
+        let offset = entry.0 as usize ^ tag;
         if offset >= SLAB_KINDS {
             return None;
         }
         // SAFETY: below `SLAB_KINDS`, and slabs' kinds are multiples of the step.
         Some(unsafe { self.list_at(offset) })
+    }
+
+    /// The window's unit that `address` lies in.
+    #[inline(always)]
+    fn unit_of(&self, address: usize) -> usize {
+        address.wrapping_sub(self.base.get().addr()) >> UNIT_SHIFT
     }
 
     /// The class of one of this owner's lists.
@@ -283,6 +313,18 @@ struct Inbox {
 // holder of the tenure, which passes between threads with acquire and release.
 unsafe impl Sync for Cache {}
 
+/// Whether caches made from now on pass sized frees on.
+static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the fast path for sized frees refuse every block, for the calling
+/// thread's cache and all that are made later.
+pub(crate) fn forward_sized_frees(mine: Option<&Cache>) {
+    FORWARD_SIZED.store(true, Ordering::Relaxed);
+    if let Some(cache) = mine {
+        cache.hot.sized_tag.set(NOBODY);
+    }
+}
+
 /// All caches of the process, of threads and of first-class heaps.
 pub(crate) static CACHES: Registry<Cache> = Registry::new();
 
@@ -292,6 +334,8 @@ impl Member for Cache {
         // else knows; zero is valid for every field.
         let cache = unsafe { &mut *at };
         cache.hot.tag = Entry::tag(id) as usize;
+        let forward = FORWARD_SIZED.load(Ordering::Relaxed);
+        cache.hot.sized_tag.set(if forward { NOBODY } else { cache.hot.tag });
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
             cache.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
@@ -536,27 +580,34 @@ impl Cache {
         }
     }
 
-    /// Sends the blocks of a chain back to their slabs.
+    /// Sends the blocks of a chain back to their slabs. Neighbours in the chain
+    /// tend to be neighbours in memory, so a slab is looked at once a stretch.
     fn distribute(&self, class: usize, chain: DepotChain) {
         let mut block = chain.head;
-        for _ in 0..chain.count {
-            debug_assert!(!block.is_null());
-            // SAFETY: the chain is this cache's and has `count` linked blocks.
-            let next = unsafe { Block::next(block) };
-            self.put(class, block);
-            block = next;
+        let mut left = chain.count;
+        while left > 0 {
+            let unit = self.hot.unit_of(block.addr());
+            let mut returning = Slab::at(&MAP, unit, class).returning();
+            while left > 0 && self.hot.unit_of(block.addr()) == unit {
+                if !returning.put(size_class::slot_of(class, block.addr() & (UNIT - 1))) {
+                    misuse::double_free(Call::Free, block.addr(), size_class::size(class));
+                }
+                // SAFETY: the chain is this cache's and has `count` linked blocks.
+                block = unsafe { Block::next(block) };
+                left -= 1;
+            }
+            self.settle(returning.finish());
         }
     }
 
-    /// Sends one block back to its slab; the slab's unit goes if it is empty.
+    /// Sends one block back to its slab.
     fn put(&self, class: usize, block: *mut Block) {
-        let address = block.addr();
-        let slab = Slab::at(&MAP, MAP.unit_of(address), class);
-        let slot = size_class::slot_of(class, address & (UNIT - 1));
-        if slab.put(slot).is_err() {
-            misuse::double_free(Call::Free, address, size_class::size(class));
-        }
-        let bin = &self.bins[class];
+        self.distribute(class, DepotChain { head: block, count: 1 });
+    }
+
+    /// Some of a slab's slots came back: lists it, or gives its unit back.
+    fn settle(&self, slab: Slab<'_>) {
+        let bin = &self.bins[slab.class];
         if slab.is_empty() && bin.current.get() != slab.unit {
             self.retire(slab);
         } else if !slab.is_listed() {
@@ -576,8 +627,8 @@ impl Cache {
         chunk::give(slab.unit, 1);
     }
 
-    /// Takes what others freed and passes each block to `take`.
-    fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) {
+    /// Takes what others freed and passes each block to `take`, with its list.
+    fn drain_with(&self, mut take: impl FnMut(&List, *mut Block)) {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
         while !block.is_null() {
@@ -589,32 +640,46 @@ impl Cache {
             }
             // SAFETY: the chain was taken whole and is this cache's.
             let next = unsafe { Block::next(block) };
-            let (_, entry) = MAP.lookup(block.addr());
-            let Kind::Slab(class) = entry.kind() else {
-                misuse::double_free(Call::Free, block.addr(), 0)
-            };
-            bytes += size_class::size(class);
-            if entry.owner() == self.id() {
-                take(class, block);
-            } else {
-                // The slab was adopted by another cache after the freeing
-                // thread looked: send the block on.
-                send(entry.owner(), class, block);
+            match self.hot.list_of(block.addr()) {
+                Some(list) => {
+                    bytes += size_class::size(self.hot.class_of(list));
+                    take(list, block);
+                }
+                None => bytes += self.forward(block),
             }
             block = next;
         }
         self.remote().taken(found, bytes);
     }
 
+    /// Sends a block on whose slab was adopted by another cache after the
+    /// freeing thread had looked. Returns its size.
+    #[cold]
+    fn forward(&self, block: *mut Block) -> usize {
+        let (_, entry) = MAP.lookup(block.addr());
+        let Kind::Slab(class) = entry.kind() else {
+            misuse::double_free(Call::Free, block.addr(), 0)
+        };
+        send(entry.owner(), class, block);
+        size_class::size(class)
+    }
+
     /// Takes what others freed into the lists.
     pub(crate) fn drain(&self) {
-        self.drain_with(|class, block| {
-            // SAFETY: looked up just now; freed by whoever pushed it.
-            if unsafe { self.hot.list(class).push(block) } {
+        self.drain_with(|list, block| {
+            // SAFETY: the list is that of the block's slab; it was freed by
+            // whoever pushed it.
+            if unsafe { list.push(block) } {
+                let class = self.hot.class_of(list);
                 let chain = self.empty(class);
                 self.distribute(class, chain);
             }
         });
+    }
+
+    /// Takes what others freed back to the slabs.
+    fn drain_home(&self) {
+        self.drain_with(|list, block| self.put(self.hot.class_of(list), block));
     }
 
     /// Takes a block back that another cache owns.
@@ -622,6 +687,7 @@ impl Cache {
     /// # Safety
     ///
     /// The block is of `class`, of a slab of `owner`, and in use.
+    #[inline]
     pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
         let out = &self.outgoing;
         if out.owner.get() != owner {
@@ -643,7 +709,30 @@ impl Cache {
         }
     }
 
+    /// Takes a block back if it is of the owner that the outgoing batch is for,
+    /// as most are. False: it is something else, or no slot begins there.
+    ///
+    /// # Safety
+    ///
+    /// If `block` is a block, it is in use, and free from now on.
+    #[inline]
+    pub(crate) unsafe fn free_outgoing(&self, block: *mut Block) -> bool {
+        let owner = self.outgoing.owner.get();
+        // SAFETY: the map's own limit.
+        let list =
+            unsafe { self.hot.list_for(block.addr(), MAP.limit(), Entry::tag(owner) as usize) };
+        match list {
+            Some(list) if owner != 0 && list.is_slot_start((block.addr() & (UNIT - 1)) as u32) => {
+                // SAFETY: the slab's entry says whose it is and of what class.
+                unsafe { self.free_remote(owner, self.hot.class_of(list), block) };
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Sends the outgoing batch.
+    #[cold]
     pub(crate) fn flush_outgoing(&self) {
         let out = &self.outgoing;
         let count = out.count.load(Ordering::Relaxed);
@@ -661,7 +750,7 @@ impl Cache {
     /// Gives back all that is not in use: at a thread's end, and on a trim.
     pub(crate) fn release_free(&self) {
         self.flush_outgoing();
-        self.drain_with(|class, block| self.put(class, block));
+        self.drain_home();
         for class in 0..CLASSES {
             while self.bins[class].chains.get() > 0 {
                 self.evict(class);
@@ -712,7 +801,7 @@ impl Cache {
                 return;
             }
             self.busy.store(true, Ordering::Relaxed);
-            self.drain_with(|class, block| self.put(class, block));
+            self.drain_home();
         }
     }
 
@@ -720,7 +809,7 @@ impl Cache {
     fn reclaim(&self) {
         if self.tenure().needs_drainer() && self.tenure().try_claim() {
             self.busy.store(true, Ordering::Relaxed);
-            self.drain_with(|class, block| self.put(class, block));
+            self.drain_home();
             self.let_go();
         }
     }
@@ -756,26 +845,26 @@ impl Cache {
 
     /// Gives every slab back, in use or not: the end of a first-class heap.
     pub(crate) fn give_all_slabs(&self) {
-        while let Some(unit) = self.slabs.first() {
-            self.slabs.remove(&MAP, unit);
-            if let (_, Kind::Slab(class)) = (0, MAP.lookup(MAP.address_of(unit).addr()).1.kind()) {
-                Slab::at(&MAP, unit, class).clear();
-            }
-            chunk::give(unit, 1);
-        }
-        let (head, _) = self.remote().take();
-        debug_assert!(head.is_null());
         for class in 0..CLASSES {
             let bin = &self.bins[class];
             self.empty(class);
             bin.chains.set(0);
             bin.current.set(0);
+            // Before the units go: free runs use the same links.
             while let Some(unit) = bin.partial.first() {
                 bin.partial.remove(&MAP, unit);
             }
         }
         self.depot_bytes.store(0, Ordering::Relaxed);
         self.depot_blocks.store(0, Ordering::Relaxed);
+        self.publish();
+        while let Some(unit) = self.slabs.first() {
+            self.slabs.remove(&MAP, unit);
+            if let Kind::Slab(class) = MAP.lookup(MAP.address_of(unit).addr()).1.kind() {
+                Slab::at(&MAP, unit, class).clear();
+            }
+            chunk::give(unit, 1);
+        }
     }
 
     /// Whether it has slabs.

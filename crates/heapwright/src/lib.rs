@@ -72,3 +72,8 @@ pub use adapters::Heapwright;
 pub use describe::{BlockState, Description, Kind, describe};
 #[cfg(not(loom))]
 pub use heapwright_record::Stats;
+
+/// The project's README, whose Rust examples must compile and run.
+#[cfg(all(doctest, not(loom)))]
+#[doc = include_str!("../../../README.md")]
+struct ProjectReadme;

@@ -26,6 +26,8 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::text::Line;
 
 const PATH_MAX: usize = 512;
+/// The longest option string.
+const TEXT_MAX: usize = 2048;
 
 /// The options a process runs with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,9 +168,17 @@ pub(crate) fn get() -> &'static Options {
 
 /// Reads the options. The lock is held.
 fn load() {
-    let mut text = [0; 1024];
+    let mut text = [0; TEXT_MAX];
     let length = if os::is_privileged() { None } else { os::environment(b"HEAPWRIGHT", &mut text) };
     let options = match length {
+        Some(length) if length > TEXT_MAX => {
+            Line::new()
+                .text("the option string HEAPWRIGHT is longer than ")
+                .number(TEXT_MAX)
+                .text(" bytes (ignored)")
+                .write();
+            Options::DEFAULT
+        }
         Some(length) => parse(&text[..length], |option, wrong| {
             let line = Line::new().text("option \"").bytes(option).text("\": ");
             match wrong {

@@ -193,15 +193,6 @@ pub(crate) struct Chain {
     pub(crate) count: usize,
 }
 
-/// Why a slot cannot be returned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
-    /// It is there already: a double free.
-    AlreadyFree,
-    /// It was never handed out.
-    NeverOut,
-}
-
 /// One slab, as its owner sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct Slab<'a> {
@@ -318,26 +309,20 @@ impl<'a> Slab<'a> {
         Some(Chain { head, tail, count: to - from })
     }
 
-    /// Takes a slot back.
+    /// Begins to take slots back; [`Returning::finish`] ends it.
     #[inline]
-    pub(crate) fn put(&self, index: usize) -> Result<(), Refusal> {
-        if index >= self.carved() {
-            return Err(Refusal::NeverOut);
+    pub(crate) fn returning(&self) -> Returning<'a> {
+        Returning {
+            slab: *self,
+            words: if size_class::capacity(self.class) <= INLINE_WORDS * 64 {
+                self.record.bitmap.as_ptr()
+            } else {
+                self.map.side_bitmap(self.unit).cast()
+            },
+            carved: self.carved(),
+            summary: self.record.summary.load(Ordering::Relaxed),
+            count: 0,
         }
-        let word = self.word(index / 64);
-        let bits = word.load(Ordering::Relaxed);
-        let bit = 1 << (index % 64);
-        if bits & bit != 0 {
-            return Err(Refusal::AlreadyFree);
-        }
-        word.store(bits | bit, Ordering::Relaxed);
-        if bits == 0 {
-            let summary = self.record.summary.load(Ordering::Relaxed);
-            self.record.summary.store(summary | 1 << (index / 64), Ordering::Relaxed);
-        }
-        let free = self.record.free.load(Ordering::Relaxed);
-        self.record.free.store(free + 1, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Whether a slot was returned (and not taken since).
@@ -439,6 +424,45 @@ impl<'a> Slab<'a> {
         let index = size_class::slot_of(self.class, offset);
         (index < size_class::capacity(self.class))
             .then(|| (index, offset - index * size_class::size(self.class)))
+    }
+}
+
+/// Slots of one slab on their way back: what many of them share is read and
+/// written once.
+pub(crate) struct Returning<'a> {
+    slab: Slab<'a>,
+    words: *const AtomicU64,
+    carved: usize,
+    summary: u64,
+    count: usize,
+}
+
+impl<'a> Returning<'a> {
+    /// Takes a slot back. False: it was never out, or is back already.
+    #[inline]
+    #[must_use]
+    pub(crate) fn put(&mut self, index: usize) -> bool {
+        if index >= self.carved {
+            return false;
+        }
+        // SAFETY: a carved slot's bit is in the slab's bitmap.
+        let word = unsafe { &*self.words.wrapping_add(index / 64) };
+        let bits = word.load(Ordering::Relaxed);
+        let bit = 1 << (index % 64);
+        word.store(bits | bit, Ordering::Relaxed);
+        self.summary |= 1 << (index / 64);
+        self.count += 1;
+        bits & bit == 0
+    }
+
+    /// Ends it. Returns the slab, now up to date.
+    #[inline]
+    pub(crate) fn finish(self) -> Slab<'a> {
+        let record = self.slab.record;
+        record.summary.store(self.summary, Ordering::Relaxed);
+        let free = record.free.load(Ordering::Relaxed);
+        record.free.store(free + self.count as u16, Ordering::Relaxed);
+        self.slab
     }
 }
 

@@ -83,6 +83,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     heap::publish_mine();
     let Some(usage) = chunk::usage() else { return false };
     stats.pid = u64::from(os::process_id());
+    stats.set_name(os::process_name());
     stats.elapsed_ns = match heap::started_at() {
         0 => 0,
         start => os::now_ns() - start,

@@ -174,7 +174,7 @@ impl<O: Memory + Copy> Chunk<O> {
             if newer == Some(neighbour) {
                 newer = ahead;
             }
-            if now.wrapping_sub(age) >= now.wrapping_sub(stamp) {
+            if waited(age, stamp) >= 0 {
                 (stamp, newer, older) = (age, ahead, behind);
             }
             units += self.dirty.remove(neighbour);
@@ -237,9 +237,9 @@ impl<O: Memory + Copy> Chunk<O> {
         if unit == 0 {
             return None;
         }
-        let age = now.wrapping_sub(self.map.record(unit).stamp.load(Ordering::Relaxed));
+        let age = waited(self.map.record(unit).stamp.load(Ordering::Relaxed), now);
         let over = self.dirty.units() > ALLOWANCE + self.taken / 4;
-        if delay < 0 || (age < delay as u32 && !over) {
+        if delay < 0 || (age < delay && !over) {
             return None;
         }
         Some(self.detach(unit))
@@ -317,6 +317,12 @@ impl<O: Memory + Copy> Chunk<O> {
         }
         None
     }
+}
+
+/// Milliseconds from `since` to `until`; below zero if it was the other way
+/// round, as it may be by the clocks of two threads.
+const fn waited(since: u32, until: u32) -> i32 {
+    until.wrapping_sub(since).cast_signed()
 }
 
 /// The process's chunk.

@@ -10,7 +10,7 @@
 //! in the registers they came in.
 
 use crate::address_map::CLASS_STEP;
-use crate::cache::Hot;
+use crate::cache::{Hot, List};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -41,11 +41,14 @@ fn hot() -> &'static Hot {
 #[inline(always)]
 #[must_use]
 pub fn malloc(size: usize) -> *mut u8 {
-    if size.wrapping_sub(1) >= LINEAR_MAX {
-        return malloc_medium(size);
+    let last = size.wrapping_sub(1);
+    if last < LINEAR_MAX {
+        // SAFETY: checked above.
+        let block = unsafe { pop_linear(last) };
+        if block.is_null() { door::malloc_cold(size) } else { block }
+    } else {
+        malloc_medium(size)
     }
-    let block = malloc_fast(size);
-    if block.is_null() { door::malloc_cold(size) } else { block }
 }
 
 /// The fast path of [`malloc`] alone: null where that is not enough.
@@ -61,9 +64,21 @@ pub fn malloc(size: usize) -> *mut u8 {
 #[must_use]
 pub fn malloc_fast(size: usize) -> *mut u8 {
     let last = size.wrapping_sub(1);
-    if last >= LINEAR_MAX {
-        return core::ptr::null_mut();
+    if last < LINEAR_MAX {
+        // SAFETY: checked above.
+        unsafe { pop_linear(last) }
+    } else {
+        core::ptr::null_mut()
     }
+}
+
+/// A block for `last + 1` bytes; null where the list is empty.
+///
+/// # Safety
+///
+/// `last < LINEAR_MAX`.
+#[inline(always)]
+unsafe fn pop_linear(last: usize) -> *mut u8 {
     // SAFETY: the offset of one of the linear classes' lists.
     unsafe { hot().list_at(last & !(MIN_ALIGN - 1)) }.pop().cast()
 }
@@ -152,8 +167,9 @@ pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
 /// ```
 #[inline(always)]
 pub unsafe fn free(block: *mut u8) {
+    let hot = hot();
     // SAFETY: the same contract.
-    if unsafe { !free_here(block) } {
+    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
         // SAFETY: the same contract.
         unsafe { door::free_cold(block) }
     }
@@ -174,22 +190,45 @@ pub unsafe fn free(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized(block: *mut u8, _size: usize, _align: usize) {
+    let hot = hot();
     // SAFETY: the same contract.
-    if unsafe { !free_here(block) } {
+    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
         // SAFETY: the same contract.
         unsafe { door::free_sized_cold(block) }
     }
 }
 
-/// Frees a block of this thread's slabs; false if it is something else.
+/// The fast path of [`free_sized`] alone: false where that is not enough, and
+/// for every block once [`forward_sized_frees`] was called.
+///
+/// For `operator delete(void*, size_t)`, which has a slow path of its own.
 ///
 /// # Safety
 ///
 /// As [`free`].
 #[inline(always)]
-unsafe fn free_here(block: *mut u8) -> bool {
+#[must_use]
+pub unsafe fn free_sized_fast(block: *mut u8) -> bool {
     let hot = hot();
-    let Some(list) = hot.list_of(block.addr()) else { return false };
+    // SAFETY: the same contract.
+    unsafe { free_here(hot, hot.list_of_sized(block.addr()), block) }
+}
+
+/// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
+/// that start to allocate from now on: the program has an `operator delete` of
+/// its own, which the sized one must call.
+pub fn forward_sized_frees() {
+    super::start::forward_sized_frees();
+}
+
+/// Frees a block of one of this thread's lists; false if it is something else.
+///
+/// # Safety
+///
+/// As [`free`]; `list` is that of the block's slab.
+#[inline(always)]
+unsafe fn free_here(hot: &Hot, list: Option<&List>, block: *mut u8) -> bool {
+    let Some(list) = list else { return false };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }

@@ -54,7 +54,8 @@ fn libc_usable(address: usize) -> Option<usize> {
     if !address.is_multiple_of(16) || address < 1 << 16 {
         return None;
     }
-    let known = *KNOWN.lock();
+    // Never waits: a forked child may find the lock held by nobody it has.
+    let known = KNOWN.try_lock().map_or((0, 0), |known| *known);
     let mut mapping = None;
     if !(known.0 + HEADER..known.1).contains(&address) {
         let found = os::mapping_of(address - HEADER)?;
@@ -97,7 +98,9 @@ fn libc_usable(address: usize) -> Option<usize> {
     if let Some(mapping) = mapping
         && (mapping.name() == b"[heap]" || flags & NOT_MAIN != 0)
     {
-        *KNOWN.lock() = (mapping.start, mapping.end);
+        if let Some(mut known) = KNOWN.try_lock() {
+            *known = (mapping.start, mapping.end);
+        }
     }
     Some(usable)
 }

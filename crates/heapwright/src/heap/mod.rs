@@ -46,7 +46,10 @@ mod start;
 mod walk;
 
 pub use door::{owns, realloc, trim, usable_size};
-pub use fast::{calloc, calloc_aligned, free, free_sized, malloc, malloc_aligned, malloc_fast};
+pub use fast::{
+    calloc, calloc_aligned, forward_sized_frees, free, free_sized, free_sized_fast, malloc,
+    malloc_aligned, malloc_fast,
+};
 pub use first_class::Heap;
 pub use walk::{Block, walk};
 

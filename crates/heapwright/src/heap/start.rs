@@ -18,7 +18,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{CACHES, Cache, Use};
+use crate::cache::{self, CACHES, Cache, Use};
 use crate::chunk;
 use crate::options;
 use crate::os::{self, tls};
@@ -102,6 +102,11 @@ pub(crate) fn publish_mine() {
     }
 }
 
+/// See `heap::forward_sized_frees`.
+pub(super) fn forward_sized_frees() {
+    cache::forward_sized_frees(existing());
+}
+
 #[cold]
 fn late() -> Mine {
     // SAFETY: null, or a cache, which is never freed.
@@ -171,8 +176,11 @@ pub(super) fn note_process() {
 
 /// Whether the caller runs in the process the heap knows of: false in a child
 /// of `vfork`, which borrows its parent's memory and must not speak for it.
+///
+/// True as long as the heap has not started: it can speak for nobody else.
 pub(crate) fn is_original_process() -> bool {
-    PROCESS.load(Ordering::Relaxed) == os::process_id()
+    let process = PROCESS.load(Ordering::Relaxed);
+    process == 0 || process == os::process_id()
 }
 
 /// Holds the locks across a fork.

@@ -148,15 +148,22 @@ pub(crate) fn process_id() -> u32 {
     if cfg!(miri) { 1 } else { std::process::id() }
 }
 
+/// The name of the process is unknown here.
+pub(crate) fn process_name() -> [u8; 16] {
+    [0; 16]
+}
+
 /// Nobody can tell here.
 pub(crate) fn is_privileged() -> bool {
     false
 }
 
-/// Copies the value of an environment variable into `out`.
+/// Copies the value of an environment variable into `out`, as far as it fits.
+/// Returns its whole length, or `None` where it is not set.
 pub(crate) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
-    out.get_mut(..value.len())?.copy_from_slice(value.as_bytes());
+    let fits = value.len().min(out.len());
+    out[..fits].copy_from_slice(&value.as_bytes()[..fits]);
     Some(value.len())
 }
 
