@@ -36,6 +36,7 @@ use core::ptr;
 use crate::address_map::{CLASS_STEP, Entry, Kind, MAP, MAX_OWNER, SLAB_KINDS};
 use crate::chunk;
 use crate::misuse::{self, Call};
+use crate::os;
 use crate::registry::{Member, Registry};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT, UNIT_SHIFT};
@@ -52,6 +53,9 @@ const DEPOT_BYTES: usize = 1 << 20;
 /// Blocks of other owners that are sent at once, and their bytes.
 const BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
+/// Slabs that the scavenger looks at in one step, and purges.
+const LOOKS: usize = 64;
+const PURGES: usize = 8;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 4;
 
@@ -253,6 +257,20 @@ struct Outgoing {
     bytes: AtomicUsize,
 }
 
+/// A slow walk over the partial slabs, that gives pages back which nobody has
+/// wanted for a while. One pass begins every purge delay; each slow operation
+/// of the cache does a bounded step of it.
+struct Scavenger {
+    /// The time of the last step, in milliseconds: the clock of all slow paths.
+    now: Cell<u32>,
+    /// When the last pass began.
+    began: Cell<u32>,
+    /// Classes still to be walked, this one included; 0 between passes.
+    classes_left: Cell<usize>,
+    /// The next slab, or 0.
+    next: Cell<usize>,
+}
+
 /// Counts that are kept only where statistics were asked for.
 pub(crate) struct Counters {
     pub(crate) allocations: AtomicU64,
@@ -285,6 +303,7 @@ pub(crate) struct Cache {
     depot_blocks: AtomicUsize,
     evict_next: Cell<usize>,
     outgoing: Outgoing,
+    scavenger: Scavenger,
     /// All slabs.
     slabs: UnitList<ByOwner>,
     /// A first-class heap's large blocks.
@@ -422,6 +441,7 @@ impl Cache {
         if let Some(chain) = self.take_returned(class) {
             return Some(self.start(class, chain.head, chain.count));
         }
+        self.scavenge();
         let bin = &self.bins[class];
         if bin.current.get() == 0 {
             if self.adopt_slab(class)
@@ -478,10 +498,9 @@ impl Cache {
         while let Some(unit) = bin.partial.first() {
             let slab = Slab::at(&MAP, unit, class);
             let have = all.map_or(0, |chain| chain.count);
-            let more = slab.take(most - have);
+            let more = slab.take(most - have, self.scavenger.now.get());
             if slab.free() == 0 {
-                bin.partial.remove(&MAP, unit);
-                slab.set_listed(false);
+                self.unlist(slab);
             }
             all = match (all, more) {
                 (Some(all), Some(more)) => {
@@ -513,6 +532,7 @@ impl Cache {
     /// The list of `class` is too long: moves it to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
+        self.scavenge();
         let chain = self.empty(class);
         let bytes = chain.count * size_class::size(class);
         let bin = &self.bins[class];
@@ -596,7 +616,7 @@ impl Cache {
                 block = unsafe { Block::next(block) };
                 left -= 1;
             }
-            self.settle(returning.finish());
+            self.settle(returning.finish(self.scavenger.now.get()));
         }
     }
 
@@ -616,12 +636,59 @@ impl Cache {
         }
     }
 
+    /// Takes a slab out of its partial list.
+    fn unlist(&self, slab: Slab<'_>) {
+        let partial = &self.bins[slab.class].partial;
+        if self.scavenger.next.get() == slab.unit {
+            self.scavenger.next.set(partial.after(&MAP, slab.unit).unwrap_or(0));
+        }
+        partial.remove(&MAP, slab.unit);
+        slab.set_listed(false);
+    }
+
+    /// A bounded step towards giving back the pages of partial slabs that have
+    /// been left alone for a purge delay. Called by the slow paths.
+    pub(crate) fn scavenge(&self) {
+        let scavenger = &self.scavenger;
+        let now = os::coarse_ms();
+        scavenger.now.set(now);
+        let Some(delay) = chunk::purge_delay() else { return };
+        if scavenger.classes_left.get() == 0 {
+            if chunk::waited(scavenger.began.get(), now) < delay {
+                return;
+            }
+            scavenger.began.set(now);
+            scavenger.classes_left.set(CLASSES);
+            scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
+        }
+        let mut purges = 0;
+        for _ in 0..LOOKS {
+            let class = CLASSES - scavenger.classes_left.get();
+            let unit = scavenger.next.get();
+            if unit == 0 {
+                scavenger.classes_left.set(scavenger.classes_left.get() - 1);
+                let Some(bin) = self.bins.get(class + 1) else { return };
+                scavenger.next.set(bin.partial.first().unwrap_or(0));
+                continue;
+            }
+            scavenger.next.set(self.bins[class].partial.after(&MAP, unit).unwrap_or(0));
+            let slab = Slab::at(&MAP, unit, class);
+            if chunk::waited(slab.stamp(), now) >= delay {
+                let given = slab.purge(&SYSTEM);
+                chunk::note_purged(given);
+                purges += usize::from(given > 0);
+                if purges == PURGES {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Gives a slab's unit back.
     fn retire(&self, slab: Slab<'_>) {
         slab.clear();
         if slab.is_listed() {
-            self.bins[slab.class].partial.remove(&MAP, slab.unit);
-            slab.set_listed(false);
+            self.unlist(slab);
         }
         self.slabs.remove(&MAP, slab.unit);
         chunk::give(slab.unit, 1);
@@ -824,7 +891,7 @@ impl Cache {
             let found = bin.partial.first();
             if let Some(unit) = found {
                 let slab = Slab::at(&MAP, unit, class);
-                bin.partial.remove(&MAP, unit);
+                dead.unlist(slab);
                 if bin.current.get() == unit {
                     bin.current.set(0);
                 }
@@ -852,7 +919,7 @@ impl Cache {
             bin.current.set(0);
             // Before the units go: free runs use the same links.
             while let Some(unit) = bin.partial.first() {
-                bin.partial.remove(&MAP, unit);
+                self.unlist(Slab::at(&MAP, unit, class));
             }
         }
         self.depot_bytes.store(0, Ordering::Relaxed);

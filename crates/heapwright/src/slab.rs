@@ -66,11 +66,11 @@ pub(crate) struct Record {
     purged: AtomicU16,
     /// Slab: whether it is in its class's partial list.
     listed: AtomicU8,
-    /// Free run: whether pages may still be behind it (else it reads as zero).
-    pub(crate) dirty: AtomicU8,
+    _spare: AtomicU8,
     /// Run (at its first unit, and at the last while free): units in it.
     pub(crate) units: AtomicU32,
-    /// Dirty run: when it became dirty, in milliseconds.
+    /// Slab: when a slot last came or went; dirty run: when it became dirty. In
+    /// milliseconds.
     pub(crate) stamp: AtomicU32,
     /// Large block: bytes the program may use.
     pub(crate) usable: AtomicUsize,
@@ -82,7 +82,9 @@ pub(crate) struct Record {
     pub(crate) heap: AtomicU32,
     /// Slab: whether untouched slots read as zero.
     zero: AtomicU8,
-    _spare: [AtomicU8; 3],
+    /// Free run: whether pages may still be behind it (else it reads as zero).
+    pub(crate) dirty: AtomicU8,
+    _spare_too: [AtomicU8; 2],
     bitmap: [AtomicU64; INLINE_WORDS],
 }
 
@@ -332,8 +334,9 @@ impl<'a> Slab<'a> {
             && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
     }
 
-    /// Takes up to `most` returned slots, lowest addresses first, linked.
-    pub(crate) fn take(&self, most: usize) -> Option<Chain> {
+    /// Takes up to `most` returned slots, lowest addresses first, linked. `now`
+    /// is the time for the stamp.
+    pub(crate) fn take(&self, most: usize, now: u32) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
         let mut count = 0;
         let mut summary = self.record.summary.load(Ordering::Relaxed);
@@ -364,6 +367,7 @@ impl<'a> Slab<'a> {
         self.record.summary.store(summary, Ordering::Relaxed);
         let free = self.free();
         self.record.free.store((free - count) as u16, Ordering::Relaxed);
+        self.record.stamp.store(now, Ordering::Relaxed);
         chain.map(|chain| Chain { count, ..chain })
     }
 
@@ -376,6 +380,11 @@ impl<'a> Slab<'a> {
             let mask = pages(from * size / CARVE, (to * size).div_ceil(CARVE));
             self.record.purged.store(purged & !mask, Ordering::Relaxed);
         }
+    }
+
+    /// When a slot last came or went, in milliseconds.
+    pub(crate) fn stamp(&self) -> u32 {
+        self.record.stamp.load(Ordering::Relaxed)
     }
 
     /// Gives the pages back that hold no slot that is out. Returns bytes.
@@ -455,13 +464,14 @@ impl<'a> Returning<'a> {
         bits & bit == 0
     }
 
-    /// Ends it. Returns the slab, now up to date.
+    /// Ends it, at the time `now`. Returns the slab, now up to date.
     #[inline]
-    pub(crate) fn finish(self) -> Slab<'a> {
+    pub(crate) fn finish(self, now: u32) -> Slab<'a> {
         let record = self.slab.record;
         record.summary.store(self.summary, Ordering::Relaxed);
         let free = record.free.load(Ordering::Relaxed);
         record.free.store(free + self.count as u16, Ordering::Relaxed);
+        record.stamp.store(now, Ordering::Relaxed);
         self.slab
     }
 }

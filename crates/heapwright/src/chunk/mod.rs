@@ -321,7 +321,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
 /// Milliseconds from `since` to `until`; below zero if it was the other way
 /// round, as it may be by the clocks of two threads.
-const fn waited(since: u32, until: u32) -> i32 {
+pub(crate) const fn waited(since: u32, until: u32) -> i32 {
     until.wrapping_sub(since).cast_signed()
 }
 
@@ -341,6 +341,12 @@ pub(crate) fn open(most: usize) -> bool {
 /// Sets how long dirty runs wait, in milliseconds; negative: for ever.
 pub(crate) fn set_delay(ms: i32) {
     DELAY_MS.store(ms, Ordering::Relaxed);
+}
+
+/// Milliseconds that free memory waits before it goes back; `None`: for ever.
+pub(crate) fn purge_delay() -> Option<i32> {
+    let delay = DELAY_MS.load(Ordering::Relaxed);
+    (delay >= 0).then_some(delay)
 }
 
 /// Takes a run of `units` units whose first is at a multiple of `align_units`

@@ -106,6 +106,7 @@ pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
         Some(class) => (cache.alloc(class), size_class::size(class)),
         None => match large::alloc(request.size, request.align, request.zero) {
             Some(large) => {
+                cache.scavenge();
                 if cache.owned_by() == Use::Heap {
                     large::join_heap(large.unit, cache);
                 }
