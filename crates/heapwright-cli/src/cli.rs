@@ -1,0 +1,143 @@
+//! The command line: which subcommand, and how a mistake in it is told.
+//!
+//! A mistake is one line on stderr, not a page: the line says what is wrong
+//! and where the help is. Exit codes of our own: 2 for a command line that is
+//! wrong, 125 when `run` itself failed before the program started (as `env`,
+//! `timeout` and `docker run` have it), else what the subcommand documents.
+
+use crate::commands::{docs, doctor, library, run};
+use crate::process::Exit;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+
+/// Run programs on heapwright and see what their memory did.
+#[derive(Parser)]
+#[command(name = "heapwright", version)]
+#[command(after_help = "\
+Environment:
+  HEAPWRIGHT          options for the library, e.g. \"purge=250\"
+  HEAPWRIGHT_LIBRARY  the preload library to use instead of the built-in one
+
+Try: heapwright run --stats -- python3 -c 'print(sum(range(9)))'")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Doctor(doctor::Args),
+    Library(library::Args),
+    #[command(hide = true)]
+    Completions(docs::CompletionsArgs),
+    #[command(hide = true)]
+    Man(docs::ManArgs),
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn run() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return complain(&error),
+    };
+    let (result, own_failure) = match cli.command {
+        Command::Run(args) => (run::run(args), 125),
+        Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
+        Command::Library(args) => (library::run(&args), 1),
+        Command::Completions(args) => (docs::completions(&args), 1),
+        Command::Man(args) => (docs::man(&args), 1),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("heapwright: {error:#}");
+        Exit::Code(own_failure)
+    })
+}
+
+/// Prints help where it was asked for, and one line where it was not.
+fn complain(error: &clap::Error) -> Exit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe (`heapwright --help | head -1`) is not an error.
+            let _ = error.print();
+            Exit::Code(0)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            Exit::Code(2)
+        }
+        _ => {
+            eprintln!("heapwright: {}", one_line(error));
+            Exit::Code(2)
+        }
+    }
+}
+
+/// The parser's first paragraph on one line, its best guess, and where to look.
+fn one_line(error: &clap::Error) -> String {
+    let rendered = error.render().to_string();
+    let first = rendered.split("\n\n").next().unwrap_or_default();
+    let mut line = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(rest) = line.strip_prefix("error: ") {
+        line = rest.to_owned();
+    }
+    let guesses =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let guess = guesses.iter().find_map(|&kind| match error.get(kind)? {
+        ContextValue::String(one) => Some(one.clone()),
+        ContextValue::Strings(many) => many.first().cloned(),
+        _ => None,
+    });
+    if let Some(guess) = guess {
+        line.push_str(&format!("; did you mean '{guess}'?"));
+    }
+    line + "; see 'heapwright --help'"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn mistake(arguments: &[&str]) -> String {
+        let all = ["heapwright"].iter().chain(arguments);
+        one_line(&Cli::try_parse_from(all).err().expect("is a mistake"))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_one_line() {
+        assert_eq!(
+            mistake(&["run", "--stat", "ls"]),
+            "unexpected argument '--stat' found; did you mean '--stats'?; see 'heapwright --help'"
+        );
+        assert_eq!(
+            mistake(&["run"]),
+            "the following required arguments were not provided: <CMD>...; see 'heapwright --help'"
+        );
+        assert_eq!(
+            mistake(&["docter"]),
+            "unrecognized subcommand 'docter'; did you mean 'doctor'?; see 'heapwright --help'"
+        );
+        for wrong in [&["library", "extra"][..], &["run", "--output"], &["--nope"]] {
+            assert_eq!(mistake(wrong).lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn the_programs_own_options_are_left_to_it() {
+        for line in [
+            &["heapwright", "run", "ls", "--stats", "-o"][..],
+            &["heapwright", "run", "--", "ls", "--stats", "-o"],
+        ] {
+            let cli = Cli::try_parse_from(line).expect("parses");
+            let Command::Run(args) = cli.command else { panic!("not run") };
+            assert_eq!(args.command, ["ls", "--stats", "-o"]);
+            assert!(!args.stats);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `heapwright doctor CMD`: would a preload take effect, and if not, why?
+//!
+//! It reads files and runs nothing, unless `--try` asks for it: then the
+//! program is run with the library and its statistics decide.
+
+use super::{LibraryArg, run};
+use crate::inspect::{self, Verdict};
+use crate::output::{self, Answer, Look, Trial, json, text};
+use crate::preload::{self, Options};
+use crate::process::{self, End, Exit};
+use crate::statistics::Folder;
+use anyhow::bail;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
+
+/// The exit code where the files do not say, or could not be asked.
+pub(crate) const CANNOT_TELL: u8 = 2;
+
+/// Tell whether heapwright would take effect on a program, and if not, why.
+///
+/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be told.
+/// The program is not run, unless with --try.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "heapwright doctor [OPTIONS] [--] CMD [ARGS]...")]
+#[command(after_help = "\
+Examples:
+  heapwright doctor redis-server
+  heapwright doctor --try ./program --version")]
+pub(crate) struct Args {
+    /// Run the program on heapwright and see (its stdout goes to stderr)
+    #[arg(long = "try")]
+    run: bool,
+
+    /// Answer with a JSON object
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    library: LibraryArg,
+
+    /// The program; arguments after it are for --try
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if !args.run && args.command.len() > 1 {
+        bail!("arguments of the program are only used with --try");
+    }
+    let command = args.command[0].as_os_str();
+    let report = inspect::inspect(command, preload::machine());
+    let trial = args.run.then(|| try_it(args)).transpose()?;
+    let answer = Answer { command, report, trial };
+    let told = if args.json {
+        json::doctor::answer(&answer)
+    } else {
+        text::doctor::answer(&answer, Look::of(&std::io::stdout()))
+    };
+    output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    Ok(Exit::Code(match answer.verdict() {
+        Verdict::Yes => 0,
+        Verdict::No => 1,
+        Verdict::Unknown => CANNOT_TELL,
+    }))
+}
+
+/// Runs the program on heapwright and looks at what the library left.
+fn try_it(args: &Args) -> anyhow::Result<Trial> {
+    let library = preload::library(args.library.given().as_deref())?;
+    let folder = Folder::new()?;
+    let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
+    options.stats_file(&folder.prefix());
+    let mut program = run::command(&args.command, &library, &options)?;
+    // Our stdout carries the answer alone.
+    program.stdout(File::from(std::io::stderr().as_fd().try_clone_to_owned()?));
+    let outcome = match process::watch(program) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let file = inspect::path::find(&args.command[0]).ok();
+            let (reason, _) = process::explain(&args.command[0], &error, file.as_deref());
+            return Ok(Trial::NotStarted { reason });
+        }
+    };
+    Ok(match (folder.collect(outcome.pid).main, outcome.end) {
+        (Some(Ok(stats)), _) => Trial::Loaded { allocations: stats.allocations },
+        (Some(Err(problem)), _) => bail!("the statistics it left are unreadable: {problem}"),
+        (None, end @ End::Signal { .. }) => Trial::Killed { end },
+        (None, _) => Trial::NotLoaded { reason: run::why_none(&args.command[0], &outcome) },
+    })
+}

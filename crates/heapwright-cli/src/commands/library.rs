@@ -1,0 +1,27 @@
+//! `heapwright library`: where the preload library is.
+//!
+//! For people who set `LD_PRELOAD` themselves, in a service file or a script:
+//! `LD_PRELOAD=$(heapwright library) program`.
+
+use super::LibraryArg;
+use crate::output;
+use crate::preload;
+use crate::process::Exit;
+use std::os::unix::ffi::OsStrExt;
+
+/// Print the path of the preload library, for setting LD_PRELOAD by hand.
+#[derive(clap::Args)]
+#[command(after_help = "Example: LD_PRELOAD=$(heapwright library) python3 script.py")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    library: LibraryArg,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let path = preload::library(args.library.given().as_deref())?;
+    output::to_stdout(|out| {
+        out.write_all(path.as_os_str().as_bytes())?;
+        out.write_all(b"\n")
+    })?;
+    Ok(Exit::Code(0))
+}

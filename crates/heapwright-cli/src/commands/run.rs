@@ -1,0 +1,169 @@
+//! `heapwright run [--stats] -- CMD`: a program on heapwright.
+//!
+//! Without `--stats` this process becomes the program. With it, the program is
+//! a child with a private folder to leave its statistics in, and this process
+//! ends as the child ended, after the report.
+
+use super::LibraryArg;
+use crate::inspect::{self, Verdict};
+use crate::output::{Look, Run, json, text};
+use crate::preload::{self, Options};
+use crate::process::{self, End, Exit, Outcome};
+use crate::statistics::{Collected, Folder};
+use anyhow::{Context, bail};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Run a program on heapwright, optionally telling what its memory did.
+///
+/// Signals go to the program, and its exit code or fatal signal is handed on.
+/// Failures before the program starts give 127 (no such command), 126 (it
+/// cannot be run) or 125 (anything else).
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "heapwright run [OPTIONS] [--] CMD [ARGS]...")]
+#[command(after_help = "\
+Examples:
+  heapwright run -- ./server --port 80
+  heapwright run --stats -- python3 -c 'print(1)'
+  heapwright run --json -o memory.json -- make -j4
+  heapwright run --option purge=0 -- ./program")]
+pub(crate) struct Args {
+    /// Tell what the program's memory did when it has ended, on stderr
+    #[arg(long)]
+    pub(crate) stats: bool,
+
+    /// Tell it as one JSON object (stdout stays the program's)
+    #[arg(long)]
+    json: bool,
+
+    /// Tell it in FILE instead of on stderr
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Set an option of the library, e.g. purge=250; may be repeated
+    #[arg(long = "option", value_name = "KEY=VALUE")]
+    options: Vec<String>,
+
+    #[command(flatten)]
+    library: LibraryArg,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
+    let library = preload::library(args.library.given().as_deref())?;
+    let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
+    for option in &args.options {
+        options.add(option)?;
+    }
+    if args.stats || args.json || args.output.is_some() {
+        return report(&args, &library, options);
+    }
+    let program = command(&args.command, &library, &options)?;
+    let error = process::replace(program);
+    Ok(not_started(&args.command[0], &error))
+}
+
+/// A command that will be on heapwright.
+pub(crate) fn command(
+    words: &[OsString],
+    library: &Path,
+    options: &Options,
+) -> anyhow::Result<Command> {
+    let mut command = Command::new(&words[0]);
+    let before = std::env::var_os("LD_PRELOAD");
+    command
+        .args(&words[1..])
+        .env("LD_PRELOAD", preload::preload_variable(library, before.as_deref()));
+    if let Some(value) = options.value()? {
+        command.env("HEAPWRIGHT", value);
+    }
+    Ok(command)
+}
+
+/// Tells why there is no program.
+pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
+    let file = inspect::path::find(name).ok();
+    let (text, code) = process::explain(name, error, file.as_deref());
+    eprintln!("heapwright: {text}");
+    Exit::Code(code)
+}
+
+/// Runs the program and tells what its memory did.
+fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
+    if args.options.iter().any(|option| option.contains("stats_file=")) {
+        bail!("option stats_file is what --stats itself uses; leave one of them out");
+    }
+    // Before the program runs, so that a bad FILE does not cost a run.
+    let file = args.output.as_deref().map(open).transpose()?;
+    let folder = Folder::new()?;
+    options.stats_file(&folder.prefix());
+    let outcome = match process::watch(command(&args.command, library, &options)?) {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok(not_started(&args.command[0], &error)),
+    };
+    let Collected { main, others, unreadable } = folder.collect(outcome.pid);
+    drop(folder);
+    let stats = match main {
+        Some(Ok(stats)) => Ok(stats),
+        Some(Err(problem)) => Err(format!("what it left is unreadable: {problem}")),
+        None => Err(why_none(&args.command[0], &outcome)),
+    };
+    let run = Run { command: args.command.clone(), outcome, stats, others, unreadable };
+    // Whatever becomes of the report, the program's end is handed on.
+    if let Err(error) = write(&run, args.json, file) {
+        eprintln!("heapwright: the report could not be written: {error:#}");
+    }
+    Ok(Exit::from(outcome.end))
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    // Not truncated yet: if the program cannot be started, what is there stays.
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn write(run: &Run, as_json: bool, file: Option<File>) -> io::Result<()> {
+    let told = |look| if as_json { json::run::report(run) } else { text::run::report(run, look) };
+    match file {
+        Some(mut file) => {
+            let kind = file.metadata()?.file_type();
+            if !(kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {
+                file.set_len(0)?;
+            }
+            let look = Look::of(&file);
+            file.write_all(told(look).as_bytes())
+        }
+        None => {
+            let mut stderr = io::stderr().lock();
+            let look = Look::of(&stderr);
+            // A line between what the program wrote and the report.
+            let gap = if as_json { "" } else { "\n" };
+            stderr.write_all(format!("{gap}{}", told(look)).as_bytes())
+        }
+    }
+}
+
+/// Why a program left no statistics.
+pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
+    let report = inspect::inspect(name, preload::machine());
+    match (report.verdict(), report.reason(), outcome.end) {
+        (Verdict::No, Some(finding), _) => finding.text.clone(),
+        (_, _, End::Signal { .. }) => String::from("it was killed before it could write them"),
+        _ => String::from(
+            "it ended without its exit handlers, became a program that heapwright does not get \
+             into, or may not write to the temporary folder (see heapwright doctor)",
+        ),
+    }
+}

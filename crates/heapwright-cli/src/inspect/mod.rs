@@ -1,0 +1,183 @@
+//! What a program file is, and whether a preload library takes effect on it.
+//!
+//! ```text
+//! path       a name on PATH, as exec looks it up
+//! script     #! lines, and what `env` makes of them
+//! elf        the facts in an ELF file that matter here; no judgement
+//! allocators whose symbols they are
+//! runtimes   programs that keep a heap of their own; advice
+//! privilege  set-uid, capabilities, mount flags: would exec be "secure"?
+//! judge      facts -> findings, in words
+//! ```
+//!
+//! [`inspect`] follows a command from its name to the program the kernel would
+//! run, and collects [`Finding`]s. It reads files and never runs one.
+
+mod allocators;
+mod elf;
+mod judge;
+pub(crate) mod path;
+mod privilege;
+mod runtimes;
+mod script;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Would a preload library take effect?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    /// The program's malloc becomes heapwright's.
+    Yes,
+    /// The files do not say.
+    Unknown,
+    /// The library is not loaded, or the program does not use it.
+    No,
+}
+
+/// Something worth saying about a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// What it does to the verdict; `Yes` for a mere remark.
+    pub(crate) verdict: Verdict,
+    /// A stable name, for machines.
+    pub(crate) code: &'static str,
+    /// A sentence without its full stop.
+    pub(crate) text: String,
+}
+
+impl Finding {
+    fn no(code: &'static str, text: impl Into<String>) -> Self {
+        Self { verdict: Verdict::No, code, text: text.into() }
+    }
+
+    fn unknown(code: &'static str, text: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Unknown, code, text: text.into() }
+    }
+
+    fn remark(code: &'static str, text: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Yes, code, text: text.into() }
+    }
+}
+
+/// A file on the way from a command's name to the program that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) path: PathBuf,
+    /// What the file is, in a few words.
+    pub(crate) kind: String,
+}
+
+/// What is known about a command.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Report {
+    /// The gravest of the findings.
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Yes)
+    }
+
+    /// The first reason for the verdict, unless it is yes.
+    pub(crate) fn reason(&self) -> Option<&Finding> {
+        let verdict = self.verdict();
+        self.findings.iter().find(|f| verdict != Verdict::Yes && f.verdict == verdict)
+    }
+}
+
+/// How many files a command may go through. The kernel allows five `#!`
+/// interpreters in a row.
+const MAX_STEPS: usize = 8;
+
+/// Follows a command to its program and judges it against a library for
+/// `machine` (an ELF machine number).
+pub(crate) fn inspect(command: &OsStr, machine: u16) -> Report {
+    let mut report = Report { steps: Vec::new(), findings: Vec::new() };
+    let mut next: Option<OsString> = Some(command.to_owned());
+    while let Some(name) = next.take() {
+        if report.steps.len() == MAX_STEPS {
+            report.findings.push(Finding::no("loop", "its #! lines lead from script to script"));
+            break;
+        }
+        let path = match path::find(&name) {
+            Ok(path) => path,
+            Err(problem) => {
+                report.findings.push(problem.finding(&name));
+                break;
+            }
+        };
+        let (kind, follow) = look(&path, machine, &mut report.findings);
+        report.steps.push(Step { path, kind });
+        next = follow;
+    }
+    report
+}
+
+/// Looks at one file: its kind in words, and the name of the program it is
+/// handed to if it is a script.
+fn look(path: &Path, machine: u16, findings: &mut Vec<Finding>) -> (String, Option<OsString>) {
+    let head = match script::head(path) {
+        Ok(head) => head,
+        Err(error) => {
+            let text = format!("{} cannot be read: {error}", path.display());
+            findings.push(Finding::unknown("unreadable", text));
+            return (String::from("unreadable"), None);
+        }
+    };
+    if head.starts_with(elf::MAGIC) {
+        match elf::Facts::read(path) {
+            Ok(facts) => {
+                let place = privilege::Place::of(path);
+                findings.extend(judge::program(path, &facts, &place, machine));
+                return (facts.to_string(), None);
+            }
+            Err(error) => {
+                let text = format!("its ELF headers are damaged: {error}");
+                findings.push(Finding::unknown("damaged", text));
+                return (String::from("damaged ELF file"), None);
+            }
+        }
+    }
+    match script::parse(&head) {
+        script::Script::NotOne => {
+            findings.push(Finding::no(
+                "not-elf",
+                "it is neither an ELF program nor a script, so Linux cannot run it by itself",
+            ));
+            (String::from("unknown kind of file"), None)
+        }
+        script::Script::Plain => {
+            findings.push(Finding::remark(
+                "no-interpreter-line",
+                "it is text without a #! line; shells run it with /bin/sh",
+            ));
+            (String::from("text"), Some(OsString::from("/bin/sh")))
+        }
+        script::Script::For(interpreter) => {
+            if let Some(what) = interpreter.drops_preload {
+                findings.push(Finding::no(
+                    "environment-dropped",
+                    format!("its #! line runs env with {what}, which drops LD_PRELOAD"),
+                ));
+            }
+            findings.push(Finding::remark(
+                "script",
+                format!(
+                    "it is a script: {} is what runs, and the programs it starts inherit heapwright",
+                    interpreter.program.display()
+                ),
+            ));
+            let kind = format!("script, #!{}", interpreter.line);
+            (kind, Some(interpreter.program))
+        }
+    }
+}
+
+/// Whether a path names a regular file.
+fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file())
+}

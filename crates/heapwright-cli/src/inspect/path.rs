@@ -1,0 +1,112 @@
+//! A command's name -> a file, as exec finds it.
+//!
+//! A name with a slash is a path. Another is looked for in the folders of PATH,
+//! where an empty one means the current folder; a file that may not be executed
+//! is passed over, but remembered for the message.
+
+use super::{Finding, is_file};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where exec looks when PATH is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Why a name leads to no program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// No file of that name.
+    Missing,
+    /// The name of a folder.
+    Folder,
+    /// A file that may not be executed.
+    NotExecutable(PathBuf),
+}
+
+impl Problem {
+    pub(super) fn finding(&self, name: &OsStr) -> Finding {
+        let name = name.display();
+        match self {
+            Self::Missing => Finding::no("not-found", format!("{name}: command not found")),
+            Self::Folder => Finding::no("not-executable", format!("{name} is a folder")),
+            Self::NotExecutable(path) => Finding::no(
+                "not-executable",
+                format!("{} may not be executed (no x permission)", path.display()),
+            ),
+        }
+    }
+}
+
+/// Finds the file that a command of this name runs.
+pub(crate) fn find(name: &OsStr) -> Result<PathBuf, Problem> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
+    find_in(name, &path)
+}
+
+fn find_in(name: &OsStr, path: &OsStr) -> Result<PathBuf, Problem> {
+    if name.is_empty() {
+        return Err(Problem::Missing);
+    }
+    if name.as_bytes().contains(&b'/') {
+        return check(Path::new(name));
+    }
+    let mut worst = Problem::Missing;
+    for folder in std::env::split_paths(path) {
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        match check(&folder.join(name)) {
+            Err(problem @ Problem::NotExecutable(_)) => worst = problem,
+            Err(_) => {}
+            found => return found,
+        }
+    }
+    Err(worst)
+}
+
+fn check(path: &Path) -> Result<PathBuf, Problem> {
+    if path.is_dir() {
+        Err(Problem::Folder)
+    } else if !path.exists() {
+        Err(Problem::Missing)
+    } else if is_file(path) && may_execute(path) {
+        Ok(path.to_owned())
+    } else {
+        Err(Problem::NotExecutable(path.to_owned()))
+    }
+}
+
+/// Asks the kernel, which knows of access lists and of mount flags.
+fn may_execute(path: &Path) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the name ends in NUL.
+    let result =
+        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
+    result == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find_on(name: &str, path: &str) -> Result<PathBuf, Problem> {
+        find_in(OsStr::new(name), OsStr::new(path))
+    }
+
+    #[test]
+    fn the_first_executable_on_the_path_is_found() {
+        assert_eq!(find_on("sh", "/nonexistent:/bin"), Ok(PathBuf::from("/bin/sh")));
+        assert_eq!(find_on("/bin/sh", ""), Ok(PathBuf::from("/bin/sh")));
+    }
+
+    #[test]
+    fn what_is_no_program_is_told_apart() {
+        assert_eq!(find_on("sh", "/nonexistent"), Err(Problem::Missing));
+        assert_eq!(find_on("", "/bin"), Err(Problem::Missing));
+        assert_eq!(find_on("/bin", "/bin"), Err(Problem::Folder));
+        // A folder on the PATH is not a command.
+        assert_eq!(find_on("bin", "/usr"), Err(Problem::Missing));
+        let passwd = PathBuf::from("/etc/passwd");
+        assert_eq!(find_on("passwd", "/etc"), Err(Problem::NotExecutable(passwd.clone())));
+        assert_eq!(find_on("/etc/passwd", ""), Err(Problem::NotExecutable(passwd)));
+        assert_eq!(find_on("/etc/passwd/x", ""), Err(Problem::Missing));
+    }
+}

@@ -1,0 +1,34 @@
+//! `heapwright`: a person's command.
+//!
+//! ```text
+//! main            hands the arguments to a subcommand, ends as it says
+//! commands/       one module a subcommand: its arguments and its run()
+//!   run           a program on heapwright, and what its memory did
+//!   doctor        would that take effect, and why not
+//!   library       where the preload library is
+//!   docs          completions and manual pages, made from the arguments
+//! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
+//! preload/        the library inside this command, and the environment
+//! process/        starting a program, standing in for it, ending as it ended
+//! statistics      the files a run leaves, collected
+//! output/         text, JSON, bars and units; the only place that formats
+//! ```
+//!
+//! The command holds no allocator code. It speaks to the library through the
+//! environment (`LD_PRELOAD`, `HEAPWRIGHT`) and reads the files the library
+//! writes, whose format is `heapwright-record`.
+//!
+//! Floors: `commands` uses everything; `output` formats what it is given and
+//! asks nobody; `inspect`, `preload` and `process` know nothing of each other.
+
+mod cli;
+mod commands;
+mod inspect;
+mod output;
+mod preload;
+mod process;
+mod statistics;
+
+fn main() -> ! {
+    cli::run().now()
+}

@@ -1,0 +1,16 @@
+//! For machines: one module for each thing that is told.
+//!
+//! Every object begins with `"format": 1`. A field may be added under the same
+//! number; one that changes its meaning raises it.
+
+pub(crate) mod doctor;
+pub(crate) mod run;
+
+/// The value of every object's `format`.
+const FORMAT: u32 = 1;
+
+/// Pretty JSON with a newline behind it.
+fn text(value: &impl serde::Serialize) -> String {
+    // Serialising plain structs into memory does not fail.
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}

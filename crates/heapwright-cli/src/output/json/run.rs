@@ -1,0 +1,147 @@
+//! What a program's memory did, as one JSON object.
+//!
+//! ```text
+//! format           1
+//! command          [string]   the program and its arguments
+//! pid              number
+//! exit             {code: number|null, signal: number|null, core_dumped: bool}
+//! wall_seconds, user_seconds, system_seconds          numbers
+//! minor_faults, major_faults                          numbers
+//! max_rss_bytes    number     the kernel's count, over all processes waited for
+//! stats            object|null: every field of `heapwright_record::Stats`, and
+//!                  sizes: [{up_to: bytes|null, count}], empty ones left out
+//! no_stats_because string|null
+//! other_processes  [stats]    of other processes, by pid
+//! problems         [string]   files of theirs that could not be read
+//! ```
+
+use super::FORMAT;
+use crate::output::Run;
+use crate::process::End;
+use heapwright_record::{SIZE_BUCKETS, Stats};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// The object, as text.
+pub(crate) fn report(run: &Run) -> String {
+    let (code, signal, core_dumped) = match run.outcome.end {
+        End::Code(code) => (Some(code), None, false),
+        End::Signal { number, core_dumped } => (None, Some(number), core_dumped),
+    };
+    let usage = run.outcome.usage;
+    super::text(&Object {
+        format: FORMAT,
+        command: run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        pid: run.outcome.pid,
+        exit: Exit { code, signal, core_dumped },
+        wall_seconds: run.outcome.wall.as_secs_f64(),
+        user_seconds: usage.user.as_secs_f64(),
+        system_seconds: usage.system.as_secs_f64(),
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        max_rss_bytes: usage.max_rss,
+        stats: run.stats.as_ref().ok().map(|stats| Process(stats)),
+        no_stats_because: run.stats.as_ref().err().map(String::as_str),
+        other_processes: run.others.iter().map(Process).collect(),
+        problems: &run.unreadable,
+    })
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    format: u32,
+    command: Vec<String>,
+    pid: u32,
+    exit: Exit,
+    wall_seconds: f64,
+    user_seconds: f64,
+    system_seconds: f64,
+    minor_faults: u64,
+    major_faults: u64,
+    max_rss_bytes: u64,
+    stats: Option<Process<'a>>,
+    no_stats_because: Option<&'a str>,
+    other_processes: Vec<Process<'a>>,
+    problems: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Exit {
+    code: Option<u8>,
+    signal: Option<i32>,
+    core_dumped: bool,
+}
+
+/// Named by the struct itself, so that a field added there appears here.
+struct Process<'a>(&'a Stats);
+
+impl Serialize for Process<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.0.fields() {
+            map.serialize_entry(name, &value)?;
+        }
+        let sizes: Vec<Size> = (0..SIZE_BUCKETS)
+            .map(|bucket| Size {
+                up_to: (bucket + 1 < SIZE_BUCKETS).then(|| 1 << bucket),
+                count: self.0.sizes[bucket],
+            })
+            .filter(|size| size.count != 0)
+            .collect();
+        map.serialize_entry("sizes", &sizes)?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Size {
+    /// The largest size in this row; null in the row of all greater ones.
+    up_to: Option<u64>,
+    count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::text::run::tests::example;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn every_figure_is_there_under_its_name() {
+        let mut run = example();
+        run.stats.as_mut().expect("has some").sizes[SIZE_BUCKETS - 1] = 1;
+        let text = report(&run);
+        assert!(text.starts_with("{\n  \"format\": 1,\n  \"command\": [\n"), "{text}");
+        let object: Value = serde_json::from_str(&text).expect("is JSON");
+        assert_eq!(object["command"], json!(["python3", "x.py"]));
+        assert_eq!(object["exit"], json!({"code": 0, "signal": null, "core_dumped": false}));
+        assert_eq!(object["wall_seconds"], json!(1.234));
+        assert_eq!(object["max_rss_bytes"], json!(24 << 20));
+        assert_eq!(object["no_stats_because"], Value::Null);
+        let stats = object["stats"].as_object().expect("is an object");
+        for (name, value) in run.stats.as_ref().expect("has some").fields() {
+            assert_eq!(stats[name], json!(value), "{name}");
+        }
+        assert_eq!(
+            stats["sizes"],
+            json!([
+                {"up_to": 1, "count": 50},
+                {"up_to": 8, "count": 50},
+                {"up_to": 32, "count": 600_000},
+                {"up_to": 64, "count": 400_000},
+                {"up_to": null, "count": 1},
+            ])
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_null_with_a_reason() {
+        let mut run = example();
+        run.outcome.end = End::Signal { number: 11, core_dumped: true };
+        run.stats = Err(String::from("because"));
+        let object: Value = serde_json::from_str(&report(&run)).expect("is JSON");
+        assert_eq!(object["exit"], json!({"code": null, "signal": 11, "core_dumped": true}));
+        assert_eq!(object["stats"], Value::Null);
+        assert_eq!(object["no_stats_because"], json!("because"));
+    }
+}

@@ -1,0 +1,34 @@
+//! All formatting, apart from the subcommands.
+//!
+//! ```text
+//! run        what a run is told from (data)      answer   the same for the doctor
+//! text/      for people            json/   for machines, fields documented there
+//! bars       bar charts            units   bytes, counts, durations
+//! look       what the terminal can show
+//! ```
+//!
+//! Formatters are functions from data and a [`Look`] to text: they print
+//! nothing themselves, so that the tests can hold them to golden strings.
+
+mod answer;
+mod bars;
+pub(crate) mod json;
+mod look;
+mod run;
+pub(crate) mod text;
+mod units;
+
+pub(crate) use answer::{Answer, Trial};
+pub(crate) use look::Look;
+pub(crate) use run::Run;
+
+use std::io::{self, ErrorKind, Write};
+
+/// Writes to stdout; a reader that has gone (`| head`) is no error.
+pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}

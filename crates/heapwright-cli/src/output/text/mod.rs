@@ -1,0 +1,4 @@
+//! For people: one module for each thing that is told.
+
+pub(crate) mod doctor;
+pub(crate) mod run;

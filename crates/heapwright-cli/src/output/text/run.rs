@@ -1,0 +1,392 @@
+//! What a program's memory did, on a screen.
+//!
+//! ```text
+//! heapwright: python3 ended with exit code 0
+//!
+//! time         120.0 ms wall, 100.0 ms user, 20.0 ms system
+//! ...
+//! resident memory at exit: 21.9 MiB
+//!   live            12.0 MiB   54.8 %  ###############
+//! ```
+//!
+//! Figures that were not measured are left out, not shown as zero.
+
+use crate::output::{Look, Run, bars, units};
+use crate::process::{End, Outcome, signal_name};
+use heapwright_record::{SIZE_BUCKETS, Stats};
+use std::fmt::Write;
+
+/// The smallest and the largest size that has a row of its own in the chart:
+/// up to 8 bytes, and over 1 MiB.
+const FIRST_BUCKET: usize = 3;
+const LAST_BUCKET: usize = 20;
+
+/// How many other processes are listed.
+const LISTED: usize = 20;
+
+/// The parts may miss the whole by this before it is mentioned.
+const TOLERANCE: f64 = 0.05;
+
+/// The whole report.
+pub(crate) fn report(run: &Run, look: Look) -> String {
+    let mut out = String::new();
+    let name = run.command.first().map(|name| name.display().to_string()).unwrap_or_default();
+    let heading = format!("heapwright: {name} {}", ended(run.outcome.end));
+    let _ = writeln!(out, "{}\n", look.strong(&heading));
+    times(&mut out, &run.outcome);
+    match &run.stats {
+        Ok(stats) => {
+            figures(&mut out, stats);
+            parts(&mut out, stats, look);
+            sizes(&mut out, stats, look);
+        }
+        Err(reason) => {
+            line(
+                &mut out,
+                "resident",
+                &format!(
+                    "{} at peak, by the kernel's count (never less than this command's own)",
+                    units::bytes(run.outcome.usage.max_rss)
+                ),
+            );
+            let _ = writeln!(out, "\nno statistics of its heap: {reason}");
+        }
+    }
+    others(&mut out, run, look);
+    out
+}
+
+/// How a program ended, in words.
+pub(crate) fn ended(end: End) -> String {
+    match end {
+        End::Code(code) => format!("ended with exit code {code}"),
+        End::Signal { number, core_dumped } => {
+            let core = if core_dumped { " (core dumped)" } else { "" };
+            format!("was killed by {}{core}", signal_name(number))
+        }
+    }
+}
+
+fn line(out: &mut String, label: &str, text: &str) {
+    let _ = writeln!(out, "{label:<12} {text}");
+}
+
+fn times(out: &mut String, outcome: &Outcome) {
+    let usage = outcome.usage;
+    let time = units::duration;
+    line(
+        out,
+        "time",
+        &format!(
+            "{} wall, {} user, {} system",
+            time(outcome.wall),
+            time(usage.user),
+            time(usage.system)
+        ),
+    );
+    line(
+        out,
+        "page faults",
+        &format!(
+            "{} from memory, {} from disk",
+            units::count(usage.minor_faults),
+            units::count(usage.major_faults)
+        ),
+    );
+}
+
+fn figures(out: &mut String, stats: &Stats) {
+    let bytes = units::bytes;
+    line(
+        out,
+        "resident",
+        &format!("{} at peak, {} at exit", bytes(stats.peak_rss), bytes(stats.rss)),
+    );
+    let mut live = format!(
+        "{} at exit in {}",
+        bytes(stats.live_bytes),
+        units::counted(stats.live_blocks, "block")
+    );
+    if stats.detailed != 0 {
+        let _ = write!(live, ", {} at peak", bytes(stats.peak_live_bytes));
+    }
+    line(out, "live", &live);
+    if stats.large_blocks != 0 {
+        let large = format!(
+            "{} at exit in {} over 32 KiB",
+            bytes(stats.large_bytes),
+            units::counted(stats.large_blocks, "block")
+        );
+        line(out, "large", &large);
+    }
+    if stats.detailed != 0 {
+        let calls = format!(
+            "{} of {} in all, {}",
+            units::count(stats.allocations),
+            bytes(stats.requested_bytes),
+            units::counted(stats.frees, "free")
+        );
+        line(out, "allocations", &calls);
+    }
+    if stats.foreign_frees != 0 {
+        let foreign = format!(
+            "{} of blocks of another allocator, passed on to it",
+            units::counted(stats.foreign_frees, "free")
+        );
+        line(out, "foreign", &foreign);
+    }
+}
+
+/// The resident memory, part by part.
+fn parts(out: &mut String, stats: &Stats, look: Look) {
+    let parts = [
+        ("live", stats.rss_live),
+        ("rounding", stats.rss_rounding),
+        ("partial slabs", stats.rss_partial),
+        ("caches", stats.rss_caches),
+        ("remote backlog", stats.rss_remote),
+        ("lazily freed", stats.rss_lazy),
+        ("metadata", stats.rss_metadata),
+        ("not ours", stats.rss_not_ours),
+    ];
+    let heading = format!("resident memory at exit: {}", units::bytes(stats.rss));
+    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    for (name, value) in parts {
+        row(out, name, &units::bytes(value), value, stats.rss, stats.rss, look);
+    }
+    let sum = stats.rss_parts();
+    if (units::share(sum, stats.rss) - 1.0).abs() > TOLERANCE {
+        let _ = writeln!(
+            out,
+            "  (the parts add up to {}: memory was changing while it was measured)",
+            units::bytes(sum)
+        );
+    }
+}
+
+/// How many allocations were of which size.
+fn sizes(out: &mut String, stats: &Stats, look: Look) {
+    let rows = size_rows(&stats.sizes);
+    let all: u64 = rows.iter().map(|(_, count)| count).sum();
+    let Some(most) = rows.iter().map(|(_, count)| *count).max().filter(|&most| most > 0) else {
+        return;
+    };
+    let _ = writeln!(out, "\n{}", look.strong("allocation sizes"));
+    for (name, count) in rows {
+        row(out, &name, &units::count(count), count, all, most, look);
+    }
+}
+
+/// One line of a chart: name, figure, percentage of `whole`, bar against `full`.
+fn row(out: &mut String, name: &str, figure: &str, value: u64, whole: u64, full: u64, look: Look) {
+    let percent = units::percent(value, whole);
+    let bar = bars::bar(units::share(value, full), look);
+    let text = format!("  {name:<14} {figure:>13}  {percent:>7}  {bar}");
+    let _ = writeln!(out, "{}", text.trim_end());
+}
+
+/// The histogram with its ends drawn together and its empty ends cut off.
+fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
+    let mut rows = vec![(
+        format!("to {}", units::round_bytes(1 << FIRST_BUCKET)),
+        sizes[..=FIRST_BUCKET].iter().sum::<u64>(),
+    )];
+    for (bucket, &count) in sizes.iter().enumerate().take(LAST_BUCKET + 1).skip(FIRST_BUCKET + 1) {
+        rows.push((format!("to {}", units::round_bytes(1 << bucket)), count));
+    }
+    rows.push((
+        format!("over {}", units::round_bytes(1 << LAST_BUCKET)),
+        sizes[LAST_BUCKET + 1..].iter().sum(),
+    ));
+    while rows.last().is_some_and(|(_, count)| *count == 0) {
+        rows.pop();
+    }
+    let empty = rows.iter().take_while(|(_, count)| *count == 0).count();
+    rows.drain(..empty);
+    rows
+}
+
+fn others(out: &mut String, run: &Run, look: Look) {
+    if !run.others.is_empty() {
+        let heading = format!("other processes ({})", run.others.len());
+        let _ = writeln!(out, "\n{}", look.strong(&heading));
+        for stats in run.others.iter().take(LISTED) {
+            let _ = writeln!(
+                out,
+                "  pid {:<8} {:>10} resident at peak, {:>10} live at exit",
+                stats.pid,
+                units::bytes(stats.peak_rss),
+                units::bytes(stats.live_bytes)
+            );
+        }
+        if run.others.len() > LISTED {
+            let _ = writeln!(out, "  and {} more", run.others.len() - LISTED);
+        }
+    }
+    for (at, problem) in run.unreadable.iter().take(LISTED).enumerate() {
+        let gap = if at == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{gap}{problem}");
+    }
+    if run.unreadable.len() > LISTED {
+        let _ = writeln!(out, "and {} more", run.unreadable.len() - LISTED);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::process::Usage;
+    use std::time::Duration;
+
+    pub(crate) fn example() -> Run {
+        let mut stats = Stats {
+            pid: 4711,
+            detailed: 1,
+            rss: 20 << 20,
+            peak_rss: 24 << 20,
+            rss_live: 10 << 20,
+            rss_rounding: 1 << 20,
+            rss_partial: 2 << 20,
+            rss_caches: 512 << 10,
+            rss_remote: 0,
+            rss_lazy: 1 << 20,
+            rss_metadata: 512 << 10,
+            rss_not_ours: 5 << 20,
+            live_bytes: 11 << 20,
+            live_blocks: 12_345,
+            peak_live_bytes: 14 << 20,
+            large_blocks: 1,
+            large_bytes: 3 << 20,
+            allocations: 1_000_100,
+            frees: 987_755,
+            requested_bytes: 1 << 30,
+            ..Stats::zero()
+        };
+        stats.sizes[0] = 50;
+        stats.sizes[3] = 50;
+        stats.sizes[5] = 600_000;
+        stats.sizes[6] = 400_000;
+        Run {
+            command: vec!["python3".into(), "x.py".into()],
+            outcome: Outcome {
+                pid: 4711,
+                end: End::Code(0),
+                wall: Duration::from_millis(1234),
+                usage: Usage {
+                    user: Duration::from_millis(1100),
+                    system: Duration::from_millis(80),
+                    minor_faults: 3214,
+                    major_faults: 2,
+                    max_rss: 24 << 20,
+                },
+            },
+            stats: Ok(Box::new(stats)),
+            others: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_report_is_as_documented() {
+        assert_eq!(
+            report(&example(), Look::PLAIN),
+            "\
+heapwright: python3 ended with exit code 0
+
+time         1.23 s wall, 1.10 s user, 80.0 ms system
+page faults  3,214 from memory, 2 from disk
+resident     24.0 MiB at peak, 20.0 MiB at exit
+live         11.0 MiB at exit in 12,345 blocks, 14.0 MiB at peak
+large        3.0 MiB at exit in 1 block over 32 KiB
+allocations  1,000,100 of 1.0 GiB in all, 987,755 frees
+
+resident memory at exit: 20.0 MiB
+  live                10.0 MiB   50.0 %  ##############
+  rounding             1.0 MiB    5.0 %  #
+  partial slabs        2.0 MiB   10.0 %  ###
+  caches             512.0 KiB    2.5 %  #
+  remote backlog           0 B    0.0 %
+  lazily freed         1.0 MiB    5.0 %  #
+  metadata           512.0 KiB    2.5 %  #
+  not ours             5.0 MiB   25.0 %  #######
+
+allocation sizes
+  to 8 B                   100    0.0 %  .
+  to 16 B                    0    0.0 %
+  to 32 B              600,000   60.0 %  ############################
+  to 64 B              400,000   40.0 %  ###################
+"
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_left_out() {
+        let mut run = example();
+        run.outcome.end = End::Signal { number: 9, core_dumped: false };
+        run.stats = Err(String::from("it was killed before it could write them"));
+        run.unreadable.push(String::from("statistics of process 5: cut short"));
+        run.unreadable.push(String::from("statistics of process 6: cut short"));
+        assert_eq!(
+            report(&run, Look::PLAIN),
+            "\
+heapwright: python3 was killed by SIGKILL
+
+time         1.23 s wall, 1.10 s user, 80.0 ms system
+page faults  3,214 from memory, 2 from disk
+resident     24.0 MiB at peak, by the kernel's count (never less than this command's own)
+
+no statistics of its heap: it was killed before it could write them
+
+statistics of process 5: cut short
+statistics of process 6: cut short
+"
+        );
+        let mut sparse = example();
+        sparse.stats = Ok(Box::new(Stats { rss: 1, rss_not_ours: 1, ..Stats::zero() }));
+        let text = report(&sparse, Look::PLAIN);
+        assert!(!text.contains("allocations") && !text.contains("allocation sizes"), "{text}");
+    }
+
+    #[test]
+    fn other_processes_have_a_line_each() {
+        let mut run = example();
+        let other = |pid| Stats { pid, peak_rss: 3 << 20, live_bytes: 1 << 20, ..Stats::zero() };
+        run.others = (1..=22).map(other).collect();
+        let text = report(&run, Look::PLAIN);
+        let lines: Vec<_> = text.lines().skip_while(|l| !l.starts_with("other")).collect();
+        assert_eq!(lines[0], "other processes (22)");
+        assert_eq!(lines[1], "  pid 1           3.0 MiB resident at peak,    1.0 MiB live at exit");
+        assert_eq!(lines.last(), Some(&"  and 2 more"));
+    }
+
+    #[test]
+    fn parts_that_miss_the_whole_are_admitted() {
+        let mut run = example();
+        let stats = run.stats.as_mut().expect("has some");
+        stats.rss_live += 2 << 20;
+        let text = report(&run, Look::PLAIN);
+        assert!(text.contains("(the parts add up to 22.0 MiB:"), "{text}");
+    }
+
+    #[test]
+    fn the_histograms_ends_are_drawn_together() {
+        let mut sizes = [0; SIZE_BUCKETS];
+        sizes[20] = 1;
+        sizes[21] = 2;
+        sizes[47] = 3;
+        assert_eq!(
+            size_rows(&sizes),
+            [(String::from("to 1 MiB"), 1), (String::from("over 1 MiB"), 5)]
+        );
+        assert_eq!(size_rows(&[0; SIZE_BUCKETS]), []);
+        assert_eq!(size_rows(&[1; SIZE_BUCKETS]).len(), 19);
+        assert_eq!(size_rows(&[1; SIZE_BUCKETS]).iter().map(|row| row.1).sum::<u64>(), 48);
+    }
+
+    #[test]
+    fn colour_and_blocks_where_they_can_be_seen() {
+        let text = report(&example(), Look { colour: true, unicode: true });
+        assert!(text.starts_with("\x1b[1mheapwright: python3 ended with exit code 0\x1b[0m\n"));
+        assert!(text.contains("\x1b[36m██████████████\x1b[0m\n"), "{text}");
+    }
+}

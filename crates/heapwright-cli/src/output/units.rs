@@ -1,0 +1,120 @@
+//! Bytes, counts, shares and durations, the same everywhere.
+
+use std::time::Duration;
+
+/// `1536` -> `1.5 KiB`.
+pub(super) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    // What would be rounded to 1024.0 is 1.0 of the next unit.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// `16384` -> `16 KiB`: for powers of two, which need no fraction.
+pub(super) fn round_bytes(value: u64) -> String {
+    bytes(value).replace(".0 ", " ")
+}
+
+/// `1234567` -> `1,234,567`.
+pub(super) fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1`, `"block"` -> `1 block`; `2` -> `2 blocks`.
+pub(super) fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number))
+}
+
+/// A part of a whole in percent, with one digit behind the point.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", share(part, whole) * 100.0)
+}
+
+/// A part of a whole; nothing is no part of nothing.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// `1.234 s`, `12.3 ms`, `3 min 5 s`.
+pub(super) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 0.999_5 {
+        format!("{:.1} ms", seconds * 1000.0)
+    } else if seconds < 99.95 {
+        format!("{seconds:.2} s")
+    } else {
+        let whole = time.as_secs();
+        format!("{} min {} s", whole / 60, whole % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_one_digit_behind_the_point() {
+        for (value, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            (1_048_575, "1.0 MiB"),
+            (22_963_814, "21.9 MiB"),
+            (3 << 30, "3.0 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(bytes(value), text);
+        }
+        assert_eq!(round_bytes(16), "16 B");
+        assert_eq!(round_bytes(16 << 10), "16 KiB");
+    }
+
+    #[test]
+    fn counts_are_grouped() {
+        for (value, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(value), text);
+        }
+        assert_eq!(counted(1, "block"), "1 block");
+        assert_eq!(counted(0, "block"), "0 blocks");
+        assert_eq!(counted(4096, "free"), "4,096 frees");
+    }
+
+    #[test]
+    fn shares_of_nothing_are_nothing() {
+        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(percent(3, 3), "100.0 %");
+        assert_eq!(percent(0, 0), "0.0 %");
+    }
+
+    #[test]
+    fn durations_fit_their_size() {
+        for (ms, text) in [
+            (0, "0.0 ms"),
+            (12, "12.0 ms"),
+            (999, "999.0 ms"),
+            (1234, "1.23 s"),
+            (99_900, "99.90 s"),
+            (185_000, "3 min 5 s"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(ms)), text);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The two variables that put a program on heapwright.
+//!
+//! Both may be set already, and what they say stays: other preloaded libraries
+//! are loaded after ours, and the user's options are kept, with later ones
+//! winning (the library reads them from left to right).
+
+use anyhow::{bail, ensure};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What the library reads of HEAPWRIGHT; it has no heap yet to keep more in.
+const LONGEST: usize = 1024;
+
+/// The value of LD_PRELOAD with `library` before what was there.
+///
+/// First matters: where two libraries define malloc, the first one is used.
+pub(crate) fn preload_variable(library: &Path, before: Option<&OsStr>) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    let before = before.unwrap_or_default();
+    let is_separator = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b':');
+    for other in before.as_bytes().split(is_separator) {
+        if !other.is_empty() && other != library.as_os_str().as_bytes() {
+            value.push(":");
+            value.push(OsStr::from_bytes(other));
+        }
+    }
+    value
+}
+
+/// The value of HEAPWRIGHT, put together.
+#[derive(Default)]
+pub(crate) struct Options {
+    value: OsString,
+}
+
+impl Options {
+    /// Starts with what the variable says already.
+    pub(crate) fn inherited(before: Option<&OsStr>) -> Self {
+        let mut options = Self::default();
+        options.push(before.unwrap_or_default());
+        options
+    }
+
+    /// Adds options as the user wrote them: `key=value`, or several of them.
+    pub(crate) fn add(&mut self, option: &str) -> anyhow::Result<()> {
+        match option.split_once('=') {
+            Some((key, _)) if !key.trim().is_empty() => {
+                self.push(OsStr::new(option));
+                Ok(())
+            }
+            _ => bail!("option '{option}' is not of the form KEY=VALUE"),
+        }
+    }
+
+    /// Asks for a stats file `prefix.<pid>` from each process.
+    pub(crate) fn stats_file(&mut self, prefix: &Path) {
+        let mut option = OsString::from("stats_file=");
+        option.push(prefix);
+        self.push(&option);
+    }
+
+    /// The variable's value, if there is anything to say.
+    pub(crate) fn value(&self) -> anyhow::Result<Option<&OsStr>> {
+        let length = self.value.len();
+        ensure!(
+            length <= LONGEST,
+            "the options are {length} bytes long, and the library reads {LONGEST}"
+        );
+        Ok((length > 0).then_some(&*self.value))
+    }
+
+    fn push(&mut self, options: &OsStr) {
+        if options.is_empty() {
+            return;
+        }
+        if !self.value.is_empty() {
+            self.value.push(",");
+        }
+        self.value.push(options);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preload(before: &str) -> String {
+        let value = preload_variable(Path::new("/x/libheapwright.so"), Some(OsStr::new(before)));
+        value.into_string().expect("is text")
+    }
+
+    #[test]
+    fn ours_comes_first_and_once() {
+        assert_eq!(preload(""), "/x/libheapwright.so");
+        assert_eq!(preload("a.so:/b.so"), "/x/libheapwright.so:a.so:/b.so");
+        assert_eq!(preload(" a.so  b.so "), "/x/libheapwright.so:a.so:b.so");
+        assert_eq!(preload("a.so:/x/libheapwright.so"), "/x/libheapwright.so:a.so");
+    }
+
+    #[test]
+    fn options_are_kept_in_order_of_precedence() {
+        let mut options = Options::inherited(Some(OsStr::new("purge=10,stats=exit")));
+        options.add("purge=20").expect("is an option");
+        options.add("a=1,b=2").expect("are options");
+        options.stats_file(Path::new("/tmp/x/s"));
+        assert_eq!(
+            options.value().expect("is short"),
+            Some(OsStr::new("purge=10,stats=exit,purge=20,a=1,b=2,stats_file=/tmp/x/s"))
+        );
+        for nothing in [None, Some(OsStr::new(""))] {
+            assert_eq!(Options::inherited(nothing).value().expect("is short"), None);
+        }
+        options.add(&format!("x={}", "y".repeat(LONGEST))).expect("is an option");
+        options.value().expect_err("the library would not read it");
+    }
+
+    #[test]
+    fn an_option_without_a_key_or_value_is_refused() {
+        for wrong in ["", "purge", "=250", " =1"] {
+            let error = Options::default().add(wrong).expect_err("is refused");
+            assert_eq!(error.to_string(), format!("option '{wrong}' is not of the form KEY=VALUE"));
+        }
+    }
+}

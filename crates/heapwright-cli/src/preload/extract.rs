@@ -1,0 +1,319 @@
+//! Putting the embedded library where a loader can map it.
+//!
+//! ```text
+//! $XDG_CACHE_HOME/heapwright/<version>-<hash>/libheapwright.so     0755
+//! $HOME/.cache/heapwright/<version>-<hash>/libheapwright.so        0755
+//! $TMPDIR/heapwright-<uid>/<version>-<hash>/libheapwright.so       0700
+//! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...         0700
+//! ```
+//!
+//! The first place that will do is used. What loads the library runs its code,
+//! so a place will do only if nobody else can change what is in it: its
+//! folders belong to us and only we may write to them, and they are folders,
+//! not links to some. A place must also allow mapping code (no `noexec`
+//! mount) and have a path that LD_PRELOAD can carry.
+//!
+//! A file that is there already is used if its bytes are the right ones and
+//! replaced if not. It is written beside its name and then renamed, so that no
+//! program ever maps half a library, and one that has mapped the old file
+//! keeps it.
+
+use super::{embedded, unfit_for_ld_preload};
+use anyhow::{Context, bail, ensure};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A folder to keep the library in.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// What must be there, or be made: the user's cache folder, or /tmp.
+    base: PathBuf,
+    /// Our folder in it.
+    name: String,
+    /// The mode of our folders. 0700 where others may write to `base`.
+    mode: u32,
+}
+
+/// The path of the embedded library, extracted if it was not yet.
+pub(super) fn extracted() -> anyhow::Result<PathBuf> {
+    // SAFETY: takes no arguments and cannot fail.
+    let uid = unsafe { libc::geteuid() };
+    let variable = |name: &str| std::env::var_os(name);
+    let places = places(
+        variable("XDG_CACHE_HOME").as_deref(),
+        variable("HOME").as_deref(),
+        variable("TMPDIR").as_deref(),
+        uid,
+    );
+    let mut complaints = Vec::new();
+    for place in places {
+        match place.hold(embedded::LIBRARY, uid) {
+            Ok(path) => return Ok(path),
+            Err(error) => complaints.push(format!("{error:#}")),
+        }
+    }
+    bail!(
+        "there is no place to extract the preload library to: {}; set XDG_CACHE_HOME to a folder \
+         of yours",
+        complaints.join("; ")
+    )
+}
+
+/// The places to try, best first.
+fn places(
+    cache: Option<&OsStr>,
+    home: Option<&OsStr>,
+    temporary: Option<&OsStr>,
+    uid: u32,
+) -> Vec<Place> {
+    // The specification says to ignore a relative XDG_CACHE_HOME; a relative
+    // HOME or TMPDIR is as useless to a loader.
+    let absolute =
+        |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute(cache).or_else(|| absolute(home).map(|home| home.join(".cache")));
+    let of_user = cache.map(|base| Place { base, name: String::from("heapwright"), mode: 0o755 });
+    let mut shared: Vec<PathBuf> = absolute(temporary).into_iter().collect();
+    for folder in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if !shared.contains(&folder) {
+            shared.push(folder);
+        }
+    }
+    let shared = shared.into_iter().map(|base| Place {
+        base,
+        name: format!("heapwright-{uid}"),
+        mode: 0o700,
+    });
+    of_user.into_iter().chain(shared).collect()
+}
+
+impl Place {
+    /// The library's path in this place, once it is there.
+    fn hold(&self, library: &[u8], uid: u32) -> anyhow::Result<PathBuf> {
+        let ours = self.base.join(&self.name);
+        let folder = ours.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), embedded::HASH));
+        let path = folder.join("libheapwright.so");
+        if let Some(culprit) = unfit_for_ld_preload(path.as_os_str()) {
+            bail!("{}: LD_PRELOAD cannot carry {culprit:?} in a path", self.base.display());
+        }
+        self.prepare_base(uid)?;
+        make_private(&ours, self.mode, uid)?;
+        make_private(&folder, self.mode, uid)?;
+        allows_code(&folder)?;
+        if !holds(&path, library) {
+            write_whole(&path, library)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(path)
+    }
+
+    /// Sees to it that the base is there and that nobody can swap what is in it.
+    fn prepare_base(&self, uid: u32) -> anyhow::Result<()> {
+        let shown = self.base.display();
+        if self.mode == 0o755 && !self.base.exists() {
+            // Under a foreign owner (sudo keeps HOME), leave no files of ours;
+            // nor a home folder where an account has none (/nonexistent).
+            let above = self.base.ancestors().find(|path| path.exists());
+            let above = above.filter(|path| path.parent().is_some());
+            let owner = above.and_then(|path| fs::metadata(path).ok()).map(|meta| meta.uid());
+            ensure!(owner == Some(uid), "{shown} does not exist, and we do not own its parent");
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.base)
+                .with_context(|| format!("cannot make {shown}"))?;
+        }
+        let meta = fs::metadata(&self.base).with_context(|| format!("{shown}"))?;
+        ensure!(meta.is_dir(), "{shown} is not a folder");
+        let sticky = meta.mode() & 0o1000 != 0;
+        let ours = meta.uid() == uid;
+        ensure!(ours || self.mode == 0o700, "{shown} belongs to another user");
+        ensure!(sticky || meta.mode() & 0o002 == 0, "anybody may rename files in {shown}");
+        // Root may rename anything anyway; another owner must not be able to.
+        ensure!(ours || meta.uid() == 0, "{shown} belongs to another user");
+        Ok(())
+    }
+}
+
+/// Makes a folder of ours, or checks that the one there is.
+fn make_private(folder: &Path, mode: u32, uid: u32) -> anyhow::Result<()> {
+    let shown = folder.display();
+    match DirBuilder::new().mode(mode).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).with_context(|| format!("cannot make {shown}"));
+        }
+        _ => {}
+    }
+    let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;
+    ensure!(meta.is_dir(), "{shown} is not a folder");
+    ensure!(meta.uid() == uid, "{shown} belongs to another user");
+    let forbidden = if mode == 0o700 { 0o077 } else { 0o022 };
+    ensure!(meta.mode() & forbidden == 0, "{shown} is open to other users");
+    Ok(())
+}
+
+/// Whether a file has exactly these bytes.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    is_file && fs::read(path).is_ok_and(|found| found == bytes)
+}
+
+/// Writes a file beside its name, then gives it the name.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut beside = OsString::from(path);
+    beside.push(format!(".{}", std::process::id()));
+    // One of that name is what a killed process with our pid has left.
+    let _ = fs::remove_file(&beside);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&beside)?;
+    let written = file.write_all(bytes).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+/// Refuses a mount that code cannot be mapped from.
+fn allows_code(folder: &Path) -> anyhow::Result<()> {
+    let name = CString::new(folder.as_os_str().as_bytes())?;
+    let mut mount = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the name ends in NUL and the result's place is writable.
+    let result = unsafe { libc::statvfs(name.as_ptr(), mount.as_mut_ptr()) };
+    if result == 0 {
+        // SAFETY: zeroed is a valid statvfs, and the call has filled it since.
+        let mount = unsafe { mount.assume_init() };
+        ensure!(mount.f_flag & libc::ST_NOEXEC == 0, "{} is mounted noexec", folder.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn uid() -> u32 {
+        // SAFETY: takes no arguments and cannot fail.
+        unsafe { libc::geteuid() }
+    }
+
+    /// A folder that goes away with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir()
+                .join(format!("heapwright-extract-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            DirBuilder::new().mode(0o700).create(&path).expect("made");
+            Self(path)
+        }
+
+        fn place(&self) -> Place {
+            Place { base: self.0.join("cache"), name: String::from("heapwright"), mode: 0o755 }
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn list(places: &[Place]) -> Vec<String> {
+        places.iter().map(|p| p.base.join(&p.name).display().to_string()).collect()
+    }
+
+    #[test]
+    fn the_users_cache_comes_before_shared_folders() {
+        let os = |text: &'static str| Some(OsStr::new(text));
+        assert_eq!(
+            list(&places(os("/c"), os("/home/u"), os("/t"), 7)),
+            ["/c/heapwright", "/t/heapwright-7", "/tmp/heapwright-7", "/var/tmp/heapwright-7"]
+        );
+        assert_eq!(
+            list(&places(os("relative"), os("/home/u"), os("/tmp"), 7)),
+            ["/home/u/.cache/heapwright", "/tmp/heapwright-7", "/var/tmp/heapwright-7"]
+        );
+        assert_eq!(
+            list(&places(os(""), os(""), None, 7)),
+            ["/tmp/heapwright-7", "/var/tmp/heapwright-7"]
+        );
+    }
+
+    #[test]
+    fn a_damaged_file_is_replaced_and_a_good_one_left_alone() {
+        let scratch = Scratch::new("damaged");
+        let path = scratch.place().hold(b"the library", uid()).expect("held");
+        assert_eq!(fs::read(&path).expect("there"), b"the library");
+        let inode = fs::metadata(&path).expect("there").ino();
+        scratch.place().hold(b"the library", uid()).expect("held");
+        assert_eq!(fs::metadata(&path).expect("there").ino(), inode);
+        fs::write(&path, b"something else").expect("written");
+        scratch.place().hold(b"the library", uid()).expect("held");
+        assert_eq!(fs::read(&path).expect("there"), b"the library");
+        let folder = path.parent().expect("has one");
+        assert_eq!(fs::read_dir(folder).expect("there").count(), 1, "a file was left behind");
+    }
+
+    #[test]
+    fn a_link_in_the_librarys_place_is_replaced_not_followed() {
+        let scratch = Scratch::new("link");
+        let path = scratch.place().hold(b"the library", uid()).expect("held");
+        let other = scratch.0.join("other");
+        fs::write(&other, b"the library").expect("written");
+        fs::remove_file(&path).expect("removed");
+        symlink(&other, &path).expect("linked");
+        scratch.place().hold(b"the library", uid()).expect("held");
+        assert!(fs::symlink_metadata(&path).expect("there").is_file());
+    }
+
+    #[test]
+    fn places_others_could_change_are_refused() {
+        let scratch = Scratch::new("open");
+        let place = scratch.place();
+        fs::create_dir(&place.base).expect("made");
+        let ours = place.base.join("heapwright");
+        let complaint = || format!("{:#}", place.hold(b"x", uid()).expect_err("is refused"));
+
+        symlink("/tmp", &ours).expect("linked");
+        assert_eq!(complaint(), format!("{} is not a folder", ours.display()));
+        fs::remove_file(&ours).expect("removed");
+
+        fs::create_dir(&ours).expect("made");
+        fs::set_permissions(&ours, PermissionsExt::from_mode(0o777)).expect("opened");
+        assert_eq!(complaint(), format!("{} is open to other users", ours.display()));
+        fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
+        place.hold(b"x", uid()).expect("held");
+
+        fs::set_permissions(&place.base, PermissionsExt::from_mode(0o777)).expect("opened");
+        assert_eq!(complaint(), format!("anybody may rename files in {}", place.base.display()));
+    }
+
+    #[test]
+    fn a_shared_place_is_closed_to_everybody_else() {
+        let scratch = Scratch::new("shared");
+        let place = Place { base: scratch.0.clone(), name: String::from("h-1"), mode: 0o700 };
+        let path = place.hold(b"x", uid()).expect("held");
+        for folder in [path.parent().expect("one"), &scratch.0.join("h-1")] {
+            assert_eq!(fs::metadata(folder).expect("there").mode() & 0o777, 0o700);
+        }
+        fs::set_permissions(scratch.0.join("h-1"), PermissionsExt::from_mode(0o755)).expect("set");
+        place.hold(b"x", uid()).expect_err("is refused");
+    }
+
+    #[test]
+    fn a_place_of_another_user_is_refused() {
+        let scratch = Scratch::new("owner");
+        let complaint = scratch.place().hold(b"x", uid() + 1).expect_err("is refused");
+        let base = scratch.0.join("cache");
+        assert_eq!(
+            complaint.to_string(),
+            format!("{} does not exist, and we do not own its parent", base.display())
+        );
+        assert!(!base.exists());
+    }
+}

@@ -1,0 +1,66 @@
+//! The preload library and the environment that makes a program load it.
+//!
+//! ```text
+//! library()      a path to libheapwright.so: the one given, or the one inside
+//!   given        what the user named, checked before a loader stumbles on it
+//!   embedded     the bytes inside this command
+//!   extract      puts them where a loader can map them
+//! environment    LD_PRELOAD and HEAPWRIGHT for the program
+//! ```
+
+mod embedded;
+mod environment;
+mod extract;
+mod given;
+
+pub(crate) use environment::{Options, preload_variable};
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Finds the preload library: the one given, else the built-in one.
+pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match given {
+        Some(path) => given::checked(path),
+        None => extract::extracted(),
+    }
+}
+
+/// The ELF machine number of the programs the library can be loaded into.
+pub(crate) fn machine() -> u16 {
+    machine_of(embedded::LIBRARY).unwrap_or_default()
+}
+
+/// The machine number in an ELF header of this machine's byte order.
+fn machine_of(elf: &[u8]) -> Option<u16> {
+    let field = elf.get(18..20)?;
+    Some(u16::from_ne_bytes([field[0], field[1]]))
+}
+
+/// Why a path cannot be put into LD_PRELOAD: the loader splits the variable at
+/// colons and blanks and expands `$ORIGIN` and its like, with no way to quote.
+fn unfit_for_ld_preload(path: &OsStr) -> Option<char> {
+    path.as_bytes().iter().map(|&byte| char::from(byte)).find(|c| " \t\n:$".contains(*c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_library_is_for_this_machine() {
+        let ours = std::fs::read("/proc/self/exe").expect("readable");
+        assert_eq!(Some(machine()), machine_of(&ours));
+    }
+
+    #[test]
+    fn paths_the_loader_would_split_are_refused() {
+        for (path, culprit) in
+            [("/a b/c.so", ' '), ("/a/b:c.so", ':'), ("/a/$ORIGIN/c.so", '$'), ("/a\n", '\n')]
+        {
+            assert_eq!(unfit_for_ld_preload(OsStr::new(path)), Some(culprit), "{path}");
+        }
+        assert_eq!(unfit_for_ld_preload(OsStr::new("/home/ä/x-1.2_3/lib.so")), None);
+    }
+}

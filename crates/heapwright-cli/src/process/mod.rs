@@ -1,0 +1,172 @@
+//! Starting a program, standing in for it, and ending as it ended.
+//!
+//! There are two ways to run a program:
+//!
+//! - [`replace`]: this process becomes the program. Nothing of heapwright is
+//!   left, so signals, job control and the exit status need no care at all.
+//! - [`watch`]: the program is a child, because somebody has to be there after
+//!   it to tell what it did. The parent stands in for it: it passes signals on
+//!   ([`signals`]), and [`Exit`] then ends it in the child's own way.
+//!
+//! The child stays in our process group. A group of its own would have to be
+//! made the terminal's foreground group, and that breaks `heapwright run --stats
+//! -- program | less`.
+
+mod exit;
+mod failure;
+mod inherited;
+mod signals;
+
+pub(crate) use exit::Exit;
+pub(crate) use failure::explain;
+pub(crate) use signals::name as signal_name;
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It returned this code.
+    Code(u8),
+    /// This signal ended it.
+    Signal { number: i32, core_dumped: bool },
+}
+
+/// What the kernel counted for a program and the children it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Processor time in the program.
+    pub(crate) user: Duration,
+    /// Processor time in the kernel on its behalf.
+    pub(crate) system: Duration,
+    /// Page faults served from memory.
+    pub(crate) minor_faults: u64,
+    /// Page faults that had to read a disk.
+    pub(crate) major_faults: u64,
+    /// Most resident bytes of the largest of the processes. The kernel starts
+    /// the count at what this command itself held when it forked.
+    pub(crate) max_rss: u64,
+}
+
+/// A program's end, and what it cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) pid: u32,
+    pub(crate) end: End,
+    pub(crate) wall: Duration,
+    pub(crate) usage: Usage,
+}
+
+/// Becomes the program. Returns only if that fails.
+pub(crate) fn replace(mut command: Command) -> io::Error {
+    let signals = inherited::Ignored::now();
+    // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
+    unsafe { command.pre_exec(move || signals.restore()) };
+    command.exec()
+}
+
+/// Runs the program as a child and stands in for it until it ends.
+pub(crate) fn watch(mut command: Command) -> io::Result<Outcome> {
+    let ignored = inherited::Ignored::now();
+    // An ignored SIGCHLD makes the kernel throw the child's status away.
+    signals::set_default(libc::SIGCHLD);
+    // No signal may arrive between the fork and the moment the parent knows
+    // whom to pass it to: they wait, blocked, and none is lost.
+    let mask = signals::block_all();
+    // SAFETY: the closure makes only async-signal-safe calls.
+    unsafe {
+        command.pre_exec(move || {
+            ignored.restore()?;
+            mask.restore();
+            Ok(())
+        });
+    }
+    let started = Instant::now();
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            mask.restore();
+            return Err(error);
+        }
+    };
+    let pid = child.id();
+    signals::forward_to(pid.cast_signed());
+    mask.restore();
+    wait_without_reaping(pid)?;
+    let wall = started.elapsed();
+    // The pid is ours until the child is reaped: forwarding stops before.
+    signals::stop_forwarding();
+    let (status, usage) = reap(pid)?;
+    Ok(Outcome { pid, end: End::of(status), wall, usage })
+}
+
+/// Waits until the child is dead but leaves its pid taken.
+fn wait_without_reaping(pid: u32) -> io::Result<()> {
+    loop {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: `info` is writable and as large as the kernel expects.
+        let result = unsafe {
+            libc::waitid(libc::P_PID, pid, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT)
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Takes the dead child's status and what it used.
+fn reap(pid: u32) -> io::Result<(i32, Usage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both pointers are to live, writable storage of their types.
+        let result =
+            unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) };
+        if result >= 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: zeroed is a valid rusage, and wait4 has filled it since.
+    let usage = unsafe { usage.assume_init() };
+    Ok((status, Usage::from(usage)))
+}
+
+impl End {
+    /// Reads a status of `wait`.
+    fn of(status: i32) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) }
+        } else {
+            // The kernel keeps eight bits of an exit code.
+            Self::Code(u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX))
+        }
+    }
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Self {
+        let time = |t: libc::timeval| {
+            Duration::from_secs(t.tv_sec.unsigned_abs())
+                + Duration::from_micros(t.tv_usec.unsigned_abs())
+        };
+        Self {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            minor_faults: usage.ru_minflt.unsigned_abs(),
+            major_faults: usage.ru_majflt.unsigned_abs(),
+            max_rss: usage.ru_maxrss.unsigned_abs() * 1024,
+        }
+    }
+}

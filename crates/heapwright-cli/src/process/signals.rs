@@ -1,0 +1,179 @@
+//! Passing signals on to the program we stand in for.
+//!
+//! Who sent a signal decides what to do with it:
+//!
+//! | from | reached | what we do |
+//! |---|---|---|
+//! | the terminal (Ctrl-C, Ctrl-\\, resize, hang-up) | the whole foreground group, so the program has it | survive it |
+//! | a process (`kill`, `timeout`, a service manager) | perhaps only us | pass it on, unless the program itself sent it |
+//!
+//! The kernel says which: `si_code` is positive for its own signals. A process
+//! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
+//! that cannot be told from a signal to us alone, and losing one is worse.
+//!
+//! SIGTSTP has no handler: on Ctrl-Z we stop with the program, by the kernel's
+//! own rules (which refuse it where no shell could continue us), and `fg`
+//! continues both.
+//!
+//! A signal that was ignored when we were started (`nohup`) is ignored in the
+//! program too, unless that decides otherwise; so it is passed on like others. A signal with no handler here (SIGSEGV, SIGXCPU, ...)
+//! is about ourselves alone.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The process that signals go to; 0 when there is none.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// What is passed on, besides the real-time signals.
+const FORWARDED: [i32; 11] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGABRT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+    libc::SIGPWR,
+];
+
+/// Passes signals on to `pid` from now on.
+pub(super) fn forward_to(pid: i32) {
+    CHILD.store(pid, Ordering::SeqCst);
+    for signal in FORWARDED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
+        install(signal);
+    }
+}
+
+/// Passes no more signals on. They are still survived, for the report to be
+/// written whole.
+pub(super) fn stop_forwarding() {
+    CHILD.store(0, Ordering::SeqCst);
+}
+
+fn install(signal: i32) {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zeroed is a valid sigaction.
+    let action = unsafe { action.assume_init_mut() };
+    action.sa_sigaction = on_signal as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // SAFETY: the handler is async-signal-safe and the action is whole; the
+    // zeroed mask is empty.
+    unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
+}
+
+/// The handler: async-signal-safe calls only, errno kept.
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: errno's location is valid for the life of the thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let saved = unsafe { errno.read() };
+    // SAFETY: the kernel hands an SA_SIGINFO handler a valid siginfo.
+    let info = unsafe { &*info };
+    let child = CHILD.load(Ordering::SeqCst);
+    let from_a_process = info.si_code <= 0;
+    // SAFETY: a signal from a process carries the sender's pid; in one from
+    // the kernel the number is not looked at.
+    let sender = unsafe { info.si_pid() };
+    // A program that signals its own group (an editor on Ctrl-Z) and our own
+    // abort() need no echo.
+    let echo = sender == child || sender == std::process::id().cast_signed();
+    if child > 0 && from_a_process && !echo {
+        // SAFETY: no pointers are involved; the child is not reaped before
+        // CHILD is cleared, so the pid is not somebody else's.
+        unsafe { libc::kill(child, signal) };
+    }
+    // SAFETY: as above.
+    unsafe { errno.write(saved) };
+}
+
+/// The signals that were blocked before [`block_all`].
+#[derive(Clone, Copy)]
+pub(super) struct Mask(libc::sigset_t);
+
+/// Holds every signal back.
+pub(super) fn block_all() -> Mask {
+    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut old = all;
+    // SAFETY: the set is writable.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: both sets are live; the old one is writable.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    // SAFETY: zeroed is a valid set, and the call has filled it since.
+    Mask(unsafe { old.assume_init() })
+}
+
+impl Mask {
+    /// Lets through again what was let through before.
+    pub(super) fn restore(&self) {
+        // SAFETY: the set is live, and no old one is asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
+/// Gives a signal its default disposition.
+pub(super) fn set_default(signal: i32) {
+    // SAFETY: SIG_DFL is a valid disposition of every signal.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
+
+/// Dies of a signal, if the kernel lets us.
+pub(super) fn die_of(signal: i32) {
+    set_default(signal);
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the set is writable.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: the set is initialised; a bad signal number changes nothing.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    // SAFETY: the set is live, and no old one is asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut()) };
+    // SAFETY: no pointers are involved.
+    unsafe { libc::raise(signal) };
+}
+
+/// A signal's name, as `kill -l` has it.
+pub(crate) fn name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGSTKFLT => "SIGSTKFLT",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGVTALRM => "SIGVTALRM",
+        libc::SIGPROF => "SIGPROF",
+        libc::SIGIO => "SIGIO",
+        libc::SIGPWR => "SIGPWR",
+        libc::SIGSYS => "SIGSYS",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_their_names() {
+        assert_eq!(name(9), "SIGKILL");
+        assert_eq!(name(libc::SIGTERM), "SIGTERM");
+        assert_eq!(name(40), "signal 40");
+    }
+}

@@ -1,0 +1,185 @@
+//! The private folder in which a run's processes leave their statistics.
+//!
+//! The library of each process writes `PREFIX.<pid>` when the process ends.
+//! PREFIX lies in a folder made for one run, which only its user may enter and
+//! which is removed when the run has been reported. Processes that outlive the
+//! run find it gone and are not reported.
+
+use anyhow::Context;
+use heapwright_record::Stats;
+use std::fs::{self, DirBuilder, File};
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The files' name before the pid.
+const STEM: &str = "stats";
+
+/// What a folder's name may have; the library takes 500 bytes in all.
+const LONGEST_NAME: usize = 400;
+
+/// More than any version of the format has.
+const LONGEST: u64 = 1 << 20;
+
+/// Makes names unlikely to collide; the folder's mode makes them safe.
+const ATTEMPTS: u32 = 100;
+
+/// A folder that is removed when this is dropped.
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+/// What was found in it.
+pub(crate) struct Collected {
+    /// The statistics of the process asked for, or why they are unreadable.
+    pub(crate) main: Option<Result<Box<Stats>, String>>,
+    /// Those of others, by pid.
+    pub(crate) others: Vec<Stats>,
+    /// What is wrong with files of others.
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl Folder {
+    /// Makes a new folder among the temporary files.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let wanted = std::env::temp_dir();
+        let base = if fits_option(&wanted) { &wanted } else { Path::new("/tmp") };
+        Self::new_in(base).with_context(|| {
+            format!("cannot make a folder for statistics in {} (see TMPDIR)", base.display())
+        })
+    }
+
+    fn new_in(base: &Path) -> std::io::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut tries = 0;
+        loop {
+            let mark = now.as_nanos() + u128::from(tries);
+            let path = base.join(format!("heapwright-{}-{mark:x}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self { path }),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < ATTEMPTS => {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What the option `stats_file` is to say.
+    pub(crate) fn prefix(&self) -> PathBuf {
+        self.path.join(STEM)
+    }
+
+    /// Reads what the processes left; `main` is the one that was started.
+    pub(crate) fn collect(&self, main: u32) -> Collected {
+        let mut collected = Collected { main: None, others: Vec::new(), unreadable: Vec::new() };
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut pids: Vec<u32> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                name.strip_prefix(STEM)?.strip_prefix('.')?.parse().ok()
+            })
+            .collect();
+        pids.sort_unstable();
+        for pid in pids {
+            let stats = read(&self.path.join(format!("{STEM}.{pid}")));
+            match stats {
+                _ if pid == main => collected.main = Some(stats.map(Box::new)),
+                Ok(stats) => collected.others.push(stats),
+                Err(error) => {
+                    collected.unreadable.push(format!("statistics of process {pid}: {error}"));
+                }
+            }
+        }
+        collected
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A process that still writes may race with this; what it leaves in
+        // the way is one small folder among temporary ones.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Whether a folder can be named in the options: they end at a comma or a
+/// semicolon and are not endless, and the program may change its own folder.
+fn fits_option(folder: &Path) -> bool {
+    let name = folder.as_os_str().as_bytes();
+    folder.is_absolute() && name.len() <= LONGEST_NAME && !name.iter().any(|b| b",;".contains(b))
+}
+
+/// Reads one file; the program could have put anything there.
+fn read(path: &Path) -> Result<Stats, String> {
+    let mut bytes = Vec::new();
+    File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    Stats::decode(&bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_folder_is_private_and_goes_away() {
+        let folder = Folder::new().expect("made");
+        let path = folder.path.clone();
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o700);
+        fs::write(folder.prefix().with_extension("1"), "x").expect("written");
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn two_folders_are_two() {
+        let now = Folder::new().expect("made");
+        let then = Folder::new().expect("made");
+        assert_ne!(now.path, then.path);
+    }
+
+    #[test]
+    fn folders_that_options_cannot_name_are_avoided() {
+        assert!(fits_option(Path::new("/tmp/a b")));
+        for wrong in ["tmp", "/tmp/a,b", "/tmp/a;b"] {
+            assert!(!fits_option(Path::new(wrong)), "{wrong}");
+        }
+        assert!(!fits_option(&Path::new("/").join("x".repeat(500))));
+    }
+
+    #[test]
+    fn files_are_told_apart_by_pid() {
+        let folder = Folder::new().expect("made");
+        let put = |name: &str, bytes: &[u8]| {
+            fs::write(folder.path.join(name), bytes).expect("written");
+        };
+        let stats = |pid| Stats { pid, rss: pid, ..Stats::zero() };
+        for pid in [30_u64, 4, 100] {
+            put(&format!("stats.{pid}"), &stats(pid).encode());
+        }
+        put("stats.7", b"rubbish of some length");
+        put("stats.8", b"HWSTATS\0");
+        put("stats.x", b"not of a process");
+        put("other", b"not ours");
+        let found = folder.collect(30);
+        assert_eq!(found.main, Some(Ok(Box::new(stats(30)))));
+        assert_eq!(found.others, [stats(4), stats(100)]);
+        assert_eq!(
+            found.unreadable,
+            [
+                "statistics of process 7: not a heapwright stats file",
+                "statistics of process 8: the stats file is cut short"
+            ]
+        );
+        assert_eq!(folder.collect(1).main, None);
+        assert_eq!(folder.collect(7).main, Some(Err(String::from("not a heapwright stats file"))));
+    }
+}

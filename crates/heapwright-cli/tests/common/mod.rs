@@ -1,0 +1,105 @@
+//! What the tests of the command share: running it, small C programs, and
+//! folders that go away.
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The command under test, with nothing in its environment that changes it.
+pub(crate) fn heapwright() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapwright"));
+    for name in ["HEAPWRIGHT", "HEAPWRIGHT_LIBRARY", "LD_PRELOAD", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command.env("LC_ALL", "C");
+    command
+}
+
+/// `heapwright run FLAGS -- WORDS`.
+pub(crate) fn run(flags: &[&str], words: &[&str]) -> Command {
+    let mut command = heapwright();
+    command.arg("run").args(flags).arg("--").args(words);
+    command
+}
+
+/// Both ways of running: as the program itself, and standing in for it.
+pub(crate) const WAYS: [&[&str]; 2] = [&[], &["--stats"]];
+
+/// What a command printed on stdout.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("stdout is text")
+}
+
+/// What a command printed on stderr.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("stderr is text")
+}
+
+/// Runs a command to its end.
+pub(crate) fn done(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// A status as shells count it.
+pub(crate) fn shell_status(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("ended")
+}
+
+/// A folder of one test's own, removed at the end. It lies in the target
+/// folder: a temporary one may be mounted nosuid or noexec.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("cli-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).expect("made");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.0.join(name.as_ref())
+    }
+
+    /// Writes a file.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).expect("written");
+        path
+    }
+
+    /// Writes a script that may be executed.
+    pub(crate) fn script(&self, name: &str, content: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.file(name, content);
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("set");
+        path
+    }
+
+    /// Compiles a C source.
+    pub(crate) fn compile(&self, name: &str, flags: &[&str], source: &str) -> PathBuf {
+        let code = self.file(&format!("{name}.c"), source);
+        let path = self.path(name);
+        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+        let output = done(Command::new(compiler).args(flags).arg("-o").arg(&path).arg(&code));
+        assert!(output.status.success(), "cc {flags:?}: {}", stderr(&output));
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A path as text.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("is text")
+}

@@ -1,0 +1,126 @@
+//! The library that travels inside the command: extracted whole, once, to a
+//! place nobody else can change, and usable by hand.
+
+mod common;
+
+use common::{Folder, done, heapwright, stderr, stdout, text};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// `heapwright library` with a cache folder.
+fn in_cache(cache: &std::path::Path) -> Command {
+    let mut command = heapwright();
+    command.arg("library").env("XDG_CACHE_HOME", cache);
+    command
+}
+
+fn path_from(command: &mut Command) -> PathBuf {
+    let output = done(command);
+    assert!(output.status.success(), "{}", stderr(&output));
+    PathBuf::from(stdout(&output).trim_end())
+}
+
+#[test]
+fn the_library_is_extracted_to_the_cache() {
+    let folder = Folder::new();
+    let path = path_from(&mut in_cache(&folder.path("")));
+    let inside = path.strip_prefix(folder.path("")).expect("is in the cache");
+    let parts: Vec<_> = inside.iter().map(|part| part.to_str().expect("is text")).collect();
+    assert_eq!((parts[0], parts[2]), ("heapwright", "libheapwright.so"));
+    let (version, hash) = parts[1].split_once('-').expect("is version-hash");
+    assert_eq!(version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(hash.len(), 16);
+    assert!(fs::read(&path).expect("there").starts_with(b"\x7fELF"));
+
+    let before = fs::metadata(&path).expect("there").ino();
+    assert_eq!(path_from(&mut in_cache(&folder.path(""))), path);
+    assert_eq!(fs::metadata(&path).expect("there").ino(), before, "extracted twice");
+}
+
+#[test]
+fn a_damaged_copy_is_not_used() {
+    let folder = Folder::new();
+    let path = path_from(&mut in_cache(&folder.path("")));
+    let whole = fs::read(&path).expect("there");
+    fs::write(&path, &whole[..whole.len() / 2]).expect("written");
+    assert_eq!(path_from(&mut in_cache(&folder.path(""))), path);
+    assert!(fs::read(&path).expect("there") == whole);
+}
+
+#[test]
+fn without_a_cache_a_private_folder_is_used() {
+    let folder = Folder::new();
+    // The temporary folder's own mode lets only us in, as /tmp's sticky bit does.
+    let mut command = heapwright();
+    command.arg("library").env_remove("XDG_CACHE_HOME").env("HOME", "/nonexistent");
+    command.env("TMPDIR", folder.path(""));
+    let path = path_from(&mut command);
+    assert!(path.starts_with(folder.path("")), "{}", path.display());
+    let ours = folder.path(format!("heapwright-{}", fs::metadata(&path).expect("there").uid()));
+    assert_eq!(fs::metadata(&ours).expect("there").mode() & 0o7777, 0o700);
+
+    // Opened to others, it is no longer trusted, and the next place is taken.
+    fs::set_permissions(&ours, PermissionsExt::from_mode(0o777)).expect("set");
+    let elsewhere = path_from(&mut command);
+    assert!(!elsewhere.starts_with(folder.path("")), "{}", elsewhere.display());
+}
+
+#[test]
+fn many_at_once_extract_one_whole_library() {
+    let folder = Folder::new();
+    let children: Vec<_> = (0..16)
+        .map(|_| in_cache(&folder.path("")).stdout(Stdio::piped()).spawn().expect("started"))
+        .collect();
+    let mut paths: Vec<_> = children
+        .into_iter()
+        .map(|child| stdout(&child.wait_with_output().expect("ended")))
+        .collect();
+    paths.dedup();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    let path = PathBuf::from(paths[0].trim_end());
+    let beside = fs::read_dir(path.parent().expect("has one")).expect("there").count();
+    assert_eq!(beside, 1, "files are left behind");
+}
+
+#[test]
+fn the_printed_library_works_by_hand() {
+    let path = stdout(&done(heapwright().arg("library")));
+    let folder = Folder::new();
+    let output = done(
+        Command::new("sort")
+            .arg("/etc/passwd")
+            .env("LD_PRELOAD", path.trim_end())
+            .env("HEAPWRIGHT", format!("stats_file={}", folder.path("s").display())),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    let files: Vec<_> = fs::read_dir(folder.path("")).expect("there").flatten().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let bytes = fs::read(files[0].path()).expect("there");
+    let stats = heapwright_record::Stats::decode(&bytes).expect("is a stats file");
+    assert!(stats.allocations > 0);
+}
+
+#[test]
+fn a_given_library_is_used() {
+    let folder = Folder::new();
+    let source = "#include <unistd.h>\n__attribute__((constructor)) static void here(void) {\
+                  if (write(1, \"mine\\n\", 5) != 5) _exit(9); }";
+    let library = folder.compile("mine.so", &["-shared", "-fPIC"], source);
+    let relative = format!("./{}", library.file_name().expect("has one").display());
+    let mut flag = heapwright();
+    flag.args(["run", "--library", &relative, "--", "true"]).current_dir(folder.path(""));
+    assert_eq!(stdout(&done(&mut flag)), "mine\n");
+    let mut variable = heapwright();
+    variable.args(["run", "--", "true"]).env("HEAPWRIGHT_LIBRARY", &library);
+    assert_eq!(stdout(&done(&mut variable)), "mine\n");
+    let mut print = heapwright();
+    print.arg("library").env("HEAPWRIGHT_LIBRARY", &library);
+    assert_eq!(stdout(&done(&mut print)), format!("{}\n", text(&library)));
+    // An empty variable is as good as none.
+    let mut empty = heapwright();
+    empty.args(["run", "--", "echo", "ok"]).env("HEAPWRIGHT_LIBRARY", "");
+    assert_eq!(stdout(&done(&mut empty)), "ok\n");
+}

@@ -1,0 +1,437 @@
+//! `heapwright run` hands everything through: exit codes, signals, streams,
+//! environment. All of it is tested both ways, as the program itself and
+//! standing in for it with `--stats`.
+
+mod common;
+
+use common::{Folder, WAYS, done, heapwright, run, shell_status, stderr, stdout, text};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+
+#[test]
+fn every_exit_code_is_handed_on() {
+    for way in WAYS {
+        for code in 0..=255 {
+            let output = done(&mut run(way, &["sh", "-c", &format!("exit {code}")]));
+            assert_eq!(output.status.code(), Some(code), "{way:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fatal_signal_is_handed_on() {
+    let fatal = [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGABRT,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGKILL,
+        libc::SIGUSR1,
+        libc::SIGSEGV,
+        libc::SIGPIPE,
+        libc::SIGALRM,
+        libc::SIGTERM,
+        libc::SIGXCPU,
+        libc::SIGSYS,
+        libc::SIGRTMIN() + 3,
+    ];
+    let folder = Folder::new();
+    for way in WAYS {
+        for signal in fatal {
+            let kill = format!("ulimit -c 0; kill -{signal} $$");
+            let mut command = run(way, &["sh", "-c", &kill]);
+            let output = done(command.current_dir(folder.path("")));
+            assert_eq!(output.status.signal(), Some(signal), "{way:?}");
+            assert!(!output.status.core_dumped());
+        }
+    }
+}
+
+#[test]
+fn standing_in_leaves_no_core_of_its_own() {
+    // The program cannot dump, its stand-in could.
+    let folder = Folder::new();
+    let mut command = Command::new("sh");
+    let script = "ulimit -c unlimited; exec \"$@\"";
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_heapwright"), "run", "--stats", "--"]);
+    command.args(["sh", "-c", "ulimit -c 0; kill -SEGV $$"]);
+    let output = done(command.current_dir(folder.path("")));
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV));
+    assert!(!output.status.core_dumped());
+    assert!(stderr(&output).contains("was killed by SIGSEGV\n"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(folder.path("")).expect("there").count(), 0);
+}
+
+#[test]
+fn the_streams_are_the_programs() {
+    let megabyte: Vec<u8> = (0..1 << 20).map(|byte: u32| (byte % 251) as u8).collect();
+    for way in WAYS {
+        let mut child = run(way, &["cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        let mut stdin = child.stdin.take().expect("piped");
+        let input = megabyte.clone();
+        let writer = std::thread::spawn(move || stdin.write_all(&input).expect("written"));
+        let mut output = Vec::new();
+        child.stdout.take().expect("piped").read_to_end(&mut output).expect("read");
+        writer.join().expect("wrote");
+        assert!(child.wait().expect("ended").success());
+        assert!(output == megabyte, "{way:?}: {} bytes", output.len());
+    }
+}
+
+#[test]
+fn arguments_and_folder_are_the_programs() {
+    let folder = Folder::new();
+    for way in WAYS {
+        let words =
+            ["sh", "-c", "pwd; printf '<%s>' \"$@\"", "sh", "-x", "--stats", "", "a b", "--"];
+        let output = done(run(way, &words).current_dir(folder.path("")));
+        let pwd = folder.path("").canonicalize().expect("there");
+        assert_eq!(stdout(&output), format!("{}\n<-x><--stats><><a b><-->", pwd.display()));
+    }
+}
+
+#[test]
+fn without_statistics_nothing_is_printed_and_no_parent_is_left() {
+    let child = run(&[], &["sh", "-c", "echo $$; echo $PPID"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let pid = child.id();
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(stdout(&output), format!("{pid}\n{}\n", std::process::id()));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn the_environment_is_added_to() {
+    let folder = Folder::new();
+    let other = folder.compile("other.so", &["-shared", "-fPIC"], "int heapwright_other;");
+    let print = ["sh", "-c", "echo \"$LD_PRELOAD\"; echo \"$HEAPWRIGHT\""];
+    let library = stdout(&done(heapwright().arg("library")));
+    let library = library.trim_end();
+
+    let output = done(&mut run(&[], &print));
+    assert_eq!(stdout(&output), format!("{library}\n\n"));
+
+    let mut command = run(&["--option", "purge=250", "--option", "cache=exclusive"], &print);
+    command.env("LD_PRELOAD", &other).env("HEAPWRIGHT", "purge=10");
+    let output = done(&mut command);
+    assert_eq!(
+        stdout(&output),
+        format!("{library}:{}\npurge=10,purge=250,cache=exclusive\n", other.display())
+    );
+
+    let mut command = run(&["--stats"], &print);
+    let output = done(command.env("HEAPWRIGHT", "purge=10"));
+    let options = stdout(&output).lines().nth(1).expect("two lines").to_owned();
+    let prefix = options.strip_prefix("purge=10,stats_file=").expect("is asked for");
+    let folder = std::path::Path::new(prefix).parent().expect("has one");
+    assert!(!folder.exists(), "{} is left behind", folder.display());
+}
+
+/// Becomes its arguments from the second on, ignoring the signals named in the
+/// first and blocking SIGUSR2.
+const IGNORING: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    for (char *name = strtok(words[1], ","); name; name = strtok(0, ","))
+        signal(atoi(name), SIG_IGN);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    execvp(words[2], words + 2);
+    return 99;
+}
+"#;
+
+#[test]
+fn signal_settings_are_inherited() {
+    let folder = Folder::new();
+    let ignoring = folder.compile("ignoring", &[], IGNORING);
+    let settings = ["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"];
+    let mut seen = Vec::new();
+    for ignored in ["0", "13", "17", "1,2,13,17,20,40"] {
+        let under = |words: &[&str]| {
+            let output = done(Command::new(&ignoring).arg(ignored).args(words));
+            assert!(output.status.success(), "{}", stderr(&output));
+            stdout(&output)
+        };
+        let expected = under(&settings);
+        for way in WAYS {
+            let ours = [&[env!("CARGO_BIN_EXE_heapwright"), "run"], way, &["--"]].concat();
+            let got = under(&[&ours[..], &settings].concat());
+            assert_eq!(got, expected, "ignored: {ignored}, {way:?}");
+        }
+        seen.push(expected);
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 4, "the settings do not differ: {seen:?}");
+}
+
+/// A program that says "ready", then counts the signals it gets, each time
+/// naming it, until SIGTERM, at which it returns 7.
+const COUNTER: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile sig_atomic_t done;
+static void got(int signal) {
+    char line[32];
+    int n = snprintf(line, sizeof line, "got %d\n", signal);
+    if (write(1, line, n) != n) _exit(99);
+    if (signal == SIGTERM) done = 1;
+}
+int main(void) {
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &old);
+    for (int i = 1; i < 65; i++) {
+        struct sigaction action = {.sa_handler = got};
+        sigfillset(&action.sa_mask);
+        if (i != SIGCHLD) sigaction(i, &action, 0);
+    }
+    puts("ready");
+    fflush(stdout);
+    while (!done) sigsuspend(&old);
+    return 7;
+}
+"#;
+
+/// A child that has said "ready".
+fn ready(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+    assert_eq!(next(&mut lines), "ready\n");
+    (child, lines)
+}
+
+fn next(lines: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("read");
+    line
+}
+
+fn send(pid: u32, signal: i32) {
+    // SAFETY: no pointers are involved; the child is ours and not reaped.
+    let result = unsafe { libc::kill(pid.cast_signed(), signal) };
+    assert_eq!(result, 0, "signal {signal}");
+}
+
+#[test]
+fn signals_reach_the_program_once() {
+    let folder = Folder::new();
+    let counter = folder.compile("counter", &[], COUNTER);
+    for way in WAYS {
+        let (mut child, mut lines) = ready(&mut run(way, &[text(&counter)]));
+        for signal in [
+            libc::SIGHUP,
+            libc::SIGINT,
+            libc::SIGQUIT,
+            libc::SIGABRT,
+            libc::SIGUSR1,
+            libc::SIGUSR2,
+            libc::SIGALRM,
+            libc::SIGCONT,
+            libc::SIGWINCH,
+            libc::SIGPWR,
+            libc::SIGRTMIN(),
+            libc::SIGRTMAX(),
+            libc::SIGTERM,
+        ] {
+            send(child.id(), signal);
+            assert_eq!(next(&mut lines), format!("got {signal}\n"), "{way:?}");
+        }
+        let mut rest = String::new();
+        lines.read_to_string(&mut rest).expect("read");
+        assert_eq!(rest, "", "{way:?}");
+        assert_eq!(child.wait().expect("ended").code(), Some(7), "{way:?}");
+    }
+}
+
+#[test]
+fn a_signal_the_program_does_not_handle_ends_both() {
+    for way in WAYS {
+        let (mut child, _lines) = ready(&mut run(way, &["sh", "-c", "echo ready; exec sleep 60"]));
+        send(child.id(), libc::SIGTERM);
+        assert_eq!(child.wait().expect("ended").signal(), Some(libc::SIGTERM), "{way:?}");
+    }
+}
+
+#[test]
+fn stopped_and_continued_together_with_the_program() {
+    let folder = Folder::new();
+    let counter = folder.compile("counter", &[], COUNTER);
+    for way in WAYS {
+        let mut command = run(way, &[text(&counter)]);
+        let (mut child, mut lines) = ready(command.process_group(0));
+        let group = child.id().cast_signed();
+        for signal in [libc::SIGSTOP, libc::SIGCONT] {
+            // SAFETY: no pointers are involved; the group is the child's own.
+            assert_eq!(unsafe { libc::kill(-group, signal) }, 0);
+        }
+        assert_eq!(next(&mut lines), format!("got {}\n", libc::SIGCONT));
+        send(child.id(), libc::SIGTERM);
+        assert_eq!(child.wait().expect("ended").code(), Some(7), "{way:?}");
+    }
+}
+
+/// A terminal: the master's side, and the other for a program.
+fn terminal() -> (File, OwnedFd) {
+    let (mut master, mut slave) = (0, 0);
+    let null = std::ptr::null_mut();
+    // SAFETY: both places are writable; name, settings and size are left out.
+    let result =
+        unsafe { libc::openpty(&raw mut master, &raw mut slave, null, null.cast(), null.cast()) };
+    assert_eq!(result, 0, "no terminal");
+    // SAFETY: the descriptors are new and nobody else's.
+    let master = unsafe { File::from_raw_fd(master) };
+    // SAFETY: as above.
+    (master, unsafe { OwnedFd::from_raw_fd(slave) })
+}
+
+/// Starts a command as the foreground of a terminal of its own.
+fn on_terminal(mut command: Command) -> (Child, BufReader<File>, File) {
+    let (master, slave) = terminal();
+    let side = || Stdio::from(slave.try_clone().expect("duplicated"));
+    command.stdin(side()).stdout(side()).stderr(side());
+    let lead = || {
+        // SAFETY: takes no arguments; it cannot fail in a new child.
+        unsafe { libc::setsid() };
+        // SAFETY: descriptor 0 is the terminal, and 0 the argument it expects.
+        match unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure makes only async-signal-safe calls.
+    unsafe { command.pre_exec(lead) };
+    let child = command.spawn().expect("started");
+    let keys = master.try_clone().expect("duplicated");
+    (child, BufReader::new(master), keys)
+}
+
+#[test]
+fn ctrl_c_reaches_the_program_once() {
+    let folder = Folder::new();
+    let counter = folder.compile("counter", &[], COUNTER);
+    for way in WAYS {
+        let (mut child, mut lines, mut keys) = on_terminal(run(way, &[text(&counter)]));
+        assert_eq!(next(&mut lines), "ready\r\n");
+        let stands_in = !way.is_empty();
+        if stands_in {
+            // It sees the key only after the program has: were it to pass the
+            // signal on, the program could not take two for one.
+            send(child.id(), libc::SIGSTOP);
+        }
+        for (key, signal) in [(b"\x03", libc::SIGINT), (b"\x1c", libc::SIGQUIT)] {
+            keys.write_all(key).expect("pressed");
+            let line = next(&mut lines);
+            assert!(line.ends_with(&format!("got {signal}\r\n")), "{way:?}: {line:?}");
+        }
+        send(child.id(), libc::SIGCONT);
+        assert_eq!(next(&mut lines), format!("got {}\r\n", libc::SIGCONT), "{way:?}");
+        send(child.id(), libc::SIGTERM);
+        assert_eq!(next(&mut lines), format!("got {}\r\n", libc::SIGTERM), "{way:?}");
+        assert_eq!(child.wait().expect("ended").code(), Some(7), "{way:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_still_gives_the_report() {
+    let command = run(&["--stats"], &["sh", "-c", "echo ready; exec sleep 60"]);
+    let (mut child, mut lines, mut keys) = on_terminal(command);
+    assert_eq!(next(&mut lines), "ready\r\n");
+    keys.write_all(b"\x03").expect("pressed");
+    assert_eq!(child.wait().expect("ended").signal(), Some(libc::SIGINT));
+    let mut seen = String::new();
+    while !seen.contains("was killed by SIGINT") {
+        let line = next(&mut lines);
+        assert!(!line.is_empty(), "no report in {seen:?}");
+        seen.push_str(&line);
+    }
+    assert!(seen.contains("\x1b[1mheapwright: sh"), "no colour on a terminal: {seen:?}");
+}
+
+#[test]
+fn what_cannot_be_started_is_told_in_one_line() {
+    let folder = Folder::new();
+    let lost = folder.script("lost", "#!/nonexistent/interpreter\n");
+    let plain = folder.file("plain", "echo hello\n");
+    let cases = [
+        ("heapwright-no-such-command", 127, "command not found"),
+        ("/nonexistent/x", 127, "command not found"),
+        (text(&plain), 126, "permission denied (not executable)"),
+        ("/", 126, "is a folder"),
+        (text(&lost), 126, "the interpreter or loader that"),
+    ];
+    for way in WAYS {
+        for (name, code, words) in cases {
+            let output = done(&mut run(way, &[name]));
+            assert_eq!(output.status.code(), Some(code), "{way:?} {name}");
+            assert_eq!(stdout(&output), "");
+            let line = stderr(&output);
+            assert!(line.starts_with(&format!("heapwright: {name}: ")), "{line}");
+            assert!(line.contains(words), "{line}");
+            assert_eq!(line.lines().count(), 1, "{line}");
+        }
+    }
+}
+
+#[test]
+fn our_own_failures_are_told_in_one_line() {
+    let folder = Folder::new();
+    let text_file = folder.file("library.so", "not a library");
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["run"], 2, "required"),
+        (&["run", "--nonsense", "true"], 2, "--nonsense"),
+        (&["run", "--library", "/nonexistent.so", "true"], 125, "cannot read library"),
+        (&["run", "--library", text(&text_file), "true"], 125, "is not an ELF library"),
+        (&["run", "--option", "purge", "true"], 125, "KEY=VALUE"),
+        (&["run", "--stats", "--option", "stats_file=/x", "true"], 125, "stats_file"),
+        (&["run", "-o", "/nonexistent/file", "true"], 125, "cannot write /nonexistent/file"),
+        (&["nonsense"], 2, "nonsense"),
+    ];
+    for (arguments, code, words) in cases {
+        let output = done(heapwright().args(arguments));
+        let line = stderr(&output);
+        assert_eq!(shell_status(output.status), code, "{arguments:?}: {line}");
+        assert!(line.starts_with("heapwright: ") && line.contains(words), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+}
+
+#[test]
+fn the_help_names_what_there_is() {
+    let output = done(heapwright().arg("--help"));
+    assert_eq!(output.status.code(), Some(0));
+    let help = stdout(&output);
+    for name in ["run", "doctor", "library", "HEAPWRIGHT_LIBRARY"] {
+        assert!(help.contains(name), "{help}");
+    }
+    let version = stdout(&done(heapwright().arg("--version")));
+    assert_eq!(version, format!("heapwright {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(stdout(&done(heapwright().args(["man", "run"]))).contains("heapwright\\-run"));
+    assert!(stdout(&done(heapwright().args(["completions", "bash"]))).contains("doctor"));
+}
