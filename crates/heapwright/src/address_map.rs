@@ -228,8 +228,11 @@ impl AddressMap {
     /// The entry of the unit that `address` lies in; foreign outside the window.
     #[inline]
     pub(crate) fn lookup(&self, address: usize) -> (usize, Entry) {
+        // The limit first: who sees one above zero sees the base it is a limit of,
+        // and entries that are committed, even while the heap starts.
+        let limit = self.limit.load(Ordering::Acquire);
         let unit = self.unit_of(address);
-        if unit >= self.limit() {
+        if unit >= limit {
             return (unit, Entry::FOREIGN);
         }
         // SAFETY: checked above.

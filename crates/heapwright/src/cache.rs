@@ -257,6 +257,15 @@ struct Outgoing {
     bytes: AtomicUsize,
 }
 
+impl Outgoing {
+    fn forget(&self) {
+        self.head.set(ptr::null_mut());
+        self.tail.set(ptr::null_mut());
+        self.count.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A slow walk over the partial slabs, that gives pages back which nobody has
 /// wanted for a while. One pass begins every purge delay; each slow operation
 /// of the cache does a bounded step of it.
@@ -311,11 +320,8 @@ pub(crate) struct Cache {
     /// Orders the users of a first-class heap.
     pub(crate) lock: Lock<()>,
     is_heap: AtomicBool,
-    /// A slow path is under way; see `heap::fork`.
-    pub(crate) busy: AtomicBool,
-    /// It is in the registry's list of resting objects.
+    /// Its thread has ended.
     pub(crate) is_resting: AtomicBool,
-    pub(crate) fork_stamp: AtomicU64,
     next_resting: AtomicPtr<Cache>,
     pub(crate) counters: Counters,
     // What other threads write to, on lines of its own.
@@ -805,11 +811,8 @@ impl Cache {
         let count = out.count.load(Ordering::Relaxed);
         if count > 0 {
             let (head, tail) = (out.head.get(), out.tail.get());
-            out.head.set(ptr::null_mut());
-            out.tail.set(ptr::null_mut());
-            out.count.store(0, Ordering::Relaxed);
             let bytes = out.bytes.load(Ordering::Relaxed);
-            out.bytes.store(0, Ordering::Relaxed);
+            out.forget();
             push_to(out.owner.get(), head, tail, count, bytes);
         }
     }
@@ -853,7 +856,6 @@ impl Cache {
     /// The thread has ended: gives back what is free and lets go of the rest,
     /// for others to reclaim and adopt.
     pub(crate) fn leave(&self) {
-        self.busy.store(true, Ordering::Relaxed);
         self.release_free();
         self.is_resting.store(true, Ordering::Relaxed);
         CACHES.rest(self);
@@ -863,11 +865,9 @@ impl Cache {
     /// Lets go of the tenure; takes what arrives at the last moment.
     fn let_go(&self) {
         loop {
-            self.busy.store(false, Ordering::Relaxed);
             if !self.tenure().let_go(self.remote()) || !self.tenure().try_claim() {
                 return;
             }
-            self.busy.store(true, Ordering::Relaxed);
             self.drain_home();
         }
     }
@@ -875,7 +875,6 @@ impl Cache {
     /// After a push: if nobody owns the cache, takes the pushed blocks home.
     fn reclaim(&self) {
         if self.tenure().needs_drainer() && self.tenure().try_claim() {
-            self.busy.store(true, Ordering::Relaxed);
             self.drain_home();
             self.let_go();
         }
@@ -964,19 +963,32 @@ impl Cache {
             + self.outgoing.bytes.load(Ordering::Relaxed)
     }
 
-    /// A number that changes with every operation on the cache.
-    pub(crate) fn stamp(&self) -> u64 {
-        let mut stamp = u64::from(self.busy.load(Ordering::Relaxed));
+    /// In a forked child, for the cache of a thread that is not here: keeps
+    /// nothing but the identity. See `heap::fork`.
+    pub(crate) fn forget_after_fork(&self) {
         for class in 0..CLASSES {
-            let list = self.hot.list(class);
-            // SAFETY: the owner may write meanwhile. Both are aligned words that
-            // are read whole, and only compared, never followed.
-            let head = unsafe { list.head.as_ptr().read_volatile() }.addr() as u64;
-            // SAFETY: as above.
-            let room = unsafe { list.room.as_ptr().read_volatile() } as u64;
-            stamp = stamp.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ head ^ room.rotate_left(48);
+            self.empty(class);
+            let bin = &self.bins[class];
+            bin.chains.set(0);
+            bin.current.set(0);
+            bin.partial.forget();
         }
-        stamp ^ (self.outgoing.count.load(Ordering::Relaxed) as u64) << 56
+        self.depot_bytes.store(0, Ordering::Relaxed);
+        self.depot_blocks.store(0, Ordering::Relaxed);
+        self.outgoing.forget();
+        self.scavenger.classes_left.set(0);
+        self.scavenger.next.set(0);
+        self.slabs.forget();
+        self.remote().forget_after_fork();
+        self.publish();
+        self.is_resting.store(true, Ordering::Relaxed);
+        self.tenure().orphan_after_fork();
+    }
+
+    /// In a forked child: gets a slab back, all of whose slots count as out.
+    pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
+        slab.all_out_after_fork();
+        self.slabs.push(&MAP, slab.unit);
     }
 }
 
@@ -1003,7 +1015,6 @@ fn push_to(owner: u32, head: *mut Block, tail: *mut Block, count: usize, bytes: 
 pub(crate) fn purge_resting() -> usize {
     let mut given = 0;
     CACHES.visit_resting(usize::MAX, |dead| {
-        dead.busy.store(true, Ordering::Relaxed);
         given += dead.purge_slabs();
         dead.let_go();
         false

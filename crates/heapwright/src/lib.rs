@@ -41,6 +41,8 @@ mod size_class;
 mod slab;
 #[cfg(not(loom))]
 pub mod stats;
+#[cfg(all(test, not(loom)))]
+mod testing;
 #[cfg(not(loom))]
 mod text;
 

@@ -187,6 +187,14 @@ impl<T: Member + 'static> Registry<T> {
         false
     }
 
+    /// In a forked child: puts exactly the objects to rest that `rests` picks.
+    pub(crate) fn rest_after_fork(&self, rests: impl Fn(&T) -> bool) {
+        self.resting.lock().first = ptr::null_mut();
+        for object in self.all().filter(|object| rests(object)) {
+            self.rest(object);
+        }
+    }
+
     /// Holds the lock across a fork.
     pub(crate) fn before_fork(&self) {
         self.resting.acquire();

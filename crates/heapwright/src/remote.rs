@@ -152,6 +152,14 @@ impl RemoteStack {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// In a forked child: forgets what was on the stack, which other threads may
+    /// have been changing while it was copied.
+    pub(crate) fn forget_after_fork(&self) {
+        self.top.store(ptr::null_mut(), Ordering::Relaxed);
+        self.count.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
     /// Whether nothing waits here.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -171,7 +179,6 @@ impl RemoteStack {
 
 const HELD: u32 = 0;
 const ORPHANED: u32 = 1;
-const LOST: u32 = 2;
 
 /// Who may act as the owner of a cache.
 pub(crate) struct Tenure(AtomicU32);
@@ -217,13 +224,7 @@ impl Tenure {
 
     /// In a forked child: gives up the ownership of a thread that is not here.
     pub(crate) fn orphan_after_fork(&self) {
-        self.0.store(ORPHANED, Ordering::Release);
-    }
-
-    /// In a forked child: nobody will ever own this again, because a thread
-    /// that is not here was in the middle of changing it.
-    pub(crate) fn lose_after_fork(&self) {
-        self.0.store(LOST, Ordering::Release);
+        self.0.store(ORPHANED, Ordering::Relaxed);
     }
 }
 

@@ -125,6 +125,11 @@ impl<T: Through> UnitList<T> {
         Self { head: AtomicU32::new(0), through: PhantomData }
     }
 
+    /// Forgets all units: they were taken out another way, or are lost.
+    pub(crate) fn forget(&self) {
+        self.head.store(0, Ordering::Relaxed);
+    }
+
     /// The first unit.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
@@ -221,6 +226,19 @@ impl<'a> Slab<'a> {
         record.purged.store(0, Ordering::Relaxed);
         record.listed.store(0, Ordering::Relaxed);
         record.zero.store(u8::from(zero), Ordering::Relaxed);
+    }
+
+    /// In a forked child: takes every slot for out, and the slab out of its list.
+    pub(crate) fn all_out_after_fork(&self) {
+        let capacity = size_class::capacity(self.class);
+        for word in 0..capacity.div_ceil(64) {
+            self.word(word).store(0, Ordering::Relaxed);
+        }
+        self.record.summary.store(0, Ordering::Relaxed);
+        self.record.carved.store(capacity as u16, Ordering::Relaxed);
+        self.record.free.store(0, Ordering::Relaxed);
+        self.record.purged.store(0, Ordering::Relaxed);
+        self.record.listed.store(0, Ordering::Relaxed);
     }
 
     /// Clears the bitmap: the unit will be something else.
@@ -485,3 +503,6 @@ const _: () = assert!(UNIT / CARVE == 16 && UNIT_SHIFT == 16);
 
 /// The process's own memory.
 pub(crate) const SYSTEM: os::System = os::System;
+
+#[cfg(test)]
+mod tests;

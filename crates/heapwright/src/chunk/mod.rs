@@ -93,7 +93,10 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Takes a run of exactly `units` units. Their entries are still `FREE`.
     pub(crate) fn take(&mut self, units: usize, want_zero: bool) -> Option<Run> {
-        let run = self.take_free(units, want_zero).or_else(|| self.take_fresh(units));
+        let run = self
+            .take_free(units, want_zero)
+            .or_else(|| self.take_fresh(units))
+            .or_else(|| self.take_last(units));
         if run.is_some() {
             self.taken += units;
         }
@@ -139,9 +142,24 @@ impl<O: Memory + Copy> Chunk<O> {
             self.map.set_entries(unit, units, Entry::FREE);
             self.give_clean(unit, units);
         }
-        let unit = advance.unit?;
-        self.map.set_entries(unit, units, Entry::FREE);
-        Some(Run { unit, zero: true })
+        self.map.set_entries(advance.unit, units, Entry::FREE);
+        Some(Run { unit: advance.unit, zero: true })
+    }
+
+    /// Takes the free run before the frontier and what it lacks behind it.
+    fn take_last(&mut self, units: usize) -> Option<Run> {
+        let end = self.window.frontier();
+        [true, false].into_iter().find_map(|dirty| {
+            let unit = self.neighbour(end, 0, true, dirty)?;
+            let have = end - unit;
+            let more = units.checked_sub(have)?;
+            if !self.window.advance_in_place(end, more) {
+                return None;
+            }
+            self.map.set_entries(end, more, Entry::FREE);
+            self.split(unit, have, dirty);
+            Some(Run { unit, zero: !dirty })
+        })
     }
 
     /// Gives a run back whose pages may hold anything.
@@ -254,10 +272,10 @@ impl<O: Memory + Copy> Chunk<O> {
         (unit, units)
     }
 
-    /// Gives the pages of a detached run back. Needs no lock.
-    fn purge_detached(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
-        // SAFETY: the run is free and in no index, so nobody else uses it; its
-        // units are committed.
+    /// Gives the pages of a dirty run back. A detached run needs no lock.
+    fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
+        // SAFETY: the run is free, and detached or under the lock, so nobody
+        // else uses it; its units are committed.
         unsafe { os.decommit(map.address_of(unit), units * UNIT) }
     }
 
@@ -276,13 +294,15 @@ impl<O: Memory + Copy> Chunk<O> {
         let mut purged = 0;
         let os = self.window.os();
         while self.dirty.units() > keep {
-            let run = self.detach(self.oldest);
-            if !Self::purge_detached(self.map, &os, run) {
-                self.attach(run, false, 0);
+            let unit = self.oldest;
+            let units = RunIndex::length(self.map, unit);
+            // Before it is taken out, so that a refusal leaves all as it was.
+            if !Self::purge_run(self.map, &os, (unit, units)) {
                 break;
             }
-            self.attach(run, true, 0);
-            purged += run.1;
+            self.detach(unit);
+            self.give_clean(unit, units);
+            purged += units;
         }
         purged
     }
@@ -336,6 +356,12 @@ static PURGED: AtomicU64 = AtomicU64::new(0);
 /// Opens the process's window: at most `most` bytes. Once.
 pub(crate) fn open(most: usize) -> bool {
     CHUNK.lock().open(most)
+}
+
+/// Gives address space up that is reserved and not used, because the process
+/// is about to be allowed only `most` bytes of it.
+pub(crate) fn give_up_reserve(most: usize) {
+    CHUNK.lock().window.give_up_reserve(most);
 }
 
 /// Sets how long dirty runs wait, in milliseconds; negative: for ever.
@@ -413,7 +439,7 @@ pub(crate) fn purge_expired(now: u32) {
     let delay = DELAY_MS.load(Ordering::Relaxed);
     for _ in 0..PURGES {
         let Some(run) = CHUNK.lock().expire(now, delay) else { return };
-        let purged = Chunk::<System>::purge_detached(&MAP, &SYSTEM, run);
+        let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
         note_purged(if purged { run.1 * UNIT } else { 0 });
         CHUNK.lock().attach(run, purged, now);
     }
@@ -475,3 +501,6 @@ pub(crate) unsafe fn after_fork() {
     // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
     unsafe { CHUNK.release() };
 }
+
+#[cfg(test)]
+mod tests;

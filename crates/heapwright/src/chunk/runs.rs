@@ -112,26 +112,4 @@ impl RunIndex {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bins_are_monotonic_and_in_range() {
-        let mut last = 0;
-        for units in 1..=(1 << 16) {
-            let bin = bin_of(units);
-            assert!(bin >= last && bin < BINS);
-            last = bin;
-        }
-        assert!(bin_of(16) == 15 && bin_of(17) == 16 && bin_of(1 << 24) < BINS);
-    }
-
-    #[test]
-    fn a_run_of_a_higher_bin_always_fits() {
-        for units in 1..5000usize {
-            for length in 1..5000usize {
-                assert!(bin_of(length) <= bin_of(units) || length >= units);
-            }
-        }
-    }
-}
+mod tests;

@@ -29,9 +29,9 @@ use crate::size_class::{UNIT, UNIT_SHIFT};
 use crate::slab::Record;
 
 /// The smallest window worth having, in bytes.
-const MIN_SPAN: usize = 4 << 20;
+const MIN_SPAN: usize = 1 << 20;
 /// What a thrifty window reserves at a time, at least, in units.
-const PIECE: usize = 64;
+const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
@@ -79,6 +79,8 @@ pub(crate) struct Window<O: 'static> {
     committed: usize,
     frontier: usize,
     step: usize,
+    /// All of the span is reserved, and the gap between table and base too.
+    generous: bool,
 }
 
 // SAFETY: the raw pointers name reservations that belong to the window.
@@ -87,7 +89,7 @@ unsafe impl<O: Send> Send for Window<O> {}
 /// Units that the frontier passed.
 pub(crate) struct Advance {
     /// The first of the units asked for, which read as zero.
-    pub(crate) unit: Option<usize>,
+    pub(crate) unit: usize,
     /// Units stepped over that are ours and free: first and count.
     pub(crate) skipped: Option<(usize, usize)>,
 }
@@ -106,6 +108,7 @@ impl<O: Memory> Window<O> {
             committed: 0,
             frontier: 0,
             step: FIRST_STEP,
+            generous: false,
         }
     }
 
@@ -122,8 +125,17 @@ impl<O: Memory> Window<O> {
                 span /= 2;
             }
         }
-        let span = limit.unwrap_or(1 << 30).min(most).clamp(MIN_SPAN, os::MAX_WINDOW);
-        os::TABLE_ADJACENT && self.open_thrifty(span.next_power_of_two() >> UNIT_SHIFT)
+        // Smaller and smaller, for the side tables are reserved for all of it,
+        // and what is locked in memory (`mlockall`) may be little.
+        let most = limit.unwrap_or(64 << 20).min(most).clamp(MIN_SPAN, os::MAX_WINDOW);
+        let mut span = most.next_power_of_two();
+        while os::TABLE_ADJACENT && span >= MIN_SPAN {
+            if self.open_thrifty(span >> UNIT_SHIFT) {
+                return true;
+            }
+            span /= 4;
+        }
+        false
     }
 
     fn sides_of(&self, span: usize) -> (usize, usize) {
@@ -160,7 +172,37 @@ impl<O: Memory> Window<O> {
         // SAFETY: the reservation just made.
         unsafe { os::keep_out_of_dumps(side, records_size + bitmaps_size) };
         self.reserved = span;
+        self.generous = true;
         true
+    }
+
+    /// Becomes thrifty: gives up what is reserved and not committed, because
+    /// the process is about to be allowed only `most` bytes of address space.
+    pub(crate) fn give_up_reserve(&mut self, most: usize) {
+        if !self.generous || !os::TABLE_ADJACENT {
+            return;
+        }
+        let (records, bitmaps) = self.sides_of(self.span);
+        let span = most.checked_next_power_of_two().unwrap_or(most) >> UNIT_SHIFT;
+        let span = span.clamp(self.committed, self.span);
+        let (fewer_records, fewer_bitmaps) = self.sides_of(span);
+        let table = (span * size_of::<u32>()).next_multiple_of(self.os.page_size());
+        let tails = [
+            (self.map.address_of(self.committed), (self.reserved - self.committed) * UNIT),
+            (self.table.at.wrapping_add(table), TABLE_GAP - table),
+            (self.records.at.wrapping_add(fewer_records), records - fewer_records),
+            (self.bitmaps.at.wrapping_add(fewer_bitmaps), bitmaps - fewer_bitmaps),
+        ];
+        for (at, size) in tails {
+            if size > 0 {
+                // SAFETY: reserved by us, never committed, and behind what the
+                // new span needs.
+                unsafe { self.os.release(at, size) };
+            }
+        }
+        self.reserved = self.committed;
+        self.span = span;
+        self.generous = false;
     }
 
     /// Finds room below where the system puts its own mappings, which grow
@@ -190,6 +232,8 @@ impl<O: Memory> Window<O> {
             // SAFETY: the reservation just made, which nobody has seen.
             unsafe { self.os.release(table, table_size) };
         }
+        // SAFETY: the reservation just made, which nobody has seen.
+        unsafe { self.os.release(side, records_size + bitmaps_size) };
         false
     }
 
@@ -201,7 +245,8 @@ impl<O: Memory> Window<O> {
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
-    /// Moves the frontier over `units` units and makes them writable.
+    /// Moves the frontier over `units` units and makes them writable. `None`:
+    /// nothing changed but what is reserved and committed.
     pub(crate) fn advance(&mut self, units: usize) -> Option<Advance> {
         let mut skipped = None;
         if units > self.reserved - self.frontier {
@@ -212,11 +257,11 @@ impl<O: Memory> Window<O> {
                 skipped = self.hop(units)?;
             }
         }
-        // What a hop left behind is handed over even where nothing else is.
-        let unit = self.commit_to(self.frontier + units).then_some(self.frontier);
-        if unit.is_some() {
-            self.frontier += units;
+        if !self.commit_to(self.frontier + units) {
+            return None;
         }
+        let unit = self.frontier;
+        self.frontier += units;
         Some(Advance { unit, skipped })
     }
 
@@ -247,9 +292,10 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves `units` units somewhere further on in the span and moves the
-    /// frontier there. What is in between belongs to somebody else and stays
-    /// foreign; what was reserved before is returned as skipped.
+    /// Reserves `units` units somewhere further on in the span, makes them
+    /// writable and moves the frontier there. What is in between belongs to
+    /// somebody else and stays foreign; what was reserved before is made
+    /// writable too and returned as skipped.
     fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
         let size = units.next_multiple_of(PIECE);
         let mut distance = PIECE;
@@ -258,18 +304,33 @@ impl<O: Memory> Window<O> {
             if at + size > self.span {
                 return None;
             }
-            if !self.os.reserve_at(self.map.address_of(at).addr(), size * UNIT).is_null() {
+            let piece = self.os.reserve_at(self.map.address_of(at).addr(), size * UNIT);
+            if !piece.is_null() {
                 let left = self.reserved - self.frontier;
-                let usable = left > 0 && self.commit_to(self.reserved);
-                let skipped = usable.then_some((self.frontier, left));
-                self.frontier = at;
-                self.committed = at;
-                self.reserved = at + size;
-                return Some(skipped);
+                let skipped = (left > 0).then_some((self.frontier, left));
+                if self.commit_to(self.reserved) && self.commit_elsewhere(at, size, units) {
+                    self.frontier = at;
+                    return Some(skipped);
+                }
+                // SAFETY: the reservation just made, which nobody has seen.
+                unsafe { self.os.release(piece, size * UNIT) };
+                return None;
             }
             distance += distance.next_multiple_of(PIECE * 4) / 4;
         }
         None
+    }
+
+    /// Goes on in the piece of `size` units at `at`, if `units` units of it can
+    /// be made writable.
+    fn commit_elsewhere(&mut self, at: usize, size: usize, units: usize) -> bool {
+        let before = (self.committed, self.reserved);
+        (self.committed, self.reserved) = (at, at + size);
+        let done = self.commit_to(at + units);
+        if !done {
+            (self.committed, self.reserved) = before;
+        }
+        done
     }
 
     /// Makes the units below `end` of the current reservation writable.

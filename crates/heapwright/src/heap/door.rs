@@ -101,7 +101,6 @@ fn from_peer(peer: &foreign::Peer, Request { size, align, zero }: Request) -> *m
 
 /// Serves a request from a cache that the caller holds. Null: no memory.
 pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
-    cache.busy.store(true, Ordering::Relaxed);
     let (given, usable) = match request.class() {
         Some(class) => (cache.alloc(class), size_class::size(class)),
         None => match large::alloc(request.size, request.align, request.zero) {
@@ -115,7 +114,6 @@ pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
             None => (None, 0),
         },
     };
-    cache.busy.store(false, Ordering::Relaxed);
     let Some(given) = given else { return core::ptr::null_mut() };
     if options::detailed() {
         count::allocation(cache, request.size, usable);
@@ -138,9 +136,7 @@ pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
 #[inline(never)]
 pub(super) fn overflow(class: usize) {
     if let Some(cache) = start::existing() {
-        cache.busy.store(true, Ordering::Relaxed);
         cache.overflow(class);
-        cache.busy.store(false, Ordering::Relaxed);
     }
 }
 
@@ -211,10 +207,8 @@ unsafe fn free_found(call: Call, block: *mut u8) {
     }
     // By far the most frequent: another block for the thread that we send to.
     if let (Some(cache), false) = (start::existing(), options::detailed()) {
-        cache.busy.store(true, Ordering::Relaxed);
         // SAFETY: the same contract.
         let sent = unsafe { cache.free_outgoing(block.cast()) };
-        cache.busy.store(false, Ordering::Relaxed);
         if sent {
             return;
         }
@@ -257,10 +251,8 @@ unsafe fn free_other(call: Call, block: *mut u8) {
 unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
-            cache.busy.store(true, Ordering::Relaxed);
             // SAFETY: the same contract.
             unsafe { cache.free(class, block) };
-            cache.busy.store(false, Ordering::Relaxed);
         }
         mine => match (CACHES.get(owner), mine) {
             // SAFETY: the same contract.
@@ -268,10 +260,8 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
                 first_class::free_slot(heap, class, block);
             },
             (_, Mine::Cache(cache)) => {
-                cache.busy.store(true, Ordering::Relaxed);
                 // SAFETY: the same contract.
                 unsafe { cache.free_remote(owner, class, block) };
-                cache.busy.store(false, Ordering::Relaxed);
             }
             // A thread without a cache sends blocks one by one.
             _ => cache::send(owner, class, block),
@@ -455,13 +445,26 @@ pub fn trim(keep: usize) -> bool {
     let mut given = 0;
     if let Mine::Cache(cache) | Mine::Late(cache) = start::mine() {
         let order = (cache.owned_by() == Use::Heap).then(|| cache.lock.lock());
-        cache.busy.store(true, Ordering::Relaxed);
         cache.release_free();
         given += cache.purge_slabs();
-        cache.busy.store(false, Ordering::Relaxed);
         drop(order);
     }
     given += cache::purge_resting();
     given += chunk::purge_all(keep);
     given > 0
+}
+
+/// Gives reserved address space up, because the process is about to be allowed
+/// only `most` bytes of it (`setrlimit(RLIMIT_AS)`): what is reserved counts.
+/// The heap goes on, and reserves what it needs when it needs it.
+///
+/// ```
+/// # // A process of its own: the limit is for good.
+/// heapwright::heap::limit_address_space(1 << 30);
+/// let block = heapwright::heap::malloc(100 << 20);
+/// assert!(!block.is_null());
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+pub fn limit_address_space(most: usize) {
+    chunk::give_up_reserve(most);
 }

@@ -39,8 +39,17 @@ pub(crate) fn passed_on() -> u64 {
     PASSED_ON.load(Ordering::Relaxed)
 }
 
-/// The mapping that last proved to hold blocks of the C library.
-static KNOWN: Lock<(usize, usize)> = Lock::new((0, 0));
+/// Memory that holds blocks of the C library.
+#[derive(Clone, Copy)]
+struct Region {
+    start: usize,
+    end: usize,
+    /// The main heap, which grows and shrinks with the program break.
+    is_main: bool,
+}
+
+/// The region that last proved to hold blocks of the C library.
+static KNOWN: Lock<Region> = Lock::new(Region { start: 0, end: 0, is_main: false });
 
 const HEADER: usize = 16;
 const MAPPED: usize = 2;
@@ -55,66 +64,78 @@ fn libc_usable(address: usize) -> Option<usize> {
         return None;
     }
     // Never waits: a forked child may find the lock held by nobody it has.
-    let known = KNOWN.try_lock().map_or((0, 0), |known| *known);
-    let mut mapping = None;
-    if !(known.0 + HEADER..known.1).contains(&address) {
-        let found = os::mapping_of(address - HEADER)?;
-        // Anonymous, writable memory; not a stack, not a file.
-        let anonymous = found.name().is_empty()
-            || found.name() == b"[heap]"
-            || found.name().starts_with(b"[anon");
-        if !found.readable || !found.writable || !anonymous {
-            return None;
+    if let Some(mut known) = KNOWN.try_lock().map(|known| *known) {
+        if known.is_main {
+            known.end = known.end.min(os::program_break());
         }
-        mapping = Some(found);
+        if let Some(usable) = usable_in(known, address) {
+            return Some(usable);
+        }
     }
-    // SAFETY: the word before the block is in a readable mapping, and aligned.
-    let size = unsafe { ptr::with_exposed_provenance::<usize>(address - 8).read() };
-    let (bytes, flags) = (size & !7, size & 7);
-    let (start, end) = mapping.map_or(known, |m| (m.start, m.end));
-    if bytes < 32 || address - HEADER + bytes > end {
+    let mapping = os::mapping_of(address - HEADER)?;
+    // Anonymous, writable memory; not a stack, not a file.
+    let is_main = mapping.name() == b"[heap]";
+    let anonymous = is_main || mapping.name().is_empty() || mapping.name().starts_with(b"[anon");
+    if !mapping.readable || !mapping.writable || !anonymous {
         return None;
     }
-    let usable = if flags & MAPPED != 0 {
-        // The words before the block: how far its mapping begins before it, and
-        // a size; together they are whole pages.
-        // SAFETY: in the same readable mapping.
-        let before = unsafe { ptr::with_exposed_provenance::<usize>(address - 16).read() };
-        let page = os::kernel_page_size();
-        let starts = (address - HEADER).checked_sub(before)?;
-        if !starts.is_multiple_of(page) || !(before + bytes).is_multiple_of(page) || starts < start
-        {
-            return None;
-        }
-        bytes - 16
-    } else {
-        let in_main = mapping.is_none_or(|m| m.name() == b"[heap]") && flags & NOT_MAIN == 0;
-        let in_arena = flags & NOT_MAIN != 0 && is_arena(address, start);
-        if !bytes.is_multiple_of(16) || !(in_main || in_arena) {
-            return None;
-        }
-        bytes - 8
-    };
-    if let Some(mapping) = mapping
-        && (mapping.name() == b"[heap]" || flags & NOT_MAIN != 0)
-    {
-        if let Some(mut known) = KNOWN.try_lock() {
-            *known = (mapping.start, mapping.end);
-        }
+    let region = Region { start: mapping.start, end: mapping.end, is_main };
+    if let Some(usable) = usable_in_mapping(region, address) {
+        return Some(usable);
+    }
+    let usable =
+        if is_main { usable_in(region, address)? } else { usable_in_arena(region, address)? };
+    if let Some(mut known) = KNOWN.try_lock() {
+        *known = region;
     }
     Some(usable)
 }
 
-/// Whether the 64-MiB block around `address` begins like a heap of glibc's:
-/// with a pointer to its arena.
-fn is_arena(address: usize, mapping_start: usize) -> bool {
-    let heap = address & !(ARENA - 1);
-    if heap < mapping_start {
-        return false;
+/// The size and the flags in the header of a block, if that is in the region
+/// and the block ends in it.
+fn header(region: Region, address: usize) -> Option<(usize, usize)> {
+    if !(region.start + HEADER..region.end).contains(&address) {
+        return None;
     }
-    // SAFETY: in the readable mapping that the block is in.
+    // SAFETY: the word before the block is in the region, which is readable.
+    let size = unsafe { ptr::with_exposed_provenance::<usize>(address - 8).read() };
+    let (bytes, flags) = (size & !7, size & 7);
+    let fits = bytes >= 32 && bytes <= region.end - (address - HEADER);
+    fits.then_some((bytes, flags))
+}
+
+/// A block in the main heap or in an arena that is known to be one.
+fn usable_in(region: Region, address: usize) -> Option<usize> {
+    let (bytes, flags) = header(region, address)?;
+    let belongs = flags & MAPPED == 0 && (flags & NOT_MAIN == 0) == region.is_main;
+    (belongs && bytes.is_multiple_of(16)).then(|| bytes - 8)
+}
+
+/// A block in an arena: the 64 MiB around it begin with a pointer to the arena.
+fn usable_in_arena(region: Region, address: usize) -> Option<usize> {
+    let heap = address & !(ARENA - 1);
+    if heap < region.start {
+        return None;
+    }
+    // SAFETY: in the region, which is readable.
     let arena = unsafe { ptr::with_exposed_provenance::<usize>(heap).read() };
-    arena.is_multiple_of(8) && os::mapping_of(arena).is_some_and(|m| m.writable)
+    let is_arena = arena.is_multiple_of(8) && os::mapping_of(arena).is_some_and(|m| m.writable);
+    if is_arena { usable_in(region, address) } else { None }
+}
+
+/// A block that is a mapping of its own. The words before it say how far the
+/// mapping begins before it, and a size; together they are whole pages.
+fn usable_in_mapping(region: Region, address: usize) -> Option<usize> {
+    let (bytes, flags) = header(region, address)?;
+    if flags & MAPPED == 0 {
+        return None;
+    }
+    // SAFETY: in the region, which is readable.
+    let before = unsafe { ptr::with_exposed_provenance::<usize>(address - 16).read() };
+    let page = os::kernel_page_size();
+    let starts = (address - HEADER).checked_sub(before)?;
+    let whole = starts.is_multiple_of(page) && (before + bytes).is_multiple_of(page);
+    (whole && starts >= region.start).then(|| bytes - 16)
 }
 
 /// Frees a block that is not heapwright's.

@@ -1,30 +1,41 @@
 //! Fork: a child with one thread and the memory of many.
 //!
 //! The handlers take every lock before the fork and give it back on both
-//! sides, so no lock is held by a thread that the child does not have. But
-//! threads that own a cache take no lock, and the kernel copies page by page
-//! while they run: the child may see one page from before a store and another
-//! from after it. So what other threads' caches look like in the child cannot
-//! be trusted as it is.
+//! sides, so no lock is held by a thread that the child does not have, and what
+//! the locks protect (runs, metadata, the registry, first-class heaps) is whole.
 //!
-//! Every operation on a cache changes its *stamp* (list heads, list lengths,
-//! the busy flag). The handler notes each cache's stamp before the fork; the
-//! child computes it again. Equal: no operation was made in between, the cache
-//! was at rest, and the child may adopt it, with all its free blocks. Not
-//! equal: the cache is *lost*: its lists are never used, and what the child
-//! frees of its blocks is not used again. That is bounded by what those
-//! threads held at the fork.
+//! Threads that own a cache take no lock, and the kernel copies page by page
+//! while they run: the child may see one page from before a store and another
+//! from after it. Even a cache that looks the same before and after may list a
+//! block that its thread handed out in between, and whose page was copied
+//! later. So in the child nothing such a cache says of *free* blocks is
+//! believed:
+//!
+//! ```text
+//!   what the child finds of another thread's cache       what it does
+//!   lists, depot, outgoing, remote stack, bitmaps        forgets them
+//!   which slabs it owned (the address map)               keeps it
+//!   every slot of those slabs                            counts as in use
+//! ```
+//!
+//! The caches then rest, like those of threads that ended: what the child frees
+//! of their blocks is used again, the next thread adopts them. Lost is what was
+//! free in other threads' slabs at the fork, once; the parent loses nothing.
+//!
+//! Handlers of others that were registered before ours run while the locks are
+//! held, in the same thread, and may allocate: see `sync::hold_all`.
 //!
 //! A child of `vfork` runs none of this and shares the parent's memory until
 //! it execs, as with any allocator.
 
 use core::ptr;
 
+use crate::address_map::{Kind, MAP};
 use crate::cache::{CACHES, Cache, Use};
 use crate::chunk;
 use crate::os;
-use crate::registry::Member;
-use crate::sync::atomic::Ordering;
+use crate::slab::Slab;
+use crate::sync;
 
 use super::{first_class, start};
 
@@ -45,9 +56,7 @@ unsafe extern "C" fn before() {
     }
     chunk::metadata::before_fork();
     chunk::before_fork();
-    for cache in CACHES.all() {
-        cache.fork_stamp.store(cache.stamp(), Ordering::Relaxed);
-    }
+    sync::hold_all();
 }
 
 /// Gives the locks back.
@@ -56,6 +65,7 @@ unsafe extern "C" fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
+    sync::hold_all_no_more();
     // SAFETY: the same contract, as for all that follow.
     unsafe { chunk::after_fork() };
     // SAFETY: as above.
@@ -84,25 +94,27 @@ unsafe extern "C" fn in_child() {
     unsafe { unlock() };
     start::note_process();
     let mine = start::existing();
-    for cache in CACHES.all() {
-        let is_mine = mine.is_some_and(|mine| ptr::eq(mine, cache));
-        if !is_mine && cache.owned_by() == Use::Thread {
-            take_over(cache);
-        }
+    let is_gone = |cache: &Cache| {
+        cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine, cache))
+    };
+    if let Some(mine) = mine {
+        mine.remote().forget_after_fork();
     }
-}
-
-/// Lets the child adopt a cache whose thread it does not have, or gives it up.
-fn take_over(cache: &Cache) {
-    let at_rest = cache.stamp() == cache.fork_stamp.load(Ordering::Relaxed)
-        && !cache.busy.load(Ordering::Relaxed);
-    if !at_rest {
-        cache.tenure().lose_after_fork();
+    if !CACHES.all().any(is_gone) {
         return;
     }
-    if !cache.is_resting.load(Ordering::Relaxed) {
-        cache.is_resting.store(true, Ordering::Relaxed);
-        CACHES.rest(cache);
+    for cache in CACHES.all().filter(|cache| is_gone(cache)) {
+        cache.forget_after_fork();
     }
-    cache.tenure().orphan_after_fork();
+    let frontier = chunk::usage().map_or(0, |usage| usage.frontier);
+    for unit in 0..frontier {
+        // SAFETY: units below the frontier are below the map's limit.
+        let entry = unsafe { MAP.entry(unit) };
+        if let Kind::Slab(class) = entry.kind()
+            && let Some(cache) = CACHES.get(entry.owner()).filter(|cache| is_gone(cache))
+        {
+            cache.regain_after_fork(Slab::at(&MAP, unit, class));
+        }
+    }
+    CACHES.rest_after_fork(is_gone);
 }

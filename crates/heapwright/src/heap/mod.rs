@@ -45,7 +45,7 @@ mod large;
 mod start;
 mod walk;
 
-pub use door::{owns, realloc, trim, usable_size};
+pub use door::{limit_address_space, owns, realloc, trim, usable_size};
 pub use fast::{
     calloc, calloc_aligned, forward_sized_frees, free, free_sized, free_sized_fast, malloc,
     malloc_aligned, malloc_fast,
@@ -68,3 +68,6 @@ pub(crate) struct Sentinel(#[allow(dead_code, reason = "used by address alone")]
 unsafe impl Sync for Sentinel {}
 
 pub(crate) static SENTINEL: Sentinel = Sentinel(Hot::sentinel());
+
+#[cfg(test)]
+mod tests;

@@ -78,7 +78,6 @@ fn mine_slow(own: *mut u8) -> Mine {
     }
     let Some(cache) = CACHES.adopt_or_make() else { return Mine::Nothing };
     cache.is_resting.store(false, Ordering::Relaxed);
-    cache.busy.store(false, Ordering::Relaxed);
     let cache: &'static Cache = cache;
     tls::set_own(ptr::from_ref(cache).cast_mut().cast());
     if !options::detailed() {

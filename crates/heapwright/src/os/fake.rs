@@ -2,10 +2,19 @@
 //! ledger that knows which pages are committed.
 //!
 //! Memory comes from the real one (or Miri's allocator), so contents are real.
+//!
+//! ```text
+//! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
+//! refuse_only(n)   n more calls succeed, one is refused, the rest succeed:
+//!                  what was half done when it failed must have been undone
+//! ```
+//!
+//! The ledger asserts what no caller may do: commit what is not reserved,
+//! decommit what is not committed, release what was not reserved so.
 
 extern crate std;
 
-use core::cell::Cell;
+use core::ops::Range;
 use std::boxed::Box;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -20,9 +29,9 @@ pub(crate) struct Fake(&'static State);
 struct State {
     page: usize,
     limit: Option<usize>,
-    /// Calls that still succeed.
-    calls_left: Mutex<Cell<u64>>,
-    calls: Mutex<Cell<u64>>,
+    /// Calls that are refused, by their number.
+    refused: Mutex<Range<u64>>,
+    calls: Mutex<u64>,
     committed: Mutex<BTreeSet<usize>>,
     reserved: Mutex<Vec<(usize, usize)>>,
     largest: usize,
@@ -35,8 +44,8 @@ impl Fake {
         Self(Box::leak(Box::new(State {
             page,
             limit,
-            calls_left: Mutex::new(Cell::new(u64::MAX)),
-            calls: Mutex::new(Cell::new(0)),
+            refused: Mutex::new(0..0),
+            calls: Mutex::new(0),
             committed: Mutex::new(BTreeSet::new()),
             reserved: Mutex::new(Vec::new()),
             largest,
@@ -45,17 +54,47 @@ impl Fake {
 
     /// Lets `calls` more calls succeed and refuses all later ones.
     pub(crate) fn refuse_after(&self, calls: u64) {
-        self.0.calls_left.lock().unwrap().set(calls);
+        *self.0.refused.lock().unwrap() = self.calls() + calls..u64::MAX;
+    }
+
+    /// Lets `calls` more calls succeed, refuses the next, and none after it.
+    pub(crate) fn refuse_only(&self, calls: u64) {
+        let number = self.calls() + calls;
+        *self.0.refused.lock().unwrap() = number..number + 1;
+    }
+
+    /// Refuses nothing from now on.
+    pub(crate) fn refuse_nothing(&self) {
+        *self.0.refused.lock().unwrap() = 0..0;
     }
 
     /// Calls made so far.
     pub(crate) fn calls(&self) -> u64 {
-        self.0.calls.lock().unwrap().get()
+        *self.0.calls.lock().unwrap()
     }
 
-    /// Pages committed now.
-    pub(crate) fn committed_pages(&self) -> usize {
-        self.0.committed.lock().unwrap().len()
+    /// Bytes reserved now.
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        self.0.reserved.lock().unwrap().iter().map(|&(_, size)| size).sum()
+    }
+
+    /// Gives back all that was reserved and not released.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses any of it afterwards.
+    pub(crate) unsafe fn give_back(&self) {
+        for (at, size) in self.0.reserved.lock().unwrap().drain(..) {
+            // SAFETY: by the contract nobody uses the reservation.
+            unsafe { System.release(core::ptr::without_provenance_mut(at), size) };
+        }
+        self.0.committed.lock().unwrap().clear();
+    }
+
+    /// Whether the byte at `address` is reserved.
+    pub(crate) fn is_reserved(&self, address: usize) -> bool {
+        let reserved = self.0.reserved.lock().unwrap();
+        reserved.iter().any(|&(at, size)| (at..at + size).contains(&address))
     }
 
     /// Whether all of the range is committed.
@@ -67,12 +106,10 @@ impl Fake {
     }
 
     fn allowed(&self) -> bool {
-        let calls = self.0.calls.lock().unwrap();
-        calls.set(calls.get() + 1);
-        let left = self.0.calls_left.lock().unwrap();
-        let now = left.get();
-        left.set(now.saturating_sub(1));
-        now > 0
+        let mut calls = self.0.calls.lock().unwrap();
+        let number = *calls;
+        *calls += 1;
+        !self.0.refused.lock().unwrap().contains(&number)
     }
 
     fn note(&self, got: *mut u8, size: usize) -> *mut u8 {
@@ -86,12 +123,12 @@ impl Fake {
         assert!(at.addr().is_multiple_of(self.0.page), "unaligned address");
         assert!(size > 0 && size.is_multiple_of(self.0.page), "unaligned size {size:#x}");
         let reserved = self.0.reserved.lock().unwrap();
-        // A range may span two reservations made side by side.
-        for end in [at.addr(), at.addr() + size - 1] {
-            assert!(
-                reserved.iter().any(|&(a, s)| (a..a + s).contains(&end)),
-                "{end:#x} is not reserved"
-            );
+        // A range may span reservations made side by side.
+        let mut from = at.addr();
+        while from < at.addr() + size {
+            let piece = reserved.iter().find(|&&(a, s)| (a..a + s).contains(&from));
+            let &(start, length) = piece.unwrap_or_else(|| panic!("{from:#x} is not reserved"));
+            from = start + length;
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) trait Memory {
     ///
     /// # Safety
     ///
-    /// The range was reserved in one piece and nobody uses it.
+    /// The range is reserved by the caller and nobody uses it.
     unsafe fn release(&self, at: *mut u8, size: usize);
 
     /// Makes reserved memory accessible. False: nothing changed.

@@ -8,7 +8,7 @@
 
 extern crate std;
 
-use core::alloc::Layout;
+use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 #[cfg(not(feature = "interpose"))]
 use core::ffi::CStr;
@@ -56,7 +56,7 @@ impl Memory for System {
     fn reserve(&self, size: usize, align: usize) -> *mut u8 {
         match Layout::from_size_align(size, align) {
             // SAFETY: reservations are never empty.
-            Ok(layout) => unsafe { std::alloc::alloc_zeroed(layout) },
+            Ok(layout) => unsafe { std::alloc::System.alloc_zeroed(layout) },
             Err(_) => ptr::null_mut(),
         }
     }
@@ -197,6 +197,11 @@ pub(crate) fn mapping_of(_address: usize) -> Option<Mapping> {
     None
 }
 
+/// There is no program break here.
+pub(crate) fn program_break() -> usize {
+    0
+}
+
 /// Stacks are unknown here.
 pub(crate) fn is_on_this_stack(_address: usize) -> bool {
     false
@@ -243,6 +248,11 @@ pub(crate) fn on_thread_exit(run: unsafe extern "C" fn(*mut c_void)) -> bool {
 /// Asks for the exit function to run with `token` when this thread ends.
 pub(crate) fn watch_this_thread(token: *mut c_void) {
     WATCH.with(|watch| watch.0.set(token));
+}
+
+/// A number that no other thread of the process has while this one lives.
+pub(crate) fn thread_token() -> usize {
+    WATCH.with(|watch| ptr::from_ref(watch).addr())
 }
 
 /// There is no fork here.

@@ -3,8 +3,23 @@
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 
-use super::atomic::{AtomicU32, Ordering};
+use super::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::os;
+
+/// The thread that holds every lock across a fork, or 0. Fork handlers of
+/// others run in it meanwhile, and they may allocate.
+static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
+
+/// Says that the calling thread holds every lock, so that it need not wait for
+/// one that it has.
+pub(crate) fn hold_all() {
+    HOLDER_OF_ALL.store(os::thread_token(), Ordering::Relaxed);
+}
+
+/// Ends [`hold_all`], before the first lock is given back.
+pub(crate) fn hold_all_no_more() {
+    HOLDER_OF_ALL.store(0, Ordering::Relaxed);
+}
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -28,6 +43,8 @@ unsafe impl<T: Send> Send for Lock<T> {}
 /// The right to the value; gives the lock back when dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    /// False where the thread held the lock already, across a fork.
+    gives_back: bool,
 }
 
 impl<T> Lock<T> {
@@ -38,8 +55,7 @@ impl<T> Lock<T> {
 
     /// Waits for the lock.
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        self.acquire();
-        Guard { lock: self }
+        Guard { lock: self, gives_back: self.acquire() }
     }
 
     /// Takes the lock if it is free.
@@ -47,19 +63,22 @@ impl<T> Lock<T> {
         self.state
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()
-            .map(|_| Guard { lock: self })
+            .map(|_| Guard { lock: self, gives_back: true })
     }
 
     /// Takes the lock without a guard. `fork` handlers need this: the lock is
-    /// taken before the fork and given back after it, on both sides.
-    pub(crate) fn acquire(&self) {
-        if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.acquire_contended();
-        }
+    /// taken before the fork and given back after it, on both sides. False
+    /// where the thread holds it already, and must not give it back.
+    pub(crate) fn acquire(&self) -> bool {
+        self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            || self.acquire_contended()
     }
 
     #[cold]
-    fn acquire_contended(&self) {
+    fn acquire_contended(&self) -> bool {
+        if HOLDER_OF_ALL.load(Ordering::Relaxed) == os::thread_token() {
+            return false;
+        }
         for _ in 0..SPINS {
             if self.state.load(Ordering::Relaxed) == FREE
                 && self
@@ -67,13 +86,14 @@ impl<T> Lock<T> {
                     .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
                     .is_ok()
             {
-                return;
+                return true;
             }
             core::hint::spin_loop();
         }
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
             os::futex_wait(&self.state, CONTENDED);
         }
+        true
     }
 
     /// Gives the lock back.
@@ -108,8 +128,10 @@ impl<T> DerefMut for Guard<'_, T> {
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: a guard exists only while the lock is held by this thread.
-        unsafe { self.lock.release() };
+        if self.gives_back {
+            // SAFETY: a guard exists only while the lock is held by this thread.
+            unsafe { self.lock.release() };
+        }
     }
 }
 

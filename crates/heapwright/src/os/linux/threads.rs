@@ -33,6 +33,13 @@ pub(crate) fn watch_this_thread(token: *mut c_void) {
     }
 }
 
+/// A number that no other thread of the process has while this one lives. A
+/// forked child's thread has its original's.
+pub(crate) fn thread_token() -> usize {
+    // SAFETY: no preconditions; the location is the thread's own.
+    unsafe { libc::__errno_location() }.addr()
+}
+
 /// Names the functions that run around every fork.
 pub(crate) fn around_fork(
     before: unsafe extern "C" fn(),

@@ -1,0 +1,57 @@
+//! The index of free runs: its bins' arithmetic, and a look inside for the
+//! tests of the chunk.
+
+extern crate std;
+
+use std::vec::Vec;
+
+use super::*;
+
+impl RunIndex {
+    /// All runs, as first unit and length, in the order of their bins.
+    ///
+    /// Asserts that each is in the bin of its length, and that the bitmap of
+    /// bins says which are not empty.
+    pub(crate) fn all(&self) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        for (number, bin) in self.bins.iter().enumerate() {
+            assert_eq!(self.nonempty >> number & 1 == 1, bin.first().is_some(), "bin {number}");
+            let mut at = bin.first();
+            while let Some(unit) = at {
+                let units = Self::length(self.map, unit);
+                assert_eq!(bin_of(units), number, "a run of {units} units");
+                found.push((unit, units));
+                at = bin.after(self.map, unit);
+            }
+        }
+        found
+    }
+
+    /// Whether [`RunIndex::find`] promises to find a run of `length` units where
+    /// `units` are wanted: all that fit, but for some that share a bin with the
+    /// request.
+    pub(crate) fn must_find(units: usize, length: usize) -> bool {
+        length == units && units <= EXACT || bin_of(length) > bin_of(units)
+    }
+}
+
+#[test]
+fn bins_are_monotonic_and_in_range() {
+    let mut last = 0;
+    for units in 1..=(1 << 16) {
+        let bin = bin_of(units);
+        assert!(bin >= last && bin < BINS);
+        last = bin;
+    }
+    assert!(bin_of(16) == 15 && bin_of(17) == 16 && bin_of(1 << 24) < BINS);
+}
+
+#[test]
+fn a_run_of_a_higher_bin_always_fits() {
+    let most = if cfg!(miri) { 200 } else { 5000 };
+    for units in 1..most {
+        for length in 1..most {
+            assert!(bin_of(length) <= bin_of(units) || length >= units);
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! The chunk against a model, on the fake operating system.
+//!
+//! The model knows which runs are taken, which are detached, and when each
+//! unit was given back. After every operation the whole window is walked, and
+//! every unit below the frontier must be in exactly one place: a taken run, a
+//! detached one, a free run that its index, its tags and the queue agree on,
+//! or somebody else's mapping. Contents are marked, so that a run that claims
+//! to read as zero, or is handed out twice, is seen in memory and not only in
+//! the records.
+//!
+//! What only these tests find: a unit lost or owned twice after some order of
+//! merges, splits, refusals and detours; a page size assumed to be 4096.
+
+extern crate std;
+
+use std::boxed::Box;
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::os::fake::Fake;
+use crate::testing::{cases, sample};
+
+const MIB: usize = 1 << 20;
+/// The windows here: large enough for several pieces and for bins of ranges.
+const WINDOW: usize = if cfg!(miri) { 4 * MIB } else { 16 * MIB };
+const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
+
+/// How the window is had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Space {
+    /// All at once.
+    Generous,
+    /// In pieces, under a limit of address space.
+    Thrifty,
+}
+
+/// What is done to the chunk.
+#[derive(Clone, Debug)]
+enum Op {
+    /// Takes a run; `hard`: purges and tries again, as `chunk::take` does.
+    Take { units: usize, want_zero: bool, hard: bool },
+    /// Takes a run and gives it back untouched.
+    Unused { units: usize },
+    /// Gives the end of a taken run back, or all of it.
+    Give { which: Index, keep: Index, all: bool },
+    /// Lengthens a taken run in place.
+    Extend { which: Index, more: usize },
+    /// Lets time pass and takes an expired run out.
+    Expire { wait: u32, delay: i32 },
+    /// Puts a detached run back, purged or not.
+    Attach { which: Index, purge: bool },
+    /// Purges all but so many units.
+    PurgeAll { keep: usize },
+    /// Somebody else maps memory, if it is still nobody's.
+    Foreign { at: usize, units: usize },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let units = || prop_oneof![4 => 1..=4usize, 3 => 5..=24usize, 1 => 25..=140usize];
+    let which = any::<Index>;
+    prop_oneof![
+        8 => (units(), any::<bool>(), any::<bool>())
+            .prop_map(|(units, want_zero, hard)| Op::Take { units, want_zero, hard }),
+        1 => units().prop_map(|units| Op::Unused { units }),
+        7 => (which(), which(), prop::bool::weighted(0.7))
+            .prop_map(|(which, keep, all)| Op::Give { which, keep, all }),
+        3 => (which(), units()).prop_map(|(which, more)| Op::Extend { which, more }),
+        3 => (0..40u32, prop_oneof![Just(0), Just(30), Just(-1)])
+            .prop_map(|(wait, delay)| Op::Expire { wait, delay }),
+        3 => (which(), prop::bool::weighted(0.8))
+            .prop_map(|(which, purge)| Op::Attach { which, purge }),
+        1 => (0..40usize).prop_map(|keep| Op::PurgeAll { keep }),
+        1 => (1..WINDOW / UNIT, 1..32usize).prop_map(|(at, units)| Op::Foreign { at, units }),
+    ]
+}
+
+fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op(), 1..if cfg!(miri) { most / 4 } else { most })
+}
+
+#[derive(Clone, Copy)]
+struct Taken {
+    unit: usize,
+    units: usize,
+}
+
+impl Taken {
+    fn end(self) -> usize {
+        self.unit + self.units
+    }
+}
+
+/// A chunk and what it must be like.
+struct World {
+    os: Fake,
+    space: Space,
+    map: &'static AddressMap,
+    chunk: Chunk<Fake>,
+    taken: Vec<Taken>,
+    detached: Vec<(usize, usize)>,
+    foreign: Vec<(*mut u8, usize)>,
+    /// When each unit was given back last.
+    given_at: Vec<u32>,
+    now: u32,
+    /// Calls may be refused, so nothing is promised but consistency.
+    refusing: bool,
+}
+
+/// Words that stand for a page's contents: its first and its last.
+fn marks(map: &AddressMap, unit: usize, units: usize) -> impl Iterator<Item = *mut usize> {
+    let base = map.address_of(unit);
+    (0..units * UNIT / 4096)
+        .flat_map(move |page| [page * 4096, page * 4096 + 4088])
+        .map(move |at| base.wrapping_add(at).cast())
+}
+
+impl World {
+    fn closed(space: Space, page: usize) -> Self {
+        let limit = (space == Space::Thrifty).then_some(WINDOW);
+        let os = Fake::new(page, 1 << 30, limit);
+        let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+        Self {
+            os,
+            space,
+            map,
+            chunk: Chunk::closed(os, map),
+            taken: Vec::new(),
+            detached: Vec::new(),
+            foreign: Vec::new(),
+            given_at: vec![0; WINDOW / UNIT],
+            // So that times wrap around in the middle of a test.
+            now: u32::MAX - 200,
+            refusing: false,
+        }
+    }
+
+    fn open(space: Space, page: usize) -> Self {
+        let mut world = Self::closed(space, page);
+        assert!(world.chunk.open(WINDOW));
+        world
+    }
+
+    fn frontier(&self) -> usize {
+        self.chunk.window.frontier()
+    }
+
+    fn span(&self) -> usize {
+        self.chunk.window.span_bytes() / UNIT
+    }
+
+    fn kind(&self, unit: usize) -> Kind {
+        self.map.lookup(self.map.address_of(unit).addr()).1.kind()
+    }
+
+    fn is_zero(&self, unit: usize, units: usize) -> bool {
+        // SAFETY: only runs below the frontier are asked about; they are committed.
+        marks(self.map, unit, units).all(|word| unsafe { word.read() } == 0)
+    }
+
+    fn fill(&self, unit: usize, units: usize) {
+        for word in marks(self.map, unit, units) {
+            // SAFETY: the run was handed out, so it is committed and ours.
+            unsafe { word.write(!word.addr()) };
+        }
+    }
+
+    fn is_filled(&self, unit: usize, units: usize) -> bool {
+        // SAFETY: the run was handed out, so it is committed and ours.
+        marks(self.map, unit, units).all(|word| unsafe { word.read() } == !word.addr())
+    }
+
+    /// Units came out of the chunk: they were free, are ours alone, and read as
+    /// zero if that was said.
+    fn receive(&self, unit: usize, units: usize, zero: bool) {
+        assert!(unit > 0 && unit + units <= self.frontier());
+        assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
+        assert!(self.os.is_committed(self.map.address_of(unit), units * UNIT), "not committed");
+        for taken in &self.taken {
+            assert!(unit + units <= taken.unit || unit >= taken.end(), "handed out twice");
+        }
+        assert!(!zero || self.is_zero(unit, units), "does not read as zero");
+        self.fill(unit, units);
+    }
+
+    fn take(&mut self, units: usize, want_zero: bool) -> Option<Run> {
+        let run = self.chunk.take(units, want_zero);
+        if let Some(run) = run {
+            self.receive(run.unit, units, run.zero);
+            self.map.record(run.unit).units.store(units as u32, Ordering::Relaxed);
+            self.map.set_entries(run.unit, 1, Entry::LARGE_HEAD);
+            self.map.set_entries(run.unit + 1, units - 1, Entry::large_rest(run.unit));
+            self.taken.push(Taken { unit: run.unit, units });
+        } else if !self.refusing {
+            for (_, length) in self.chunk.dirty.all().into_iter().chain(self.chunk.clean.all()) {
+                assert!(!RunIndex::must_find(units, length), "{units} units were there: {length}");
+            }
+            let fits = self.space == Space::Generous && units <= self.span() - self.frontier();
+            assert!(!fits, "{units} units were never used");
+        }
+        run
+    }
+
+    fn give(&mut self, which: usize, keep: usize) {
+        let run = &mut self.taken[which];
+        let gone = Taken { unit: run.unit + keep, units: run.units - keep };
+        run.units = keep;
+        self.map.record(run.unit).units.store(keep as u32, Ordering::Relaxed);
+        if keep == 0 {
+            self.taken.swap_remove(which);
+        }
+        assert!(self.is_filled(gone.unit, gone.units), "somebody wrote to a taken run");
+        self.given_at[gone.unit..gone.end()].fill(self.now);
+        self.chunk.give(gone.unit, gone.units, self.now);
+    }
+
+    fn extend(&mut self, which: usize, more: usize) {
+        let run = self.taken[which];
+        // What the extension may be made of, if nothing is refused.
+        let free = |runs: Vec<(usize, usize)>| {
+            runs.into_iter().find(|&(unit, _)| unit == run.end()).map_or(0, |(_, units)| units)
+        };
+        let behind = free(self.chunk.dirty.all()).max(free(self.chunk.clean.all()));
+        let to_frontier = run.end() + behind == self.frontier();
+        let fits = behind >= more
+            || to_frontier
+                && self.space == Space::Generous
+                && behind + self.span() - self.frontier() >= more;
+        match self.chunk.extend(run.unit, run.units, more) {
+            Some(zero) => {
+                self.receive(run.end(), more, zero);
+                self.taken[which].units += more;
+                let units = self.taken[which].units as u32;
+                self.map.record(run.unit).units.store(units, Ordering::Relaxed);
+                self.map.set_entries(run.end(), more, Entry::large_rest(run.unit));
+            }
+            None => assert!(self.refusing || !fits, "{more} units were there behind {behind}"),
+        }
+    }
+
+    fn expire(&mut self, wait: u32, delay: i32) {
+        self.now = self.now.wrapping_add(wait);
+        let longest =
+            self.chunk.dirty.all().into_iter().flat_map(|(unit, units)| unit..unit + units);
+        let longest = longest.map(|unit| waited(self.given_at[unit], self.now)).max();
+        let expired = self.chunk.expire(self.now, delay);
+        if delay < 0 {
+            assert!(expired.is_none(), "the delay is for ever");
+        } else if longest.is_some_and(|longest| longest >= delay) {
+            assert!(expired.is_some(), "a unit has waited {longest:?} of {delay} ms");
+        }
+        self.detached.extend(expired);
+    }
+
+    fn attach(&mut self, which: usize, purge: bool) {
+        let run = self.detached.swap_remove(which);
+        let purged = purge && Chunk::<Fake>::purge_run(self.map, &self.os, run);
+        if !purged {
+            self.given_at[run.0..run.0 + run.1].fill(self.now);
+        }
+        self.chunk.attach(run, purged, self.now);
+    }
+
+    fn purge_all(&mut self, keep: usize) {
+        let before = self.chunk.dirty.units();
+        let purged = self.chunk.purge_all(keep);
+        let left = self.chunk.dirty.units();
+        assert_eq!(before - left, purged);
+        assert!(left <= keep || self.refusing);
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match *op {
+            Op::Take { units, want_zero, hard } => {
+                if self.take(units, want_zero).is_none() && hard {
+                    self.purge_all(0);
+                    self.take(units, want_zero);
+                }
+            }
+            Op::Unused { units } => {
+                if let Some(run) = self.chunk.take(units, true) {
+                    if run.zero {
+                        self.chunk.give_unused(run.unit, units);
+                    } else {
+                        self.given_at[run.unit..run.unit + units].fill(self.now);
+                        self.chunk.give(run.unit, units, self.now);
+                    }
+                }
+            }
+            Op::Give { which, keep, all } if !self.taken.is_empty() => {
+                let which = which.index(self.taken.len());
+                let keep = if all { 0 } else { keep.index(self.taken[which].units) };
+                self.give(which, keep);
+            }
+            Op::Extend { which, more } if !self.taken.is_empty() => {
+                self.extend(which.index(self.taken.len()), more);
+            }
+            Op::Expire { wait, delay } => self.expire(wait, delay),
+            Op::Attach { which, purge } if !self.detached.is_empty() => {
+                self.attach(which.index(self.detached.len()), purge);
+            }
+            Op::PurgeAll { keep } => self.purge_all(keep),
+            Op::Foreign { at, units } if at + units <= self.span() => {
+                self.map_foreign(at, units);
+            }
+            _ => {}
+        }
+        self.check();
+    }
+
+    /// Maps memory that is somebody else's into the window's range, if it is
+    /// free there.
+    fn map_foreign(&mut self, unit: usize, units: usize) -> *mut u8 {
+        let at = System.reserve_at(self.map.address_of(unit).addr(), units * UNIT);
+        if !at.is_null() {
+            self.foreign.push((at, units * UNIT));
+        }
+        at
+    }
+
+    /// Every unit below the frontier is in exactly one place.
+    fn check(&self) {
+        let frontier = self.frontier();
+        let mut placed = vec![false; frontier];
+        let mut place = |unit: usize| {
+            assert!(!placed[unit], "unit {unit} is in two places");
+            placed[unit] = true;
+        };
+        place(0);
+        assert_eq!(self.kind(0), Kind::Metadata);
+        for run in &self.taken {
+            (run.unit..run.end()).for_each(&mut place);
+            assert_eq!(self.kind(run.unit), Kind::LargeHead);
+            let rest = Kind::LargeRest(run.unit);
+            assert!((run.unit + 1..run.end()).all(|unit| self.kind(unit) == rest));
+        }
+        for &(unit, units) in &self.detached {
+            (unit..unit + units).for_each(&mut place);
+            assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
+        }
+        let (mut dirty, mut clean) = (self.chunk.dirty.all(), self.chunk.clean.all());
+        for (runs, is_dirty) in [(&mut dirty, true), (&mut clean, false)] {
+            runs.sort_unstable();
+            for &(unit, units) in &*runs {
+                (unit..unit + units).for_each(&mut place);
+                assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
+                assert!(self.os.is_committed(self.map.address_of(unit), units * UNIT));
+                for tag in [unit, unit + units - 1] {
+                    let record = self.map.record(tag);
+                    assert_eq!(record.units.load(Ordering::Relaxed) as usize, units, "tags");
+                    assert_eq!(record.dirty.load(Ordering::Relaxed), u8::from(is_dirty), "tags");
+                }
+            }
+            let apart = runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0);
+            assert!(apart, "neighbours that were not merged: {runs:?}");
+        }
+        // What nobody has is foreign, and was never ours.
+        for unit in (0..frontier).filter(|&unit| !placed[unit]) {
+            assert_eq!(self.kind(unit), Kind::Foreign, "unit {unit} is lost");
+            let reserved = self.os.is_reserved(self.map.address_of(unit).addr());
+            assert!(!reserved, "unit {unit} is reserved and lost");
+        }
+        let sum = |runs: &[(usize, usize)]| runs.iter().map(|run| run.1).sum::<usize>();
+        assert_eq!(self.chunk.dirty.units(), sum(&dirty));
+        assert_eq!(self.chunk.clean.units(), sum(&clean));
+        assert_eq!(self.chunk.taken, self.taken.iter().map(|run| run.units).sum::<usize>());
+        self.check_queue(dirty);
+    }
+
+    /// All dirty runs are in the queue, the oldest last, none younger than any
+    /// of its units.
+    fn check_queue(&self, dirty: Vec<(usize, usize)>) {
+        let stamp = |unit: usize| self.map.record(unit).stamp.load(Ordering::Relaxed);
+        let mut queue = Vec::new();
+        let mut at = self.chunk.queue.first();
+        while let Some(unit) = at {
+            assert_eq!(self.chunk.queue.before(self.map, unit), queue.last().copied());
+            if let Some(&newer) = queue.last() {
+                assert!(waited(stamp(unit), stamp(newer)) >= 0, "the queue is not in order");
+            }
+            queue.push(unit);
+            at = self.chunk.queue.after(self.map, unit);
+        }
+        assert_eq!(self.chunk.oldest, queue.last().copied().unwrap_or(0));
+        queue.sort_unstable();
+        let firsts: Vec<usize> = dirty.iter().map(|run| run.0).collect();
+        assert_eq!(queue, firsts);
+        for (unit, units) in dirty {
+            let parts = &self.given_at[unit..unit + units];
+            let fair = parts.iter().all(|&given| waited(stamp(unit), given) >= 0);
+            assert!(fair, "a run counts as younger than its oldest part");
+        }
+    }
+
+    /// Gives everything back: all runs merge, all reads as zero, and all of it
+    /// can be had again in one piece (a piece between foreign mappings).
+    fn finish(mut self) {
+        self.os.refuse_nothing();
+        self.refusing = false;
+        while !self.detached.is_empty() {
+            self.attach(0, true);
+        }
+        while !self.taken.is_empty() {
+            self.give(0, 0);
+        }
+        self.purge_all(0);
+        self.check();
+        let mut clean = self.chunk.clean.all();
+        clean.sort_unstable();
+        let foreign = (1..self.frontier()).filter(|&unit| self.kind(unit) == Kind::Foreign);
+        let pieces = 1 + foreign.clone().filter(|&at| self.kind(at - 1) != Kind::Foreign).count();
+        assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
+        let units = clean.iter().map(|run| run.1).sum::<usize>();
+        assert_eq!(units, self.frontier() - 1 - foreign.count());
+        for &(unit, units) in clean.iter().rev() {
+            assert!(self.is_zero(unit, units));
+            let found = self.take(units, true).expect("a free run of this size");
+            assert!(found.zero);
+        }
+        assert_eq!(self.chunk.clean.units(), 0);
+        for &(at, size) in &self.foreign {
+            // SAFETY: the test mapped it, and only the test knows of it.
+            unsafe { System.release(at, size) };
+        }
+        // SAFETY: the world ends here, and with it all who know the window.
+        unsafe { self.os.give_back() };
+    }
+}
+
+fn play(space: Space, page: usize, ops: &[Op]) {
+    let mut world = World::open(space, page);
+    for op in ops {
+        world.apply(op);
+    }
+    world.finish();
+}
+
+proptest! {
+    #![proptest_config(cases(48))]
+
+    #[test]
+    fn a_generous_window_keeps_account_of_every_unit(page in prop::sample::select(&PAGES), ops in ops(60)) {
+        play(Space::Generous, page, &ops);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+    fn a_thrifty_window_keeps_account_of_every_unit(page in prop::sample::select(&PAGES), ops in ops(60)) {
+        play(Space::Thrifty, page, &ops);
+    }
+}
+
+/// Plays the same operations again and again, refusing another call each time,
+/// until no call is left to refuse.
+fn refuse_each_call(refuse: fn(&Fake, u64)) {
+    let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 40), 3));
+    // Growth, with somebody's mapping in the way of a thrifty window.
+    let growth =
+        [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
+    let in_the_way = Op::Foreign { at: 66, units: 5 };
+    let growth = [in_the_way].into_iter().chain(growth).collect();
+    for script in scripts.into_iter().chain([growth]) {
+        for space in [Space::Generous, Space::Thrifty] {
+            for page in [4 << 10, 64 << 10] {
+                let calls = (0..).find(|&call| !refuses_call(space, page, &script, refuse, call));
+                assert!(calls > Some(8), "the operations must need the system: {calls:?} calls");
+            }
+        }
+    }
+}
+
+/// Plays the operations while one call is refused. Returns whether it was made.
+fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), call: u64) -> bool {
+    let mut world = World::closed(space, page);
+    refuse(&world.os, call);
+    world.refusing = true;
+    if world.chunk.open(WINDOW) {
+        for op in ops {
+            world.apply(op);
+        }
+        let made = world.os.calls() > call;
+        world.finish();
+        made
+    } else {
+        // SAFETY: the window never opened; nobody has anything of it.
+        unsafe { world.os.give_back() };
+        true
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hundreds of windows")]
+fn a_system_that_refuses_one_call_costs_nothing_but_that() {
+    refuse_each_call(Fake::refuse_only);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "hundreds of windows")]
+fn a_system_that_refuses_all_calls_from_some_point_on_loses_nothing() {
+    refuse_each_call(Fake::refuse_after);
+}
+
+#[test]
+fn a_window_that_does_not_fit_is_halved_until_it_does() {
+    let os = Fake::new(4096, (64 << 20) + 5 * MIB, None);
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(1 << 30));
+    // 64 MiB of it are the distance to the table, on systems that have that.
+    let expected = if os::TABLE_ADJACENT { 4 * MIB } else { crate::os::MAX_WINDOW.min(64 * MIB) };
+    assert_eq!(chunk.window.span_bytes(), expected);
+    // SAFETY: nobody took anything.
+    unsafe { os.give_back() };
+}
+
+#[test]
+fn an_opening_that_fails_leaves_nothing_reserved() {
+    for space in [Space::Generous, Space::Thrifty] {
+        let mut world = World::closed(space, 4096);
+        // The first reservation succeeds, and no other.
+        world.os.refuse_after(1);
+        assert!(!world.chunk.open(WINDOW));
+        assert!(os::TABLE_ADJACENT || space == Space::Generous || world.os.calls() > 0);
+        assert_eq!(world.os.reserved_bytes(), 0);
+        assert!(world.chunk.take(1, false).is_none());
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn a_thrifty_window_reserves_little_of_its_span_at_first() {
+    let limit = 1 << 30;
+    let os = Fake::new(4096, usize::MAX, Some(limit));
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(1 << 40));
+    assert_eq!(chunk.window.span_bytes(), limit);
+    assert!(os.reserved_bytes() < limit / 32, "{} bytes", os.reserved_bytes());
+    // SAFETY: nobody took anything.
+    unsafe { os.give_back() };
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
+    let mut world = World::open(Space::Thrifty, 4096);
+    let hole = 64;
+    let theirs = world.map_foreign(hole, 10);
+    assert!(!theirs.is_null(), "the second piece was nobody's");
+    // SAFETY: the mapping was just made.
+    assert!(unsafe { System.commit(theirs, 10 * UNIT) });
+    // SAFETY: accessible, and the test's.
+    unsafe { theirs.write_bytes(0x5a, 10 * UNIT) };
+    // More than is left of the first piece: the window must hop.
+    let run = world.take(100, true).expect("there is room behind the hole");
+    assert!(run.unit >= hole + 10 && run.zero);
+    world.check();
+    // What was left of the first piece is handed out all the same.
+    let left = world.take(hole - 1, true).expect("the rest of the first piece");
+    assert_eq!((left.unit, left.zero), (1, true));
+    for unit in hole..hole + 10 {
+        assert_eq!(world.kind(unit), Kind::Foreign);
+    }
+    // SAFETY: accessible, and the test's.
+    let bytes = unsafe { core::slice::from_raw_parts(theirs, 10 * UNIT) };
+    assert!(bytes.iter().all(|&byte| byte == 0x5a), "somebody else's memory was changed");
+    world.finish();
+}
+
+#[test]
+fn a_request_may_use_the_last_free_run_and_what_was_never_used() {
+    let mut world = World::open(Space::Generous, 4096);
+    let all = world.span() - 1;
+    world.take(all / 2, false).unwrap();
+    world.give(0, 0);
+    assert!(world.take(all, false).is_some(), "all of the window is free");
+    world.finish();
+}
+
+#[test]
+fn a_request_for_more_than_the_window_is_refused() {
+    let mut world = World::open(Space::Generous, 4096);
+    for units in [world.span(), world.span() + 1, MAX_UNITS - 1] {
+        assert!(world.take(units, false).is_none());
+    }
+    world.finish();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "needs a larger window than Miri's")]
+fn dirty_runs_beyond_the_allowance_do_not_wait() {
+    let os = Fake::new(4096, 1 << 30, None);
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(64 * MIB));
+    // Runs that cannot merge: every second unit stays taken.
+    let runs: Vec<usize> = (0..1000).map(|_| chunk.take(1, false).unwrap().unit).collect();
+    map.set_entries(1, 1000, Entry::LARGE_HEAD);
+    for &unit in runs.iter().filter(|&&unit| unit > 200 || unit % 2 == 0) {
+        chunk.give(unit, 1, 0);
+    }
+    let allowed = ALLOWANCE + 100 / 4;
+    assert_eq!(chunk.dirty.units(), 900);
+    while let Some(run) = chunk.expire(0, i32::MAX) {
+        chunk.attach(run, true, 0);
+    }
+    let left = chunk.dirty.units();
+    assert!(left <= allowed, "{left} units wait; {allowed} may");
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}

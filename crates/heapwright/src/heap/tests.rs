@@ -1,0 +1,254 @@
+//! The heap in small: what Miri and every other platform can run.
+//!
+//! These run on the process's own heap, several at once, so they say nothing
+//! of totals; `tests/` has a process for each behaviour and asks for those.
+//!
+//! What only these find, under Miri: a pointer without provenance, a read of
+//! memory that nobody wrote, two references that may not coexist, and a race
+//! between a thread that frees, one that ends, and one that adopts.
+
+extern crate std;
+
+use std::sync::Barrier;
+use std::sync::mpsc;
+use std::thread;
+use std::vec::Vec;
+
+use super::*;
+use crate::describe::{Kind, describe};
+use crate::size_class::{SLAB_MAX, UNIT};
+
+/// Blocks are raw pointers; tests hand them to other threads.
+#[derive(Clone, Copy)]
+struct Owned(*mut u8, usize);
+
+// SAFETY: whoever has the value is the only one who uses the block.
+unsafe impl Send for Owned {}
+
+impl Owned {
+    fn new(size: usize) -> Self {
+        let block = malloc(size);
+        assert!(!block.is_null());
+        // SAFETY: a new block of `size` bytes.
+        unsafe { block.write_bytes(size as u8 | 1, size) };
+        Self(block, size)
+    }
+
+    fn check(self, size: usize) {
+        // SAFETY: the block is in use, and has as many bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(self.0, self.1.min(size)) };
+        assert!(bytes.iter().all(|&byte| byte == self.1 as u8 | 1), "a block of {size} changed");
+    }
+
+    fn free(self) {
+        self.check(self.1);
+        // SAFETY: the block is in use, and this is the last use.
+        unsafe { free(self.0) };
+    }
+}
+
+/// Sizes on either side of each boundary.
+const SIZES: [usize; 14] =
+    [0, 1, 16, 17, 112, 512, 513, 1000, 2049, SLAB_MAX, SLAB_MAX + 1, UNIT, UNIT + 1, 3 * UNIT - 5];
+
+#[test]
+fn blocks_keep_their_contents_and_are_apart() {
+    for _ in 0..2 {
+        let blocks: Vec<Owned> =
+            SIZES.iter().flat_map(|&size| [size, size]).map(Owned::new).collect();
+        for (at, block) in blocks.iter().enumerate() {
+            assert!(block.0.addr().is_multiple_of(16));
+            assert!(blocks[..at].iter().all(|other| other.0 != block.0));
+        }
+        blocks.into_iter().for_each(Owned::free);
+    }
+}
+
+#[test]
+fn lists_overflow_into_the_depot_and_back_to_slabs() {
+    // More blocks of one class than its list, and then its depot, may hold.
+    for (size, count) in [(3000, 60), (30_000, 24)] {
+        for _ in 0..2 {
+            let blocks: Vec<Owned> = (0..count).map(|_| Owned::new(size)).collect();
+            blocks.into_iter().for_each(Owned::free);
+        }
+    }
+}
+
+#[test]
+fn zeroed_blocks_read_as_zero_after_dirty_ones() {
+    for size in SIZES {
+        Owned::new(size).free();
+        let block = calloc(size);
+        // SAFETY: a block of `size` initialised bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(block, size) };
+        assert!(bytes.iter().all(|&byte| byte == 0), "{size}");
+        // SAFETY: the block is in use, and this is the last use.
+        unsafe { free(block) };
+    }
+}
+
+#[test]
+fn aligned_blocks_are_aligned() {
+    for align in [1, 16, 64, 4096, SLAB_MAX, UNIT, 2 * UNIT] {
+        for size in [0, 1, 100, 5000] {
+            let block = malloc_aligned(size, align);
+            assert!(!block.is_null() && block.addr().is_multiple_of(align), "{size}, {align}");
+            // SAFETY: a new block of `size` bytes.
+            unsafe { block.write_bytes(1, size) };
+            // SAFETY: the block is in use, and of this size and alignment.
+            unsafe { free_sized(block, size, align) };
+        }
+    }
+}
+
+#[test]
+fn resized_blocks_keep_their_contents() {
+    let mut block = Owned::new(10);
+    for size in [16, 17, 400, 5000, 3000, 20, SLAB_MAX + 1, 2 * UNIT, 4 * UNIT + 1, UNIT, 100] {
+        // SAFETY: the block is in use; the new one replaces it.
+        let new = unsafe { realloc(block.0, size) };
+        Owned(new, block.1).check(size);
+        // SAFETY: the block is in use, and has `size` bytes.
+        unsafe { new.write_bytes(size as u8 | 1, size) };
+        block = Owned(new, size);
+        // SAFETY: the block is in use.
+        assert!(unsafe { usable_size(new) } >= size);
+    }
+    block.free();
+}
+
+#[test]
+fn blocks_freed_by_another_thread_come_home() {
+    let (send, receive) = mpsc::channel();
+    let freer = thread::spawn(move || receive.into_iter().for_each(Owned::free));
+    // Enough for several batches, so that the owner finds them on its stack.
+    for round in 0..3 {
+        for at in 0..40 {
+            send.send(Owned::new(24 + round * 16 + at % 2 * 1000)).unwrap();
+        }
+    }
+    drop(send);
+    freer.join().unwrap();
+    (0..40).map(|_| Owned::new(24)).collect::<Vec<_>>().into_iter().for_each(Owned::free);
+}
+
+#[test]
+fn blocks_outlive_their_thread() {
+    let made = |sizes: [usize; 4]| thread::spawn(move || sizes.map(Owned::new)).join().unwrap();
+    let first = made([20, 20, 600, UNIT]);
+    // This one adopts the cache of the first, while its blocks come home.
+    let home = thread::spawn(move || first.into_iter().for_each(Owned::free));
+    let second = made([20, 21, 700, 2 * UNIT]);
+    home.join().unwrap();
+    second.into_iter().for_each(Owned::free);
+}
+
+#[test]
+fn threads_that_end_adopt_and_free_late_at_once() {
+    let rounds = if cfg!(miri) { 2 } else { 200 };
+    for _ in 0..rounds {
+        let start = Barrier::new(3);
+        let (send, receive) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for size in [100, 100, 3000] {
+                    send.send(Owned::new(size)).unwrap();
+                }
+                start.wait();
+                // The end of this thread races with the frees of its blocks.
+                drop(send);
+            });
+            scope.spawn(|| {
+                start.wait();
+                receive.into_iter().for_each(Owned::free);
+            });
+            scope.spawn(|| {
+                start.wait();
+                [100, 3000].map(Owned::new).into_iter().for_each(Owned::free);
+            });
+        });
+    }
+}
+
+#[test]
+fn a_heap_of_its_own_is_used_by_threads_and_given_back_at_once() {
+    let heap = Heap::create();
+    assert!(!heap.is_null());
+    let shared = Owned(heap.cast(), 0);
+    let get = |heap: Owned, size: usize| {
+        // SAFETY: the heap exists.
+        let block = unsafe { Heap::alloc(heap.0.cast(), size, 16, false) };
+        assert!(!block.is_null());
+        // SAFETY: a new block of `size` bytes.
+        unsafe { block.write_bytes(size as u8 | 1, size) };
+        Owned(block, size)
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(move || {
+                let shared = shared;
+                let blocks = [30, 700, UNIT + 1, 30].map(|size| get(shared, size));
+                // Through the heap, and through the plain door.
+                blocks[0].check(30);
+                // SAFETY: the heap exists, and the block is its own.
+                unsafe { Heap::free(shared.0.cast(), blocks[0].0) };
+                blocks[1].free();
+                blocks[2].free();
+            });
+        }
+    });
+    let last = [get(shared, 30), get(shared, 3 * UNIT)];
+    assert_eq!(describe(last[0].0).kind, Kind::Small);
+    // SAFETY: nobody uses the heap or its blocks any more.
+    unsafe { Heap::destroy(heap) };
+    let again = Heap::create();
+    // SAFETY: the heap exists.
+    let block = unsafe { Heap::alloc(again, 100, 16, true) };
+    // SAFETY: a block of 100 initialised bytes.
+    let bytes = unsafe { core::slice::from_raw_parts(block, 100) };
+    assert!(bytes.iter().all(|&byte| byte == 0));
+    // SAFETY: nobody uses the heap or its blocks any more.
+    unsafe { Heap::destroy(again) };
+}
+
+#[test]
+fn any_address_is_described() {
+    let block = Owned::new(100);
+    let inside = describe(block.0.wrapping_add(99));
+    assert_eq!((inside.kind, inside.block, inside.offset), (Kind::Small, block.0.addr(), 99));
+    assert!(owns(block.0) && !owns(core::ptr::null()));
+    for address in [0, 1, usize::MAX, block.0.addr() ^ 1 << 46] {
+        assert_eq!(describe(core::ptr::without_provenance(address)).kind, Kind::Foreign);
+    }
+    let large = Owned::new(2 * UNIT);
+    let inside = describe(large.0.wrapping_add(UNIT + 3));
+    assert_eq!((inside.kind, inside.block, inside.offset), (Kind::Large, large.0.addr(), UNIT + 3));
+    block.free();
+    large.free();
+}
+
+#[test]
+fn a_walk_finds_blocks_and_statistics_count_them() {
+    let blocks = [50, 5000, UNIT].map(Owned::new);
+    let mut found = 0;
+    assert!(walk(&mut |seen| {
+        found += usize::from(seen.in_use && blocks.iter().any(|b| b.0.addr() == seen.address));
+        true
+    }));
+    assert_eq!(found, blocks.len());
+    let mut stats = heapwright_record::Stats::zero();
+    assert!(crate::stats::snapshot(&mut stats));
+    assert!(stats.large_blocks >= 1 && stats.live_blocks >= 3);
+    assert_eq!(stats.rss_parts(), stats.rss);
+    blocks.into_iter().for_each(Owned::free);
+}
+
+#[test]
+fn trimming_takes_nothing_that_is_in_use() {
+    let blocks: Vec<Owned> = (0..40).map(|at| Owned::new(500 + at)).collect();
+    let (gone, kept): (Vec<_>, Vec<_>) = blocks.into_iter().partition(|block| block.1 % 4 != 0);
+    gone.into_iter().for_each(Owned::free);
+    trim(0);
+    kept.into_iter().for_each(Owned::free);
+}

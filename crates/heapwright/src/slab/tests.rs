@@ -1,0 +1,432 @@
+//! Slabs against a model, for every class, on the fake operating system; and
+//! the lists of units.
+//!
+//! The model knows of each slot whether it is untouched, out or returned. Slots
+//! that are out are full of a pattern, so a page that is given back too early,
+//! or a slot that is handed out twice, is seen in the contents.
+//!
+//! What only these tests find: a class whose slots straddle pages in a way the
+//! purge did not expect; a bit that the side bitmap and the record disagree on.
+
+extern crate std;
+
+use std::boxed::Box;
+use std::collections::{BTreeSet, VecDeque};
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::address_map::Entry;
+use crate::chunk::Chunk;
+use crate::os::fake::Fake;
+use crate::size_class::CLASSES;
+use crate::testing::{cases, sample};
+
+const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
+
+/// What is done to a slab.
+#[derive(Clone, Debug)]
+enum Op {
+    Carve,
+    /// Takes up to so many returned slots.
+    Take {
+        most: usize,
+    },
+    /// Returns a stretch of the slots that are out: as many as a share.
+    Put {
+        from: Index,
+        share: usize,
+    },
+    /// Gives pages back; `refused`: the system does not take them.
+    Purge {
+        refused: bool,
+    },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => Just(Op::Carve),
+        2 => (1..300usize).prop_map(|most| Op::Take { most }),
+        3 => (any::<Index>(), 0..=4usize).prop_map(|(from, share)| Op::Put { from, share }),
+        2 => any::<bool>().prop_map(|refused| Op::Purge { refused }),
+    ]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Untouched,
+    Out,
+    Returned,
+}
+
+/// A slab and what it must be like.
+struct World {
+    os: Fake,
+    map: &'static AddressMap,
+    unit: usize,
+    class: usize,
+    states: Vec<State>,
+    /// Pages of `CARVE` bytes that were given back and not used since.
+    purged: BTreeSet<usize>,
+    /// When returned slots last came or went.
+    stamp: u32,
+}
+
+/// A map with room for some units, and the first unit that may be used.
+fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
+    let os = Fake::new(page, 1 << 30, None);
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(4 << 20));
+    let run = chunk.take(count, true).unwrap();
+    assert!(run.zero);
+    (os, map, run.unit)
+}
+
+impl World {
+    fn new(class: usize, page: usize) -> Self {
+        let (os, map, unit) = units(page, 1);
+        map.set_entries(unit, 1, Entry::slab(1, class));
+        let world = Self {
+            os,
+            map,
+            unit,
+            class,
+            states: vec![State::Untouched; size_class::capacity(class)],
+            purged: BTreeSet::new(),
+            stamp: 0,
+        };
+        world.slab().open(true);
+        world
+    }
+
+    fn slab(&self) -> Slab<'static> {
+        Slab::at(self.map, self.unit, self.class)
+    }
+
+    fn size(&self) -> usize {
+        size_class::size(self.class)
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.states.iter().filter(|&&s| s == state).count()
+    }
+
+    fn slots(&self, state: State) -> Vec<usize> {
+        (0..self.states.len()).filter(|&slot| self.states[slot] == state).collect()
+    }
+
+    fn byte(&self, slot: usize) -> u8 {
+        (slot * 7 + self.class) as u8 | 1
+    }
+
+    /// The bytes of a slot.
+    fn bytes(&self, slot: usize) -> &'static mut [u8] {
+        let at: *mut u8 = self.slab().slot(slot).cast();
+        // SAFETY: slots lie in a committed unit that only this world knows, and
+        // no two slices of a slot are used at once.
+        unsafe { core::slice::from_raw_parts_mut(at, self.size()) }
+    }
+
+    fn is_full(&self, slot: usize) -> bool {
+        let byte = self.byte(slot);
+        self.bytes(slot).iter().all(|&b| b == byte)
+    }
+
+    /// Slots came out of the slab, as a chain: these, in this order.
+    fn receive(&mut self, chain: Chain, expected: &[usize]) {
+        let mut block = chain.head;
+        for (at, &slot) in expected.iter().enumerate() {
+            assert_eq!(block, self.slab().slot(slot), "slot {at} of the chain");
+            if at + 1 == expected.len() {
+                assert_eq!(block, chain.tail);
+            } else {
+                // SAFETY: a block of the chain before its last, so it is linked.
+                block = unsafe { Block::next(block) };
+            }
+        }
+        assert_eq!(chain.count, expected.len());
+        for &slot in expected {
+            let byte = self.byte(slot);
+            self.bytes(slot).fill(byte);
+            self.states[slot] = State::Out;
+            let (from, to) = (slot * self.size(), (slot + 1) * self.size());
+            self.purged.retain(|&page| (page + 1) * CARVE <= from || page * CARVE >= to);
+        }
+    }
+
+    fn carve(&mut self) {
+        let untouched = self.slots(State::Untouched);
+        let Some(chain) = self.slab().carve() else {
+            assert!(untouched.is_empty(), "untouched slots are left");
+            return;
+        };
+        assert!(chain.count > 0 && chain.count <= untouched.len());
+        // Not beyond the page that the first of them ends in.
+        let end = (untouched[0] + chain.count) * self.size();
+        let first_end = (untouched[0] + 1) * self.size();
+        assert!(end <= first_end.next_multiple_of(CARVE), "carved beyond a page");
+        if chain.count == 1 {
+            assert!(self.slab().is_zero());
+            assert!(self.bytes(untouched[0]).iter().all(|&b| b == 0), "fresh, and not zero");
+        }
+        self.receive(chain, &untouched[..chain.count]);
+    }
+
+    fn take(&mut self, most: usize) {
+        let mut returned = self.slots(State::Returned);
+        returned.truncate(most);
+        self.stamp += 1;
+        match self.slab().take(most, self.stamp) {
+            Some(chain) => self.receive(chain, &returned),
+            None => assert!(returned.is_empty(), "{} slots were there", returned.len()),
+        }
+    }
+
+    fn put(&mut self, from: Index, share: usize) {
+        let out = self.slots(State::Out);
+        if out.is_empty() {
+            return;
+        }
+        let from = from.index(out.len());
+        let to = (from + (out.len() * share).div_ceil(4).max(1)).min(out.len());
+        let mut returning = self.slab().returning();
+        for &slot in &out[from..to] {
+            assert!(self.is_full(slot), "somebody wrote to a slot that is out");
+            assert!(returning.put(slot));
+            self.states[slot] = State::Returned;
+        }
+        self.stamp += 1;
+        returning.finish(self.stamp);
+        // A slot that is back, and one that was never out, are refused. Such an
+        // attempt is not finished: the program ends there.
+        let mut again = self.slab().returning();
+        assert!(!again.put(out[from]), "returned twice");
+        if let Some(&never) = self.slots(State::Untouched).first() {
+            let mut never_out = self.slab().returning();
+            assert!(!never_out.put(never), "never out, and returned");
+        }
+    }
+
+    fn purge(&mut self, refused: bool) {
+        let page = self.os.page_size();
+        let carved = self.count(State::Untouched);
+        let end = (self.states.len() - carved) * self.size();
+        // Pages that hold no slot that is out, and began to be used.
+        let idle = |at: usize| {
+            let last = at + page - 1;
+            let slots = at / self.size()..=(last / self.size()).min(self.states.len() - 1);
+            at < end && slots.into_iter().all(|slot| self.states[slot] != State::Out)
+        };
+        let mut idle: Vec<usize> = (0..UNIT).step_by(page).filter(|&at| idle(at)).collect();
+        // Less than a page was returned: not worth a look, even at the slab's end,
+        // where a page has fewer slots.
+        if self.count(State::Returned) * self.size() < page {
+            idle.clear();
+        }
+        let mut expected = 0;
+        for at in idle {
+            let parts = at / CARVE..(at + page) / CARVE;
+            if !parts.clone().all(|part| self.purged.contains(&part)) && !refused {
+                expected += page;
+                self.purged.extend(parts);
+            }
+        }
+        if refused {
+            self.os.refuse_after(0);
+        }
+        assert_eq!(self.slab().purge(&self.os), expected);
+        self.os.refuse_nothing();
+        for &page in &self.purged {
+            let at = self.map.address_of(self.unit).wrapping_add(page * CARVE);
+            // SAFETY: committed, in a unit that only this world knows.
+            let bytes = unsafe { core::slice::from_raw_parts(at, CARVE) };
+            assert!(bytes.iter().all(|&b| b == 0), "given back, and not zero");
+        }
+        for slot in self.slots(State::Out) {
+            assert!(self.is_full(slot), "a slot that is out lost its contents");
+        }
+    }
+
+    fn check(&self) {
+        let slab = self.slab();
+        assert_eq!(slab.carved(), self.states.len() - self.count(State::Untouched));
+        assert_eq!(slab.free(), self.count(State::Returned));
+        assert_eq!(slab.has_untouched(), self.count(State::Untouched) > 0);
+        assert_eq!(slab.is_empty(), self.count(State::Out) == 0);
+        for slot in 0..self.states.len() + 70 {
+            let returned = self.states.get(slot) == Some(&State::Returned);
+            assert_eq!(slab.is_returned(slot), returned, "slot {slot}");
+        }
+        if self.stamp > 0 {
+            assert_eq!(slab.stamp(), self.stamp, "when slots last came or went");
+        }
+    }
+
+    fn play(&mut self, ops: &[Op]) {
+        for op in ops {
+            match *op {
+                Op::Carve => self.carve(),
+                Op::Take { most } => self.take(most),
+                Op::Put { from, share } => self.put(from, share),
+                Op::Purge { refused } => self.purge(refused),
+            }
+            self.check();
+        }
+    }
+
+    /// The unit becomes another slab: nothing of this one may be left.
+    fn finish(mut self) {
+        self.slab().clear();
+        self.class = (self.class + 13) % CLASSES;
+        self.states = vec![State::Untouched; size_class::capacity(self.class)];
+        self.slab().open(false);
+        self.purged.clear();
+        self.check();
+        assert!(!self.slab().is_listed() && !self.slab().is_zero());
+        // SAFETY: the world ends here, and with it all who know the window.
+        unsafe { self.os.give_back() };
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn a_slab_keeps_account_of_every_slot(
+        class in 0..CLASSES,
+        page in prop::sample::select(&PAGES),
+        ops in prop::collection::vec(op(), 1..40),
+    ) {
+        let mut world = World::new(class, page);
+        world.play(&ops);
+        world.finish();
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "every class with every page size")]
+fn every_class_keeps_account_of_every_slot() {
+    let ops = sample(&prop::collection::vec(op(), 24));
+    for class in 0..CLASSES {
+        for page in PAGES {
+            let mut world = World::new(class, page);
+            world.play(&ops);
+            world.finish();
+        }
+    }
+}
+
+/// Carves all there is, returns all but every `n`th slot, and purges: what is
+/// out stays, what can go goes.
+#[test]
+#[cfg_attr(miri, ignore = "every class with every page size")]
+fn no_class_loses_what_is_out_when_pages_are_given_back() {
+    for class in 0..CLASSES {
+        for page in PAGES {
+            for keep_every in [2, 9, 100, usize::MAX] {
+                let mut world = World::new(class, page);
+                while world.slab().has_untouched() {
+                    world.carve();
+                }
+                let mut returning = world.slab().returning();
+                for slot in (0..world.states.len()).filter(|slot| (slot + 1) % keep_every != 0) {
+                    assert!(returning.put(slot));
+                    world.states[slot] = State::Returned;
+                }
+                returning.finish(1);
+                world.purge(true);
+                world.purge(false);
+                world.purge(false);
+                let kept = world.slots(State::Out);
+                assert_eq!(kept.len(), size_class::capacity(class) / keep_every);
+                // And all of it can be had again.
+                world.take(usize::MAX);
+                assert_eq!(world.count(State::Out), size_class::capacity(class));
+                world.check();
+                // SAFETY: the world ends here, and with it all who know the window.
+                unsafe { world.os.give_back() };
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_is_located_in_its_slot_or_behind_the_last() {
+    let (os, map, unit) = units(4096, 1);
+    let step = if cfg!(miri) { 997 } else { 1 };
+    for class in 0..CLASSES {
+        let slab = Slab::at(map, unit, class);
+        let (size, capacity) = (size_class::size(class), size_class::capacity(class));
+        let base = map.address_of(unit).addr();
+        for offset in (0..UNIT).step_by(step) {
+            let expected = (offset < capacity * size).then_some((offset / size, offset % size));
+            assert_eq!(slab.locate(base + offset), expected, "{offset} in class {class}");
+        }
+    }
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+/// What is done to a list of units.
+#[derive(Clone, Debug)]
+enum ListOp {
+    Push,
+    InsertAfter(Index),
+    Remove(Index),
+}
+
+fn list_op() -> impl Strategy<Value = ListOp> {
+    prop_oneof![
+        Just(ListOp::Push),
+        any::<Index>().prop_map(ListOp::InsertAfter),
+        any::<Index>().prop_map(ListOp::Remove),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn lists_of_units_are_lists(ops in prop::collection::vec(list_op(), 1..60)) {
+        let (os, map, first) = units(4096, 61);
+        let list: UnitList<BySize> = UnitList::new();
+        // The same units in another list, through their other links.
+        let other: UnitList<ByOwner> = UnitList::new();
+        let mut model = VecDeque::new();
+        for (unit, op) in (first..).zip(&ops) {
+            match op {
+                ListOp::Push => {
+                    list.push(map, unit);
+                    model.push_front(unit);
+                }
+                ListOp::InsertAfter(which) if !model.is_empty() => {
+                    let at = which.index(model.len());
+                    list.insert_after(map, Some(model[at]), unit);
+                    model.insert(at + 1, unit);
+                }
+                ListOp::InsertAfter(_) => {
+                    list.insert_after(map, None, unit);
+                    model.push_front(unit);
+                }
+                ListOp::Remove(which) if !model.is_empty() => {
+                    let gone = model.remove(which.index(model.len())).unwrap();
+                    list.remove(map, gone);
+                }
+                ListOp::Remove(_) => {}
+            }
+            other.push(map, unit);
+            prop_assert_eq!(list.first(), model.front().copied());
+            for (at, &unit) in model.iter().enumerate() {
+                prop_assert_eq!(list.after(map, unit), model.get(at + 1).copied());
+                let before = at.checked_sub(1).map(|before| model[before]);
+                prop_assert_eq!(list.before(map, unit), before);
+            }
+        }
+        // SAFETY: nobody uses anything of it.
+        unsafe { os.give_back() };
+    }
+}

@@ -1,0 +1,24 @@
+//! What the unit tests share: how many cases a property is tried with, and a
+//! way to have the same operations every time.
+
+extern crate std;
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, TestRunner};
+
+/// A property is tried `cases` times, or as often as `PROPTEST_CASES` says; a
+/// few times under Miri, which is a thousand times slower.
+///
+/// Nothing is kept in files: a failure prints its smallest input.
+pub(crate) fn cases(cases: u32) -> Config {
+    let told = !cfg!(miri) && std::env::var_os("PROPTEST_CASES").is_some();
+    let default = if cfg!(miri) { Config::with_cases(3) } else { Config::default() };
+    let cases = if told || cfg!(miri) { default.cases } else { cases };
+    Config { cases, failure_persistence: None, ..default }
+}
+
+/// One value of a strategy, the same every time.
+pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {
+    let mut runner = TestRunner::deterministic();
+    strategy.new_tree(&mut runner).unwrap().current()
+}
