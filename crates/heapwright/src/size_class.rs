@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn reciprocals_divide_every_offset_exactly() {
         for class in 0..CLASSES {
-            for offset in 0..UNIT {
+            // Exhaustive, but for Miri, which is slow and looks for other things.
+            for offset in (0..UNIT).step_by(if cfg!(miri) { 1021 } else { 1 }) {
                 let slot = size(class);
                 assert_eq!(slot_of(class, offset), offset / slot);
                 let starts = is_slot_start(offset as u32, reciprocal(class));

@@ -460,7 +460,7 @@ fn refuse_each_call(refuse: fn(&Fake, u64)) {
     // Growth, with somebody's mapping in the way of a thrifty window.
     let growth =
         [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
-    let in_the_way = Op::Foreign { at: 66, units: 5 };
+    let in_the_way = Op::Foreign { at: window::PIECE + 2, units: 5 };
     let growth = [in_the_way].into_iter().chain(growth).collect();
     for script in scripts.into_iter().chain([growth]) {
         for space in [Space::Generous, Space::Thrifty] {
@@ -547,7 +547,7 @@ fn a_thrifty_window_reserves_little_of_its_span_at_first() {
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     let mut world = World::open(Space::Thrifty, 4096);
-    let hole = 64;
+    let hole = window::PIECE;
     let theirs = world.map_foreign(hole, 10);
     assert!(!theirs.is_null(), "the second piece was nobody's");
     // SAFETY: the mapping was just made.

@@ -31,7 +31,7 @@ use crate::slab::Record;
 /// The smallest window worth having, in bytes.
 const MIN_SPAN: usize = 1 << 20;
 /// What a thrifty window reserves at a time, at least, in units.
-const PIECE: usize = 16;
+pub(super) const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
