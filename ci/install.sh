@@ -1,0 +1,60 @@
+#!/bin/sh
+# Installs the C library for programs to link with or to preload:
+#
+#   ci/install.sh PREFIX
+#
+#   PREFIX/lib/libheapwright.so        for -lheapwright and LD_PRELOAD
+#   PREFIX/lib/libheapwright.a         for static linking
+#   PREFIX/lib/pkgconfig/heapwright.pc
+#   PREFIX/include/heapwright.h
+#
+# Environment: DESTDIR is put before PREFIX (packagers), LIBDIR replaces "lib",
+# HEAPWRIGHT_LIBRARY_DIR names a directory with libraries that are built already.
+set -eu
+
+if [ $# -ne 1 ] || [ "${1#/}" = "$1" ]; then
+    echo "usage: ci/install.sh PREFIX (an absolute path, such as /usr/local)" >&2
+    exit 2
+fi
+prefix=${1%/}
+libdir=${LIBDIR:-lib}
+root=${DESTDIR:-}$prefix
+cd "$(dirname "$0")/.."
+crate=crates/heapwright-malloc
+
+if [ -z "${HEAPWRIGHT_LIBRARY_DIR:-}" ]; then
+    # Alone: with other members of the workspace, their features could bring std in.
+    cargo build --release -p heapwright-malloc
+    HEAPWRIGHT_LIBRARY_DIR=${CARGO_TARGET_DIR:-target}/release
+fi
+shared=$HEAPWRIGHT_LIBRARY_DIR/libheapwright.so
+archive=$HEAPWRIGHT_LIBRARY_DIR/libheapwright.a
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The archive. cargo's holds our one object and the compiler's support library,
+# and shows every symbol of both. A program should see the names that the shared
+# library exports, and may define operators of its own: those of C++ become weak,
+# as they are in every C++ runtime. dlopen stays out: a static program has none,
+# a dynamic one finds the C library's.
+nm -D --defined-only "$shared" | awk '{ print $3 }' | grep -v '^dlopen$' > "$work/exports"
+grep '^_Z' "$work/exports" > "$work/weak"
+sed 's/^/-u /' "$work/exports" > "$work/undefined"
+# -d: one relocatable object of all that the exports need.
+# shellcheck disable=SC2046
+"${LD:-ld}" -r -o "$work/heapwright.o" $(cat "$work/undefined") "$archive"
+"${OBJCOPY:-objcopy}" --keep-global-symbols="$work/exports" --weaken-symbols="$work/weak" \
+    --strip-debug "$work/heapwright.o"
+"${AR:-ar}" rcs "$work/libheapwright.a" "$work/heapwright.o"
+
+sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" \
+    "$crate/heapwright.pc.in" > "$work/heapwright.pc"
+
+mkdir -p "$root/$libdir/pkgconfig" "$root/include"
+install -m 755 "$shared" "$root/$libdir/libheapwright.so"
+install -m 644 "$work/libheapwright.a" "$root/$libdir/libheapwright.a"
+install -m 644 "$work/heapwright.pc" "$root/$libdir/pkgconfig/heapwright.pc"
+install -m 644 include/heapwright.h "$root/include/heapwright.h"
+echo "installed heapwright $version in $root"

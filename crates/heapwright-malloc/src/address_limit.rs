@@ -1,0 +1,115 @@
+//! `setrlimit`, `prlimit` and `mlockall`, when addresses are what is limited.
+//!
+//! heapwright reserves far more addresses than it uses, and the kernel counts
+//! them all against `RLIMIT_AS`. At the start the reservation is made to fit.
+//! But a program may lower the limit later (shells do, for `ulimit -v`; so do
+//! programs that guard against their own leaks): it would then be above the
+//! limit at once, and every stack of a thread and every library would be
+//! refused. So the heap gives its reserve up first. `mlockall`, without the
+//! privilege to lock without limit, compares the same count with
+//! `RLIMIT_MEMLOCK`: if it was refused, it is tried again without the reserve.
+//!
+//! The functions then do what the C library's do: one system call. glibc's
+//! 32-bit and 64-bit forms are the same on the machines that we run on.
+
+use crate::errno;
+use core::ptr;
+use libc::{c_int, c_uint, pid_t, rlimit};
+
+const _: () = assert!(size_of::<rlimit>() == size_of::<libc::rlimit64>());
+
+/// Sets a limit of this process.
+///
+/// # Safety
+///
+/// `new` can be read.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setrlimit(resource: c_uint, new: *const rlimit) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { limit(0, resource, new, ptr::null_mut()) }
+}
+
+/// The same.
+///
+/// # Safety
+///
+/// `new` can be read.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setrlimit64(resource: c_uint, new: *const rlimit) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { limit(0, resource, new, ptr::null_mut()) }
+}
+
+/// Sets and asks for a limit of any process.
+///
+/// # Safety
+///
+/// `new` is null or can be read, `old` is null or can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prlimit(
+    process: pid_t,
+    resource: c_uint,
+    new: *const rlimit,
+    old: *mut rlimit,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { limit(process, resource, new, old) }
+}
+
+/// The same.
+///
+/// # Safety
+///
+/// `new` is null or can be read, `old` is null or can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prlimit64(
+    process: pid_t,
+    resource: c_uint,
+    new: *const rlimit,
+    old: *mut rlimit,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { limit(process, resource, new, old) }
+}
+
+/// What the four share.
+///
+/// # Safety
+///
+/// `new` is null or can be read, `old` is null or can be written.
+unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    // SAFETY: as the caller promises.
+    if let Some(new) = unsafe { new.as_ref() }
+        && resource == libc::RLIMIT_AS
+        && new.rlim_cur != libc::RLIM_INFINITY
+        && is_this(process)
+    {
+        heapwright::heap::limit_address_space(new.rlim_cur as usize);
+    }
+    // SAFETY: the kernel checks what it is given. Failure sets errno.
+    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+}
+
+/// Locks all memory of this process.
+#[unsafe(no_mangle)]
+extern "C" fn mlockall(flags: c_int) -> c_int {
+    // SAFETY: changes no memory's contents. Failure sets errno.
+    let lock = || unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int };
+    let locked = lock();
+    if locked == 0 || errno::get() != libc::ENOMEM {
+        return locked;
+    }
+    let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes the struct it is given.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY {
+        heapwright::heap::limit_address_space(limit.rlim_cur as usize);
+    }
+    lock()
+}
+
+/// Whether a number that `prlimit` takes is this process.
+fn is_this(process: pid_t) -> bool {
+    // SAFETY: getpid has no preconditions.
+    process == 0 || process == unsafe { libc::getpid() }
+}

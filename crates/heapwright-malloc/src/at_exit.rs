@@ -1,0 +1,147 @@
+//! The statistics a process leaves behind.
+//!
+//! A process ends in one of three ways that a library sees: through `exit` (our
+//! destructor runs), through `quick_exit` (our handler runs), or through
+//! `_exit` and `_Exit` (interposed here, because forked children of shells and
+//! servers end that way). Signals and `execve` leave nothing.
+//!
+//! **Invariants.** At most one report a process: the flag holds the process
+//! that reported, so a child that a late fork makes reports for itself. A child
+//! of `vfork` shares our memory, is not yet a process of its own, and reports
+//! nothing: its parent will.
+//!
+//! Nothing here costs a program that did not ask: without the options, exiting
+//! reads two flags.
+
+use crate::stderr_copy;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU64, Ordering};
+use heapwright::{options, process, stats};
+use heapwright_record::Stats;
+use libc::{c_int, c_void};
+
+/// The process that has reported, 0 for none.
+static REPORTED: AtomicU64 = AtomicU64::new(0);
+
+/// Runs when the program returns from main or calls exit, after its own
+/// handlers.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = report;
+
+unsafe extern "C" {
+    /// `at_quick_exit` as shared libraries call it: the handler, its argument
+    /// and the library that owns it.
+    fn __cxa_at_quick_exit(handler: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
+}
+
+/// Arranges for a report at `quick_exit`, and for a place to write it to. Called
+/// by the constructor.
+pub(crate) fn prepare() {
+    extern "C" fn handler(_: *mut c_void) {
+        report();
+    }
+    if wanted() {
+        stderr_copy::keep();
+        // SAFETY: a handler that lives as long as the process (the library is
+        // linked so that it cannot be unloaded).
+        unsafe { __cxa_at_quick_exit(handler, core::ptr::null_mut()) };
+    }
+}
+
+/// Ends the process at once, without running handlers; reports before it does.
+#[unsafe(no_mangle)]
+extern "C" fn _exit(status: c_int) -> ! {
+    report();
+    end(status)
+}
+
+/// C99's name for `_exit`.
+#[unsafe(no_mangle)]
+extern "C" fn _Exit(status: c_int) -> ! {
+    report();
+    end(status)
+}
+
+/// Ends the process: what the C library's own `_exit` does.
+fn end(status: c_int) -> ! {
+    loop {
+        // SAFETY: ends every thread; does not return.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// Whether the options ask for a report at exit.
+fn wanted() -> bool {
+    options::stats_at_exit() || options::stats_file().is_some()
+}
+
+/// Writes what the options ask for, once a process.
+extern "C" fn report() {
+    if wanted() && process::is_original_process() {
+        write_report();
+    }
+}
+
+/// Takes the snapshot and writes it.
+#[cold]
+#[inline(never)]
+fn write_report() {
+    // SAFETY: getpid has no preconditions.
+    let pid = u64::from(unsafe { libc::getpid() }.unsigned_abs());
+    if REPORTED.swap(pid, Ordering::Relaxed) == pid {
+        return;
+    }
+    let mut snapshot = Stats::zero();
+    if !stats::snapshot(&mut snapshot) {
+        stderr_copy::write(
+            b"heapwright: no statistics: the process ended in a signal handler that interrupted the heap\n",
+        );
+        return;
+    }
+    if let Some(prefix) = options::stats_file() {
+        write_file(prefix, pid, &snapshot);
+    }
+    if options::stats_at_exit() {
+        let mut text = crate::report::Report::new();
+        crate::report::text(&mut text, &snapshot);
+        stderr_copy::write(text.bytes());
+    }
+}
+
+/// Writes the stats file `PREFIX.<pid>`; says so in one line where it cannot.
+fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
+    let mut path = crate::text::Text::<4096>::new();
+    for &byte in prefix.to_bytes() {
+        path.byte(byte);
+    }
+    path.byte(b'.').number(pid);
+    let shown = path.bytes().len();
+    path.byte(0);
+    if !write_whole(path.bytes(), &snapshot.encode()) {
+        let mut message = crate::text::Text::<4224>::new();
+        message.str("heapwright: cannot write the stats file \"");
+        for &byte in path.bytes().iter().take(shown) {
+            message.byte(byte);
+        }
+        message.str("\": check the directory of option stats_file\n");
+        stderr_copy::write(message.bytes());
+    }
+}
+
+/// Makes or replaces a file. `path` ends with a zero byte; a longer one than
+/// the buffer lost its own and is refused.
+fn write_whole(path: &[u8], bytes: &[u8]) -> bool {
+    let Ok(path) = CStr::from_bytes_with_nul(path) else { return false };
+    // Not through a link that somebody else laid in a public directory.
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: a string and flags.
+    let file = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
+    if file < 0 {
+        return false;
+    }
+    let written = stderr_copy::write_all(file, bytes);
+    // SAFETY: ours, and open.
+    let closed = unsafe { libc::close(file) };
+    written && closed == 0
+}

@@ -1,0 +1,189 @@
+//! What the operators need of the process's C++ runtime, if it has one.
+//!
+//! heapwright is not linked with a C++ runtime: a C program must not get one by
+//! preloading. So each function is looked up when it is needed, which is when
+//! memory has run out, in two places:
+//!
+//! 1. as a weak symbol, which the dynamic linker bound when it loaded us: set in
+//!    every program that is linked with a C++ runtime, statically or not;
+//! 2. in a runtime that came later and privately, with a plug-in (an extension
+//!    of Python, say): asked by its file's name, without loading anything. The
+//!    handle is kept, so that what was found cannot be unloaded.
+//!
+//! `dlsym` is weak too: a static program has no use for it, and its linker would
+//! complain.
+//!
+//! **Invariant.** Functions that may throw are never called from here; their
+//! addresses are given to the assembly of `cxx`, which calls them.
+
+use crate::deepbind::real_dlopen;
+use crate::fatal;
+use crate::weak::weak;
+use core::ffi::CStr;
+use core::mem::transmute;
+use libc::{c_char, c_int, c_void};
+
+/// The functions of an unwinder that a personality routine needs.
+pub(crate) struct Unwinder {
+    /// `_Unwind_GetIP`: where the frame's call would have returned to.
+    pub(crate) ip: unsafe extern "C" fn(*mut c_void) -> usize,
+    /// `_Unwind_SetGR`: a register where the program continues.
+    pub(crate) set_register: unsafe extern "C" fn(*mut c_void, c_int, usize),
+    /// `_Unwind_SetIP`: where it continues.
+    pub(crate) set_ip: unsafe extern "C" fn(*mut c_void, usize),
+}
+
+/// The unwinder of this process.
+#[cold]
+pub(crate) fn unwinder() -> Option<Unwinder> {
+    let ip = find(weak!("_Unwind_GetIP"), c"_Unwind_GetIP");
+    let set_register = find(weak!("_Unwind_SetGR"), c"_Unwind_SetGR");
+    let set_ip = find(weak!("_Unwind_SetIP"), c"_Unwind_SetIP");
+    if ip.is_null() || set_register.is_null() || set_ip.is_null() {
+        return None;
+    }
+    Some(Unwinder {
+        // SAFETY: the type that every unwinder's ABI gives this function.
+        ip: unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(ip) },
+        // SAFETY: as above.
+        set_register: unsafe {
+            transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, c_int, usize)>(set_register)
+        },
+        // SAFETY: as above.
+        set_ip: unsafe {
+            transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, usize)>(set_ip)
+        },
+    })
+}
+
+/// The new-handler the program has set: null for none, or for no C++ runtime.
+#[cold]
+pub(crate) extern "C" fn new_handler() -> *mut c_void {
+    // std::get_new_handler()
+    let get = find(weak!("_ZSt15get_new_handlerv"), c"_ZSt15get_new_handlerv");
+    if get.is_null() {
+        return get;
+    }
+    // SAFETY: `new_handler get_new_handler() noexcept`.
+    let get = unsafe { transmute::<*mut c_void, extern "C" fn() -> *mut c_void>(get) };
+    get()
+}
+
+/// A function and the arguments to jump to it with.
+#[repr(C)]
+pub(crate) struct Jump {
+    to: *mut c_void,
+    arguments: [*mut c_void; 3],
+}
+
+/// Says how `std::bad_alloc` is thrown here: by the function that libstdc++ and
+/// libc++ have for it, or, in a static program that was linked without that
+/// one, by hand. Where neither can be done the program ends: nobody in it can
+/// name what would be thrown.
+///
+/// # Safety
+///
+/// `jump` can be written.
+#[cold]
+pub(crate) unsafe extern "C" fn prepare_bad_alloc(jump: *mut Jump) {
+    // std::__throw_bad_alloc()
+    let throw = find(weak!("_ZSt17__throw_bad_allocv"), c"_ZSt17__throw_bad_allocv");
+    let answer = if throw.is_null() {
+        by_hand()
+    } else {
+        Some(Jump { to: throw, arguments: [core::ptr::null_mut(); 3] })
+    };
+    let Some(answer) = answer else {
+        fatal(
+            b"heapwright: operator new: out of memory, and the program has no C++ runtime to throw std::bad_alloc\n",
+        );
+    };
+    // SAFETY: as the caller promises.
+    unsafe { jump.write(answer) };
+}
+
+/// `throw std::bad_alloc()` as a compiler writes it.
+fn by_hand() -> Option<Jump> {
+    let allocate = weak!("__cxa_allocate_exception");
+    let throw = weak!("__cxa_throw");
+    // Of std::bad_alloc: its virtual table, its type, its destructor.
+    let table = weak!("_ZTVSt9bad_alloc");
+    let type_of = weak!("_ZTISt9bad_alloc");
+    let destructor = weak!("_ZNSt9bad_allocD1Ev");
+    if [allocate, throw, table, type_of, destructor].iter().any(|p| p.is_null()) {
+        return None;
+    }
+    // SAFETY: `void* __cxa_allocate_exception(size_t)`, by the C++ ABI.
+    let allocate =
+        unsafe { transmute::<*mut c_void, extern "C" fn(usize) -> *mut c_void>(allocate) };
+    // The object is a pointer into the table, behind its two leading words. The
+    // runtime keeps a reserve for exceptions: it gives memory or ends the program.
+    let exception = allocate(size_of::<*mut c_void>());
+    // SAFETY: the object was just made, with room for a pointer.
+    unsafe { exception.cast::<*mut c_void>().write(table.wrapping_byte_add(16)) };
+    Some(Jump { to: throw, arguments: [exception, type_of, destructor] })
+}
+
+/// Ends the life of an exception that a nothrow form caught.
+///
+/// # Safety
+///
+/// `exception` was just caught by a landing pad, and is used by nobody else.
+#[cold]
+pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
+    let begin = find(weak!("__cxa_begin_catch"), c"__cxa_begin_catch");
+    let end = find(weak!("__cxa_end_catch"), c"__cxa_end_catch");
+    if begin.is_null() || end.is_null() {
+        // Nobody who knows the exception is here: it stays allocated.
+        return;
+    }
+    // SAFETY: `void* __cxa_begin_catch(void*)`, by the C++ ABI.
+    let begin = unsafe {
+        transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> *mut c_void>(begin)
+    };
+    // SAFETY: `void __cxa_end_catch()`, by the C++ ABI.
+    let end = unsafe { transmute::<*mut c_void, unsafe extern "C" fn()>(end) };
+    // SAFETY: the caller caught it.
+    unsafe { begin(exception) };
+    // SAFETY: pairs with the call above.
+    unsafe { end() };
+}
+
+/// A function of the C++ runtime: what the weak symbol says, or else what a
+/// runtime says that was loaded privately. Null where there is none.
+#[cold]
+fn find(bound: *mut c_void, name: &CStr) -> *mut c_void {
+    /// The runtimes, and behind each the unwinder it is linked with.
+    const RUNTIMES: [&CStr; 3] = [c"libstdc++.so.6", c"libc++abi.so.1", c"libc++.so.1"];
+
+    if !bound.is_null() {
+        return bound;
+    }
+    let (dlopen, dlsym) = (real_dlopen(), weak!("dlsym"));
+    if dlopen.is_null() || dlsym.is_null() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: POSIX's type of dlopen.
+    let dlopen = unsafe {
+        transmute::<*mut c_void, unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void>(dlopen)
+    };
+    // SAFETY: POSIX's type of dlsym.
+    let dlsym = unsafe {
+        transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
+            dlsym,
+        )
+    };
+    for runtime in RUNTIMES {
+        // SAFETY: a string; RTLD_NOLOAD loads nothing and runs nobody's code.
+        let handle = unsafe { dlopen(runtime.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        if handle.is_null() {
+            continue;
+        }
+        // SAFETY: a live handle and a string.
+        let found = unsafe { dlsym(handle, name.as_ptr()) };
+        if !found.is_null() {
+            return found;
+        }
+    }
+    core::ptr::null_mut()
+}

@@ -1,0 +1,112 @@
+//! `dlopen` without `RTLD_DEEPBIND`.
+//!
+//! A library opened with that flag finds the C library before it finds us: its
+//! `free` is glibc's. But what it got from `strdup`, or from its host, came from
+//! our `malloc`, because those do find us; glibc ends the program at the first
+//! such block ("free(): invalid pointer"). A preloaded allocator cannot repair
+//! that from inside its own `free`, which is never called. So the flag is taken
+//! out, and the library finds what every other library finds.
+//!
+//! The price: a library that was opened so in order to prefer its *own* copy of
+//! a symbol that the program has too, now shares the program's.
+//!
+//! `dlopen` asks who called it, by its return address: for `$ORIGIN`, for the
+//! run path, for the namespace. So this is not a function that calls the real
+//! one, but a few instructions that end in a jump to it: the caller stays the
+//! caller.
+
+use crate::weak::weak;
+use core::arch::naked_asm;
+use core::mem::transmute;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use libc::{c_char, c_int, c_void};
+
+/// The C library's `dlopen`, once it has been asked for.
+static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The C library's `dlopen`: null in a static program, and where the C library
+/// keeps it in a libdl that is not loaded.
+#[cold]
+pub(crate) extern "C" fn real_dlopen() -> *mut c_void {
+    let dlsym = weak!("dlsym");
+    if dlsym.is_null() {
+        return dlsym;
+    }
+    // SAFETY: POSIX's type of dlsym.
+    let dlsym = unsafe {
+        transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
+            dlsym,
+        )
+    };
+    // SAFETY: a handle that dlsym defines, and a string.
+    let real = unsafe { dlsym(libc::RTLD_NEXT, c"dlopen".as_ptr()) };
+    REAL.store(real, Ordering::Relaxed);
+    real
+}
+
+/// Opens a library, or gives null where no `dlopen` is behind this one.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + {real}]",
+        "test rax, rax",
+        "jz 3f",
+        "2:",
+        "and esi, {mask}",
+        "jmp rax",
+        "3:",
+        "push rdi",
+        ".cfi_def_cfa_offset 16",
+        "push rsi",
+        ".cfi_def_cfa_offset 24",
+        "push rax",
+        ".cfi_def_cfa_offset 32",
+        "call {find}",
+        "pop rsi",
+        ".cfi_def_cfa_offset 24",
+        "pop rsi",
+        ".cfi_def_cfa_offset 16",
+        "pop rdi",
+        ".cfi_def_cfa_offset 8",
+        "test rax, rax",
+        "jnz 2b",
+        "ret",
+        ".cfi_endproc",
+        real = sym REAL,
+        mask = const !libc::RTLD_DEEPBIND,
+        find = sym real_dlopen,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "adrp x16, {real}",
+        "ldr x16, [x16, :lo12:{real}]",
+        "cbz x16, 3f",
+        "2:",
+        "and w1, w1, #{mask}",
+        "br x16",
+        "3:",
+        "stp x29, x30, [sp, #-32]!",
+        ".cfi_def_cfa_offset 32",
+        ".cfi_offset w29, -32",
+        ".cfi_offset w30, -24",
+        "stp x0, x1, [sp, #16]",
+        "bl {find}",
+        "mov x16, x0",
+        "ldp x0, x1, [sp, #16]",
+        "ldp x29, x30, [sp], #32",
+        ".cfi_restore w29",
+        ".cfi_restore w30",
+        ".cfi_def_cfa_offset 0",
+        "cbnz x16, 2b",
+        "mov x0, #0",
+        "ret",
+        ".cfi_endproc",
+        real = sym REAL,
+        mask = const !libc::RTLD_DEEPBIND,
+        find = sym real_dlopen,
+    );
+}

@@ -1,0 +1,31 @@
+//! The thread's errno.
+//!
+//! The library sets `ENOMEM` itself, on its cold paths, so that the fast paths
+//! above them need not look at their result. The rest is here: `EINVAL`, an
+//! overflow found before the library is asked, and functions that must leave
+//! errno as it was.
+
+use libc::c_int;
+
+/// Sets the calling thread's errno.
+pub(crate) fn set(value: c_int) {
+    // SAFETY: the C library gives a valid address for every thread.
+    let slot = unsafe { libc::__errno_location() };
+    // SAFETY: the slot belongs to this thread.
+    unsafe { *slot = value };
+}
+
+/// The calling thread's errno.
+pub(crate) fn get() -> c_int {
+    // SAFETY: the C library gives a valid address for every thread.
+    let slot = unsafe { libc::__errno_location() };
+    // SAFETY: the slot belongs to this thread.
+    unsafe { *slot }
+}
+
+/// Sets errno and returns null: the shape of every failure of the family.
+#[cold]
+pub(crate) fn fail(value: c_int) -> *mut libc::c_void {
+    set(value);
+    core::ptr::null_mut()
+}

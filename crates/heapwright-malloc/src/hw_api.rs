@@ -1,0 +1,215 @@
+//! The functions of `include/heapwright.h`: what heapwright can do that
+//! malloc's interface has no name for.
+//!
+//! The comments on the public items are the header's documentation: cbindgen
+//! copies them. So they speak of C, name no Rust, and say for each function
+//! what it costs, what it gives on failure, and what the caller owes.
+//!
+//! **Invariants.** A null heap or null block is answered as `free(NULL)` is:
+//! with nothing. A visitor is called while the library walks its tables: it may
+//! look and count, and may neither allocate nor throw.
+
+use crate::errno;
+use crate::hw_types::{Block, Description, Heap, Statistics, Visitor};
+use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
+use heapwright::{heap, stats};
+use heapwright_record::Stats;
+
+/// The version with the zero byte that C wants.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+
+/// Makes a heap of its own. Any thread may use it, and several at once.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_heap_new() -> *mut Heap {
+    let made = heap::Heap::create();
+    if made.is_null() {
+        errno::set(libc::ENOMEM);
+    }
+    made.cast()
+}
+
+/// Gives a block of at least size bytes from a heap, aligned to 16 bytes. Free
+/// it with hw_heap_free, or with free, or all at once with hw_heap_destroy.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// heap is a heap of hw_heap_new that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_heap_alloc(heap: *mut Heap, size: usize) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { allocate(heap, size, 1, false) }
+}
+
+/// Like hw_heap_alloc, with count * size bytes of zeros.
+///
+/// Returns NULL with errno ENOMEM if there is no memory or the product
+/// overflows.
+///
+/// # Safety
+///
+/// heap is a heap of hw_heap_new that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_heap_alloc_zeroed(
+    heap: *mut Heap,
+    count: usize,
+    size: usize,
+) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: as the caller promises.
+        Some(total) => unsafe { allocate(heap, total, 1, true) },
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// Like hw_heap_alloc, at a multiple of alignment, which is a power of two.
+///
+/// Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no
+/// memory.
+///
+/// # Safety
+///
+/// heap is a heap of hw_heap_new that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_heap_alloc_aligned(
+    heap: *mut Heap,
+    size: usize,
+    alignment: usize,
+) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return errno::fail(libc::EINVAL);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { allocate(heap, size, alignment, false) }
+}
+
+/// What the allocating functions share.
+///
+/// # Safety
+///
+/// As theirs.
+unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let block = unsafe { heap::Heap::alloc(heap.cast(), size, alignment, zeroed) };
+    if block.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    block.cast()
+}
+
+/// Gives a block back to its heap. NULL is ignored; errno is kept.
+///
+/// A block of another heap ends the program with a line that says whose it is.
+///
+/// # Safety
+///
+/// heap is a heap of hw_heap_new that was not destroyed; block is NULL or a
+/// block of it that was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_heap_free(heap: *mut Heap, block: *mut c_void) {
+    if !block.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { heap::Heap::free(heap.cast(), block.cast()) };
+    }
+}
+
+/// Gives back a heap and every block in it. NULL is ignored.
+///
+/// # Safety
+///
+/// heap is NULL or a heap of hw_heap_new that was not destroyed. No thread uses
+/// the heap or a block of it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_heap_destroy(heap: *mut Heap) {
+    if !heap.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { heap::Heap::destroy(heap.cast()) };
+    }
+}
+
+/// Whether an address lies in a block of heapwright's, in use or waiting to be
+/// used again. Any address may be asked about; the memory at it is not touched.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_owns(address: *const c_void) -> bool {
+    heap::owns(address.cast())
+}
+
+/// Says what lies at an address. Any address may be asked about; the memory at
+/// it is not touched; the time does not depend on the size of the heap.
+///
+/// The answer is true of the moment it was made: for a block that another
+/// thread may free meanwhile, it may be old when it arrives.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_describe(address: *const c_void) -> Description {
+    heapwright::describe(address.cast()).into()
+}
+
+/// Writes the process's statistics to *out, which is size bytes: pass
+/// sizeof(hw_statistics). A smaller struct of an older program gets the fields
+/// it knows; of a larger one the rest is set to zero.
+///
+/// Returns how many bytes of the struct this library knows; 0, and all fields
+/// zero, where the heap is locked for long because the caller is a signal handler
+/// that interrupted it. Never allocates. Takes time in proportion to the memory in
+/// use: this is for reports.
+///
+/// # Safety
+///
+/// out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usize {
+    let mut now = Stats::zero();
+    let taken = stats::snapshot(&mut now);
+    if !taken {
+        now = Stats::zero();
+    }
+    let known = size_of::<Statistics>();
+    let both = known.min(size);
+    let out = out.cast::<MaybeUninit<u8>>();
+    // SAFETY: `Stats` is words without padding, at least `both` bytes of them; the
+    // caller's struct has as many.
+    unsafe { core::ptr::copy_nonoverlapping((&raw const now).cast(), out, both) };
+    // SAFETY: within the caller's struct.
+    let rest = unsafe { out.add(both) };
+    // SAFETY: what is left of the caller's struct.
+    unsafe { core::ptr::write_bytes(rest, 0, size - both) };
+    if taken { known } else { 0 }
+}
+
+/// Visits every block of the process's heaps in the order of addresses.
+///
+/// visit is called with each block and with context; where it returns false,
+/// the walk stops. The block is valid during the call only. visit may not
+/// allocate, free or throw. Blocks that other threads allocate or free
+/// meanwhile may or may not be seen.
+///
+/// Returns whether the walk came to the end.
+///
+/// # Safety
+///
+/// visit is a function that keeps to the above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_heap_walk(visit: Visitor, context: *mut c_void) -> bool {
+    let Some(visit) = visit else { return true };
+    heap::walk(&mut |block: heap::Block| {
+        let block = Block {
+            address: core::ptr::without_provenance(block.address),
+            size: block.size,
+            owner: block.owner,
+            in_use: block.in_use,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { visit(&raw const block, context) }
+    })
+}
+
+/// The library's version as a string, "0.1.0" for example. Neither change nor
+/// free it.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_version() -> *const c_char {
+    VERSION.as_ptr().cast()
+}

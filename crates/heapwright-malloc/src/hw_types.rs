@@ -1,0 +1,232 @@
+//! The structs of `include/heapwright.h`.
+//!
+//! They are written out here, and not taken from the library, because they are
+//! a promise to programs compiled long ago: a struct of the library may change
+//! its order, one of the header may only grow at its end. `const` assertions
+//! tie [`Statistics`] to the library's own struct; a conversion ties
+//! [`Description`].
+
+use core::ffi::{c_char, c_void};
+use heapwright::BlockState as LibraryState;
+use heapwright::Kind as LibraryKind;
+use heapwright_record::Stats;
+
+/// A heap of its own: blocks that live and die together. Make one with
+/// hw_heap_new.
+pub struct Heap {
+    _opaque: [u8; 0],
+}
+
+/// What lies at an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub enum Kind {
+    /// Memory that heapwright does not manage: a stack, a library's data,
+    /// another allocator's block, nothing at all.
+    Foreign = 0,
+    /// heapwright's, and in no block now.
+    Free = 1,
+    /// A slot of a slab: a small or medium block, in use or free.
+    Small = 2,
+    /// A large block.
+    Large = 3,
+    /// heapwright's own tables and records.
+    Metadata = 4,
+}
+
+/// Whether a block is in use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub enum State {
+    /// Not known without a search, or no block.
+    Unknown = 0,
+    /// The program holds it.
+    InUse = 1,
+    /// It is free.
+    Free = 2,
+}
+
+/// The answer of hw_describe.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Description {
+    /// What lies there.
+    pub kind: Kind,
+    /// Whether it is in use.
+    pub state: State,
+    /// Where the block starts; NULL if the address is in no block.
+    pub block: *const c_void,
+    /// The block's size in bytes: what may be used of it, at least what was
+    /// asked for. 0 if the address is in no block.
+    pub size: usize,
+    /// How far into its block the address is, in bytes.
+    pub offset: usize,
+    /// The number of the cache or heap that owns the block; 0 if none does.
+    pub owner: u32,
+    /// The number of the block's size class, for small blocks.
+    pub size_class: u32,
+    /// The kind in words, for messages. A constant: neither change nor free it.
+    pub words: *const c_char,
+}
+
+/// One block, as hw_heap_walk visits it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Block {
+    /// Where the block starts.
+    pub address: *const c_void,
+    /// The block's size in bytes.
+    pub size: usize,
+    /// The number of the cache or heap that owns it.
+    pub owner: u32,
+    /// Whether the program holds it. Approximate for blocks of other threads: a
+    /// free block that waits in a thread's cache may be shown as in use.
+    pub in_use: bool,
+}
+
+/// What hw_heap_walk calls for each block. Return false to stop the walk.
+pub type Visitor = Option<unsafe extern "C" fn(block: *const Block, context: *mut c_void) -> bool>;
+
+/// The kinds in words, in the order of their numbers.
+const WORDS: [&core::ffi::CStr; 5] = [
+    c"not heapwright's memory",
+    c"free memory of heapwright",
+    c"a small block",
+    c"a large block",
+    c"heapwright's own metadata",
+];
+
+impl From<heapwright::Description> for Description {
+    fn from(library: heapwright::Description) -> Self {
+        let (kind, words) = match library.kind {
+            LibraryKind::Foreign => (Kind::Foreign, WORDS[0]),
+            LibraryKind::Free => (Kind::Free, WORDS[1]),
+            LibraryKind::Small => (Kind::Small, WORDS[2]),
+            LibraryKind::Large => (Kind::Large, WORDS[3]),
+            LibraryKind::Metadata => (Kind::Metadata, WORDS[4]),
+        };
+        let state = match library.state {
+            LibraryState::Unknown => State::Unknown,
+            LibraryState::InUse => State::InUse,
+            LibraryState::Free => State::Free,
+        };
+        Self {
+            kind,
+            state,
+            block: core::ptr::without_provenance(library.block),
+            size: library.size,
+            offset: library.offset,
+            owner: library.owner,
+            size_class: library.class,
+            words: words.as_ptr(),
+        }
+    }
+}
+
+/// How many buckets the histogram of sizes has.
+pub const SIZE_BUCKETS: usize = 48;
+
+/// A process's memory at one moment. All sizes are in bytes. The eight parts
+/// rss_live to rss_not_ours add up to rss.
+///
+/// Later versions add fields at the end: give hw_get_stats the size of the
+/// struct you were compiled with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Statistics {
+    /// The process that was measured.
+    pub pid: u64,
+    /// Nanoseconds from the heap's first allocation to the snapshot.
+    pub elapsed_ns: u64,
+    /// 1 when every allocation was counted (option stats=exit), so that
+    /// sizes, rounding and totals are known; 0 when only the heap's own
+    /// bookkeeping was read.
+    pub detailed: u64,
+    /// Resident bytes of the whole process now.
+    pub rss: u64,
+    /// The highest rss the kernel saw in this process image.
+    pub peak_rss: u64,
+    /// Part of rss: bytes the program asked for and holds.
+    pub rss_live: u64,
+    /// Part of rss: the difference between sizes asked for and slots given.
+    pub rss_rounding: u64,
+    /// Part of rss: free or never used slots in slabs that hold live blocks.
+    pub rss_partial: u64,
+    /// Part of rss: free blocks waiting in thread caches.
+    pub rss_caches: u64,
+    /// Part of rss: blocks freed by another thread, not yet taken back.
+    pub rss_remote: u64,
+    /// Part of rss: free pages that will be given back after the purge delay.
+    pub rss_lazy: u64,
+    /// Part of rss: the heap's tables, records and caches.
+    pub rss_metadata: u64,
+    /// Part of rss: code, stacks, files, other allocators.
+    pub rss_not_ours: u64,
+    /// Bytes in blocks the program holds, counted as the slots that carry them.
+    pub live_bytes: u64,
+    /// Blocks the program holds.
+    pub live_blocks: u64,
+    /// Part of live_bytes: blocks of more than 32 KiB.
+    pub large_bytes: u64,
+    /// Part of live_blocks: blocks of more than 32 KiB.
+    pub large_blocks: u64,
+    /// Highest live_bytes, where detailed.
+    pub peak_live_bytes: u64,
+    /// Blocks allocated since the start, where detailed.
+    pub allocations: u64,
+    /// Blocks freed since the start, where detailed.
+    pub frees: u64,
+    /// Bytes requested since the start, where detailed.
+    pub requested_bytes: u64,
+    /// Frees of blocks that belong to another allocator, passed on to it.
+    pub foreign_frees: u64,
+    /// Address space the heap may use.
+    pub window_bytes: u64,
+    /// Part of window_bytes made writable so far.
+    pub committed_bytes: u64,
+    /// Bytes given back to the kernel since the start.
+    pub purged_bytes: u64,
+    /// Thread caches in use.
+    pub caches_live: u64,
+    /// Thread caches whose thread ended while blocks of theirs are still held.
+    pub caches_orphaned: u64,
+    /// Thread caches ever made.
+    pub caches_made: u64,
+    /// First-class heaps in use.
+    pub heaps_live: u64,
+    /// Pages that back memory, in bytes (4096, 16384 or 65536).
+    pub page_size: u64,
+    /// The process's name as the kernel knows it, a string of at most 15 bytes.
+    pub name: [c_char; 16],
+    /// Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket i
+    /// sizes above 2^(i-1) and up to 2^i; the last takes all above. Zero unless
+    /// detailed.
+    pub sizes: [u64; SIZE_BUCKETS],
+}
+
+/// Each field of the header's struct is where the library's is, and neither has
+/// one more.
+macro_rules! same_layout {
+    ($($field:ident)*) => {
+        const _: () = {
+            $( assert!(
+                core::mem::offset_of!(Statistics, $field) == core::mem::offset_of!(Stats, $field),
+            ); )*
+            // The library keeps the name in two words.
+            assert!(
+                core::mem::offset_of!(Statistics, name) == core::mem::offset_of!(Stats, name_low),
+            );
+            assert!(cfg!(target_endian = "little"));
+            assert!(size_of::<Statistics>() == size_of::<Stats>());
+            assert!(align_of::<Statistics>() == align_of::<Stats>());
+        };
+    };
+}
+
+same_layout! {
+    pid elapsed_ns detailed rss peak_rss rss_live rss_rounding rss_partial rss_caches rss_remote
+    rss_lazy rss_metadata rss_not_ours live_bytes live_blocks large_bytes large_blocks
+    peak_live_bytes allocations frees requested_bytes foreign_frees window_bytes committed_bytes
+    purged_bytes caches_live caches_orphaned caches_made heaps_live page_size
+    sizes
+}

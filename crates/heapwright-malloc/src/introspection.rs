@@ -1,0 +1,120 @@
+//! glibc's questions and settings: `malloc_trim`, `mallinfo`, `mallinfo2`,
+//! `mallopt`, `malloc_info`, `malloc_stats`.
+//!
+//! They were made for glibc's heap of one growing region and arenas. Where a
+//! field or a setting has a meaning here, it is given; where it has none, the
+//! field is zero and the setting is accepted without effect, as glibc accepts
+//! what it does not know.
+//!
+//! | `mallinfo2` field | is here |
+//! |---|---|
+//! | `arena` | bytes made writable, without large blocks |
+//! | `ordblks` | 0: free blocks are not counted one by one |
+//! | `hblks`, `hblkhd` | large blocks, their bytes |
+//! | `uordblks` | bytes in live blocks, without large ones |
+//! | `fordblks` | `arena - uordblks` |
+//! | `keepcost` | bytes `malloc_trim` could give back: lazily freed ones |
+//! | `smblks`, `fsmblks`, `usmblks` | 0 |
+
+use crate::report;
+use heapwright::{heap, options, process, stats};
+use heapwright_record::Stats;
+use libc::{c_int, size_t};
+
+/// `M_TRIM_THRESHOLD` of glibc's malloc.h.
+const M_TRIM_THRESHOLD: c_int = -1;
+
+/// A snapshot of now: all zero where the heap is locked for long.
+fn snapshot() -> Stats {
+    let mut now = Stats::zero();
+    if !stats::snapshot(&mut now) {
+        now = Stats::zero();
+    }
+    now
+}
+
+/// Gives free memory back to the kernel, all but `keep` bytes of it. 1 where
+/// some went.
+#[unsafe(no_mangle)]
+extern "C" fn malloc_trim(keep: size_t) -> c_int {
+    c_int::from(heap::trim(keep))
+}
+
+/// glibc's summary of the heap.
+#[unsafe(no_mangle)]
+extern "C" fn mallinfo2() -> libc::mallinfo2 {
+    let now = snapshot();
+    let small = now.live_bytes.saturating_sub(now.large_bytes);
+    let arena = now.committed_bytes.saturating_sub(now.large_bytes).max(small);
+    libc::mallinfo2 {
+        arena: arena as size_t,
+        ordblks: 0,
+        smblks: 0,
+        hblks: now.large_blocks as size_t,
+        hblkhd: now.large_bytes as size_t,
+        usmblks: 0,
+        fsmblks: 0,
+        uordblks: small as size_t,
+        fordblks: (arena - small) as size_t,
+        keepcost: now.rss_lazy as size_t,
+    }
+}
+
+/// The same with fields of 32 bits: what does not fit says `INT_MAX`, where
+/// glibc's wraps around.
+#[unsafe(no_mangle)]
+extern "C" fn mallinfo() -> libc::mallinfo {
+    let wide = mallinfo2();
+    let narrow = |value: size_t| c_int::try_from(value).unwrap_or(c_int::MAX);
+    libc::mallinfo {
+        arena: narrow(wide.arena),
+        ordblks: narrow(wide.ordblks),
+        smblks: narrow(wide.smblks),
+        hblks: narrow(wide.hblks),
+        hblkhd: narrow(wide.hblkhd),
+        usmblks: narrow(wide.usmblks),
+        fsmblks: narrow(wide.fsmblks),
+        uordblks: narrow(wide.uordblks),
+        fordblks: narrow(wide.fordblks),
+        keepcost: narrow(wide.keepcost),
+    }
+}
+
+/// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is
+/// never, 0 at once, anything else leaves the purge delay as it is. All others
+/// tune mechanisms that are not here. Always 1, as with glibc's unknown ones.
+#[unsafe(no_mangle)]
+extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
+    if parameter == M_TRIM_THRESHOLD && value <= 0 {
+        options::set_purge_delay_ms(if value < 0 { -1 } else { 0 });
+    }
+    1
+}
+
+/// Writes the state of the heap as XML. `options` is 0; the error is the
+/// result.
+///
+/// # Safety
+///
+/// `stream` is an open stream.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
+    if options != 0 {
+        return libc::EINVAL;
+    }
+    let mut document = report::Report::new();
+    report::xml(&mut document, &snapshot());
+    let bytes = document.bytes();
+    // SAFETY: the bytes are ours, the stream the caller's. No lock of the heap is
+    // held: the stream may allocate its buffer.
+    unsafe { libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stream) };
+    0
+}
+
+/// Writes the state of the heap on stderr, for people.
+#[unsafe(no_mangle)]
+extern "C" fn malloc_stats() {
+    let mut text = report::Report::new();
+    report::text(&mut text, &snapshot());
+    process::write_stderr(text.bytes());
+}

@@ -1,0 +1,122 @@
+//! The C face of heapwright: `libheapwright.so` and `libheapwright.a`.
+//!
+//! This crate gives C and C++ names to what the `heapwright` library does, and
+//! nothing more: no policy, no state but a flag. What each function does with
+//! memory is decided one floor down; what it says about errors (errno, zero
+//! sizes, overflow, alignment) is decided here, and is what POSIX and glibc
+//! document.
+//!
+//! ```text
+//!   malloc_family    malloc, calloc, realloc, free, ... , free_sized
+//!   introspection    malloc_trim, mallinfo, mallinfo2, mallopt, malloc_info, malloc_stats
+//!   cxx              operator new and delete, every form
+//!   cxx_runtime        what they need of the C++ runtime, if the process has one
+//!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
+//!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives
+//!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
+//!   hw_types           the structs of that header
+//!   constructor      what happens when the library is loaded
+//!   at_exit          the statistics a process leaves behind; _exit, _Exit
+//!   stderr_copy      where the text goes when the program has closed stderr
+//!   report           the statistics as text and as XML
+//!   text             a buffer on the stack to write them into
+//!   errno            the thread's errno
+//!   weak             symbols that need not exist
+//! ```
+//!
+//! **The rule of the fast path.** `malloc`, `free` and the C++ operators are
+//! called billions of times. Their bodies here are one call of an inlined
+//! function of the library; its rare cases are tail calls of out-of-line
+//! functions, which also set errno. A test reads the disassembly.
+//!
+//! **What must not be here.** std (it would bring its own allocator); panics
+//! that format (they allocate and need much stack); `malloc` followed by a
+//! `memset` (the compiler would turn it into a call of `calloc`: ourselves).
+//! Build this crate alone (`-p heapwright-malloc`): feature unification with
+//! another member of the workspace could pull std in.
+
+#![no_std]
+
+/// cbindgen:ignore
+mod address_limit;
+/// cbindgen:ignore
+mod at_exit;
+/// cbindgen:ignore
+mod constructor;
+/// cbindgen:ignore
+mod cxx;
+/// cbindgen:ignore
+mod cxx_runtime;
+/// cbindgen:ignore
+mod deepbind;
+/// cbindgen:ignore
+mod errno;
+pub mod hw_api;
+pub mod hw_types;
+/// cbindgen:ignore
+mod introspection;
+/// cbindgen:ignore
+mod malloc_family;
+/// cbindgen:ignore
+mod report;
+/// cbindgen:ignore
+mod stderr_copy;
+/// cbindgen:ignore
+mod text;
+/// cbindgen:ignore
+mod weak;
+
+use core::panic::PanicInfo;
+
+/// A panic is a bug of heapwright, and the heap may be half changed: say one
+/// fixed line and stop. Nothing is formatted, because formatting code is large
+/// and might allocate.
+#[cold]
+#[inline(never)]
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    fatal(
+        b"heapwright: internal error: an invariant of the heap does not hold; please report this\n",
+    )
+}
+
+/// Writes one line on stderr and ends the program.
+#[cold]
+#[inline(never)]
+fn fatal(line: &[u8]) -> ! {
+    heapwright::process::write_stderr(line);
+    // SAFETY: abort may be called in any state.
+    unsafe { libc::abort() }
+}
+
+/// An instruction that ends the program.
+#[cfg(target_arch = "x86_64")]
+macro_rules! trap {
+    () => {
+        "ud2"
+    };
+}
+
+/// An instruction that ends the program.
+#[cfg(target_arch = "aarch64")]
+macro_rules! trap {
+    () => {
+        "brk #1"
+    };
+}
+
+// Parts of `core` that were compiled for unwinding name the personality routine
+// of Rust's frames, which lives in std. Link-time optimisation drops them; a
+// build without it would have an undefined symbol. Nothing unwinds through Rust
+// here, so it is never called. Weak and hidden: a program may link another Rust
+// library that brings the real one.
+core::arch::global_asm!(
+    ".pushsection .text.heapwright_eh_personality, \"ax\"",
+    ".weak rust_eh_personality",
+    ".hidden rust_eh_personality",
+    ".type rust_eh_personality, %function",
+    "rust_eh_personality:",
+    trap!(),
+    ".size rust_eh_personality, . - rust_eh_personality",
+    ".popsection",
+);

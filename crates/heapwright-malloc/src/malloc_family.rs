@@ -1,0 +1,213 @@
+//! The malloc family of C, POSIX and glibc.
+//!
+//! What the manuals leave open, and what glibc does where they differ:
+//!
+//! | call | answer |
+//! |---|---|
+//! | `malloc(0)`, `calloc(0, n)`, `realloc(NULL, 0)` | a block of its own; free it |
+//! | `realloc(p, 0)` | frees p, returns NULL, errno untouched |
+//! | more than `PTRDIFF_MAX` bytes | NULL, `ENOMEM` |
+//! | `n * size` overflows | NULL, `ENOMEM`; the old block of `reallocarray` lives on |
+//! | `posix_memalign`, bad alignment | `EINVAL`, returned; errno and the pointer untouched |
+//! | `posix_memalign`, no memory | `ENOMEM`, returned; errno and the pointer untouched |
+//! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38) |
+//! | `memalign`, not a power of two | the next one; none left: NULL, `EINVAL` |
+//! | `valloc`, `pvalloc` | a page's alignment; `pvalloc` rounds the size up to pages |
+//! | `free`, `cfree` | keep errno |
+//! | `free_sized`, `free_aligned_sized` | C23; the sizes are the caller's promise |
+//!
+//! Every result is aligned to at least 16 bytes.
+//!
+//! **Invariant.** No function here calls another through its C name: the
+//! program, or a library before this one, may have a `malloc` of its own, and a
+//! block must come from and return to one heap.
+
+use crate::errno;
+use heapwright::heap;
+use libc::{c_int, c_void, size_t};
+
+/// The alignment every block has.
+const NATURAL_ALIGNMENT: usize = 16;
+
+/// Gives a block of at least `size` bytes.
+#[unsafe(no_mangle)]
+extern "C" fn malloc(size: size_t) -> *mut c_void {
+    heap::malloc(size).cast()
+}
+
+/// Gives a block of `count * size` zero bytes.
+#[unsafe(no_mangle)]
+extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
+    match count.checked_mul(size) {
+        // Never malloc and memset: the compiler would make that a call of calloc.
+        Some(total) => heap::calloc(total).cast(),
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// Changes a block's size; moves it where it must.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { resize(block, size) }
+}
+
+/// Like `realloc(block, count * size)`, but fails where that overflows.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn reallocarray(block: *mut c_void, count: size_t, size: size_t) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: as the caller promises.
+        Some(total) => unsafe { resize(block, total) },
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// What `realloc` and `reallocarray` share.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[inline(always)]
+unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
+    if size == 0 && !block.is_null() {
+        // SAFETY: the caller hands the block over.
+        unsafe { heap::free(block.cast()) };
+        return core::ptr::null_mut();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { heap::realloc(block.cast(), size).cast() }
+}
+
+/// Gives a block back.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process. Misuse that the heap sees
+/// ends the program.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}
+
+/// SunOS's name for `free`, which old programs still link to.
+///
+/// # Safety
+///
+/// As for `free`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cfree(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}
+
+/// C23: `free` by a caller who knows the size it asked for.
+///
+/// # Safety
+///
+/// `block` is null, or was got from `malloc`, `calloc` or `realloc` with `size`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free_sized(block: *mut c_void, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized(block.cast(), size, NATURAL_ALIGNMENT) };
+}
+
+/// C23: `free` by a caller who knows the alignment and size it asked for.
+///
+/// # Safety
+///
+/// `block` is null, or was got from `aligned_alloc(alignment, size)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn free_aligned_sized(block: *mut c_void, alignment: size_t, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized(block.cast(), size, alignment) };
+}
+
+/// POSIX: a block at a multiple of `alignment`, which is a power of two and a
+/// multiple of a pointer's size. The error is the result, not errno.
+///
+/// # Safety
+///
+/// `result` can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(
+    result: *mut *mut c_void,
+    alignment: size_t,
+    size: size_t,
+) -> c_int {
+    if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
+        return libc::EINVAL;
+    }
+    let errno_before = errno::get();
+    let block = heap::malloc_aligned(size, alignment);
+    if block.is_null() {
+        errno::set(errno_before);
+        return libc::ENOMEM;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { *result = block.cast() };
+    0
+}
+
+/// C11: a block at a multiple of `alignment`, a power of two. The size need not
+/// be a multiple of it (C17 dropped that).
+#[unsafe(no_mangle)]
+extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return errno::fail(libc::EINVAL);
+    }
+    heap::malloc_aligned(size, alignment).cast()
+}
+
+/// SunOS: like `aligned_alloc`; glibc rounds an alignment that is not a power
+/// of two up to the next, and so do we.
+#[unsafe(no_mangle)]
+extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
+    match alignment.checked_next_power_of_two() {
+        Some(alignment) => heap::malloc_aligned(size, alignment).cast(),
+        None => errno::fail(libc::EINVAL),
+    }
+}
+
+/// A block at the start of a page.
+#[unsafe(no_mangle)]
+extern "C" fn valloc(size: size_t) -> *mut c_void {
+    heap::malloc_aligned(size, page_size()).cast()
+}
+
+/// Whole pages: `size` rounded up.
+#[unsafe(no_mangle)]
+extern "C" fn pvalloc(size: size_t) -> *mut c_void {
+    let page = page_size();
+    match size.checked_add(page - 1) {
+        Some(sum) => heap::malloc_aligned(sum & !(page - 1), page).cast(),
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// How many bytes of a block may be used: at least what was asked for.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
+    // SAFETY: as the caller promises.
+    unsafe { heap::usable_size(block.cast_const().cast()) }
+}
+
+/// The kernel's page size, which the C library keeps in memory: no system call,
+/// no allocation.
+fn page_size() -> usize {
+    // SAFETY: sysconf takes any name.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).ok().filter(|s| s.is_power_of_two()).unwrap_or(4096)
+}

@@ -1,0 +1,196 @@
+//! What the shared library shows, what it needs, and what its hot functions are
+//! made of.
+mod support;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Every name that programs may bind to, and no other.
+const EXPORTS: &[&str] = &[
+    // C, POSIX, glibc
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "free_sized",
+    "free_aligned_sized",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "malloc_trim",
+    "malloc_stats",
+    "malloc_info",
+    "mallinfo",
+    "mallinfo2",
+    "mallopt",
+    // the process's end, its limits, and libraries
+    "_exit",
+    "_Exit",
+    "setrlimit",
+    "setrlimit64",
+    "prlimit",
+    "prlimit64",
+    "mlockall",
+    "dlopen",
+    // operator new
+    "_Znwm",
+    "_Znam",
+    "_ZnwmRKSt9nothrow_t",
+    "_ZnamRKSt9nothrow_t",
+    "_ZnwmSt11align_val_t",
+    "_ZnamSt11align_val_t",
+    "_ZnwmSt11align_val_tRKSt9nothrow_t",
+    "_ZnamSt11align_val_tRKSt9nothrow_t",
+    // operator delete
+    "_ZdlPv",
+    "_ZdaPv",
+    "_ZdlPvm",
+    "_ZdaPvm",
+    "_ZdlPvRKSt9nothrow_t",
+    "_ZdaPvRKSt9nothrow_t",
+    "_ZdlPvSt11align_val_t",
+    "_ZdaPvSt11align_val_t",
+    "_ZdlPvmSt11align_val_t",
+    "_ZdaPvmSt11align_val_t",
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+    // include/heapwright.h
+    "hw_heap_new",
+    "hw_heap_alloc",
+    "hw_heap_alloc_zeroed",
+    "hw_heap_alloc_aligned",
+    "hw_heap_free",
+    "hw_heap_destroy",
+    "hw_heap_walk",
+    "hw_owns",
+    "hw_describe",
+    "hw_get_stats",
+    "hw_version",
+];
+
+fn output(tool: &str, arguments: &[&str]) -> String {
+    let output = Command::new(tool)
+        .args(arguments)
+        .arg(support::shared_library())
+        .output()
+        .unwrap_or_else(|e| panic!("{tool} (of binutils): {e}"));
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn only_the_interface_is_exported() {
+    let shown = output("nm", &["-D", "--defined-only"]);
+    let shown: BTreeSet<&str> =
+        shown.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let meant: BTreeSet<&str> = EXPORTS.iter().copied().collect();
+    let extra: Vec<_> = shown.difference(&meant).collect();
+    let missing: Vec<_> = meant.difference(&shown).collect();
+    assert!(extra.is_empty() && missing.is_empty(), "extra {extra:?}, missing {missing:?}");
+}
+
+#[test]
+fn nothing_is_needed_but_the_c_library() {
+    let dynamic = output("readelf", &["-d", "-W"]);
+    let needed: Vec<&str> = dynamic.lines().filter(|line| line.contains("(NEEDED)")).collect();
+    assert!(needed.len() == 1 && needed[0].contains("[libc.so.6]"), "{needed:?}");
+    assert!(dynamic.contains("Library soname: [libheapwright.so]"));
+    for flag in ["NOW", "NODELETE"] {
+        assert!(
+            dynamic.lines().any(|line| line.contains("(FLAGS_1)") && line.contains(flag)),
+            "{flag} is not set:\n{dynamic}"
+        );
+    }
+    // Every strong symbol is the C library's.
+    for line in output("nm", &["-D", "--undefined-only"]).lines() {
+        let mut words = line.split_whitespace();
+        let (kind, name) = (words.next().expect("a kind"), words.next().expect("a name"));
+        assert!(kind == "w" || name.contains("@GLIBC_"), "{line}");
+    }
+    let headers = output("readelf", &["-l", "-W"]);
+    assert!(headers.contains("GNU_RELRO"));
+    assert!(headers.lines().any(|line| line.contains("GNU_STACK") && !line.contains("RWE")));
+}
+
+/// The instructions of each function, as text.
+fn disassembly() -> BTreeMap<String, Vec<String>> {
+    let text = output("objdump", &["-d", "--no-show-raw-insn", "-M", "intel"]);
+    let mut functions = BTreeMap::new();
+    let mut name = String::new();
+    for line in text.lines() {
+        if let Some(start) = line.strip_suffix(">:") {
+            name = start.split_once('<').expect("a symbol").1.to_owned();
+            functions.insert(name.clone(), Vec::new());
+        } else if let Some((_, instruction)) = line.split_once(":\t") {
+            functions.get_mut(&name).expect("a function").push(instruction.to_owned());
+        }
+    }
+    functions
+}
+
+/// The symbols that a function jumps to or calls, with the instruction's name.
+fn targets<'a>(code: &'a [String], own: &str) -> Vec<(&'a str, &'a str)> {
+    code.iter()
+        .filter_map(|line| {
+            let (name, rest) = line.split_once(' ')?;
+            let target = rest.split_once('<')?.1.split_once('>')?.0;
+            let outside = target.split(['+', '@']).next() != Some(own);
+            ((name.starts_with('j') || name == "call") && outside).then_some((name, target))
+        })
+        .collect()
+}
+
+/// A hot function calls nothing: what is rare is jumped to, with nothing of its
+/// own left on the stack. For `operator new` that is what lets exceptions pass.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn hot_functions_call_nothing() {
+    let functions = disassembly();
+    // Functions with the same code may be one, under any of their names.
+    let hot = ["malloc", "free", "_ZdlPv", "_ZdlPvm", "_Znwm", "free_sized"];
+    let mut seen = 0;
+    for name in hot {
+        let Some(code) = functions.get(name) else { continue };
+        seen += 1;
+        for line in code {
+            assert!(!line.starts_with("call"), "{name}: {line}");
+            assert!(!line.starts_with("push") && !line.contains("rsp"), "{name}: {line}");
+        }
+    }
+    assert!(seen >= 4, "only {seen} of {hot:?} are there");
+    let new = targets(&functions["_Znwm"], "_Znwm");
+    assert!(
+        new.iter().any(|&(name, to)| name == "jmp" && to.contains("new_slow")),
+        "operator new does not end in a jump to its slow path: {new:?}"
+    );
+}
+
+/// The compiler knows malloc's family by name, and may make one of another:
+/// `malloc` and `memset` become `calloc`, which would then call itself.
+#[test]
+fn no_function_of_the_family_calls_another() {
+    let functions = disassembly();
+    let family: BTreeSet<&str> = EXPORTS[..20].iter().copied().collect();
+    for (name, code) in &functions {
+        for (how, target) in targets(code, name) {
+            let plain = target.split(['+', '@']).next().expect("a name");
+            // mallinfo is mallinfo2, narrowed.
+            let allowed = name == "mallinfo" && plain == "mallinfo2";
+            assert!(
+                !family.contains(plain) || target.contains('+') || allowed,
+                "{name}: {how} {target}"
+            );
+        }
+    }
+    // No formatting, no unwinding, no standard library.
+    for name in functions.keys() {
+        for word in ["core3fmt", "_Unwind_Resume", "3std", "5alloc"] {
+            let found = name.contains(word) && !name.contains("heapwright");
+            assert!(!found, "{name} was linked in");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Mistakes end the program with one line that says what the pointer is.
+mod support;
+use support::{How, Outcome, command, compile, run};
+
+/// Makes a mistake in a call, with a pointer, in each way a program can be.
+fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
+    for how in [How::Preload, How::Archive] {
+        let program = compile("misuse.c", how, &[]);
+        check(run(command(&program, how).arg(call).arg(pointer)));
+    }
+}
+
+/// The mistake is refused by `free` and by `realloc`, in these words.
+fn refused(pointer: &str, words: &[&str]) {
+    for call in ["free", "realloc"] {
+        let name = format!("{call}(0x");
+        let words = [&[name.as_str()], words].concat();
+        each(call, pointer, |outcome| outcome.was_refused((call, pointer), &words));
+    }
+}
+
+#[test]
+fn interior_pointers() {
+    refused("interior", &["12 bytes into a 48-byte block at 0x"]);
+    refused("interior16", &["16 bytes into a 48-byte block at 0x"]);
+    refused("odd", &["1 bytes into a 48-byte block at 0x"]);
+    refused("end", &["40 bytes into a 48-byte block at 0x"]);
+    refused("large-interior", &["4096 bytes into a 1048576-byte block at 0x"]);
+    refused("large-far", &["7340032 bytes into a 10485760-byte block at 0x"]);
+}
+
+#[test]
+fn stacks() {
+    refused("stack", &["stack"]);
+    refused("thread-stack", &["did not return it"]);
+}
+
+#[test]
+fn the_programs_own_memory() {
+    refused("data", &["the data of /", "misuse.c"]);
+    refused("literal", &["the code or constants of /", "misuse.c"]);
+    refused("function", &["the code or constants of /", "misuse.c"]);
+    refused("libc-function", &["libc"]);
+    refused("libc-data", &["libc"]);
+    refused("environment", &["stack"]);
+}
+
+#[test]
+fn other_mappings() {
+    refused("mapped", &["mapped by the program or another allocator"]);
+    refused("protected", &["mapped by the program or another allocator"]);
+    refused("unmapped", &["nothing is mapped"]);
+}
+
+#[test]
+fn garbage() {
+    for number in [
+        "1",
+        "8",
+        "16",
+        "4096",
+        "65536",
+        "0x7fffffffffff",
+        "0x7ffffffffff0",
+        "0x800000000000",
+        "0x4141414141414140",
+        "0xdeadbeefdeadbee0",
+        "0xfffffffffffffff0",
+        "0xffffffffffffffff",
+    ] {
+        refused(number, &["nothing is mapped"]);
+    }
+}
+
+#[test]
+fn blocks_that_were_freed() {
+    refused("large-freed", &["freed before"]);
+    refused("freed-by-thread", &["freed before"]);
+}
+
+/// The fast path takes a small block twice; its home does not.
+#[test]
+fn a_small_double_free_is_seen_late() {
+    each("free", "twice-in-thread", |outcome| {
+        outcome.was_refused("twice", &["free(0x", "48-byte block was freed before"]);
+    });
+}
+
+#[test]
+fn sizes_of_what_is_no_block() {
+    for (pointer, words) in [("interior", "12 bytes into"), ("stack", "stack"), ("8", "nothing")] {
+        each("usable", pointer, |outcome| {
+            outcome.was_refused(pointer, &["malloc_usable_size(0x", words]);
+        });
+    }
+    each("usable", "0", |outcome| assert_eq!(outcome.status.code(), Some(8)));
+}
+
+#[test]
+fn without_stderr_the_program_still_ends() {
+    use std::os::unix::process::ExitStatusExt;
+    for how in [How::Preload, How::Archive] {
+        let program = compile("misuse.c", how, &[]);
+        let mut command = command(&program, how);
+        command.arg("free").arg("stack");
+        support::without_files(&mut command, &[2]);
+        let outcome = run(&mut command);
+        assert_eq!(outcome.status.signal(), Some(libc::SIGABRT));
+        assert_eq!(outcome.stderr, "");
+    }
+}

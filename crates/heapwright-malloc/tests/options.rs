@@ -1,0 +1,95 @@
+//! The option string `HEAPWRIGHT`.
+mod support;
+use support::{How, Outcome, command, compile, run};
+
+fn with(options: &str) -> Vec<Outcome> {
+    [How::Preload, How::Linked, How::Archive, How::Static]
+        .map(|how| {
+            let program = compile("allocates.c", how, &[]);
+            run(command(&program, how).env("HEAPWRIGHT", options))
+        })
+        .into()
+}
+
+#[test]
+fn good_options_are_silent() {
+    for options in [
+        "",
+        ",",
+        "mode=fast",
+        "cache=exclusive",
+        "purge=0",
+        "purge=100",
+        "purge=never",
+        "window=1g",
+        "stats=off",
+        "mode=fast,purge=7,window=64g",
+    ] {
+        for outcome in with(options) {
+            outcome.is_fine(options);
+        }
+    }
+}
+
+#[test]
+fn a_bad_option_is_one_line_and_the_program_runs_on() {
+    for (options, words) in [
+        ("frobnicate=1", vec!["\"frobnicate=1\"", "unknown", "purge", "(ignored)"]),
+        ("frobnicate", vec!["\"frobnicate\"", "unknown"]),
+        ("purge=soon", vec!["\"purge=soon\"", "(ignored)"]),
+        ("purge=", vec!["\"purge=\"", "(ignored)"]),
+        ("mode=debug", vec!["\"mode=debug\"", "mode=fast", "(ignored)"]),
+        ("mode=quick", vec!["\"mode=quick\"", "(ignored)"]),
+        ("window=0", vec!["\"window=0\"", "(ignored)"]),
+        ("stats=exit=1", vec!["\"stats=exit=1\"", "(ignored)"]),
+        ("purge=5,frobnicate=1,mode=fast", vec!["\"frobnicate=1\""]),
+    ] {
+        for outcome in with(options) {
+            assert!(outcome.status.success(), "{options}: {outcome:?}");
+            assert_eq!(outcome.stdout, "plain\n");
+            outcome.said_one_line(options, &words);
+        }
+    }
+}
+
+#[test]
+fn two_bad_options_are_two_lines() {
+    for outcome in with("left=1,right=2") {
+        assert!(outcome.status.success());
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("\"left=1\"") && lines[1].contains("\"right=2\""));
+    }
+}
+
+#[test]
+fn a_very_long_string_does_no_harm() {
+    for outcome in with(&"x".repeat(100_000)) {
+        assert!(outcome.status.success());
+        assert!(outcome.stderr.starts_with("heapwright: ") || outcome.stderr.is_empty());
+        assert!(outcome.stderr.len() < 2000);
+    }
+}
+
+/// A set-uid program must not do what its caller's environment says. (The
+/// dynamic linker ignores `LD_PRELOAD` there, so the library is linked in.)
+#[test]
+fn set_uid_programs_ignore_the_options() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let program = compile("allocates.c", How::Archive, &[]);
+    let copy = support::scratch().join("allocates-set-uid");
+    let _ = std::fs::remove_file(&copy);
+    std::fs::copy(&program, &copy).expect("the program can be copied");
+    if let Err(error) = chown(&copy, Some(65534), Some(65534)) {
+        return support::skip(&format!("only root can give a program another owner: {error}"));
+    }
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o6755))
+        .expect("the mode of an own file can be set");
+    let outcome = run(
+        command(&copy, How::Archive).env("HEAPWRIGHT", "nonsense,stats=exit,stats_file=/tmp/x")
+    );
+    if outcome.stdout != "secure\n" {
+        return support::skip("this file system does not honour the set-uid bit");
+    }
+    outcome.is_fine("set-uid");
+}

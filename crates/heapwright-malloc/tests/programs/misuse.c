@@ -1,0 +1,147 @@
+/*
+ * One mistake, named by the argument. If the program comes to its end, nobody
+ * noticed: it then says so by its exit status, 9.
+ */
+#include "check.h"
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+static char data[100] = "initialised data";
+static void *shared;
+
+static void *frees_twice(void *argument)
+{
+    char *p = malloc(40);
+    CHECK(p != NULL);
+    free(p);
+    OPAQUE(p);
+    free(p);
+    return argument;
+}
+
+static void *leaves_a_freed_block(void *argument)
+{
+    shared = malloc(40);
+    CHECK(shared != NULL);
+    free(shared);
+    return argument;
+}
+
+static void in_a_thread(void *(*run)(void *))
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static pthread_barrier_t barrier;
+static void *lends_its_stack(void *argument)
+{
+    char local[64];
+    shared = local + 16;
+    OPAQUE(shared);
+    pthread_barrier_wait(&barrier);
+    pause();
+    return argument;
+}
+
+static void *pointer_for(const char *name)
+{
+    char *p;
+    static char *keep[10];
+    for (int i = 0; i < 10; i++)
+        keep[i] = malloc(40);
+    OPAQUE(keep[0]);
+    if (!strcmp(name, "interior"))
+        return keep[5] + 12;
+    if (!strcmp(name, "interior16"))
+        return keep[5] + 16;
+    if (!strcmp(name, "odd"))
+        return keep[5] + 1;
+    if (!strcmp(name, "end"))
+        return keep[5] + 40;
+    if (!strcmp(name, "large-interior")) {
+        p = malloc(1 << 20);
+        CHECK(p != NULL);
+        return p + 4096;
+    }
+    if (!strcmp(name, "large-far")) {
+        p = malloc(10 << 20);
+        CHECK(p != NULL);
+        return p + (7 << 20);
+    }
+    if (!strcmp(name, "large-freed")) {
+        p = malloc(1 << 20);
+        CHECK(p != NULL);
+        free(p);
+        return p;
+    }
+    if (!strcmp(name, "aligned-interior")) {
+        p = memalign(4096, 100);
+        CHECK(p != NULL);
+        return p - 16;
+    }
+    if (!strcmp(name, "freed-by-thread")) {
+        /* Freed by its thread, which then ended. */
+        in_a_thread(leaves_a_freed_block);
+        return shared;
+    }
+    if (!strcmp(name, "data"))
+        return data + 16;
+    if (!strcmp(name, "literal"))
+        return (void *)(uintptr_t) "a string literal";
+    if (!strcmp(name, "function"))
+        return (void *)(uintptr_t)pointer_for;
+    if (!strcmp(name, "libc-function"))
+        return (void *)(uintptr_t)strlen;
+    if (!strcmp(name, "libc-data"))
+        return stdout;
+    if (!strcmp(name, "environment"))
+        return environ[0];
+    if (!strcmp(name, "thread-stack")) {
+        pthread_t thread;
+        CHECK(pthread_barrier_init(&barrier, NULL, 2) == 0);
+        CHECK(pthread_create(&thread, NULL, lends_its_stack, NULL) == 0);
+        pthread_barrier_wait(&barrier);
+        return shared;
+    }
+    if (!strcmp(name, "mapped") || !strcmp(name, "unmapped") || !strcmp(name, "protected")) {
+        p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED);
+        memset(p, 0x41, 65536);
+        if (name[0] == 'u')
+            CHECK(munmap(p, 65536) == 0);
+        if (name[0] == 'p')
+            CHECK(mprotect(p, 65536, PROT_NONE) == 0);
+        return p + 16;
+    }
+    /* A number. */
+    return (void *)(uintptr_t)strtoull(name, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 3);
+    char local[64];
+    void *p;
+    if (!strcmp(argv[2], "stack")) {
+        p = local + 16;
+    } else if (!strcmp(argv[2], "twice-in-thread")) {
+        in_a_thread(frees_twice);
+        return 9;
+    } else {
+        p = pointer_for(argv[2]);
+    }
+    OPAQUE(p);
+    if (!strcmp(argv[1], "free"))
+        free(p);
+    else if (!strcmp(argv[1], "realloc"))
+        p = realloc(p, 100);
+    else if (!strcmp(argv[1], "usable"))
+        return malloc_usable_size(p) == 0 ? 8 : 9;
+    else
+        return 7;
+    OPAQUE(p);
+    return 9;
+}

@@ -1,0 +1,24 @@
+/* malloc_usable_size: what it says may be used, and realloc keeps all of it. */
+#include "check.h"
+#include <malloc.h>
+
+int main(void)
+{
+    CHECK(malloc_usable_size(NULL) == 0);
+    for (size_t size = 0; size <= 1 << 20; size += 1 + size / 11) {
+        char *p = malloc(size);
+        CHECK(p != NULL);
+        size_t usable = malloc_usable_size(p);
+        CHECK(usable >= size);
+        paint(p, usable, size);
+        /* A program may rely on it: grow in place up to there. */
+        char *q = realloc(p, usable ? usable : 1);
+        CHECK(q != NULL);
+        CHECK(is_painted(q, usable, size));
+        char *larger = realloc(q, usable + 1000);
+        CHECK(larger != NULL);
+        CHECK(is_painted(larger, usable, size));
+        free(larger);
+    }
+    return 0;
+}

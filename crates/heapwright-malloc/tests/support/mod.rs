@@ -1,0 +1,351 @@
+//! What the tests of the C library share: they build `libheapwright` as users
+//! get it (release, alone), compile C and C++ programs, and run them.
+//!
+//! A global allocator needs a process of its own for each behaviour, so the
+//! behaviours are programs, under `tests/programs`. A program says what went
+//! wrong on stderr and exits with 1; silence and 0 mean that all was right.
+//! Programs that do not need heapwright's own functions also run on the plain C
+//! library: what holds there is what they may ask of us.
+//!
+//! Environment, for running elsewhere or against another build:
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
+//! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
+//! | `HEAPWRIGHT_TEST_RUNNER` | an emulator of another machine, such as `qemu-aarch64 -L /usr/aarch64-linux-gnu` |
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long a program may take. A deadlock would take for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists")
+}
+
+/// A directory for what the tests make.
+pub(crate) fn scratch() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
+    std::fs::create_dir_all(&directory).expect("the target directory can be written");
+    directory
+}
+
+/// The directory that holds `libheapwright.so` and `libheapwright.a`.
+///
+/// Built once, in the release profile, by a cargo of its own in a target
+/// directory of its own (the cargo that runs the tests holds the lock of
+/// theirs), and alone: with other members of the workspace, their features
+/// could bring std into it.
+pub(crate) fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        if let Some(given) = std::env::var_os("HEAPWRIGHT_TEST_LIBRARY") {
+            return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_TEST_LIBRARY exists");
+        }
+        let target = scratch().join("build");
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--quiet", "-p", "heapwright-malloc", "--target-dir"])
+            .arg(&target)
+            .current_dir(root())
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "cannot build the library");
+        target.join("release")
+    })
+}
+
+/// The shared library.
+pub(crate) fn shared_library() -> PathBuf {
+    library().join("libheapwright.so")
+}
+
+/// How a program comes to its allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The C library's own: to see that the test is right.
+    Plain,
+    /// `LD_PRELOAD`.
+    Preload,
+    /// `-lheapwright`.
+    Linked,
+    /// `libheapwright.a`, in an otherwise dynamic program.
+    Archive,
+    /// `libheapwright.a`, in a program without dynamic linking.
+    Static,
+}
+
+/// Every way but the plain one.
+pub(crate) const ON_HEAPWRIGHT: [How; 4] = [How::Preload, How::Linked, How::Archive, How::Static];
+
+/// Every way.
+pub(crate) const EVERY_WAY: [How; 5] =
+    [How::Plain, How::Preload, How::Linked, How::Archive, How::Static];
+
+/// The path of a program's source.
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+}
+
+/// The compiler for a source.
+fn compiler(name: &str) -> Command {
+    let (variable, default) = if name.ends_with(".cc") { ("CXX", "c++") } else { ("CC", "cc") };
+    let mut command = Command::new(std::env::var(variable).unwrap_or_else(|_| default.into()));
+    // The compiler must not fold away what is tested: it knows malloc and free.
+    command.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-fno-builtin"]);
+    // It warns of the mistakes that the tests make on purpose.
+    command.args(["-Wno-alloc-size-larger-than", "-Wno-use-after-free"]);
+    command.args(["-Wno-free-nonheap-object", "-Wno-mismatched-dealloc"]);
+    if name.ends_with(".cc") {
+        // gcc removes pairs of new and delete, too.
+        command.args(["-std=c++17", "-Wno-mismatched-new-delete", "-Wno-sized-deallocation"]);
+    } else {
+        command.arg("-std=gnu11");
+    }
+    command.arg("-I").arg(root().join("include"));
+    command
+}
+
+/// Runs a command that must succeed.
+fn must(command: &mut Command) {
+    let output = command.output().expect("the command can be started");
+    assert!(
+        output.status.success(),
+        "{command:?} failed:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+}
+
+/// Whether a file is newer than all of the others.
+fn is_fresh(made: &Path, from: &[&Path]) -> bool {
+    let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified());
+    let Ok(made) = age(made) else { return false };
+    from.iter().all(|path| age(path).is_ok_and(|t| t < made))
+}
+
+/// Compiles a program for a way to run it, unless that was done before.
+pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
+    let library = library();
+    let archive = library.join("libheapwright.a");
+    let shared = library.join("libheapwright.so");
+    // A preloaded program is the same as a plain one: that is the point.
+    let tag = match how {
+        How::Plain | How::Preload => "plain",
+        How::Linked => "linked",
+        How::Archive => "archive",
+        How::Static => "static",
+    };
+    let mut tail = String::new();
+    for flag in flags {
+        let clean: String =
+            flag.chars().filter(|c| c.is_ascii_alphanumeric()).rev().take(24).collect();
+        let _ = write!(tail, "-{clean}");
+    }
+    let made = scratch().join(format!("{name}-{tag}{tail}"));
+    let check = source("check.h");
+    let mut from = vec![check.as_path()];
+    let source = source(name);
+    from.push(&source);
+    if tag != "plain" {
+        from.extend([archive.as_path(), shared.as_path()]);
+    }
+
+    static COMPILING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = COMPILING.lock().unwrap_or_else(|e| e.into_inner());
+    if is_fresh(&made, &from) {
+        return made;
+    }
+    let mut command = compiler(name);
+    command.arg(&source).arg("-o").arg(&made);
+    match how {
+        How::Plain | How::Preload => {}
+        How::Linked => {
+            command.arg("-L").arg(library).arg("-lheapwright");
+            command.arg(format!("-Wl,-rpath,{}", library.display()));
+        }
+        How::Archive => {
+            command.arg(&archive);
+        }
+        How::Static => {
+            command.arg("-static").arg(&archive);
+        }
+    }
+    command.args(flags);
+    must(&mut command);
+    made
+}
+
+/// Compiles a library that a program opens.
+pub(crate) fn compile_plugin(name: &str, flags: &[&str]) -> PathBuf {
+    compile(name, How::Plain, &[&["-shared", "-fPIC"], flags].concat())
+}
+
+/// A command that runs a program in a way.
+pub(crate) fn command(program: impl AsRef<Path>, how: How) -> Command {
+    let preload = shared_library();
+    let mut command = match std::env::var("HEAPWRIGHT_TEST_RUNNER") {
+        Ok(runner) => {
+            let mut words = runner.split_whitespace();
+            let mut command = Command::new(words.next().expect("the runner's name"));
+            command.args(words);
+            if how == How::Preload {
+                // For the program, and not for the emulator.
+                command.arg("-E").arg(format!("LD_PRELOAD={}", preload.display()));
+            }
+            command.arg(program.as_ref());
+            command
+        }
+        Err(_) => {
+            let mut command = Command::new(program.as_ref());
+            if how == How::Preload {
+                command.env("LD_PRELOAD", preload);
+            }
+            command
+        }
+    };
+    // cargo points LD_LIBRARY_PATH at libraries that it built for the tests.
+    command.env_remove("HEAPWRIGHT").env_remove("LD_LIBRARY_PATH");
+    if how != How::Preload {
+        command.env_remove("LD_PRELOAD");
+    }
+    command
+}
+
+/// Makes a command start its program without some of its files.
+pub(crate) fn without_files(command: &mut Command, files: &'static [i32]) {
+    let close = move || {
+        for &file in files {
+            // SAFETY: a number; closing what is not open is an error, and harmless.
+            unsafe { libc::close(file) };
+        }
+        Ok(())
+    };
+    // SAFETY: closing is allowed between fork and exec.
+    unsafe { command.pre_exec(close) };
+}
+
+/// What a program did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How it ended.
+    pub(crate) status: ExitStatus,
+    /// What it wrote.
+    pub(crate) stdout: String,
+    /// What it, or the library in it, complained about.
+    pub(crate) stderr: String,
+    /// Whether it had to be stopped.
+    pub(crate) timed_out: bool,
+}
+
+/// Runs a command to its end, or stops it and all it started.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let group = i32::try_from(child.id()).expect("a process id");
+    let reader = |mut pipe: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = pipe.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    };
+    let stdout = reader(Box::new(child.stdout.take().expect("piped")));
+    let stderr = reader(Box::new(child.stderr.take().expect("piped")));
+    let start = Instant::now();
+    let mut timed_out = false;
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("the child can be waited for") {
+            break status;
+        }
+        if start.elapsed() > PATIENCE {
+            timed_out = true;
+            // SAFETY: signals the group that this function made.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+            break child.wait().expect("the child can be waited for");
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    let outcome = Outcome {
+        status,
+        stdout: stdout.join().expect("the reader ends"),
+        stderr: stderr.join().expect("the reader ends"),
+        timed_out,
+    };
+    assert!(!outcome.timed_out, "{command:?} did not end:\n{}", outcome.stderr);
+    outcome
+}
+
+impl Outcome {
+    /// The program ended well and nobody complained.
+    #[track_caller]
+    pub(crate) fn is_fine(&self, what: impl std::fmt::Debug) {
+        assert!(
+            self.status.success() && self.stderr.is_empty(),
+            "{what:?}: {}, signal {:?}\n{}{}",
+            self.status,
+            self.status.signal(),
+            self.stdout,
+            self.stderr,
+        );
+    }
+
+    /// The program was ended by the library, with one line that has all of the
+    /// words in it.
+    #[track_caller]
+    pub(crate) fn was_refused(&self, what: impl std::fmt::Debug, words: &[&str]) {
+        assert_eq!(
+            self.status.signal(),
+            Some(libc::SIGABRT),
+            "{what:?} was not refused: {}\n{}{}",
+            self.status,
+            self.stdout,
+            self.stderr,
+        );
+        self.said_one_line(what, words);
+    }
+
+    /// The library said one line, and it has all of the words in it.
+    #[track_caller]
+    pub(crate) fn said_one_line(&self, what: impl std::fmt::Debug, words: &[&str]) {
+        let lines: Vec<&str> = self.stderr.lines().collect();
+        assert!(
+            lines.len() == 1 && lines[0].starts_with("heapwright: ") && self.stderr.ends_with('\n'),
+            "{what:?}: not one line of heapwright's: {:?}",
+            self.stderr,
+        );
+        for word in words {
+            assert!(lines[0].contains(word), "{what:?}: no {word:?} in {:?}", lines[0]);
+        }
+    }
+}
+
+/// Compiles a program and runs it in each of the ways; all must end well.
+#[track_caller]
+pub(crate) fn fine(name: &str, ways: &[How]) {
+    fine_with(name, ways, &[]);
+}
+
+/// Like [`fine`], with flags for the compiler.
+#[track_caller]
+pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
+    for &how in ways {
+        let program = compile(name, how, flags);
+        run(&mut command(program, how)).is_fine((name, how));
+    }
+}
+
+/// Says that a test was left out, and why.
+pub(crate) fn skip(why: &str) {
+    println!("skipped: {why}");
+}

@@ -1,0 +1,145 @@
+//! Little memory, locked memory, no environment, no files, core dumps.
+mod support;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::Command;
+use support::{How, command, compile, fine, run};
+
+/// Limits what the command may have.
+fn limit(command: &mut Command, what: libc::__rlimit_resource_t, bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    let set = move || {
+        // SAFETY: reads the struct it is given.
+        match unsafe { libc::setrlimit(what, &raw const limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: setrlimit is a system call: allowed between fork and exec.
+    unsafe { command.pre_exec(set) };
+}
+
+#[test]
+fn an_address_space_limit_is_shared_with_the_program() {
+    for how in [How::Plain, How::Preload, How::Archive, How::Static] {
+        let program = compile("exhaustion.c", how, &[]);
+        for limit_mib in [100, 300, 1500] {
+            for size in ["100", "5000", "100000", "3000000"] {
+                let mut command = command(&program, how);
+                limit(command.arg(size), libc::RLIMIT_AS, limit_mib << 20);
+                run(&mut command).is_fine((how, limit_mib, size));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_runs_in_very_little_address_space() {
+    for how in [How::Preload, How::Archive, How::Static] {
+        let program = compile("allocates.c", how, &[]);
+        for limit_mib in [40, 64, 200, 1 << 10, 64 << 10, 3 << 20] {
+            let mut command = command(&program, how);
+            limit(&mut command, libc::RLIMIT_AS, limit_mib << 20);
+            let outcome = run(&mut command);
+            outcome.is_fine((how, limit_mib));
+        }
+    }
+}
+
+#[test]
+fn a_program_may_limit_itself() {
+    for how in support::EVERY_WAY {
+        let program = compile("rlimit_as_late.c", how, &[]);
+        for by in ["setrlimit", "prlimit", "getpid"] {
+            run(command(&program, how).arg(by)).is_fine((how, by));
+        }
+    }
+}
+
+#[test]
+fn memory_may_be_locked() {
+    fine("locked_memory.c", &support::EVERY_WAY);
+}
+
+/// Without the privilege, locked memory is limited, and the limit counts address
+/// space.
+#[test]
+fn locked_memory_may_be_limited() {
+    for how in [How::Plain, How::Preload, How::Archive, How::Static] {
+        let program = compile("locked_memory.c", how, &[]);
+        // A distribution's default: no program may raise it.
+        let mut command = command(&program, how);
+        limit(&mut command, libc::RLIMIT_MEMLOCK, 8 << 20);
+        // SAFETY: geteuid has no preconditions.
+        if unsafe { libc::geteuid() } == 0 {
+            command.uid(65534).gid(65534);
+        }
+        run(&mut command).is_fine(how);
+    }
+}
+
+/// The strict mode is a setting of the whole machine: only on request.
+#[test]
+fn memory_may_be_strictly_accounted() {
+    let setting = "/proc/sys/vm/overcommit_memory";
+    if std::env::var_os("HEAPWRIGHT_TEST_OVERCOMMIT").is_none() {
+        return support::skip(
+            "HEAPWRIGHT_TEST_OVERCOMMIT=1 allows this test to change the machine",
+        );
+    }
+    let before = std::fs::read_to_string(setting).expect("Linux has this setting");
+    if let Err(error) = std::fs::write(setting, "2") {
+        return support::skip(&format!("cannot change {setting}: {error}"));
+    }
+    let results = [How::Preload, How::Archive].map(|how| {
+        std::panic::catch_unwind(|| {
+            let program = compile("allocates.c", how, &[]);
+            run(&mut command(&program, how)).is_fine(how);
+        })
+    });
+    std::fs::write(setting, before).expect("what could be changed can be changed back");
+    assert!(results.iter().all(Result::is_ok));
+}
+
+#[test]
+fn nothing_is_needed_of_the_environment() {
+    for how in [How::Plain, How::Linked, How::Archive, How::Static] {
+        let program = compile("empty_world.c", how, &[]);
+        let mut command = command(&program, how);
+        command.env_clear().arg("again");
+        assert!(run(&mut command).status.success(), "{how:?}");
+    }
+    // A preloaded program needs the one variable.
+    let program = compile("empty_world.c", How::Preload, &[]);
+    let mut command = Command::new(program);
+    command.env_clear().env("LD_PRELOAD", support::shared_library());
+    support::without_files(&mut command, &[0, 1, 2]);
+    assert!(run(&mut command).status.success());
+}
+
+#[test]
+fn core_dumps_stay_small() {
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if pattern.starts_with('|') || pattern.contains('/') {
+        return support::skip("core dumps do not go to a file in the working directory");
+    }
+    for how in [How::Preload, How::Archive] {
+        let directory = support::scratch().join(format!("core-{how:?}"));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let program = compile("dumps_core.c", how, &[]);
+        let mut command = command(&program, how);
+        command.current_dir(&directory);
+        limit(&mut command, libc::RLIMIT_CORE, libc::RLIM_INFINITY);
+        let outcome = run(&mut command);
+        assert_eq!(outcome.status.signal(), Some(libc::SIGABRT), "{outcome:?}");
+        let core = std::fs::read_dir(&directory)
+            .expect("the directory can be read")
+            .map(|entry| entry.expect("an entry").path())
+            .next();
+        let Some(core) = core else { return support::skip("no core file was written") };
+        let size = std::fs::metadata(&core).expect("the file is there").len();
+        let _ = std::fs::remove_dir_all(&directory);
+        // The program holds 2 MB; glibc, stacks and code are some more.
+        assert!(size > 2 << 20 && size < 12 << 20, "{how:?}: {size} bytes");
+    }
+}
