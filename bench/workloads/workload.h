@@ -1,0 +1,54 @@
+// What the workloads share: a clock, a fast random number generator with a
+// fixed seed (so that every allocator sees the same requests in the same
+// order), a distribution of small sizes, and the one line they print.
+//
+// Every block is written before it is freed: an allocator that hands out
+// untouched pages pays for them in every row alike.
+
+#ifndef WORKLOAD_H
+#define WORKLOAD_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static inline double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static inline uint64_t next_random(uint64_t *state) {
+    // splitmix64
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// Mostly what programs ask for: three in four at most 128 bytes, nearly all
+// others at most 1 KiB, one in 64 up to 8 KiB.
+static inline size_t small_size(uint64_t *state) {
+    uint64_t r = next_random(state);
+    unsigned kind = r & 63;
+    r >>= 8;
+    if (kind < 48)
+        return 8 + r % 121;
+    if (kind < 63)
+        return 129 + r % 896;
+    return 1025 + r % 7168;
+}
+
+static inline void *must(void *p) {
+    if (p == NULL) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+    return p;
+}
+
+static inline void report(const char *unit, double value) { printf("%s %.2f\n", unit, value); }
+
+#endif

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Clippy with every warning an error: the workspace with its tests, the core
+# with each feature alone and with none, the C library alone (as it is shipped),
+# and the benchmarks.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
+clippy --workspace --all-targets
+clippy -p heapwright --no-default-features
+for feature in allocator-api2-02 allocator-api2-04; do
+    clippy -p heapwright --features $feature --all-targets
+done
+clippy -p heapwright-malloc --release
+clippy --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" --all-targets

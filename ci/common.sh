@@ -1,0 +1,53 @@
+# What the scripts under ci/ share; sourced, not run: the repository's root,
+# one target folder for all, Debian packages on demand, the preload library.
+#
+# Settings a person may give:
+#   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
+#   HEAPWRIGHT_SO       test this library instead of building ours
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target}
+mkdir -p "$CARGO_TARGET_DIR"
+CARGO_TARGET_DIR=$(cd "$CARGO_TARGET_DIR" && pwd)
+# Neither a library preloaded around us nor its options may leak into a test.
+unset LD_PRELOAD HEAPWRIGHT
+export LC_ALL=C.UTF-8
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# A folder for this run, gone at exit. Scripts that trap EXIT call tidy.
+SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/heapwright-ci.XXXXXX")
+tidy() { rm -rf "$SCRATCH"; }
+trap tidy EXIT
+
+# packages NAME...: installs the Debian packages that are missing.
+packages() {
+    local missing=() name
+    for name in "$@"; do
+        [[ $(dpkg-query -W -f '${Status}' "$name" 2>/dev/null) == *'ok installed'* ]] || missing+=("$name")
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    command -v apt-get >/dev/null && [ "$(id -u)" -eq 0 ] ||
+        die "please install: ${missing[*]}"
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$SCRATCH/apt" 2>&1 ||
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$SCRATCH/apt" 2>&1 ||
+        { cat "$SCRATCH/apt" >&2; die "cannot install ${missing[*]}"; }
+}
+
+# command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
+command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
+
+# Builds the preload library and puts its path into HEAPWRIGHT_SO. It is built
+# alone: with others, Cargo would unite features and std could slip in.
+preload_library() {
+    if [ -z "${HEAPWRIGHT_SO:-}" ]; then
+        cargo build --quiet --release --locked -p heapwright-malloc
+        HEAPWRIGHT_SO=$CARGO_TARGET_DIR/release/libheapwright.so
+    fi
+    [ -f "$HEAPWRIGHT_SO" ] || die "no library at $HEAPWRIGHT_SO"
+    export HEAPWRIGHT_SO
+}

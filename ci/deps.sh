@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# What depends on what: the core stands on libc (and our own record crate)
+# alone, the C library on nothing more, and the default build contains neither
+# peers nor benchmarks. The shipped library needs the C library only and asks it
+# for no allocation function of its own names.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+status=0
+tree() { cargo tree --locked -e normal --prefix none --format '{p}' "$@" | sed 's/ v.*//' | sort -u; }
+expect() { # WHAT ALLOWED < names
+    local extra
+    extra=$(grep -vxE "$2" || true)
+    if [ -z "$extra" ]; then say "ok   $1"; else say "FAIL $1: $(echo $extra)"; status=1; fi
+}
+tree -p heapwright | expect "heapwright depends on libc alone" 'heapwright|heapwright-record|libc'
+tree -p heapwright-malloc | expect "heapwright-malloc adds nothing" 'heapwright-malloc|heapwright|heapwright-record|libc'
+cargo tree --locked --workspace -e normal,build,dev --prefix none --format '{p}' | sed 's/ v.*//' | sort -u |
+    { grep -xE 'libmimalloc-sys|mimalloc|snmalloc.*|tikv-jemalloc.*|jemalloc.*|criterion|gungraun|rpmalloc.*|first-table' || true; } |
+    expect "no peers or benchmarks in the default build" ''
+
+command_or_package readelf binutils
+preload_library
+readelf -d "$HEAPWRIGHT_SO" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    expect "libheapwright.so needs the C library alone" 'libc\.so\.6|ld-linux.*|libgcc_s\.so\.1|libpthread\.so\.0|libdl\.so\.2'
+# Initial-exec thread-locals: a call of __tls_get_addr could allocate.
+readelf --dyn-syms -W "$HEAPWRIGHT_SO" | awk '$7 == "UND" { sub(/@.*/, "", $8); print $8 }' |
+    { grep -xE '__tls_get_addr|malloc|calloc|realloc|free|memalign|posix_memalign|aligned_alloc|_Zn.*|_Zd.*' || true; } |
+    expect "libheapwright.so imports no allocator and no __tls_get_addr" ''
+exit $status

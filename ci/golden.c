@@ -1,0 +1,53 @@
+// golden: calls malloc, free and the sized operator delete from functions that
+// do nothing else, so that callgrind's call edges name them however the library
+// aliases its symbols. ci/golden.sh has callgrind write its counts at each call
+// of `part`, so the program is cut into parts:
+//
+//   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
+//
+// once for malloc and free, once for malloc and sized delete. A round makes 8
+// blocks of different small sizes and frees them: what a warm thread cache
+// answers without its slow path.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+
+typedef void (*sized_delete)(void *, size_t);
+
+static const size_t sizes[8] = {8, 16, 24, 48, 64, 100, 200, 400};
+static void *blocks[8];
+static sized_delete delete_sized;
+
+__attribute__((noinline)) void part(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void call_malloc(int i) { blocks[i] = malloc(sizes[i]); }
+__attribute__((noinline)) void call_free(int i) { free(blocks[i]); }
+__attribute__((noinline)) void call_delete(int i) { delete_sized(blocks[i], sizes[i]); }
+
+static void rounds(long count, void (*give_back)(int)) {
+    for (long r = 0; r < count; r++) {
+        for (int i = 0; i < 8; i++)
+            call_malloc(i);
+        for (int i = 0; i < 8; i++)
+            give_back(i);
+    }
+}
+
+static void all(void (*give_back)(int)) {
+    rounds(2000, give_back);
+    for (int r = 0; r < 40; r++) {
+        part();
+        rounds(1, give_back);
+    }
+    part();
+    rounds(20000, give_back);
+    part();
+}
+
+int main(void) {
+    delete_sized = (sized_delete)dlsym(RTLD_DEFAULT, "_ZdlPvm");
+    all(call_free);
+    if (delete_sized != NULL)
+        all(call_delete);
+    return 0;
+}
