@@ -359,8 +359,7 @@ impl Member for Cache {
         // else knows; zero is valid for every field.
         let cache = unsafe { &mut *at };
         cache.hot.tag = Entry::tag(id) as usize;
-        let forward = FORWARD_SIZED.load(Ordering::Relaxed);
-        cache.hot.sized_tag.set(if forward { NOBODY } else { cache.hot.tag });
+        cache.begin();
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
             cache.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
@@ -540,6 +539,23 @@ impl Cache {
     pub(crate) fn overflow(&self, class: usize) {
         self.scavenge();
         let chain = self.empty(class);
+        let length = chain_length(class);
+        if chain.count > 2 * length + 1 {
+            // The list began as a chain of the depot. What came since is at its
+            // head; it becomes a chain of its own, so that chains stay short.
+            let (newer, older) = cut(chain, length + 1);
+            self.keep(class, older);
+            self.keep(class, newer);
+        } else {
+            self.keep(class, chain);
+        }
+        if !self.remote().is_empty() {
+            self.drain();
+        }
+    }
+
+    /// Keeps a chain in the depot, and makes room for it there.
+    fn keep(&self, class: usize, chain: DepotChain) {
         let bytes = chain.count * size_class::size(class);
         let bin = &self.bins[class];
         if bin.chains.get() == DEPOT_CHAINS {
@@ -556,9 +572,6 @@ impl Cache {
         bin.depot.set(depot);
         bin.chains.set(bin.chains.get() + 1);
         self.account(class, chain.count as isize);
-        if !self.remote().is_empty() {
-            self.drain();
-        }
     }
 
     /// The newest chain of the depot.
@@ -853,10 +866,21 @@ impl Cache {
         given
     }
 
+    /// A thread begins to use it.
+    pub(crate) fn begin(&self) {
+        let forward = FORWARD_SIZED.load(Ordering::Relaxed);
+        self.hot.sized_tag.set(if forward { NOBODY } else { self.hot.tag });
+        self.scavenger.began.set(os::coarse_ms());
+    }
+
     /// The thread has ended: gives back what is free and lets go of the rest,
     /// for others to reclaim and adopt.
     pub(crate) fn leave(&self) {
         self.release_free();
+        for bin in &self.bins {
+            // Nobody carves on, so that a slab goes as soon as its last slot does.
+            bin.current.set(0);
+        }
         self.is_resting.store(true, Ordering::Relaxed);
         CACHES.rest(self);
         self.let_go();
@@ -990,6 +1014,20 @@ impl Cache {
         slab.all_out_after_fork();
         self.slabs.push(&MAP, slab.unit);
     }
+}
+
+/// Cuts a chain behind its first `count` blocks.
+fn cut(chain: DepotChain, count: usize) -> (DepotChain, DepotChain) {
+    let mut last = chain.head;
+    for _ in 1..count {
+        // SAFETY: the chain is the caller's, and longer than `count`.
+        last = unsafe { Block::next(last) };
+    }
+    // SAFETY: as above.
+    let rest = unsafe { Block::next(last) };
+    // SAFETY: as above.
+    unsafe { Block::set_next(last, ptr::null_mut()) };
+    (DepotChain { head: chain.head, count }, DepotChain { head: rest, count: chain.count - count })
 }
 
 /// Ends a chain. Returns its head.

@@ -90,9 +90,10 @@ pub(crate) fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
 pub(crate) fn foreign(call: Call, address: usize) -> ! {
     let line = begin(call, address);
     let line = match os::mapping_of(address) {
-        None => line.text("nothing is mapped at this address"),
-        Some(_) if os::is_on_this_stack(address) => line.text("the pointer is on the stack"),
-        Some(mapping) => match mapping.name() {
+        Err(_) if os::is_mapped(address) => line.text("the pointer is not the heap's"),
+        Ok(None) | Err(_) => line.text("nothing is mapped at this address"),
+        Ok(Some(_)) if os::is_on_this_stack(address) => line.text("the pointer is on the stack"),
+        Ok(Some(mapping)) => match mapping.name() {
             b"[stack]" => line.text("the pointer is on the main thread's stack"),
             b"[heap]" => line.text("the pointer is in the C library's heap, but not a block of it"),
             name if name.starts_with(b"/") => {

@@ -101,6 +101,12 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     heap::totals(stats, &mut by_class);
     let (mut cached, mut remote, mut cached_blocks) = (0, 0, 0);
     for cache in CACHES.all() {
+        // A heap has no thread that tells how much its cache holds.
+        if cache.owned_by() == Use::Heap
+            && let Some(_order) = cache.lock.try_lock()
+        {
+            cache.publish();
+        }
         cached += cache.cached_bytes() as u64;
         remote += cache.remote().bytes() as u64;
         cached_blocks += (cache.cached_blocks() + cache.remote().len()) as u64;

@@ -34,8 +34,8 @@ use crate::address_map::{AddressMap, Entry, Kind, MAP, MAX_UNITS};
 use crate::os::{self, Memory, System};
 use crate::size_class::UNIT;
 use crate::slab::{ByOwner, SYSTEM, UnitList};
-use crate::sync::Lock;
-use crate::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Guard, Lock};
 use runs::RunIndex;
 use window::Window;
 
@@ -256,8 +256,12 @@ impl<O: Memory + Copy> Chunk<O> {
             return None;
         }
         let age = waited(self.map.record(unit).stamp.load(Ordering::Relaxed), now);
+        // Beyond the allowance runs wait shorter, but not so short that a program
+        // that works in rounds faults all its memory in again each time.
         let over = self.dirty.units() > ALLOWANCE + self.taken / 4;
-        if delay < 0 || (age < delay && !over) {
+        let far_over = self.dirty.units() > 2 * ALLOWANCE + self.taken;
+        let wait = if over { delay / 8 } else { delay };
+        if delay < 0 || (age < wait && !far_over) {
             return None;
         }
         Some(self.detach(unit))
@@ -342,7 +346,10 @@ impl<O: Memory + Copy> Chunk<O> {
 /// Milliseconds from `since` to `until`; below zero if it was the other way
 /// round, as it may be by the clocks of two threads.
 pub(crate) const fn waited(since: u32, until: u32) -> i32 {
-    until.wrapping_sub(since).cast_signed()
+    let waited = until.wrapping_sub(since).cast_signed();
+    // The clocks of two threads differ by milliseconds; more is an age that the
+    // type cannot hold.
+    if waited < -60_000 { i32::MAX } else { waited }
 }
 
 /// The process's chunk.
@@ -350,6 +357,10 @@ static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
 
 /// Milliseconds a dirty run waits; negative: for ever.
 static DELAY_MS: AtomicI32 = AtomicI32::new(DEFAULT_DELAY_MS);
+/// When the kernel last refused to take pages back; 0: it did not.
+static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
+/// How long nothing is tried after that.
+const RETRY_MS: i32 = 2000;
 /// Bytes given back so far.
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
@@ -415,8 +426,23 @@ pub(crate) fn give(unit: usize, units: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
     chunk.give(unit, units, now);
-    drop(chunk);
-    purge_expired(now);
+    purge_expired(chunk, now);
+}
+
+/// Gives the large block at `unit` back. False: there is none, because somebody
+/// else gave it back first.
+#[must_use]
+pub(crate) fn give_large(unit: usize) -> bool {
+    let now = os::coarse_ms();
+    let mut chunk = CHUNK.lock();
+    // SAFETY: the unit was found through the map, so it is below its limit.
+    let is_there = unsafe { MAP.entry(unit) } == Entry::LARGE_HEAD;
+    if is_there {
+        let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
+        chunk.give(unit, units, now);
+        purge_expired(chunk, now);
+    }
+    is_there
 }
 
 /// Lengthens a run in place. Returns whether the new part reads as zero.
@@ -434,14 +460,26 @@ pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
     give(unit + keep, units - keep);
 }
 
-/// Gives runs that have waited too long to the kernel: a few at most.
-pub(crate) fn purge_expired(now: u32) {
+/// Gives runs that have waited too long to the kernel: a few at most, and
+/// without the lock.
+fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32) {
+    // After a refusal (locked memory) nothing is tried for a while.
+    let refused = REFUSED_AT.load(Ordering::Relaxed);
+    if refused != 0 && waited(refused, now) < RETRY_MS {
+        return;
+    }
     let delay = DELAY_MS.load(Ordering::Relaxed);
     for _ in 0..PURGES {
-        let Some(run) = CHUNK.lock().expire(now, delay) else { return };
+        let Some(run) = chunk.expire(now, delay) else { return };
+        drop(chunk);
         let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
         note_purged(if purged { run.1 * UNIT } else { 0 });
-        CHUNK.lock().attach(run, purged, now);
+        chunk = CHUNK.lock();
+        chunk.attach(run, purged, now);
+        REFUSED_AT.store(if purged { 0 } else { now.max(1) }, Ordering::Relaxed);
+        if !purged {
+            return;
+        }
     }
 }
 
@@ -468,16 +506,22 @@ pub(crate) struct Usage {
     pub(crate) frontier: usize,
 }
 
-/// How often [`usage`] asks for the lock before it gives up.
-const PATIENCE: usize = 10_000;
+/// How long [`usage`] waits for the lock before it gives up, in nanoseconds.
+const PATIENCE: u64 = 200_000_000;
 
 /// How the window is used. `None` where the lock is held and stays held: the
 /// caller may be a signal handler that interrupted its holder.
 pub(crate) fn usage() -> Option<Usage> {
-    let chunk = (0..PATIENCE).find_map(|_| {
-        core::hint::spin_loop();
-        CHUNK.try_lock()
-    })?;
+    let deadline = os::now_ns() + PATIENCE;
+    let chunk = loop {
+        if let Some(chunk) = CHUNK.try_lock() {
+            break chunk;
+        }
+        if os::now_ns() > deadline {
+            return None;
+        }
+        os::yield_now();
+    };
     Some(Usage {
         window_bytes: chunk.window.span_bytes(),
         committed_bytes: chunk.window.committed_bytes(),

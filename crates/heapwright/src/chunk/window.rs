@@ -117,7 +117,7 @@ impl<O: Memory> Window<O> {
         debug_assert!(self.span == 0);
         let limit = self.os.address_space_limit();
         if limit.is_none() {
-            let mut span = most.clamp(MIN_SPAN, os::MAX_WINDOW).next_power_of_two();
+            let mut span = 1 << most.clamp(MIN_SPAN, os::MAX_WINDOW).ilog2();
             while span >= MIN_SPAN {
                 if self.open_generous(span >> UNIT_SHIFT) {
                     return true;
@@ -154,16 +154,18 @@ impl<O: Memory> Window<O> {
         }
         let (table, base) = if os::TABLE_ADJACENT {
             let all = self.os.reserve(TABLE_GAP + span * UNIT, UNIT);
-            if all.is_null() {
-                // SAFETY: the reservation just made, which nobody has seen.
-                unsafe { self.os.release(side, records_size + bitmaps_size) };
-                return false;
-            }
-            (all, all.wrapping_add(TABLE_GAP))
+            (all, if all.is_null() { all } else { all.wrapping_add(TABLE_GAP) })
         } else {
             (self.os.reserve(table_size, page), self.os.reserve(span * UNIT, UNIT))
         };
         if table.is_null() || base.is_null() {
+            let rest = [(table, table_size), (base, span * UNIT)];
+            for (at, size) in rest.into_iter().filter(|(at, _)| !at.is_null()) {
+                // SAFETY: the reservation just made, which nobody has seen.
+                unsafe { self.os.release(at, size) };
+            }
+            // SAFETY: as above.
+            unsafe { self.os.release(side, records_size + bitmaps_size) };
             return false;
         }
         self.place(table, base, side, records_size, span);

@@ -231,7 +231,9 @@ unsafe fn free_other(call: Call, block: *mut u8) {
         }
         Found::Large { unit } => {
             let usable = large::usable(unit);
-            free_large(unit);
+            if !free_large(unit) {
+                misuse::double_free(call, block.addr(), usable);
+            }
             usable
         }
         // SAFETY: the same contract.
@@ -269,12 +271,17 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
-fn free_large(unit: usize) {
+fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
         Some(heap) => {
             let _order = heap.lock.lock();
-            heap.large.remove(&MAP, unit);
-            large::free(unit);
+            // Looked at again under the lock: two threads may free it at once.
+            let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()
+                && MAP.lookup(MAP.address_of(unit).addr()).1.kind() == Kind::LargeHead;
+            if is_there {
+                heap.large.remove(&MAP, unit);
+            }
+            is_there && large::free(unit)
         }
         None => large::free(unit),
     }
@@ -428,9 +435,10 @@ pub fn owns(address: *const u8) -> bool {
     )
 }
 
-/// Gives memory back to the kernel: the calling thread's free blocks, those of
-/// threads that have ended, pages of slabs without a block in use, and all free
-/// runs but about `keep` bytes. Returns whether any went back.
+/// Gives memory back to the kernel: the free blocks of the calling thread, of
+/// first-class heaps and of threads that have ended, pages of slabs without a
+/// block in use, and all free runs but about `keep` bytes. Returns whether any
+/// went back.
 ///
 /// Takes time in proportion to what is free.
 ///
@@ -443,11 +451,14 @@ pub fn owns(address: *const u8) -> bool {
 /// ```
 pub fn trim(keep: usize) -> bool {
     let mut given = 0;
-    if let Mine::Cache(cache) | Mine::Late(cache) = start::mine() {
-        let order = (cache.owned_by() == Use::Heap).then(|| cache.lock.lock());
+    if let Mine::Cache(cache) = start::mine() {
         cache.release_free();
         given += cache.purge_slabs();
-        drop(order);
+    }
+    for heap in CACHES.all().filter(|cache| cache.owned_by() == Use::Heap) {
+        let _order = heap.lock.lock();
+        heap.release_free();
+        given += heap.purge_slabs();
     }
     given += cache::purge_resting();
     given += chunk::purge_all(keep);

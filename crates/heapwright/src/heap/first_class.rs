@@ -63,11 +63,10 @@ impl Heap {
                 vacant.0 = cache.resting().load(Ordering::Relaxed);
                 Some(cache)
             }
-            None => CACHES.make_new(),
+            None => CACHES.make_new(Cache::become_heap),
         };
         drop(vacant);
         let Some(cache) = cache else { return ptr::null_mut() };
-        cache.become_heap();
         LIVE.fetch_add(1, Ordering::Relaxed);
         ptr::from_ref(cache).cast_mut().cast()
     }
@@ -113,7 +112,8 @@ impl Heap {
         let order = cache.lock.lock();
         while let Some(unit) = cache.large.first() {
             cache.large.remove(&MAP, unit);
-            large::free(unit);
+            let was_there = large::free(unit);
+            debug_assert!(was_there);
         }
         cache.give_all_slabs();
         drop(order);

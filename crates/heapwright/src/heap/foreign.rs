@@ -52,6 +52,7 @@ struct Region {
 static KNOWN: Lock<Region> = Lock::new(Region { start: 0, end: 0, is_main: false });
 
 const HEADER: usize = 16;
+const PREVIOUS_IN_USE: usize = 1;
 const MAPPED: usize = 2;
 const NOT_MAIN: usize = 4;
 /// glibc's arenas, but for the main one, begin at multiples of this.
@@ -72,7 +73,14 @@ fn libc_usable(address: usize) -> Option<usize> {
             return Some(usable);
         }
     }
-    let mapping = os::mapping_of(address - HEADER)?;
+    let Ok(mapping) = os::mapping_of(address - HEADER) else {
+        // Nobody can tell what memory this is. What looks like a block is passed
+        // on: the C library checks more, and ends the program where it must.
+        let anywhere = Region { start: 0, end: usize::MAX, is_main: true };
+        let found = if os::is_mapped(address - HEADER) { header(anywhere, address) } else { None };
+        return found.map(|(bytes, _)| bytes - HEADER);
+    };
+    let mapping = mapping?;
     // Anonymous, writable memory; not a stack, not a file.
     let is_main = mapping.name() == b"[heap]";
     let anonymous = is_main || mapping.name().is_empty() || mapping.name().starts_with(b"[anon");
@@ -81,6 +89,9 @@ fn libc_usable(address: usize) -> Option<usize> {
     }
     let region = Region { start: mapping.start, end: mapping.end, is_main };
     if let Some(usable) = usable_in_mapping(region, address) {
+        return Some(usable);
+    }
+    if let Some(usable) = usable_in_main_elsewhere(region, address) {
         return Some(usable);
     }
     let usable =
@@ -119,8 +130,21 @@ fn usable_in_arena(region: Region, address: usize) -> Option<usize> {
     }
     // SAFETY: in the region, which is readable.
     let arena = unsafe { ptr::with_exposed_provenance::<usize>(heap).read() };
-    let is_arena = arena.is_multiple_of(8) && os::mapping_of(arena).is_some_and(|m| m.writable);
+    let is_arena = arena.is_multiple_of(8)
+        && matches!(os::mapping_of(arena), Ok(Some(mapping)) if mapping.writable);
     if is_arena { usable_in(region, address) } else { None }
+}
+
+/// A block of the main arena where the program break could not be moved, or of
+/// a C library in a namespace of its own: in some anonymous mapping. The block
+/// behind it must say that this one is in use.
+fn usable_in_main_elsewhere(region: Region, address: usize) -> Option<usize> {
+    let (bytes, flags) = header(region, address)?;
+    if region.is_main || flags & (MAPPED | NOT_MAIN) != 0 || !bytes.is_multiple_of(16) {
+        return None;
+    }
+    let (next, next_flags) = header(region, address + bytes)?;
+    (next.is_multiple_of(16) && next_flags & PREVIOUS_IN_USE != 0).then(|| bytes - 8)
 }
 
 /// A block that is a mapping of its own. The words before it say how far the

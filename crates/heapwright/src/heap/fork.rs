@@ -36,6 +36,7 @@ use crate::chunk;
 use crate::os;
 use crate::slab::Slab;
 use crate::sync;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 use super::{first_class, start};
 
@@ -44,7 +45,17 @@ pub(super) fn register() {
     os::around_fork(before, in_parent, in_child);
 }
 
+/// The fork under way took no lock.
+static UNLOCKED: AtomicBool = AtomicBool::new(false);
+
 unsafe extern "C" fn before() {
+    // One thread: nobody else can hold a lock, and if this is a signal handler
+    // that interrupted the heap, this thread does. The child goes on where the
+    // handler returns, and gives the lock back itself.
+    UNLOCKED.store(os::is_single_threaded(), Ordering::Relaxed);
+    if UNLOCKED.load(Ordering::Relaxed) {
+        return;
+    }
     // The order in which the heap itself takes these locks.
     start::before_fork();
     first_class::before_fork();
@@ -65,6 +76,9 @@ unsafe extern "C" fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
+    if UNLOCKED.load(Ordering::Relaxed) {
+        return;
+    }
     sync::hold_all_no_more();
     // SAFETY: the same contract, as for all that follow.
     unsafe { chunk::after_fork() };
@@ -93,6 +107,11 @@ unsafe extern "C" fn in_child() {
     // SAFETY: the C library runs this after `before`, in the copy of the thread.
     unsafe { unlock() };
     start::note_process();
+    if UNLOCKED.load(Ordering::Relaxed) {
+        // No other thread was changing anything; what threads that ended left
+        // behind is as it should be.
+        return;
+    }
     let mine = start::existing();
     let is_gone = |cache: &Cache| {
         cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine, cache))

@@ -87,9 +87,10 @@ pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
 }
 
 /// Frees the large block at `unit`. A heap's block has left its list before.
-pub(super) fn free(unit: usize) {
-    let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
-    chunk::give(unit, units);
+/// False: somebody else freed it first.
+#[must_use]
+pub(super) fn free(unit: usize) -> bool {
+    chunk::give_large(unit)
 }
 
 /// Makes the large block at `unit` hold `size` bytes without moving it.

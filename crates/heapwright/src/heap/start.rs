@@ -78,6 +78,7 @@ fn mine_slow(own: *mut u8) -> Mine {
     }
     let Some(cache) = CACHES.adopt_or_make() else { return Mine::Nothing };
     cache.is_resting.store(false, Ordering::Relaxed);
+    cache.begin();
     let cache: &'static Cache = cache;
     tls::set_own(ptr::from_ref(cache).cast_mut().cast());
     if !options::detailed() {
@@ -112,8 +113,7 @@ fn late() -> Mine {
     if let Some(cache) = unsafe { LATE.load(Ordering::Acquire).as_ref() } {
         return Mine::Late(cache);
     }
-    let Some(cache) = CACHES.make_new() else { return Mine::Nothing };
-    cache.become_heap();
+    let Some(cache) = CACHES.make_new(Cache::become_heap) else { return Mine::Nothing };
     let made = ptr::from_ref(cache).cast_mut();
     // Two threads may come here at once; the one that is late leaves an empty
     // cache behind, once in a process's life.

@@ -153,9 +153,16 @@ impl Memory for Fake {
     }
 
     unsafe fn release(&self, at: *mut u8, size: usize) {
+        assert!(at.addr().is_multiple_of(self.0.page), "unaligned address");
         let mut reserved = self.0.reserved.lock().unwrap();
-        let found = reserved.iter().position(|&range| range == (at.addr(), size));
-        reserved.swap_remove(found.expect("release of what was not reserved"));
+        let (from, to) = (at.addr(), at.addr() + size);
+        let found = reserved.iter().position(|&(a, s)| a <= from && to <= a + s);
+        let (start, length) =
+            reserved.swap_remove(found.expect("release of what was not reserved in one piece"));
+        reserved.extend([(start, from - start), (to, start + length - to)]);
+        reserved.retain(|&(_, size)| size > 0);
+        let pages = from / self.0.page..to / self.0.page;
+        self.0.committed.lock().unwrap().retain(|page| !pages.contains(page));
         // SAFETY: the caller's contract.
         unsafe { System.release(at, size) };
     }

@@ -120,6 +120,11 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
 /// Waiters here look again by themselves.
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 
+/// Lets other threads run.
+pub(crate) fn yield_now() {
+    std::thread::yield_now();
+}
+
 /// Nanoseconds on a clock that only moves forward.
 pub(crate) fn now_ns() -> u64 {
     static START: OnceLock<std::time::Instant> = OnceLock::new();
@@ -192,9 +197,18 @@ impl Mapping {
     }
 }
 
+/// The system would not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unknown;
+
 /// Mappings are unknown here.
-pub(crate) fn mapping_of(_address: usize) -> Option<Mapping> {
-    None
+pub(crate) fn mapping_of(_address: usize) -> Result<Option<Mapping>, Unknown> {
+    Ok(None)
+}
+
+/// Mappings are unknown here.
+pub(crate) fn is_mapped(_address: usize) -> bool {
+    false
 }
 
 /// There is no program break here.
@@ -204,6 +218,11 @@ pub(crate) fn program_break() -> usize {
 
 /// Stacks are unknown here.
 pub(crate) fn is_on_this_stack(_address: usize) -> bool {
+    false
+}
+
+/// Nobody can tell here.
+pub(crate) fn is_single_threaded() -> bool {
     false
 }
 
@@ -252,7 +271,7 @@ pub(crate) fn watch_this_thread(token: *mut c_void) {
 
 /// A number that no other thread of the process has while this one lives.
 pub(crate) fn thread_token() -> usize {
-    WATCH.with(|watch| ptr::from_ref(watch).addr())
+    tls::token()
 }
 
 /// There is no fork here.
@@ -274,6 +293,12 @@ pub(crate) mod tls {
     std::thread_local! {
         static FAST: Cell<*mut u8> = const { Cell::new((&raw const SENTINEL).cast_mut().cast()) };
         static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
+    }
+
+    /// Where the words are. They have no destructor, so the end of a thread
+    /// may ask too.
+    pub(super) fn token() -> usize {
+        FAST.with(|cell| ptr::from_ref(cell).addr())
     }
 
     /// The thread's fast word.

@@ -55,6 +55,10 @@ pub(crate) const ENOMEM: i32 = libc::ENOMEM;
 #[derive(Clone, Copy)]
 pub(crate) struct System;
 
+/// Moves of pages that may still be made: two mappings each, of the 65,530 that
+/// the kernel allows by default.
+static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
+
 /// The page size once it was asked for.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
@@ -179,7 +183,13 @@ pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 }
 
 /// Moves the pages of `[from, from + size)` to `to` without copying bytes; the
-/// source stays committed and reads as zero. False: nothing changed.
+/// source stays committed and reads as zero. False: the source is unchanged, and
+/// the destination reads as zero.
+///
+/// The kernel unmaps the destination before it looks whether it can move, so
+/// after a refusal (a source of several mappings, before Linux 6.17) the
+/// destination is mapped again. Each move leaves mappings that never merge, and
+/// a process may have only so many, so there are only so many moves.
 ///
 /// # Safety
 ///
@@ -187,12 +197,28 @@ pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 /// the contents at `to` are not used.
 pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> bool {
     const MREMAP_DONTUNMAP: i32 = 4;
-    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
+    let moves = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
+    if MOVES_LEFT.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    MOVES_LEFT.fetch_sub(1, Ordering::Relaxed);
     keeping_errno(|| {
+        let target: *mut libc::c_void = to.cast();
         // SAFETY: by the contract both ranges are the caller's to change.
-        let got =
-            unsafe { libc::mremap(from.cast(), size, size, flags, to.cast::<libc::c_void>()) };
-        got == to.cast()
+        let got = unsafe { libc::mremap(from.cast(), size, size, moves, target) };
+        if got == target {
+            return true;
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = RESERVE_FLAGS | libc::MAP_FIXED;
+        // SAFETY: the destination is the caller's, and its contents are not used.
+        let again = unsafe { libc::mmap(target, size, access, flags, -1, 0) };
+        if again == libc::MAP_FAILED {
+            // A hole where blocks are promised: there is no way on.
+            write_stderr(b"heapwright: the kernel unmapped memory in a failed mremap\n");
+            abort();
+        }
+        false
     })
 }
 
@@ -239,6 +265,12 @@ pub(crate) fn futex_wake_one(word: &AtomicU32) {
             )
         }
     });
+}
+
+/// Lets other threads run.
+pub(crate) fn yield_now() {
+    // SAFETY: no preconditions.
+    keeping_errno(|| unsafe { libc::sched_yield() });
 }
 
 fn clock(id: libc::clockid_t) -> u64 {

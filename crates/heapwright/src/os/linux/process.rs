@@ -182,6 +182,10 @@ fn kibibytes(text: &[u8]) -> u64 {
     number.fold(0, |n, &b| n * 10 + u64::from(b - b'0')) * 1024
 }
 
+/// The system would not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unknown;
+
 /// What a line of /proc/self/maps says of one mapping.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapping {
@@ -206,14 +210,15 @@ impl Mapping {
     }
 }
 
-/// The mapping that `address` lies in. Reads /proc/self/maps: slow, for
-/// addresses that are not heapwright's.
-pub(crate) fn mapping_of(address: usize) -> Option<Mapping> {
+/// The mapping that `address` lies in, if any. Reads /proc/self/maps: slow, for
+/// addresses that are not heapwright's. `Err` where that cannot be read (no
+/// /proc, no descriptor left).
+pub(crate) fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     let mut buffer = [0; 1024];
     let mut line = [0; 320];
     let mut length = 0;
     let mut found = None;
-    read_file(c"/proc/self/maps", &mut buffer, |bytes| {
+    let read = read_file(c"/proc/self/maps", &mut buffer, |bytes| {
         for &byte in bytes {
             if byte != b'\n' {
                 if length < line.len() {
@@ -232,7 +237,18 @@ pub(crate) fn mapping_of(address: usize) -> Option<Mapping> {
         }
         true
     });
-    found
+    if read { Ok(found) } else { Err(Unknown) }
+}
+
+/// Whether something is mapped at an address. Needs no file.
+pub(crate) fn is_mapped(address: usize) -> bool {
+    let page = address & !(super::kernel_page_size() - 1);
+    let mut resident = 0;
+    keeping_errno(|| {
+        let page = ptr::without_provenance_mut(page);
+        // SAFETY: the call reads no memory at the address, and writes one byte.
+        unsafe { libc::mincore(page, 1, &raw mut resident) == 0 }
+    })
 }
 
 /// Parses `start-end perms offset dev inode   name`.
@@ -273,7 +289,7 @@ pub(crate) fn program_break() -> usize {
 /// Whether an address is in the mapping of the stack that this runs on.
 pub(crate) fn is_on_this_stack(address: usize) -> bool {
     let here = ptr::from_ref(&address).addr();
-    mapping_of(here).is_some_and(|m| (m.start..m.end).contains(&address))
+    matches!(mapping_of(here), Ok(Some(m)) if (m.start..m.end).contains(&address))
 }
 
 #[cfg(test)]
@@ -293,9 +309,10 @@ mod tests {
     #[test]
     fn an_address_is_found_in_its_mapping() {
         let here = 0u8;
-        let m = mapping_of(ptr::from_ref(&here).addr()).unwrap();
+        let m = mapping_of(ptr::from_ref(&here).addr()).unwrap().unwrap();
         assert!(m.writable);
-        assert!(mapping_of(8).is_none());
+        assert!(mapping_of(8).unwrap().is_none());
+        assert!(is_mapped(ptr::from_ref(&here).addr()) && !is_mapped(8));
         assert!(is_on_this_stack(ptr::from_ref(&here).addr()));
     }
 

@@ -36,6 +36,13 @@ macro_rules! weak {
     }};
 }
 
+/// Whether the C library knows that the process has one thread.
+pub(crate) fn is_single_threaded() -> bool {
+    let flag = weak!("__libc_single_threaded");
+    // SAFETY: null, or a byte of the C library that lives as long as it.
+    !flag.is_null() && unsafe { flag.read_volatile() } != 0
+}
+
 /// The C library's own `free`, if there is one.
 pub(crate) fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
     let found = weak!("__libc_free");
