@@ -33,7 +33,9 @@ impl Rival {
 
     /// A library that exists already.
     pub(crate) fn preload(name: &str, path: PathBuf) -> Self {
-        Self { name: name.to_owned(), origin: path.display().to_string(), preload: Some(path) }
+        // The name alone: where a build lies is of no interest to a reader.
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name: name.to_owned(), origin: file, preload: Some(path) }
     }
 }
 
