@@ -1,0 +1,212 @@
+//! Sequences of operations on the heap, checked against a model: every block
+//! keeps what was written to it, is where nothing else is, is described as what
+//! it is, and reads as zero where zeros were asked for. Blocks are handed to a
+//! second thread, which frees them; first-class heaps come and go.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::thread;
+
+use arbitrary::Arbitrary;
+use heapwright::heap::{self, Heap};
+use heapwright::{Kind, describe};
+use libfuzzer_sys::fuzz_target;
+
+#[derive(Arbitrary, Debug)]
+enum Op {
+    Malloc { size: u16, scale: u8 },
+    Calloc { size: u16, scale: u8 },
+    Aligned { size: u16, shift: u8 },
+    Realloc { which: u8, size: u16, scale: u8 },
+    Free { which: u8 },
+    FreeElsewhere { which: u8 },
+    HeapCreate,
+    HeapAlloc { which: u8, size: u16, scale: u8 },
+    HeapDestroy { which: u8 },
+    Trim,
+    Describe { address: u64 },
+}
+
+struct Block {
+    at: *mut u8,
+    size: usize,
+    fill: u8,
+    heap: *mut Heap,
+}
+
+/// A block on its way to the thread that frees it.
+struct Sent(Block);
+
+// SAFETY: the receiver is the only one who uses the block from then on.
+unsafe impl Send for Sent {}
+
+fn scaled(size: u16, scale: u8) -> usize {
+    (size as usize) << (scale % 6)
+}
+
+impl Block {
+    fn fill(&self) {
+        // SAFETY: the block is ours and has `size` bytes.
+        unsafe { self.at.write_bytes(self.fill, self.size) };
+    }
+
+    fn check(&self, upto: usize) {
+        // SAFETY: the block is ours, and its bytes are written.
+        let bytes = unsafe { std::slice::from_raw_parts(self.at, upto) };
+        assert!(bytes.iter().all(|&b| b == self.fill), "contents changed at {:p}", self.at);
+        if self.size > 0 {
+            let inside = self.at.wrapping_add(self.size - 1);
+            let found = describe(inside);
+            assert_eq!(found.block, self.at as usize);
+            assert!(found.size >= self.size && matches!(found.kind, Kind::Small | Kind::Large));
+        }
+    }
+}
+
+/// Frees a block after a last look at it.
+fn release(block: Block) {
+    block.check(block.size);
+    // SAFETY: the block is in use, and freed once.
+    unsafe { heap::free(block.at) };
+}
+
+#[derive(Default)]
+struct World {
+    blocks: Vec<Block>,
+    /// Start to end of every block.
+    ranges: BTreeMap<usize, usize>,
+    heaps: Vec<*mut Heap>,
+    next: u8,
+}
+
+impl World {
+    fn add(&mut self, at: *mut u8, size: usize, heap: *mut Heap) {
+        if at.is_null() {
+            return;
+        }
+        let start = at as usize;
+        let end = start + size.max(1);
+        let before = self.ranges.range(..end).next_back();
+        assert!(before.is_none_or(|(_, &other)| other <= start), "blocks overlap");
+        self.ranges.insert(start, end);
+        self.next = self.next.wrapping_add(1);
+        let block = Block { at, size, fill: self.next, heap };
+        block.fill();
+        self.blocks.push(block);
+    }
+
+    fn take(&mut self, which: u8) -> Option<Block> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        let block = self.blocks.swap_remove(which as usize % self.blocks.len());
+        self.ranges.remove(&(block.at as usize));
+        Some(block)
+    }
+}
+
+fuzz_target!(|ops: Vec<Op>| {
+    let (send, receive) = mpsc::channel::<Sent>();
+    let other = thread::spawn(move || {
+        for Sent(block) in receive {
+            release(block);
+        }
+    });
+    let mut world = World::default();
+    for op in ops {
+        match op {
+            Op::Malloc { size, scale } => {
+                let size = scaled(size, scale);
+                world.add(heap::malloc(size), size, std::ptr::null_mut());
+            }
+            Op::Calloc { size, scale } => {
+                let size = scaled(size, scale);
+                let at = heap::calloc(size);
+                if !at.is_null() {
+                    // SAFETY: a block of `size` initialised bytes.
+                    let bytes = unsafe { std::slice::from_raw_parts(at, size) };
+                    assert!(bytes.iter().all(|&b| b == 0), "calloc is not zero");
+                }
+                world.add(at, size, std::ptr::null_mut());
+            }
+            Op::Aligned { size, shift } => {
+                let align = 1usize << (shift % 20);
+                let at = heap::malloc_aligned(size as usize, align);
+                assert_eq!(at as usize % align, 0);
+                world.add(at, size as usize, std::ptr::null_mut());
+            }
+            Op::Realloc { which, size, scale } => {
+                // A heap's block leaves its heap where it moves; where it stays,
+                // the heap still owns it.
+                if let Some(block) = world.take(which) {
+                    let size = scaled(size, scale);
+                    // SAFETY: the block is in use; the result replaces it.
+                    let at = unsafe { heap::realloc(block.at, size) };
+                    assert!(!at.is_null());
+                    let kept = block.size.min(size);
+                    // SAFETY: the block is ours, and so many bytes are written.
+                    let bytes = unsafe { std::slice::from_raw_parts(at, kept) };
+                    assert!(bytes.iter().all(|&b| b == block.fill), "realloc lost contents");
+                    let stayed = at == block.at;
+                    world.add(at, size, if stayed { block.heap } else { std::ptr::null_mut() });
+                }
+            }
+            Op::Free { which } => {
+                if let Some(block) = world.take(which) {
+                    release(block);
+                }
+            }
+            Op::FreeElsewhere { which } => {
+                // A heap may be destroyed before the other thread is there.
+                match world.take(which) {
+                    Some(block) if block.heap.is_null() => send.send(Sent(block)).unwrap(),
+                    Some(block) => release(block),
+                    None => {}
+                }
+            }
+            Op::HeapCreate if world.heaps.len() < 4 => {
+                let heap = Heap::create();
+                if !heap.is_null() {
+                    world.heaps.push(heap);
+                }
+            }
+            Op::HeapAlloc { which, size, scale } if !world.heaps.is_empty() => {
+                let heap = world.heaps[which as usize % world.heaps.len()];
+                let size = scaled(size, scale);
+                // SAFETY: the heap exists.
+                let at = unsafe { Heap::alloc(heap, size, 16, false) };
+                world.add(at, size, heap);
+            }
+            Op::HeapDestroy { which } if !world.heaps.is_empty() => {
+                let heap = world.heaps.swap_remove(which as usize % world.heaps.len());
+                let (gone, kept): (Vec<_>, Vec<_>) =
+                    world.blocks.drain(..).partition(|block| block.heap == heap);
+                world.blocks = kept;
+                for block in &gone {
+                    block.check(block.size);
+                    world.ranges.remove(&(block.at as usize));
+                }
+                // SAFETY: the heap exists; none of its blocks is used any more,
+                // and none was given to the other thread.
+                unsafe { Heap::destroy(heap) };
+            }
+            Op::Trim => {
+                heap::trim(0);
+            }
+            Op::Describe { address } => {
+                let _ = describe(std::ptr::without_provenance(address as usize));
+            }
+            _ => {}
+        }
+    }
+    for block in std::mem::take(&mut world.blocks) {
+        release(block);
+    }
+    drop(send);
+    other.join().unwrap();
+    for heap in world.heaps {
+        // SAFETY: the heap exists, and none of its blocks is in use.
+        unsafe { Heap::destroy(heap) };
+    }
+});
