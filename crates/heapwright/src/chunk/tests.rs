@@ -296,7 +296,8 @@ impl World {
     fn apply(&mut self, op: &Op) {
         match *op {
             Op::Take { units, want_zero, hard } => {
-                if self.take(units, want_zero).is_none() && hard {
+                let run = self.take(units, want_zero);
+                if run.is_none() && hard {
                     self.purge_all(0);
                     self.take(units, want_zero);
                 }

@@ -101,20 +101,12 @@ fn from_peer(peer: &foreign::Peer, Request { size, align, zero }: Request) -> *m
 
 /// Serves a request from a cache that the caller holds. Null: no memory.
 pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
-    let (given, usable) = match request.class() {
-        Some(class) => (cache.alloc(class), size_class::size(class)),
-        None => match large::alloc(request.size, request.align, request.zero) {
-            Some(large) => {
-                cache.scavenge();
-                if cache.owned_by() == Use::Heap {
-                    large::join_heap(large.unit, cache);
-                }
-                (Some(Given { block: large.block, zero: true }), large.usable)
-            }
-            None => (None, 0),
-        },
-    };
-    let Some(given) = given else { return core::ptr::null_mut() };
+    let served = serve(cache, request).or_else(|| {
+        // What the cache keeps of other classes may be what is missing.
+        cache.release_free();
+        serve(cache, request)
+    });
+    let Some((given, usable)) = served else { return core::ptr::null_mut() };
     if options::detailed() {
         count::allocation(cache, request.size, usable);
     }
@@ -129,6 +121,19 @@ pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
         }
     }
     given.block
+}
+
+/// A block for a request, and how many bytes of it may be used.
+fn serve(cache: &Cache, request: Request) -> Option<(Given, usize)> {
+    if let Some(class) = request.class() {
+        return Some((cache.alloc(class)?, size_class::size(class)));
+    }
+    let large = large::alloc(request.size, request.align, request.zero)?;
+    cache.scavenge();
+    if cache.owned_by() == Use::Heap {
+        large::join_heap(large.unit, cache);
+    }
+    Some((Given { block: large.block, zero: true }, large.usable))
 }
 
 /// The calling thread's list of `class` is too long.

@@ -304,7 +304,7 @@ proptest! {
     fn a_slab_keeps_account_of_every_slot(
         class in 0..CLASSES,
         page in prop::sample::select(&PAGES),
-        ops in prop::collection::vec(op(), 1..if cfg!(miri) { 10 } else { 40 }),
+        ops in prop::collection::vec(op(), 1..if cfg!(miri) { 6 } else { 40 }),
     ) {
         let mut world = World::new(class, page);
         world.play(&ops);
@@ -396,7 +396,9 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn lists_of_units_are_lists(ops in prop::collection::vec(list_op(), 1..60)) {
+    fn lists_of_units_are_lists(
+        ops in prop::collection::vec(list_op(), 1..if cfg!(miri) { 12 } else { 60 }),
+    ) {
         let (os, map, first) = units(4096, 61);
         let list: UnitList<BySize> = UnitList::new();
         // The same units in another list, through their other links.

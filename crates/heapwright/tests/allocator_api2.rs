@@ -1,0 +1,157 @@
+//! The `Allocator` trait in each version that is switched on, `allocator-api2`'s
+//! and std's own: collections, hashbrown's too, and each method by itself.
+//!
+//! ```text
+//! cargo test -p heapwright --features allocator-api2-02,allocator-api2-04
+//! cargo +nightly test -p heapwright --features nightly
+//! ```
+//!
+//! What only this finds: a zero size, an alignment that changes, or a growth
+//! that should read as zero, which `GlobalAlloc` never asks for.
+#![cfg(any(feature = "allocator-api2-02", feature = "allocator-api2-04", feature = "nightly"))]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "tests run on std, whose allocator is not this one"
+)]
+
+mod common;
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use common::{SLAB_MAX, UNIT, stats};
+use heapwright::{Heapwright, heap};
+
+/// Writes a pattern to a block.
+fn fill(block: NonNull<[u8]>) {
+    for at in 0..block.len() {
+        // SAFETY: in the block, which is ours.
+        unsafe { block.cast::<u8>().as_ptr().wrapping_add(at).write(at as u8 | 1) };
+    }
+}
+
+/// The bytes of a block that are initialised.
+fn bytes<'a>(block: NonNull<[u8]>, size: usize) -> &'a [u8] {
+    // SAFETY: the block is ours, and so many bytes of it were written.
+    unsafe { std::slice::from_raw_parts(block.cast().as_ptr(), size) }
+}
+
+fn is_filled(block: NonNull<[u8]>, size: usize) -> bool {
+    bytes(block, size).iter().enumerate().all(|(at, &byte)| byte == at as u8 | 1)
+}
+
+macro_rules! version {
+    ($name:ident, $feature:literal, $api:ident) => {
+        #[cfg(feature = $feature)]
+        mod $name {
+            use super::*;
+            use $api::alloc::Allocator;
+
+            pub(crate) fn collections() {
+                let mut numbers = $api::vec::Vec::new_in(Heapwright);
+                for number in 0..100_000u64 {
+                    numbers.push(number);
+                }
+                assert!(heap::owns(numbers.as_ptr().cast()));
+                numbers.retain(|number| number % 3 == 0);
+                numbers.shrink_to_fit();
+                assert!(numbers.iter().enumerate().all(|(at, &number)| number == 3 * at as u64));
+                let mut nothing = $api::vec::Vec::new_in(Heapwright);
+                nothing.extend([(); 10]);
+                assert!(nothing.len() == 10 && !heap::owns(nothing.as_ptr().cast()));
+                let boxed = $api::boxed::Box::new_in([7u8; 5000], Heapwright);
+                assert!(boxed.iter().all(|&byte| byte == 7));
+                let zeroed = $api::vec::Vec::<u8, _>::with_capacity_in(0, Heapwright);
+                assert_eq!(zeroed.capacity(), 0);
+            }
+
+            pub(crate) fn methods() {
+                let layout = |size, align| Layout::from_size_align(size, align).unwrap();
+                let sizes = [0, 1, 16, 100, 5000, SLAB_MAX, SLAB_MAX + 1, 3 * UNIT];
+                for from in sizes {
+                    for to in sizes {
+                        for (align, then) in [(1, 1), (16, 64), (4096, 8), (64, 64)] {
+                            let (old, new) = (layout(from, align), layout(to, then));
+                            let block = Heapwright.allocate(old).unwrap();
+                            assert!(block.cast::<u8>().addr().get().is_multiple_of(align));
+                            assert_eq!(block.len(), from);
+                            fill(block);
+                            let at = block.cast();
+                            let resized = if to >= from {
+                                // SAFETY: the block is of the old layout.
+                                unsafe { Heapwright.grow_zeroed(at, old, new) }.unwrap()
+                            } else {
+                                // SAFETY: the block is of the old layout.
+                                unsafe { Heapwright.shrink(at, old, new) }.unwrap()
+                            };
+                            assert!(resized.cast::<u8>().addr().get().is_multiple_of(then));
+                            assert_eq!(resized.len(), to);
+                            assert!(is_filled(resized, from.min(to)), "{from} to {to}");
+                            if to > from {
+                                assert!(bytes(resized, to)[from..].iter().all(|&byte| byte == 0));
+                            }
+                            // SAFETY: the block is of the new layout, and not used again.
+                            unsafe { Heapwright.deallocate(resized.cast(), new) };
+                        }
+                    }
+                    let zeroed = Heapwright.allocate_zeroed(layout(from, 32)).unwrap();
+                    assert!(bytes(zeroed, from).iter().all(|&byte| byte == 0));
+                    let (old, new) = (layout(from, 32), layout(from + 1000, 32));
+                    // SAFETY: the block is of the old layout.
+                    let grown = unsafe { Heapwright.grow(zeroed.cast(), old, new) }.unwrap();
+                    assert!(bytes(grown, from).iter().all(|&byte| byte == 0));
+                    // SAFETY: the block is of the new layout, and not used again.
+                    unsafe { Heapwright.deallocate(grown.cast(), new) };
+                }
+                assert!(Heapwright.allocate(layout(isize::MAX as usize - 64, 1)).is_err());
+            }
+        }
+    };
+}
+
+version!(v02, "allocator-api2-02", allocator_api2_02);
+version!(v04, "allocator-api2-04", allocator_api2_04);
+version!(nightly, "nightly", std);
+
+#[cfg(feature = "allocator-api2-02")]
+fn hash_maps() {
+    use std::hash::RandomState;
+
+    let mut map: hashbrown::HashMap<u64, [u64; 3], RandomState, Heapwright> =
+        hashbrown::HashMap::with_hasher_in(RandomState::new(), Heapwright);
+    for key in 0..30_000 {
+        map.insert(key, [key; 3]);
+        if key % 2 == 0 {
+            map.remove(&(key / 2));
+        }
+    }
+    assert_eq!(map.len(), 15_000);
+    map.shrink_to_fit();
+    assert!(
+        map.iter().all(|(key, value)| *value == [*key; 3] && heap::owns(value.as_ptr().cast()))
+    );
+}
+
+/// One test: it counts the blocks of the whole process.
+#[test]
+fn the_allocator_trait_in_each_version() {
+    #[cfg(feature = "allocator-api2-02")]
+    {
+        v02::collections();
+        v02::methods();
+        hash_maps();
+    }
+    #[cfg(feature = "allocator-api2-04")]
+    {
+        v04::collections();
+        v04::methods();
+    }
+    #[cfg(feature = "nightly")]
+    {
+        nightly::collections();
+        nightly::methods();
+    }
+    assert_eq!(stats().live_blocks, 0);
+}

@@ -1,0 +1,218 @@
+//! What the heap's tests share: blocks that know what must be in them, random
+//! numbers, and a run of the same test in a process of its own.
+#![allow(dead_code, reason = "each test uses a part of this")]
+
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heapwright::{Stats, heap};
+
+/// Requests from here on are large blocks.
+pub(crate) const SLAB_MAX: usize = 32 << 10;
+/// The grain of large blocks' addresses.
+pub(crate) const UNIT: usize = 64 << 10;
+
+/// Random numbers, the same in every run (xorshift64*).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// A size as programs ask for them: small ones often, some of each kind.
+    pub(crate) fn size(&mut self) -> usize {
+        match self.below(32) {
+            0..=17 => self.below(256),
+            18..=25 => self.below(2048),
+            26..=29 => self.below(SLAB_MAX + 64),
+            30 => self.below(200 << 10),
+            _ => SLAB_MAX + self.below(64) * 1024,
+        }
+    }
+}
+
+/// A block and what must be in it.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    pub(crate) at: *mut u8,
+    pub(crate) size: usize,
+    seed: u64,
+}
+
+// SAFETY: whoever has the value is the only one who uses the block.
+unsafe impl Send for Owned {}
+
+static SEED: AtomicU64 = AtomicU64::new(1);
+
+/// The words of a block that are filled and checked: all of a small block, and
+/// of a larger one those at its ends and some between.
+fn words(size: usize) -> impl Iterator<Item = usize> {
+    let step = if size <= 4096 { 1 } else { 61 };
+    let count = size / 8;
+    (0..count).step_by(step).chain(count.checked_sub(1))
+}
+
+fn word(seed: u64, index: usize) -> u64 {
+    (seed ^ (index as u64) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+}
+
+impl Owned {
+    /// Takes over a block of `size` bytes and fills it.
+    pub(crate) fn adopt(at: *mut u8, size: usize) -> Self {
+        assert!(!at.is_null(), "no memory for {size} bytes");
+        assert!(at.addr().is_multiple_of(16), "{size} bytes at {at:?}");
+        let mut block = Self { at, size, seed: 0 };
+        block.fill();
+        block
+    }
+
+    pub(crate) fn malloc(size: usize) -> Self {
+        Self::adopt(heap::malloc(size), size)
+    }
+
+    pub(crate) fn calloc(size: usize) -> Self {
+        let at = heap::calloc(size);
+        assert!(!at.is_null(), "no memory for {size} bytes");
+        // SAFETY: a block of `size` initialised bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(at, size) };
+        // SAFETY: all values are valid for the words in the middle.
+        let (head, middle, tail) = unsafe { bytes.align_to::<u64>() };
+        let zero = head.iter().chain(tail).all(|&byte| byte == 0);
+        assert!(zero && middle.iter().all(|&word| word == 0), "calloc({size}) is not zero");
+        Self::adopt(at, size)
+    }
+
+    pub(crate) fn aligned(size: usize, align: usize) -> Self {
+        let at = heap::malloc_aligned(size, align);
+        assert!(at.addr().is_multiple_of(align), "{size} bytes at {at:?}, not {align}-aligned");
+        Self::adopt(at, size)
+    }
+
+    fn word_at(&self, index: usize) -> *mut u64 {
+        self.at.cast::<u64>().wrapping_add(index)
+    }
+
+    /// Writes a pattern that no other block has.
+    pub(crate) fn fill(&mut self) {
+        self.seed = SEED.fetch_add(1, Ordering::Relaxed);
+        for index in words(self.size) {
+            // SAFETY: in the block, which is ours and 16-aligned.
+            unsafe { self.word_at(index).write(word(self.seed, index)) };
+        }
+        for at in self.size & !7..self.size {
+            // SAFETY: in the block, which is ours.
+            unsafe { self.at.wrapping_add(at).write(self.seed as u8) };
+        }
+    }
+
+    /// Whether the first `size` bytes are as they were written.
+    pub(crate) fn is_intact(&self, size: usize) -> bool {
+        let size = size.min(self.size);
+        let whole = words(self.size).filter(|index| (index + 1) * 8 <= size).all(|index| {
+            // SAFETY: in the block, and written by `fill`.
+            unsafe { self.word_at(index).read() == word(self.seed, index) }
+        });
+        // SAFETY: in the block, and written by `fill`.
+        whole
+            && (self.size & !7..size)
+                .all(|at| unsafe { self.at.wrapping_add(at).read() } == self.seed as u8)
+    }
+
+    pub(crate) fn usable(&self) -> usize {
+        // SAFETY: the block is in use.
+        unsafe { heap::usable_size(self.at) }
+    }
+
+    /// Resizes the block; false: it is as it was, and there is no memory.
+    pub(crate) fn try_realloc(&mut self, size: usize) -> bool {
+        assert!(self.is_intact(self.size), "{} bytes at {:?} changed", self.size, self.at);
+        // SAFETY: the block is in use; the new one replaces it.
+        let at = unsafe { heap::realloc(self.at, size) };
+        if at.is_null() {
+            assert!(self.is_intact(self.size), "a failed realloc changed the block");
+            return false;
+        }
+        self.at = at;
+        assert!(self.is_intact(size), "realloc from {} to {size} lost contents", self.size);
+        self.size = size;
+        self.fill();
+        true
+    }
+
+    pub(crate) fn realloc(&mut self, size: usize) {
+        assert!(self.try_realloc(size), "no memory for {size} bytes");
+        assert!(self.at.addr().is_multiple_of(16), "{size} bytes at {:?}", self.at);
+    }
+
+    /// Checks the contents and gives the address away.
+    pub(crate) fn into_raw(self) -> *mut u8 {
+        assert!(self.is_intact(self.size), "{} bytes at {:?} changed", self.size, self.at);
+        self.at
+    }
+
+    pub(crate) fn free(self) {
+        // SAFETY: the block is in use, and this is the last use.
+        unsafe { heap::free(self.into_raw()) };
+    }
+}
+
+/// Keeps the other tests of a file out, for those that look at addresses that
+/// another may take meanwhile.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the memory is now.
+pub(crate) fn stats() -> Stats {
+    let mut stats = Stats::zero();
+    assert!(heapwright::stats::snapshot(&mut stats));
+    stats
+}
+
+/// The variable that tells a test that it runs in a process of its own, and
+/// which case it is.
+const CHILD: &str = "HEAPWRIGHT_TEST_CASE";
+
+/// In a process made by [`run_alone`]: the case it was made for.
+pub(crate) fn case() -> Option<String> {
+    std::env::var(CHILD).ok()
+}
+
+/// Runs the test called `test` of this file alone in a new process, with
+/// `HEAPWRIGHT` set to `options`.
+pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, case)
+        .env("HEAPWRIGHT", options)
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .unwrap()
+}
+
+/// As [`run_alone`], and wants the test to pass.
+pub(crate) fn pass_alone(test: &str, case: &str, options: &str) {
+    let output = run_alone(test, case, options);
+    assert!(
+        output.status.success(),
+        "{case} with {options:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
