@@ -30,19 +30,26 @@
 //!
 //! Called by `heap`.
 
+mod hot;
+mod scavenger;
+
 use core::cell::Cell;
 use core::ptr;
 
-use crate::address_map::{CLASS_STEP, Entry, Kind, MAP, MAX_OWNER, SLAB_KINDS};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk;
 use crate::misuse::{self, Call};
 use crate::os;
 use crate::registry::{Member, Registry};
 use crate::remote::{Block, RemoteStack, Tenure};
-use crate::size_class::{self, CLASSES, UNIT, UNIT_SHIFT};
+use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{ByOwner, BySize, Chain, SYSTEM, Slab, UnitList};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+use hot::NOBODY;
+pub(crate) use hot::{Hot, List};
+use scavenger::Scavenger;
 
 /// Bytes in a chain, where blocks are small enough.
 const CHAIN_BYTES: usize = 16 << 10;
@@ -53,9 +60,6 @@ const DEPOT_BYTES: usize = 1 << 20;
 /// Blocks of other owners that are sent at once, and their bytes.
 const BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
-/// Slabs that the scavenger looks at in one step, and purges.
-const LOOKS: usize = 64;
-const PURGES: usize = 8;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 4;
 
@@ -68,165 +72,6 @@ const fn chain_length(class: usize) -> usize {
         2
     } else {
         blocks
-    }
-}
-
-/// The free blocks of one class: 16 bytes, so that an address map entry's kind
-/// is the offset of its list.
-///
-/// Plain memory, not atomics: only the owner touches it, and the compiler may
-/// then count in one instruction.
-#[repr(C)]
-pub(crate) struct List {
-    head: Cell<*mut Block>,
-    /// Blocks it still takes; below zero it is too long.
-    room: Cell<i32>,
-    /// The class's reciprocal, here so that `free` needs no other table.
-    reciprocal: u32,
-}
-
-const _: () = assert!(size_of::<List>() == CLASS_STEP);
-
-impl List {
-    /// The newest block, taken out.
-    #[inline(always)]
-    pub(crate) fn pop(&self) -> *mut Block {
-        let block = self.head.get();
-        if !block.is_null() {
-            // SAFETY: blocks in a list are free, linked, and this thread's.
-            self.head.set(unsafe { Block::next(block) });
-            self.room.set(self.room.get() + 1);
-        }
-        block
-    }
-
-    /// Puts a block in. Returns whether the list is now too long.
-    ///
-    /// # Safety
-    ///
-    /// The block is of the list's class and owner, and free from now on.
-    #[inline(always)]
-    #[must_use]
-    pub(crate) unsafe fn push(&self, block: *mut Block) -> bool {
-        // SAFETY: the caller gives the block away.
-        unsafe { Block::set_next(block, self.head.get()) };
-        self.head.set(block);
-        self.room.set(self.room.get() - 1);
-        self.room.get() < 0
-    }
-
-    /// Whether `offset` bytes into a slab of the list's class begins a slot.
-    #[inline(always)]
-    pub(crate) fn is_slot_start(&self, offset: u32) -> bool {
-        size_class::is_slot_start(offset, self.reciprocal)
-    }
-}
-
-/// What the fast paths touch.
-#[repr(C, align(64))]
-pub(crate) struct Hot {
-    lists: [List; CLASSES],
-    /// The window's base, and how many units of it this cache knows of: copies
-    /// that no other thread writes. All slabs of the cache are below.
-    base: Cell<*mut u8>,
-    limit: Cell<usize>,
-    /// The owner's id, shifted as in an address map entry. A whole word, so that
-    /// the entry is widened by its load and not by an instruction of its own.
-    tag: usize,
-    /// The same, or nobody's where frees that know their size must be passed on
-    /// (see [`forward_sized_frees`]).
-    sized_tag: Cell<usize>,
-}
-
-const NOBODY: usize = Entry::tag(MAX_OWNER + 1) as usize;
-
-const _: () = assert!(core::mem::offset_of!(Hot, lists) == 0);
-
-impl Hot {
-    /// The lists of a thread that has no cache: empty, and of no owner.
-    pub(crate) const fn sentinel() -> Self {
-        Self {
-            lists: [const {
-                List { head: Cell::new(ptr::null_mut()), room: Cell::new(0), reciprocal: 0 }
-            }; CLASSES],
-            base: Cell::new(ptr::null_mut()),
-            limit: Cell::new(0),
-            tag: NOBODY,
-            sized_tag: Cell::new(NOBODY),
-        }
-    }
-
-    /// The list at a byte offset: a request's size less one, rounded down to 16.
-    ///
-    /// # Safety
-    ///
-    /// `offset` is a multiple of `CLASS_STEP` below `SLAB_KINDS`.
-    #[inline(always)]
-    pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
-        // SAFETY: the lists come first, and by the contract this is one of them.
-        let list = unsafe { ptr::from_ref(self).cast::<u8>().add(offset) };
-        // SAFETY: as above.
-        unsafe { &*list.cast::<List>() }
-    }
-
-    /// The list of the slab that `address` lies in, if that is this owner's.
-    #[inline(always)]
-    pub(crate) fn list_of(&self, address: usize) -> Option<&List> {
-        // SAFETY: the cache's limit is never above the map's.
-        unsafe { self.list_for(address, self.limit.get(), self.tag) }
-    }
-
-    /// As [`Hot::list_of`], but `None` where sized frees are passed on.
-    #[inline(always)]
-    pub(crate) fn list_of_sized(&self, address: usize) -> Option<&List> {
-        // SAFETY: the cache's limit is never above the map's.
-        unsafe { self.list_for(address, self.limit.get(), self.sized_tag.get()) }
-    }
-
-    /// The list of the class of the slab that `address` lies in, if the slab is
-    /// of the owner of `tag` and its unit below `limit`.
-    ///
-    /// # Safety
-    ///
-    /// `limit` is not above the map's.
-    #[inline(always)]
-    unsafe fn list_for(&self, address: usize, limit: usize, tag: usize) -> Option<&List> {
-        let unit = self.unit_of(address);
-        if unit >= limit {
-            return None;
-        }
-        // SAFETY: below the map's limit.
-        let entry = unsafe { MAP.entry_from(self.base.get(), unit) };
-        let offset = entry.0 as usize ^ tag;
-        if offset >= SLAB_KINDS {
-            return None;
-        }
-        // SAFETY: below `SLAB_KINDS`, and slabs' kinds are multiples of the step.
-        Some(unsafe { self.list_at(offset) })
-    }
-
-    /// The window's unit that `address` lies in.
-    #[inline(always)]
-    fn unit_of(&self, address: usize) -> usize {
-        address.wrapping_sub(self.base.get().addr()) >> UNIT_SHIFT
-    }
-
-    /// The class of one of this owner's lists.
-    #[inline(always)]
-    pub(crate) fn class_of(&self, list: &List) -> usize {
-        (ptr::from_ref(list).addr() - ptr::from_ref(self).addr()) / CLASS_STEP
-    }
-
-    /// The list of `class`.
-    #[inline(always)]
-    pub(crate) fn list(&self, class: usize) -> &List {
-        &self.lists[class]
-    }
-
-    /// Looks again how far the window goes.
-    fn refresh(&self) {
-        self.base.set(MAP.base());
-        self.limit.set(MAP.limit());
     }
 }
 
@@ -264,20 +109,6 @@ impl Outgoing {
         self.count.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
     }
-}
-
-/// A slow walk over the partial slabs, that gives pages back which nobody has
-/// wanted for a while. One pass begins every purge delay; each slow operation
-/// of the cache does a bounded step of it.
-struct Scavenger {
-    /// The time of the last step, in milliseconds: the clock of all slow paths.
-    now: Cell<u32>,
-    /// When the last pass began.
-    began: Cell<u32>,
-    /// Classes still to be walked, this one included; 0 between passes.
-    classes_left: Cell<usize>,
-    /// The next slab, or 0.
-    next: Cell<usize>,
 }
 
 /// Counts that are kept only where statistics were asked for.
@@ -663,44 +494,6 @@ impl Cache {
         }
         partial.remove(&MAP, slab.unit);
         slab.set_listed(false);
-    }
-
-    /// A bounded step towards giving back the pages of partial slabs that have
-    /// been left alone for a purge delay. Called by the slow paths.
-    pub(crate) fn scavenge(&self) {
-        let scavenger = &self.scavenger;
-        let now = os::coarse_ms();
-        scavenger.now.set(now);
-        let Some(delay) = chunk::purge_delay() else { return };
-        if scavenger.classes_left.get() == 0 {
-            if chunk::waited(scavenger.began.get(), now) < delay {
-                return;
-            }
-            scavenger.began.set(now);
-            scavenger.classes_left.set(CLASSES);
-            scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
-        }
-        let mut purges = 0;
-        for _ in 0..LOOKS {
-            let class = CLASSES - scavenger.classes_left.get();
-            let unit = scavenger.next.get();
-            if unit == 0 {
-                scavenger.classes_left.set(scavenger.classes_left.get() - 1);
-                let Some(bin) = self.bins.get(class + 1) else { return };
-                scavenger.next.set(bin.partial.first().unwrap_or(0));
-                continue;
-            }
-            scavenger.next.set(self.bins[class].partial.after(&MAP, unit).unwrap_or(0));
-            let slab = Slab::at(&MAP, unit, class);
-            if chunk::waited(slab.stamp(), now) >= delay {
-                let given = slab.purge(&SYSTEM);
-                chunk::note_purged(given);
-                purges += usize::from(given > 0);
-                if purges == PURGES {
-                    return;
-                }
-            }
-        }
     }
 
     /// Gives a slab's unit back.
