@@ -1,7 +1,8 @@
 //! Sequences of operations on the heap, checked against a model: every block
 //! keeps what was written to it, is where nothing else is, is described as what
 //! it is, and reads as zero where zeros were asked for. Blocks are handed to a
-//! second thread, which frees them; first-class heaps come and go.
+//! second thread, which frees them, or come from threads that have ended;
+//! first-class heaps come and go. In the end nothing may be left.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -10,27 +11,70 @@ use std::thread;
 
 use arbitrary::Arbitrary;
 use heapwright::heap::{self, Heap};
-use heapwright::{Kind, describe};
+use heapwright::{Kind, Stats, describe, options, stats};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
 enum Op {
-    Malloc { size: u16, scale: u8 },
-    Calloc { size: u16, scale: u8 },
-    Aligned { size: u16, shift: u8 },
-    Realloc { which: u8, size: u16, scale: u8 },
-    Free { which: u8 },
-    FreeElsewhere { which: u8 },
+    Malloc {
+        size: u16,
+        scale: u8,
+    },
+    Calloc {
+        size: u16,
+        scale: u8,
+    },
+    Aligned {
+        size: u16,
+        shift: u8,
+    },
+    Realloc {
+        which: u8,
+        size: u16,
+        scale: u8,
+    },
+    Free {
+        which: u8,
+    },
+    FreeSized {
+        which: u8,
+    },
+    /// By a thread that ends, and leaves its cache to whoever comes next.
+    MallocElsewhere {
+        sizes: [u16; 3],
+        scale: u8,
+    },
+    FreeElsewhere {
+        which: u8,
+    },
     HeapCreate,
-    HeapAlloc { which: u8, size: u16, scale: u8 },
-    HeapDestroy { which: u8 },
-    Trim,
-    Describe { address: u64 },
+    HeapAlloc {
+        which: u8,
+        size: u16,
+        scale: u8,
+    },
+    HeapFree {
+        which: u8,
+    },
+    HeapDestroy {
+        which: u8,
+    },
+    Trim {
+        keep: u16,
+    },
+    PurgeDelay {
+        ms: i8,
+    },
+    Describe {
+        address: u64,
+    },
 }
 
 struct Block {
     at: *mut u8,
     size: usize,
+    /// What it was allocated with; 0 where that is no longer known.
+    align: usize,
     fill: u8,
     heap: *mut Heap,
 }
@@ -81,7 +125,7 @@ struct World {
 }
 
 impl World {
-    fn add(&mut self, at: *mut u8, size: usize, heap: *mut Heap) {
+    fn add(&mut self, at: *mut u8, size: usize, align: usize, heap: *mut Heap) {
         if at.is_null() {
             return;
         }
@@ -91,7 +135,7 @@ impl World {
         assert!(before.is_none_or(|(_, &other)| other <= start), "blocks overlap");
         self.ranges.insert(start, end);
         self.next = self.next.wrapping_add(1);
-        let block = Block { at, size, fill: self.next, heap };
+        let block = Block { at, size, align, fill: self.next, heap };
         block.fill();
         self.blocks.push(block);
     }
@@ -118,7 +162,7 @@ fuzz_target!(|ops: Vec<Op>| {
         match op {
             Op::Malloc { size, scale } => {
                 let size = scaled(size, scale);
-                world.add(heap::malloc(size), size, std::ptr::null_mut());
+                world.add(heap::malloc(size), size, 16, std::ptr::null_mut());
             }
             Op::Calloc { size, scale } => {
                 let size = scaled(size, scale);
@@ -128,13 +172,13 @@ fuzz_target!(|ops: Vec<Op>| {
                     let bytes = unsafe { std::slice::from_raw_parts(at, size) };
                     assert!(bytes.iter().all(|&b| b == 0), "calloc is not zero");
                 }
-                world.add(at, size, std::ptr::null_mut());
+                world.add(at, size, 16, std::ptr::null_mut());
             }
             Op::Aligned { size, shift } => {
                 let align = 1usize << (shift % 20);
                 let at = heap::malloc_aligned(size as usize, align);
                 assert_eq!(at as usize % align, 0);
-                world.add(at, size as usize, std::ptr::null_mut());
+                world.add(at, size as usize, align, std::ptr::null_mut());
             }
             Op::Realloc { which, size, scale } => {
                 // A heap's block leaves its heap where it moves; where it stays,
@@ -149,12 +193,35 @@ fuzz_target!(|ops: Vec<Op>| {
                     let bytes = unsafe { std::slice::from_raw_parts(at, kept) };
                     assert!(bytes.iter().all(|&b| b == block.fill), "realloc lost contents");
                     let stayed = at == block.at;
-                    world.add(at, size, if stayed { block.heap } else { std::ptr::null_mut() });
+                    let heap = if stayed { block.heap } else { std::ptr::null_mut() };
+                    world.add(at, size, 0, heap);
                 }
             }
             Op::Free { which } => {
                 if let Some(block) = world.take(which) {
                     release(block);
+                }
+            }
+            Op::FreeSized { which } => {
+                // Only what kept its first alignment is known to have one.
+                match world.take(which) {
+                    Some(block) if block.align > 0 => {
+                        block.check(block.size);
+                        // SAFETY: the block is in use, of this size and alignment,
+                        // and freed once.
+                        unsafe { heap::free_sized(block.at, block.size, block.align) };
+                    }
+                    Some(block) => release(block),
+                    None => {}
+                }
+            }
+            Op::MallocElsewhere { sizes, scale } => {
+                let made = thread::spawn(move || {
+                    sizes.map(|size| (heap::malloc(scaled(size, scale)).expose_provenance(), size))
+                });
+                for (at, size) in made.join().unwrap() {
+                    let at = std::ptr::with_exposed_provenance_mut(at);
+                    world.add(at, scaled(size, scale), 16, std::ptr::null_mut());
                 }
             }
             Op::FreeElsewhere { which } => {
@@ -176,7 +243,7 @@ fuzz_target!(|ops: Vec<Op>| {
                 let size = scaled(size, scale);
                 // SAFETY: the heap exists.
                 let at = unsafe { Heap::alloc(heap, size, 16, false) };
-                world.add(at, size, heap);
+                world.add(at, size, 16, heap);
             }
             Op::HeapDestroy { which } if !world.heaps.is_empty() => {
                 let heap = world.heaps.swap_remove(which as usize % world.heaps.len());
@@ -191,9 +258,20 @@ fuzz_target!(|ops: Vec<Op>| {
                 // and none was given to the other thread.
                 unsafe { Heap::destroy(heap) };
             }
-            Op::Trim => {
-                heap::trim(0);
+            Op::HeapFree { which } => match world.take(which) {
+                Some(block) if !block.heap.is_null() => {
+                    block.check(block.size);
+                    // SAFETY: the heap exists, and the block is its own, in use,
+                    // and freed once.
+                    unsafe { Heap::free(block.heap, block.at) };
+                }
+                Some(block) => release(block),
+                None => {}
+            },
+            Op::Trim { keep } => {
+                heap::trim(usize::from(keep) << 8);
             }
+            Op::PurgeDelay { ms } => options::set_purge_delay_ms(ms.into()),
             Op::Describe { address } => {
                 let _ = describe(std::ptr::without_provenance(address as usize));
             }
@@ -205,8 +283,15 @@ fuzz_target!(|ops: Vec<Op>| {
     }
     drop(send);
     other.join().unwrap();
+    let mut now = Stats::zero();
+    assert!(stats::snapshot(&mut now));
+    assert_eq!((now.live_blocks, now.live_bytes, now.large_blocks), (0, 0, 0));
+    assert_eq!(now.rss_parts(), now.rss);
     for heap in world.heaps {
         // SAFETY: the heap exists, and none of its blocks is in use.
         unsafe { Heap::destroy(heap) };
     }
+    heap::trim(0);
+    let nothing = heap::walk(&mut |block| !block.in_use);
+    assert!(nothing, "the walk found a block in use");
 });

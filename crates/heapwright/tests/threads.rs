@@ -62,9 +62,9 @@ fn live(seed: u64, rounds: usize, others: &[Sender<Owned>], mine: &Receiver<Owne
 
 #[test]
 fn blocks_may_be_freed_by_any_thread_at_any_time() {
-    let rounds = 4000;
+    let rounds = 20_000;
     let threads = 4;
-    for generation in 0..4 {
+    for generation in 0..5 {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| channel()).unzip();
         let lives: Vec<_> = receivers
             .into_iter()

@@ -479,7 +479,7 @@ proptest! {
 /// Plays the same operations again and again, refusing another call each time,
 /// until no call is left to refuse.
 fn refuse_each_call(refuse: fn(&Fake, u64)) {
-    let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 40), 3));
+    let scripts = sample(&prop::collection::vec(prop::collection::vec(op(), 36), 2));
     // Growth, with somebody's mapping in the way of a thrifty window.
     let growth =
         [20, 30, 8, 12, 40, 3].map(|units| Op::Take { units, want_zero: true, hard: true });
@@ -508,6 +508,7 @@ fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), c
         world.finish();
         made
     } else {
+        assert!(world.os.calls() > call, "nothing was refused, and the window did not open");
         // SAFETY: the window never opened; nobody has anything of it.
         unsafe { world.os.give_back() };
         true

@@ -35,6 +35,8 @@ pub(super) const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
+/// How many places for a thrifty window are tried.
+const TRIES: usize = 32;
 /// How far a thrifty window looks past what others mapped, in pieces.
 const HOPS: usize = 64;
 
@@ -218,8 +220,11 @@ impl<O: Memory> Window<O> {
             return false;
         }
         let room = span * UNIT + TABLE_GAP;
-        for tries in 1..=16 {
-            let Some(base) = side.addr().checked_sub(room * (tries + 1)) else { break };
+        // Further and further below: past what is large, such as other windows.
+        let mut below = 2 * room;
+        for _ in 0..TRIES {
+            let Some(base) = side.addr().checked_sub(below) else { break };
+            below += (below / 2).max(room);
             let base = base & !(UNIT - 1);
             let table = self.os.reserve_at(base.saturating_sub(TABLE_GAP), table_size);
             if table.is_null() {

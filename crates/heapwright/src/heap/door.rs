@@ -63,16 +63,17 @@ fn allocate(request: Request) -> *mut u8 {
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
         core::ptr::null_mut()
     } else {
-        match start::mine() {
+        let mine = start::mine();
+        if let Some(peer) = foreign::peer() {
+            return from_peer(peer, request);
+        }
+        match mine {
             Mine::Cache(cache) => allocate_from(cache, request),
             Mine::Late(heap) => {
                 let _order = heap.lock.lock();
                 allocate_from(heap, request)
             }
-            Mine::Nothing => match foreign::peer() {
-                Some(peer) => return from_peer(peer, request),
-                None => core::ptr::null_mut(),
-            },
+            Mine::Nothing => core::ptr::null_mut(),
         }
     };
     if block.is_null() {
@@ -434,10 +435,10 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
 /// ```
 #[must_use]
 pub fn owns(address: *const u8) -> bool {
-    matches!(
-        MAP.lookup(address.addr()).1.kind(),
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_)
-    )
+    match MAP.lookup(address.addr()).1.kind() {
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => true,
+        _ => foreign::peer_owns(address),
+    }
 }
 
 /// Gives memory back to the kernel: the free blocks of the calling thread, of

@@ -221,6 +221,13 @@ pub(super) struct Peer {
     pub(super) realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
     pub(super) free: unsafe extern "C" fn(*mut u8),
     pub(super) usable_size: unsafe extern "C" fn(*const u8) -> usize,
+    pub(super) owns: unsafe extern "C" fn(*const u8) -> bool,
+}
+
+/// Whether an address is in a block of the copy that everything is passed to.
+pub(super) fn peer_owns(address: *const u8) -> bool {
+    // SAFETY: the peer's function takes any address.
+    peer().is_some_and(|peer| unsafe { (peer.owns)(address) })
 }
 
 /// The copy of heapwright that was preloaded, if this copy is only linked into
@@ -249,7 +256,8 @@ pub(super) fn find_peer() -> bool {
     if os::symbol(c"hw_version").is_null() {
         return false;
     }
-    let names = [c"malloc", c"calloc", c"memalign", c"realloc", c"free", c"malloc_usable_size"];
+    let names =
+        [c"malloc", c"calloc", c"memalign", c"realloc", c"free", c"malloc_usable_size", c"hw_owns"];
     let found = names.map(os::symbol);
     if found.iter().any(|f| f.is_null()) {
         return false;
@@ -267,8 +275,10 @@ pub(super) fn find_peer() -> bool {
     let free: unsafe extern "C" fn(*mut u8) = unsafe { transmute(found[4]) };
     // SAFETY: as above.
     let usable_size: unsafe extern "C" fn(*const u8) -> usize = unsafe { transmute(found[5]) };
+    // SAFETY: as above.
+    let owns: unsafe extern "C" fn(*const u8) -> bool = unsafe { transmute(found[6]) };
     let mut table = TABLE.lock();
-    let peer = table.insert(Peer { malloc, calloc, memalign, realloc, free, usable_size });
+    let peer = table.insert(Peer { malloc, calloc, memalign, realloc, free, usable_size, owns });
     PEER.store(peer, Ordering::Release);
     true
 }

@@ -20,7 +20,7 @@ use core::ptr;
 
 use crate::cache::{self, CACHES, Cache, Use};
 use crate::chunk;
-use crate::options;
+use crate::options::{self, Options};
 use crate::os::{self, tls};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -81,7 +81,7 @@ fn mine_slow(own: *mut u8) -> Mine {
     cache.begin();
     let cache: &'static Cache = cache;
     tls::set_own(ptr::from_ref(cache).cast_mut().cast());
-    if !options::detailed() {
+    if !options::detailed() && foreign::peer().is_none() {
         tls::set_fast((&raw const cache.hot).cast_mut().cast());
     }
     os::watch_this_thread(ptr::from_ref(cache).cast_mut().cast());
@@ -132,12 +132,10 @@ fn start() -> bool {
         FAILED => return false,
         _ => {}
     }
-    if foreign::find_peer() {
-        // Everything is passed on; this copy needs no memory of its own.
-        STATE.store(FAILED, Ordering::Release);
-        return false;
-    }
-    let options = options::get();
+    // Where everything is passed on, this copy only serves first-class heaps, and
+    // the other one has read the options.
+    let peered = foreign::find_peer();
+    let options = if peered { &Options::DEFAULT } else { options::get() };
     os::pretend_page_size(options.page);
     chunk::set_delay(options.purge_ms);
     if !chunk::open(options.window) {
