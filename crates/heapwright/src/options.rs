@@ -226,6 +226,7 @@ pub fn set_purge_delay_ms(ms: i32) {
 mod tests {
     use super::*;
     extern crate std;
+    use proptest::prelude::*;
     use std::string::String;
     use std::vec::Vec;
 
@@ -271,5 +272,69 @@ mod tests {
         }
         let (options, bad) = parsed("nonsense,purge=7");
         assert_eq!((options.purge_ms, bad.len()), (7, 1));
+    }
+
+    /// What an option string may be made of, by a person or by accident.
+    fn piece() -> impl Strategy<Value = Vec<u8>> {
+        let known = [
+            "mode",
+            "fast",
+            "cache",
+            "exclusive",
+            "stats",
+            "exit",
+            "off",
+            "stats_file",
+            "purge",
+            "never",
+            "window",
+            "page",
+            "4k",
+            "64k",
+            "=",
+            "=",
+            "=",
+            ",",
+            ",",
+            ";",
+            " ",
+            "1",
+            "99",
+            "-",
+            "g",
+            "t",
+        ];
+        prop_oneof![
+            8 => prop::sample::select(known.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
+            1 => prop::collection::vec(any::<u8>(), 0..4),
+            1 => (0..600usize).prop_map(|length| std::vec![b'x'; length]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(500))]
+
+        #[test]
+        fn any_text_is_options_or_named(text in prop::collection::vec(piece(), 0..12)) {
+            let text = text.concat();
+            let mut named = 0;
+            let options = parse(&text, |option, _| {
+                assert!(!option.is_empty() && text.windows(option.len()).any(|w| w == option));
+                named += 1;
+            });
+            let given = text.split(|byte| b",;".contains(byte)).map(<[u8]>::trim_ascii);
+            let given = given.filter(|option| !option.is_empty()).count();
+            prop_assert!(named <= given);
+            prop_assert!(named < given || options == Options::DEFAULT);
+        }
+
+        #[test]
+        fn numbers_of_any_length_are_read_or_refused(digits in "[0-9]{0,25}", suffix in "[kmgtKMGT]?") {
+            let shift = " kmgt".find(&suffix.to_lowercase()).unwrap_or(0) * 10;
+            let shift = if suffix.is_empty() { 0 } else { shift };
+            let exact = digits.parse::<u128>().ok().and_then(|n| n.checked_mul(1 << shift));
+            let expected = exact.and_then(|n| usize::try_from(n).ok());
+            prop_assert_eq!(number(std::format!("{digits}{suffix}").as_bytes()), expected);
+        }
     }
 }

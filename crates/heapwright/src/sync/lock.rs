@@ -164,4 +164,22 @@ mod tests {
         drop(guard);
         assert!(lock.try_lock().is_some());
     }
+
+    #[test]
+    fn a_thread_that_holds_every_lock_enters_and_does_not_give_back() {
+        let lock = Lock::new(1);
+        assert!(lock.acquire());
+        hold_all();
+        *lock.lock() += 1;
+        assert!(!lock.acquire(), "a second time, and nothing to give back");
+        std::thread::scope(|scope| {
+            // Another thread is kept out all the same.
+            scope.spawn(|| assert!(lock.try_lock().is_none()));
+        });
+        hold_all_no_more();
+        assert!(lock.try_lock().is_none());
+        // SAFETY: acquired above, without a guard.
+        unsafe { lock.release() };
+        assert_eq!(*lock.lock(), 2);
+    }
 }

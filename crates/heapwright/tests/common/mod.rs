@@ -80,6 +80,11 @@ impl Owned {
         block
     }
 
+    /// The same block once more, for a forked child, which has memory of its own.
+    pub(crate) fn copy(&self) -> Self {
+        Self { at: self.at, size: self.size, seed: self.seed }
+    }
+
     pub(crate) fn malloc(size: usize) -> Self {
         Self::adopt(heap::malloc(size), size)
     }
