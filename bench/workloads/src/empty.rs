@@ -1,0 +1,18 @@
+//! Nothing at all: what the process itself costs.
+//!
+//! The peak memory of every other workload contains the program's code, the C
+//! library and what the allocator sets up before it is asked for anything. This
+//! one consists of that alone, and is what tables subtract.
+
+use crate::Workload;
+
+/// The baseline.
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "empty",
+    stands_for: "A program that does nothing: the time to start with the allocator and the memory \
+                 it takes before anything is asked of it.",
+    threads: 1,
+    live_bytes: 0,
+    operations: 0,
+    run: |_| 0,
+};

@@ -1,0 +1,205 @@
+//! Boolean functions made small: covers of cubes, split and merged.
+//!
+//! The field's "espresso" minimises the logic of programmable arrays. This does
+//! the central part of that trade, written anew: a function is a cover, a list
+//! of cubes, a cube is a bit set with two bits a variable (may it be 0, may it
+//! be 1), and minimising recurses by Shannon's expansion: split the cover on
+//! its busiest variable, minimise both halves, merge what is equal, sort, drop
+//! what is covered. The lists grow by `realloc`, the sets are small blocks of
+//! one size for a function and of another for the next: shows many lists and
+//! sets of mixed small sizes with stack-like, but not strict, lifetimes.
+//!
+//! Life cycle: some hundreds of blocks of 16 to 64 bytes and lists to a few
+//! KiB; the deeper in the recursion, the sooner they die.
+
+use crate::checksum::fold;
+use crate::memory::Array;
+use crate::random::Random;
+use crate::{Workload, scaled};
+use std::cmp::Reverse;
+
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "espresso",
+    stands_for: "Optimisers and solvers that split, merge, sort and drop many small sets: blocks \
+                 of mixed small sizes with stack-like lifetimes, and short lists that grow by \
+                 realloc.",
+    threads: 1,
+    live_bytes: 60_000,
+    operations: 8_500_000,
+    run,
+};
+
+/// Every other bit: where "may be 0" stands.
+const LOW: u64 = 0x5555_5555_5555_5555;
+
+const VARIABLES_IN_WORD: usize = 32;
+
+/// Functions of so many words a cube.
+const WORDS: [usize; 6] = [2, 3, 4, 5, 6, 8];
+
+type Cube = Array<u64>;
+type Cover = Vec<Cube>;
+
+fn run(scale: u32) -> u64 {
+    let mut random = Random::new(0xe59);
+    let mut sum = 0;
+    for function in 0..scaled(scale, 180, 3) {
+        let words = WORDS[function % WORDS.len()];
+        let cubes = random.between(60, 90);
+        let cover = minimise(random_cover(&mut random, words, cubes), 0);
+        for cube in &cover {
+            sum = cube.iter().copied().fold(sum, fold);
+        }
+    }
+    sum
+}
+
+/// A function that asks about a few of its variables in each cube.
+fn random_cover(random: &mut Random, words: usize, cubes: usize) -> Cover {
+    let mut cover = Cover::new();
+    for _ in 0..cubes {
+        let mut cube = Cube::zeroed(words);
+        cube.fill(u64::MAX);
+        for _ in 0..random.between(4, 7) {
+            // Twelve variables, spread over the words.
+            let variable = random.below(12) * words * VARIABLES_IN_WORD / 12;
+            restrict(&mut cube, variable, random.one_in(2));
+        }
+        cover.push(cube);
+    }
+    cover
+}
+
+/// The cover of the same function, most often with fewer cubes.
+fn minimise(cover: Cover, depth: usize) -> Cover {
+    let Some(variable) = busiest_variable(&cover) else { return without_covered(cover) };
+    if cover.len() < 3 || depth > 10 {
+        return without_covered(cover);
+    }
+    let zero = minimise(cofactor(&cover, variable, false), depth + 1);
+    let one = minimise(cofactor(&cover, variable, true), depth + 1);
+    drop(cover);
+    without_covered(merge(zero, one, variable))
+}
+
+/// The variable that most cubes ask about, if any do.
+fn busiest_variable(cover: &Cover) -> Option<usize> {
+    let words = cover.first()?.len();
+    let mut counts = Array::<u32>::zeroed(words * VARIABLES_IN_WORD);
+    for cube in cover {
+        for (word, &bits) in cube.iter().enumerate() {
+            // Of a variable that does not matter both bits are set.
+            let mut asked = !(bits & bits >> 1) & LOW;
+            while asked != 0 {
+                let variable = asked.trailing_zeros() as usize / 2;
+                counts[word * VARIABLES_IN_WORD + variable] += 1;
+                asked &= asked - 1;
+            }
+        }
+    }
+    let (variable, &count) = counts.iter().enumerate().max_by_key(|&(_, &count)| count)?;
+    (count > 0).then_some(variable)
+}
+
+/// What is left of the function where `variable` has this value.
+fn cofactor(cover: &Cover, variable: usize, value: bool) -> Cover {
+    let mut half = Cover::new();
+    for cube in cover {
+        let (word, shift) = place(variable);
+        if cube[word] >> shift & bit_of(value) != 0 {
+            let mut free = Cube::copy(cube);
+            free[word] |= 3 << shift;
+            half.push(free);
+        }
+    }
+    half
+}
+
+/// Both halves in one: what is in both does not depend on the variable.
+fn merge(mut zero: Cover, mut one: Cover, variable: usize) -> Cover {
+    sort(&mut zero);
+    sort(&mut one);
+    let mut merged = Cover::new();
+    let mut others = one.into_iter().peekable();
+    for mut cube in zero {
+        while let Some(mut other) = others.next_if(|other| order(other) < order(&cube)) {
+            restrict(&mut other, variable, true);
+            merged.push(other);
+        }
+        if others.next_if(|other| **other == *cube).is_none() {
+            restrict(&mut cube, variable, false);
+        }
+        merged.push(cube);
+    }
+    for mut other in others {
+        restrict(&mut other, variable, true);
+        merged.push(other);
+    }
+    merged
+}
+
+/// Without the cubes that lie in another one.
+fn without_covered(mut cover: Cover) -> Cover {
+    sort(&mut cover);
+    let mut kept = Cover::new();
+    for cube in cover {
+        let covered = |larger: &Cube| larger.iter().zip(&*cube).all(|(l, c)| c & !l == 0);
+        if !kept.iter().any(covered) {
+            kept.push(cube);
+        }
+    }
+    kept
+}
+
+/// The largest cubes first.
+fn sort(cover: &mut Cover) {
+    cover.sort_by(|a, b| order(a).cmp(&order(b)));
+}
+
+fn order(cube: &Cube) -> (Reverse<u32>, &[u64]) {
+    (Reverse(cube.iter().map(|word| word.count_ones()).sum()), cube)
+}
+
+/// Leaves only one value to a variable.
+fn restrict(cube: &mut Cube, variable: usize, value: bool) {
+    let (word, shift) = place(variable);
+    cube[word] &= !(bit_of(!value) << shift);
+}
+
+/// The word of a variable, and where in it its two bits stand.
+fn place(variable: usize) -> (usize, usize) {
+    (variable / VARIABLES_IN_WORD, variable % VARIABLES_IN_WORD * 2)
+}
+
+fn bit_of(value: bool) -> u64 {
+    if value { 2 } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_true(cover: &Cover, point: &Cube) -> bool {
+        cover.iter().any(|cube| cube.iter().zip(&**point).all(|(c, p)| p & !c == 0))
+    }
+
+    #[test]
+    fn minimising_keeps_the_function_and_drops_cubes() {
+        let mut random = Random::new(3);
+        let cover = random_cover(&mut random, 2, 80);
+        let copy = cover.iter().map(|cube| Cube::copy(cube)).collect();
+        let less = minimise(copy, 0);
+        let (mut trues, mut falses) = (0, 0);
+        for _ in 0..5_000 {
+            let mut point = Cube::new(2);
+            point.fill(u64::MAX);
+            for variable in 0..2 * VARIABLES_IN_WORD {
+                restrict(&mut point, variable, random.one_in(2));
+            }
+            let value = is_true(&cover, &point);
+            assert_eq!(value, is_true(&less, &point));
+            *(if value { &mut trues } else { &mut falses }) += 1;
+        }
+        assert!(trues > 100 && falses > 100, "{trues} {falses}");
+    }
+}

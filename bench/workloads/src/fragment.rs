@@ -1,0 +1,53 @@
+//! A change of phase: what is freed is not what is asked for next.
+//!
+//! The program fills 64 MiB with blocks of one range of sizes, frees three in
+//! four of them at random, and goes on with another range. What is left pins
+//! slabs that are mostly empty and of no use to the new sizes. Four ranges
+//! follow each other, and then the first again. Shows what a change of phase costs in peak memory:
+//! an allocator of perfect economy would need the live bytes alone.
+//!
+//! Life cycle: 64 MiB more in each phase, of which a quarter survives it; those
+//! die at random in the next changes.
+
+use crate::checksum::fold;
+use crate::memory::Block;
+use crate::random::Random;
+use crate::{MIB, Workload, scaled, sized};
+
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "fragment",
+    stands_for: "Programs that load, work and answer in phases with blocks of other sizes in \
+                 each: what slabs pinned by a few survivors cost in peak memory.",
+    threads: 1,
+    live_bytes: 104_570_000,
+    operations: 4_260_000,
+    run,
+};
+
+/// The sizes of the phases.
+const PHASES: [(usize, usize); 4] = [(48, 112), (160, 272), (400, 800), (1_200, 3_000)];
+
+fn run(scale: u32) -> u64 {
+    let mut random = Random::new(0xf4);
+    let fill = sized(scale, 64 * MIB, 64 << 10);
+    // Room for all from the start (most blocks are there when the first range
+    // comes again), so that the list's own growth is no part of the picture.
+    let most = fill / (PHASES[0].0 + PHASES[0].1) * 2;
+    let mut live: Vec<Block> = Vec::with_capacity(most + most / 8);
+    let mut sum = 0;
+    for phase in 0..scaled(scale, 5, 5) {
+        let (least, most) = PHASES[phase % PHASES.len()];
+        let mut bytes = 0;
+        while bytes < fill {
+            let block = Block::new(random.between(least, most), random.next());
+            bytes += block.size();
+            live.push(block);
+        }
+        random.shuffle(&mut live);
+        let stay = live.len() / 4;
+        for block in live.drain(stay..) {
+            sum = fold(sum, block.release());
+        }
+    }
+    live.into_iter().map(Block::release).fold(sum, fold)
+}

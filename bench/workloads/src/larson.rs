@@ -1,0 +1,79 @@
+//! A server whose threads hand their blocks to the next generation.
+//!
+//! After Larson and Krishnan's "Memory allocation for long-running server
+//! applications" (1998). Each of four lanes owns a table of blocks. A thread
+//! replaces random ones in it, then starts its successor, leaves it the table
+//! and dies. So many a block is freed by a thread that did not allocate it, and
+//! whose allocator may be dead: shows cross-thread frees, and whether the
+//! memory of dead threads is taken up again or piles up.
+//!
+//! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random
+//! ages.
+
+use crate::checksum::fold;
+use crate::memory::Block;
+use crate::random::Random;
+use crate::{Workload, scaled, sized};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::Scope;
+
+const LANES: usize = 4;
+
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "larson",
+    stands_for: "A server whose short-lived threads leave their blocks to a successor: frees of \
+                 blocks that other, often dead threads allocated, and the reuse of a dead \
+                 thread's memory.",
+    threads: LANES as u32,
+    live_bytes: 2_440_000,
+    operations: 21_600_000,
+    run,
+};
+
+/// One line of threads, of which one lives at a time.
+struct Lane {
+    blocks: Vec<Block>,
+    random: Random,
+    generations_left: usize,
+    replacements: usize,
+    checksum: u64,
+}
+
+fn run(scale: u32) -> u64 {
+    let total = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for lane in 0..LANES {
+            let mut random = Random::of(0x1a45, lane);
+            let blocks = (0..sized(scale, 2000, 50))
+                .map(|_| Block::new(random.small_size(), random.next()))
+                .collect();
+            let lane = Lane {
+                blocks,
+                random,
+                generations_left: scaled(scale, 90, 3),
+                replacements: sized(scale, 30_000, 200),
+                checksum: 0,
+            };
+            let total = &total;
+            scope.spawn(move || serve(scope, lane, total));
+        }
+    });
+    total.into_inner()
+}
+
+fn serve<'scope>(scope: &'scope Scope<'scope, '_>, mut lane: Lane, total: &'scope AtomicU64) {
+    for _ in 0..lane.replacements {
+        let at = lane.random.below(lane.blocks.len());
+        let fresh = Block::new(lane.random.small_size(), lane.random.next());
+        let old = std::mem::replace(&mut lane.blocks[at], fresh);
+        lane.checksum = fold(lane.checksum, old.release());
+    }
+    lane.generations_left -= 1;
+    if lane.generations_left > 0 {
+        scope.spawn(move || serve(scope, lane, total));
+    } else {
+        let rest = lane.blocks.into_iter().map(Block::release).fold(lane.checksum, fold);
+        // Lanes end in any order: a sum does not mind.
+        total.fetch_add(rest, Ordering::Relaxed);
+    }
+}

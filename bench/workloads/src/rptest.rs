@@ -1,0 +1,122 @@
+//! Everything at once, across threads.
+//!
+//! After the benchmark that came with rpmalloc. Four threads own a table of
+//! slots each; an operation empties a random slot and fills it anew. Sizes from
+//! 16 bytes to 16 KiB are spread evenly in one half of the rounds and by
+//! doublings in the other; some blocks come from `calloc`, some are aligned.
+//! One in eight is not freed by its thread but posted to another one, which
+//! frees it when it next looks into its letter box. Shows the mix of local and
+//! remote frees over many size classes that servers make.
+//!
+//! A letter box has room for some hundred blocks. Who finds it full frees the
+//! block itself: how much memory is under way does not depend on how long a
+//! thread happens to sleep.
+//!
+//! Life cycle: 4 x 1600 slots of random ages, with 8 KiB on average in the one half of
+//! the rounds and 2.4 KiB in the other.
+
+use crate::memory::Block;
+use crate::random::Random;
+use crate::{Workload, joined, scaled, sized};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const THREADS: usize = 4;
+
+/// Blocks in a letter box.
+const ROOM: usize = 256;
+
+/// A thread posts this many blocks at once, and then looks into its own box.
+const POST: usize = 16;
+
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "rptest",
+    stands_for: "Busy servers in which most blocks are freed where they were allocated and some \
+                 elsewhere: local and remote frees mixed over all sizes from 16 bytes to 16 KiB.",
+    threads: THREADS as u32,
+    live_bytes: 63_000_000,
+    operations: 4_840_000,
+    run,
+};
+
+type LetterBox = Mutex<Vec<Block>>;
+
+fn run(scale: u32) -> u64 {
+    let boxes: [LetterBox; THREADS] =
+        std::array::from_fn(|_| Mutex::new(Vec::with_capacity(ROOM + POST)));
+    let sum = std::thread::scope(|scope| {
+        let boxes = &boxes;
+        let threads: Vec<_> =
+            (0..THREADS).map(|thread| scope.spawn(move || work(scale, thread, boxes))).collect();
+        threads.into_iter().map(joined).fold(0, u64::wrapping_add)
+    });
+    boxes.into_iter().fold(sum, |sum, letters| {
+        release_all(letters.into_inner().unwrap_or_else(PoisonError::into_inner), sum)
+    })
+}
+
+fn work(scale: u32, thread: usize, boxes: &[LetterBox; THREADS]) -> u64 {
+    let mut random = Random::of(0x49, thread);
+    let mut slots: Vec<Option<Block>> = Vec::new();
+    slots.resize_with(sized(scale, 1_600, 50), || None);
+    let mut post = Vec::with_capacity(POST);
+    // Stamps of freed blocks are added up: who frees a block is chance.
+    let mut sum = 0u64;
+    for round in 0..scaled(scale, 10, 2) {
+        for _ in 0..sized(scale, 60_000, 500) {
+            let slot = random.below(slots.len());
+            match slots[slot].take() {
+                Some(old) if random.one_in(8) => post.push(old),
+                Some(old) => sum = sum.wrapping_add(old.release()),
+                None => {}
+            }
+            slots[slot] = Some(block(&mut random, round));
+            if post.len() == POST {
+                let other = (thread + random.between(1, THREADS - 1)) % THREADS;
+                sum = send(&mut post, &boxes[other], sum);
+                sum = release_all(receive(&boxes[thread]), sum);
+            }
+        }
+    }
+    sum = release_all(post, sum);
+    slots.into_iter().flatten().map(Block::release).fold(sum, u64::wrapping_add)
+}
+
+fn block(random: &mut Random, round: usize) -> Block {
+    let size = if round.is_multiple_of(2) {
+        random.between(16, 16 << 10)
+    } else {
+        random.exponential_size(16, 10)
+    };
+    let stamp = random.next();
+    match random.below(64) {
+        0 => Block::aligned(64 << random.below(3), size, stamp),
+        1..5 => Block::zeroed(size, stamp),
+        _ => Block::new(size, stamp),
+    }
+}
+
+/// Posts all, or frees what finds no room; answers the sum.
+fn send(post: &mut Vec<Block>, to: &LetterBox, sum: u64) -> u64 {
+    let mut letters = open(to);
+    if letters.len() < ROOM {
+        letters.append(post);
+        return sum;
+    }
+    drop(letters);
+    post.drain(..).map(Block::release).fold(sum, u64::wrapping_add)
+}
+
+fn receive(from: &LetterBox) -> Vec<Block> {
+    let mut letters = open(from);
+    // The thread that receives brings a fresh box, as a server's event loop
+    // does that swaps its queues.
+    std::mem::replace(&mut *letters, Vec::with_capacity(ROOM + POST))
+}
+
+fn release_all(blocks: Vec<Block>, sum: u64) -> u64 {
+    blocks.into_iter().map(Block::release).fold(sum, u64::wrapping_add)
+}
+
+fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
+    letters.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,65 @@
+//! Threads that hardly live.
+//!
+//! Thousands of threads, at most four at a time; each allocates a little, frees
+//! half of it itself and returns the rest to the thread that started it, which
+//! frees it after the maker's death. Shows what it costs an allocator to set up
+//! and tear down a thread's cache, and whether the memory of dead threads comes
+//! back: a program that starts a thread a task must not grow.
+//!
+//! Life cycle: 40 blocks a thread, mostly to 128 bytes, some to 8 KiB.
+
+use crate::checksum::fold;
+use crate::memory::Block;
+use crate::random::Random;
+use crate::{Workload, joined, scaled};
+use std::collections::VecDeque;
+
+/// Threads at a time.
+const AT_ONCE: usize = 4;
+
+/// Blocks that a thread allocates.
+const BLOCKS: usize = 40;
+
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "threads",
+    stands_for: "Programs that start a thread for every task: setting up and tearing down a \
+                 thread's cache, and blocks that are freed after their maker died.",
+    threads: AT_ONCE as u32,
+    live_bytes: 65_000,
+    operations: 1_410_000,
+    run,
+};
+
+fn run(scale: u32) -> u64 {
+    std::thread::scope(|scope| {
+        let mut running = VecDeque::with_capacity(AT_ONCE);
+        let mut sum = 0;
+        for thread in 0..scaled(scale, 14_000, 20) {
+            if running.len() == AT_ONCE {
+                sum = running.pop_front().map(joined).into_iter().fold(sum, collect);
+            }
+            running.push_back(scope.spawn(move || work(thread)));
+        }
+        running.into_iter().map(joined).fold(sum, collect)
+    })
+}
+
+/// A short thread's life: what it freed, summed up, and what it leaves.
+fn work(thread: usize) -> (u64, Vec<Block>) {
+    let mut random = Random::of(0x7d, thread);
+    let (mut sum, mut left) = (0, Vec::new());
+    for number in 0..BLOCKS {
+        let block = Block::new(random.small_size(), random.next());
+        if number % 2 == 0 {
+            left.push(block);
+        } else {
+            sum = fold(sum, block.release());
+        }
+    }
+    (sum, left)
+}
+
+/// Frees what a dead thread left.
+fn collect(sum: u64, (freed, left): (u64, Vec<Block>)) -> u64 {
+    left.into_iter().map(Block::release).fold(fold(sum, freed), fold)
+}
