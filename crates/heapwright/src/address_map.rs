@@ -62,6 +62,8 @@ pub(crate) enum Kind {
     LargeRest(usize),
     /// A unit of a free run.
     Free,
+    /// The first unit of a run that a cache keeps for its next large block.
+    Kept,
     /// The heap's own records.
     Metadata,
 }
@@ -77,6 +79,7 @@ pub(crate) const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 const LARGE_HEAD: u32 = 0x700;
 const FREE: u32 = 0x701;
 const METADATA: u32 = 0x702;
+const KEPT: u32 = 0x703;
 /// Eight kinds: their low bits are the upper bits of the head's unit.
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
@@ -92,6 +95,7 @@ impl Entry {
     pub(crate) const FREE: Self = Self(FREE);
     pub(crate) const METADATA: Self = Self(METADATA);
     pub(crate) const LARGE_HEAD: Self = Self(LARGE_HEAD);
+    pub(crate) const KEPT: Self = Self(KEPT);
 
     /// The bits of an owner in its slabs' entries.
     pub(crate) const fn tag(owner: u32) -> u32 {
@@ -122,6 +126,7 @@ impl Entry {
             LARGE_HEAD => Kind::LargeHead,
             FREE => Kind::Free,
             METADATA => Kind::Metadata,
+            KEPT => Kind::Kept,
             rest if rest >= LARGE_REST => {
                 Kind::LargeRest((self.owner() | (rest & 7) << REST_LOW_BITS) as usize)
             }
@@ -239,6 +244,15 @@ impl AddressMap {
         (unit, unsafe { self.entry(unit) })
     }
 
+    /// What `unit` is; foreign above the limit.
+    pub(crate) fn kind(&self, unit: usize) -> Kind {
+        if unit >= self.limit.load(Ordering::Acquire) {
+            return Kind::Foreign;
+        }
+        // SAFETY: checked above.
+        unsafe { self.entry(unit) }.kind()
+    }
+
     /// Changes the entries of `count` units from `unit` on.
     ///
     /// The caller owns the units, or holds the lock of the chunk that does.
@@ -252,6 +266,17 @@ impl AddressMap {
         }
     }
 
+    /// Changes the entry of `unit` if it is `from`. Returns whether it was: of
+    /// several threads that try, one hears so.
+    pub(crate) fn exchange_entry(&self, unit: usize, from: Entry, to: Entry) -> bool {
+        assert!(unit < self.limit());
+        // SAFETY: below the limit, checked above.
+        let slot = unsafe { self.slot(unit) };
+        // SAFETY: slots below the limit are committed.
+        let slot = unsafe { &*slot };
+        slot.compare_exchange(from.0, to.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     /// The record of `unit`.
     #[inline]
     pub(crate) fn record(&self, unit: usize) -> &Record {
@@ -260,6 +285,12 @@ impl AddressMap {
         // SAFETY: records below the limit are committed, zero is a valid
         // record, and all fields are atomics.
         unsafe { &*record }
+    }
+
+    /// The record of unit 0, with the provenance of all records.
+    #[inline]
+    pub(crate) fn records(&self) -> *const Record {
+        self.records.load(Ordering::Relaxed)
     }
 
     /// The side bitmap of `unit`: [`SIDE_BITMAP`] bytes.

@@ -91,7 +91,7 @@ pub fn describe(address: *const u8) -> Description {
     let (unit, entry) = MAP.lookup(address.addr());
     match entry.kind() {
         UnitKind::Foreign => Description::nothing(Kind::Foreign),
-        UnitKind::Free => Description::nothing(Kind::Free),
+        UnitKind::Free | UnitKind::Kept => Description::nothing(Kind::Free),
         UnitKind::Metadata => Description::nothing(Kind::Metadata),
         UnitKind::Slab(class) => {
             let slab = Slab::at(&MAP, unit, class);
@@ -111,6 +111,9 @@ pub fn describe(address: *const u8) -> Description {
         }
         UnitKind::LargeHead | UnitKind::LargeRest(_) => {
             let head = if let UnitKind::LargeRest(head) = entry.kind() { head } else { unit };
+            if MAP.kind(head) == UnitKind::Kept {
+                return Description::nothing(Kind::Free);
+            }
             let record = MAP.record(head);
             let block = MAP.address_of(head).addr();
             Description {

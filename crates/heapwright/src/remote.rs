@@ -44,6 +44,9 @@ pub(crate) struct Block {
     next: *mut Block,
     #[cfg(loom)]
     next: UnsafeCell<*mut Block>,
+    /// In the head of a chain that waits in a depot: the chain below it.
+    #[cfg(not(loom))]
+    below: *mut Block,
 }
 
 impl Block {
@@ -65,6 +68,28 @@ impl Block {
         unsafe {
             (*block).next.with(|next| *next)
         }
+    }
+
+    /// What [`Block::set_below`] wrote.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::next`], for the second word.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn below(block: *mut Block) -> *mut Block {
+        // SAFETY: by the contract the block is ours and the word is written.
+        unsafe { (*block).below }
+    }
+
+    /// Writes a free block's second word.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::set_next`], for two words of memory.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn set_below(block: *mut Block, below: *mut Block) {
+        // SAFETY: by the contract the block is ours to write.
+        unsafe { (*block).below = below };
     }
 
     /// Links `block` to `next`.

@@ -32,8 +32,9 @@
 //! Called by `cache` (slabs) and `chunk` (the links, for free runs).
 
 use core::marker::PhantomData;
+use core::mem::offset_of;
 
-use crate::address_map::AddressMap;
+use crate::address_map::{AddressMap, SIDE_BITMAP};
 use crate::os::{self, Memory};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT, UNIT_SHIFT};
@@ -329,22 +330,6 @@ impl<'a> Slab<'a> {
         Some(Chain { head, tail, count: to - from })
     }
 
-    /// Begins to take slots back; [`Returning::finish`] ends it.
-    #[inline]
-    pub(crate) fn returning(&self) -> Returning<'a> {
-        Returning {
-            slab: *self,
-            words: if size_class::capacity(self.class) <= INLINE_WORDS * 64 {
-                self.record.bitmap.as_ptr()
-            } else {
-                self.map.side_bitmap(self.unit).cast()
-            },
-            carved: self.carved(),
-            summary: self.record.summary.load(Ordering::Relaxed),
-            count: 0,
-        }
-    }
-
     /// Whether a slot was returned (and not taken since).
     pub(crate) fn is_returned(&self, index: usize) -> bool {
         // Other threads may ask about a unit that has just become something else.
@@ -454,43 +439,76 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// Slots of one slab on their way back: what many of them share is read and
-/// written once.
-pub(crate) struct Returning<'a> {
-    slab: Slab<'a>,
-    words: *const AtomicU64,
-    carved: usize,
-    summary: u64,
-    count: usize,
+/// What became of a slot that was put back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Put {
+    /// It is back in its slab, which is listed and not empty.
+    Back,
+    /// The same, and the slab is empty now or not listed yet.
+    Settle,
+    /// It was never out, or is back already.
+    Twice,
 }
 
-impl<'a> Returning<'a> {
-    /// Takes a slot back. False: it was never out, or is back already.
+/// The way back of slots of one class, whichever slab of it they are from.
+///
+/// Blocks come in the order in which they were freed, so each may be of another
+/// slab than the last. What depends on the class alone is found out once, and a
+/// slot then costs a fixed run of instructions without a branch that the
+/// processor could guess wrong: the cache misses of several slots overlap.
+#[derive(Clone, Copy)]
+pub(crate) struct WayBack<'a> {
+    map: &'a AddressMap,
+    class: usize,
+    /// The bitmap of unit 0, and the bytes from one unit's to the next one's.
+    bitmaps: *const u8,
+    stride: usize,
+    /// The time, for the slabs' stamps.
+    now: u32,
+}
+
+impl<'a> WayBack<'a> {
+    /// The way back to slabs of `class`, at the time `now`.
     #[inline]
-    #[must_use]
-    pub(crate) fn put(&mut self, index: usize) -> bool {
-        if index >= self.carved {
-            return false;
-        }
-        // SAFETY: a carved slot's bit is in the slab's bitmap.
-        let word = unsafe { &*self.words.wrapping_add(index / 64) };
-        let bits = word.load(Ordering::Relaxed);
-        let bit = 1 << (index % 64);
-        word.store(bits | bit, Ordering::Relaxed);
-        self.summary |= 1 << (index / 64);
-        self.count += 1;
-        bits & bit == 0
+    pub(crate) fn of(map: &'a AddressMap, class: usize, now: u32) -> Self {
+        let (bitmaps, stride) = if size_class::capacity(class) <= INLINE_WORDS * 64 {
+            let records = map.records();
+            (records.cast::<u8>().wrapping_add(offset_of!(Record, bitmap)), size_of::<Record>())
+        } else {
+            (map.side_bitmap(0).cast_const(), SIDE_BITMAP)
+        };
+        Self { map, class, bitmaps, stride, now }
     }
 
-    /// Ends it, at the time `now`. Returns the slab, now up to date.
-    #[inline]
-    pub(crate) fn finish(self, now: u32) -> Slab<'a> {
-        let record = self.slab.record;
-        record.summary.store(self.summary, Ordering::Relaxed);
-        let free = record.free.load(Ordering::Relaxed);
-        record.free.store(free + self.count as u16, Ordering::Relaxed);
-        record.stamp.store(now, Ordering::Relaxed);
-        self.slab
+    /// Takes the slot back that begins `offset` bytes into `unit`.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn put(&self, unit: usize, offset: usize) -> Put {
+        let record = self.map.record(unit);
+        let index = size_class::slot_of(self.class, offset);
+        let carved = record.carved.load(Ordering::Relaxed);
+        if index >= usize::from(carved) {
+            return Put::Twice;
+        }
+        let words = self.bitmaps.wrapping_add(unit * self.stride).cast::<AtomicU64>();
+        // SAFETY: a carved slot's bit is in the slab's bitmap.
+        let word = unsafe { &*words.wrapping_add(index / 64) };
+        let bits = word.load(Ordering::Relaxed);
+        let bit = 1 << (index % 64);
+        if bits & bit != 0 {
+            return Put::Twice;
+        }
+        word.store(bits | bit, Ordering::Relaxed);
+        let summary = record.summary.load(Ordering::Relaxed) | 1 << (index / 64);
+        record.summary.store(summary, Ordering::Relaxed);
+        let free = record.free.load(Ordering::Relaxed) + 1;
+        record.free.store(free, Ordering::Relaxed);
+        record.stamp.store(self.now, Ordering::Relaxed);
+        if free == carved || record.listed.load(Ordering::Relaxed) == 0 {
+            Put::Settle
+        } else {
+            Put::Back
+        }
     }
 }
 

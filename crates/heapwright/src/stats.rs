@@ -121,15 +121,17 @@ pub fn snapshot(stats: &mut Stats) -> bool {
 
     let mut slabs_resident = 0;
     let mut out_by_class = [0u64; CLASSES];
-    let (mut large_resident, mut large_asked) = (0, 0);
+    let (mut large_resident, mut large_asked, mut kept_resident) = (0, 0, 0);
     let mut unit = 0;
     while unit < usage.frontier {
         // SAFETY: units below the frontier are below the map's limit.
         let kind = unsafe { MAP.entry(unit) }.kind();
         let mut units = 1;
+        if matches!(kind, Kind::LargeHead | Kind::Kept) {
+            units = (MAP.record(unit).units.load(Ordering::Relaxed) as usize).max(1);
+        }
         if kind == Kind::LargeHead {
             let record = MAP.record(unit);
-            units = (record.units.load(Ordering::Relaxed) as usize).max(1);
             stats.large_blocks += 1;
             stats.large_bytes += record.usable.load(Ordering::Relaxed) as u64;
             large_asked += record.requested.load(Ordering::Relaxed) as u64;
@@ -148,6 +150,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             }
             Kind::LargeHead | Kind::LargeRest(_) => large_resident += bytes,
             Kind::Free => stats.rss_lazy += bytes,
+            Kind::Kept => kept_resident += bytes,
             Kind::Metadata => stats.rss_metadata += bytes,
             Kind::Foreign => {}
         }
@@ -184,7 +187,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     let asked_live = share(live).min(live);
     stats.rss_live += asked_live;
     stats.rss_rounding += live - asked_live;
-    stats.rss_caches = take(&mut slabs_resident, cached);
+    stats.rss_caches = kept_resident + take(&mut slabs_resident, cached);
     stats.rss_remote = take(&mut slabs_resident, remote);
     stats.rss_partial = slabs_resident;
 

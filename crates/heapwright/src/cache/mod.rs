@@ -5,7 +5,7 @@
 //!     head -> block -> block -> ...      room: how many more the list takes
 //!                |  full: the whole list, O(1)      ^ empty
 //!                v                                  | refill, in this order:
-//!   depot (4 chains a class, counted in bytes) -----+  1 a chain of the depot
+//!   depot (a share of the slabs, in chains) --------+  1 a chain of the depot
 //!                |  full: oldest chain, block by block 2 what others freed
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
@@ -16,7 +16,7 @@
 //!
 //! A list runs across slabs, so freeing touches no record; a list knows its
 //! length (`base - room`), so a full one moves to the depot without a walk and
-//! the depot can be bounded in bytes. What leaves the depot goes back to its
+//! the depot can be bounded in bytes (see `depot`). What leaves the depot goes back to its
 //! slabs, where a slab without a slot out is seen and its unit given back.
 //!
 //! A block of another owner is not touched but for its link: it goes into the
@@ -30,8 +30,10 @@
 //!
 //! Called by `heap`.
 
+mod depot;
 mod hot;
 mod scavenger;
+mod stash;
 
 use core::cell::Cell;
 use core::ptr;
@@ -43,20 +45,18 @@ use crate::os;
 use crate::registry::{Member, Registry};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::{ByOwner, BySize, Chain, SYSTEM, Slab, UnitList};
+use crate::slab::{ByOwner, BySize, Chain, Put, SYSTEM, Slab, UnitList, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use depot::{Depot, DepotChain};
 use hot::NOBODY;
 pub(crate) use hot::{Hot, List};
 use scavenger::Scavenger;
+use stash::Stash;
 
 /// Bytes in a chain, where blocks are small enough.
 const CHAIN_BYTES: usize = 16 << 10;
-/// Chains a class keeps in the depot.
-const DEPOT_CHAINS: usize = 4;
-/// Bytes a cache keeps in its depot.
-const DEPOT_BYTES: usize = 1 << 20;
 /// Blocks of other owners that are sent at once, and their bytes.
 const BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
@@ -75,18 +75,11 @@ const fn chain_length(class: usize) -> usize {
     }
 }
 
-#[derive(Clone, Copy)]
-struct DepotChain {
-    head: *mut Block,
-    count: usize,
-}
-
 /// What the slow paths keep of a class.
 struct Bin {
     /// `room` of the list when it is empty.
     base: Cell<i32>,
-    depot: Cell<[DepotChain; DEPOT_CHAINS]>,
-    chains: Cell<usize>,
+    depot: Depot,
     /// Slabs with returned slots.
     partial: UnitList<BySize>,
     /// The slab that is being carved, or 0.
@@ -144,8 +137,11 @@ pub(crate) struct Cache {
     evict_next: Cell<usize>,
     outgoing: Outgoing,
     scavenger: Scavenger,
-    /// All slabs.
+    /// Runs kept for the next large block.
+    pub(crate) stash: Stash,
+    /// All slabs, and how many.
     slabs: UnitList<ByOwner>,
+    slab_count: Cell<usize>,
     /// A first-class heap's large blocks.
     pub(crate) large: UnitList<ByOwner>,
     /// Orders the users of a first-class heap.
@@ -353,12 +349,24 @@ impl Cache {
         all.map(|chain| Chain { head: terminate(chain), ..chain })
     }
 
+    /// Takes a slab into the list of all.
+    fn own(&self, unit: usize) {
+        self.slabs.push(&MAP, unit);
+        self.slab_count.set(self.slab_count.get() + 1);
+    }
+
+    /// Takes a slab out of the list of all.
+    fn disown(&self, unit: usize) {
+        self.slabs.remove(&MAP, unit);
+        self.slab_count.set(self.slab_count.get() - 1);
+    }
+
     fn new_slab(&self, class: usize) -> Option<usize> {
         let entry = Entry::slab(self.id(), class);
         // The entry is set last: the record must be a slab's by then.
         let run = chunk::take(1, 1, false, Entry::METADATA, Entry::large_rest)?;
         Slab::at(&MAP, run.unit, class).open(run.zero);
-        self.slabs.push(&MAP, run.unit);
+        self.own(run.unit);
         MAP.set_entries(run.unit, 1, entry);
         self.hot.refresh();
         self.publish();
@@ -385,88 +393,22 @@ impl Cache {
         }
     }
 
-    /// Keeps a chain in the depot, and makes room for it there.
-    fn keep(&self, class: usize, chain: DepotChain) {
-        let bytes = chain.count * size_class::size(class);
-        let bin = &self.bins[class];
-        if bin.chains.get() == DEPOT_CHAINS {
-            self.evict(class);
-        }
-        while self.depot_bytes.load(Ordering::Relaxed) + bytes > DEPOT_BYTES {
-            if !self.evict_any() {
-                self.distribute(class, chain);
-                return;
-            }
-        }
-        let mut depot = bin.depot.get();
-        depot[bin.chains.get()] = chain;
-        bin.depot.set(depot);
-        bin.chains.set(bin.chains.get() + 1);
-        self.account(class, chain.count as isize);
-    }
-
-    /// The newest chain of the depot.
-    fn undepot(&self, class: usize) -> Option<DepotChain> {
-        let bin = &self.bins[class];
-        let last = bin.chains.get().checked_sub(1)?;
-        bin.chains.set(last);
-        let chain = bin.depot.get()[last];
-        self.account(class, -(chain.count as isize));
-        Some(chain)
-    }
-
-    /// Sends the oldest chain of `class` back to its slabs.
-    fn evict(&self, class: usize) {
-        let bin = &self.bins[class];
-        let Some(left) = bin.chains.get().checked_sub(1) else { return };
-        let mut depot = bin.depot.get();
-        let chain = depot[0];
-        depot.copy_within(1.., 0);
-        bin.depot.set(depot);
-        bin.chains.set(left);
-        self.account(class, -(chain.count as isize));
-        self.distribute(class, chain);
-    }
-
-    /// Sends some chain back to its slabs; round the classes. False: none left.
-    fn evict_any(&self) -> bool {
-        for step in 0..CLASSES {
-            let class = (self.evict_next.get() + step) % CLASSES;
-            if self.bins[class].chains.get() > 0 {
-                self.evict_next.set(class + 1);
-                self.evict(class);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Counts blocks that come into the depot, or leave it.
-    fn account(&self, class: usize, blocks: isize) {
-        let size = size_class::size(class) as isize;
-        for (total, change) in [(&self.depot_blocks, blocks), (&self.depot_bytes, blocks * size)] {
-            let now = total.load(Ordering::Relaxed).wrapping_add_signed(change);
-            total.store(now, Ordering::Relaxed);
-        }
-    }
-
-    /// Sends the blocks of a chain back to their slabs. Neighbours in the chain
-    /// tend to be neighbours in memory, so a slab is looked at once a stretch.
+    /// Sends the blocks of a chain back to their slabs.
     fn distribute(&self, class: usize, chain: DepotChain) {
+        let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         let mut block = chain.head;
-        let mut left = chain.count;
-        while left > 0 {
+        for _ in 0..chain.count {
             let unit = self.hot.unit_of(block.addr());
-            let mut returning = Slab::at(&MAP, unit, class).returning();
-            while left > 0 && self.hot.unit_of(block.addr()) == unit {
-                if !returning.put(size_class::slot_of(class, block.addr() & (UNIT - 1))) {
-                    misuse::double_free(Call::Free, block.addr(), size_class::size(class));
+            // SAFETY: the chain is this cache's and has `count` linked blocks.
+            let next = unsafe { Block::next(block) };
+            match way.put(unit, block.addr() & (UNIT - 1)) {
+                Put::Back => {}
+                Put::Settle => self.settle(Slab::at(&MAP, unit, class)),
+                Put::Twice => {
+                    misuse::double_free(Call::Free, block.addr(), size_class::size(class))
                 }
-                // SAFETY: the chain is this cache's and has `count` linked blocks.
-                block = unsafe { Block::next(block) };
-                left -= 1;
             }
-            self.settle(returning.finish(self.scavenger.now.get()));
+            block = next;
         }
     }
 
@@ -502,7 +444,7 @@ impl Cache {
         if slab.is_listed() {
             self.unlist(slab);
         }
-        self.slabs.remove(&MAP, slab.unit);
+        self.disown(slab.unit);
         chunk::give(slab.unit, 1);
     }
 
@@ -626,11 +568,10 @@ impl Cache {
     /// Gives back all that is not in use: at a thread's end, and on a trim.
     pub(crate) fn release_free(&self) {
         self.flush_outgoing();
+        self.stash.release();
         self.drain_home();
         for class in 0..CLASSES {
-            while self.bins[class].chains.get() > 0 {
-                self.evict(class);
-            }
+            while self.evict(class) {}
             let chain = self.empty(class);
             self.distribute(class, chain);
             let current = self.bins[class].current.get();
@@ -711,8 +652,8 @@ impl Cache {
                 if bin.current.get() == unit {
                     bin.current.set(0);
                 }
-                dead.slabs.remove(&MAP, unit);
-                self.slabs.push(&MAP, unit);
+                dead.disown(unit);
+                self.own(unit);
                 MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
                 self.bins[class].partial.push(&MAP, unit);
                 slab.set_listed(true);
@@ -731,7 +672,7 @@ impl Cache {
         for class in 0..CLASSES {
             let bin = &self.bins[class];
             self.empty(class);
-            bin.chains.set(0);
+            bin.depot.forget();
             bin.current.set(0);
             // Before the units go: free runs use the same links.
             while let Some(unit) = bin.partial.first() {
@@ -742,7 +683,7 @@ impl Cache {
         self.depot_blocks.store(0, Ordering::Relaxed);
         self.publish();
         while let Some(unit) = self.slabs.first() {
-            self.slabs.remove(&MAP, unit);
+            self.disown(unit);
             if let Kind::Slab(class) = MAP.lookup(MAP.address_of(unit).addr()).1.kind() {
                 Slab::at(&MAP, unit, class).clear();
             }
@@ -780,22 +721,29 @@ impl Cache {
             + self.outgoing.bytes.load(Ordering::Relaxed)
     }
 
+    /// Gives the runs back that are kept for large blocks.
+    pub(crate) fn stash_home(&self) {
+        self.stash.release();
+    }
+
     /// In a forked child, for the cache of a thread that is not here: keeps
     /// nothing but the identity. See `heap::fork`.
     pub(crate) fn forget_after_fork(&self) {
         for class in 0..CLASSES {
             self.empty(class);
             let bin = &self.bins[class];
-            bin.chains.set(0);
+            bin.depot.forget();
             bin.current.set(0);
             bin.partial.forget();
         }
         self.depot_bytes.store(0, Ordering::Relaxed);
         self.depot_blocks.store(0, Ordering::Relaxed);
         self.outgoing.forget();
+        self.stash.forget_after_fork();
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);
         self.slabs.forget();
+        self.slab_count.set(0);
         self.remote().forget_after_fork();
         self.publish();
         self.is_resting.store(true, Ordering::Relaxed);
@@ -805,7 +753,7 @@ impl Cache {
     /// In a forked child: gets a slab back, all of whose slots count as out.
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
-        self.slabs.push(&MAP, slab.unit);
+        self.own(slab.unit);
     }
 }
 

@@ -10,6 +10,9 @@
 //!   its partial slabs      s -> s -> [next] -> s        purge if left alone
 //! ```
 //!
+//! Before either, a few runs of the chunk that have waited too long are purged:
+//! nobody else may be coming by there.
+//!
 //! Invariants: `next` is 0 or a slab of this class's partial list; whoever takes
 //! a slab out of that list moves `next` on first (`Cache::unlist`).
 //!
@@ -34,6 +37,8 @@ const PURGES: usize = 8;
 pub(super) struct Scavenger {
     /// The time of the last step, in milliseconds: the clock of all slow paths.
     pub(super) now: Cell<u32>,
+    /// When it last looked for runs of the chunk that have waited too long.
+    looked: Cell<u32>,
     /// When the last pass began.
     pub(super) began: Cell<u32>,
     /// Classes still to be walked, this one included; 0 between passes.
@@ -50,11 +55,16 @@ impl Cache {
         let now = os::coarse_ms();
         scavenger.now.set(now);
         let Some(delay) = chunk::purge_delay() else { return };
+        if chunk::waited(scavenger.looked.get(), now) > delay / 8 {
+            scavenger.looked.set(now);
+            chunk::purge_waiting(now);
+        }
         if scavenger.classes_left.get() == 0 {
             if chunk::waited(scavenger.began.get(), now) < delay {
                 return;
             }
             scavenger.began.set(now);
+            self.stash.pass();
             scavenger.classes_left.set(CLASSES);
             scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
         }

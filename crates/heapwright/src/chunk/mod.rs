@@ -429,22 +429,6 @@ pub(crate) fn give(unit: usize, units: usize) {
     purge_expired(chunk, now);
 }
 
-/// Gives the large block at `unit` back. False: there is none, because somebody
-/// else gave it back first.
-#[must_use]
-pub(crate) fn give_large(unit: usize) -> bool {
-    let now = os::coarse_ms();
-    let mut chunk = CHUNK.lock();
-    // SAFETY: the unit was found through the map, so it is below its limit.
-    let is_there = unsafe { MAP.entry(unit) } == Entry::LARGE_HEAD;
-    if is_there {
-        let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
-        chunk.give(unit, units, now);
-        purge_expired(chunk, now);
-    }
-    is_there
-}
-
 /// Lengthens a run in place. Returns whether the new part reads as zero.
 pub(crate) fn extend(unit: usize, units: usize, more: usize, rest: Entry) -> Option<bool> {
     let mut chunk = CHUNK.lock();
@@ -458,6 +442,11 @@ pub(crate) fn extend(unit: usize, units: usize, more: usize, rest: Entry) -> Opt
 pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
     MAP.record(unit).units.store(keep as u32, Ordering::Relaxed);
     give(unit + keep, units - keep);
+}
+
+/// Gives a few runs that have waited too long to the kernel.
+pub(crate) fn purge_waiting(now: u32) {
+    purge_expired(CHUNK.lock(), now);
 }
 
 /// Gives runs that have waited too long to the kernel: a few at most, and

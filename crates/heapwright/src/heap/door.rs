@@ -129,8 +129,7 @@ fn serve(cache: &Cache, request: Request) -> Option<(Given, usize)> {
     if let Some(class) = request.class() {
         return Some((cache.alloc(class)?, size_class::size(class)));
     }
-    let large = large::alloc(request.size, request.align, request.zero)?;
-    cache.scavenge();
+    let large = large::alloc(request.size, request.align, request.zero, cache)?;
     if cache.owned_by() == Use::Heap {
         large::join_heap(large.unit, cache);
     }
@@ -287,9 +286,9 @@ fn free_large(unit: usize) -> bool {
             if is_there {
                 heap.large.remove(&MAP, unit);
             }
-            is_there && large::free(unit)
+            is_there && large::free(unit, None)
         }
-        None => large::free(unit),
+        None => large::free(unit, start::existing()),
     }
 }
 
@@ -382,7 +381,7 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let order = heap.map(|heap| heap.lock.lock());
     let mut after = unit;
     let mut moved = block;
-    if !large::resize_in_place(unit, size) {
+    if !large::resize_in_place(unit, size, start::existing()) {
         if heap.is_some() {
             return None;
         }

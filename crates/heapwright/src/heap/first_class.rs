@@ -112,7 +112,7 @@ impl Heap {
         let order = cache.lock.lock();
         while let Some(unit) = cache.large.first() {
             cache.large.remove(&MAP, unit);
-            let was_there = large::free(unit);
+            let was_there = large::free(unit, None);
             debug_assert!(was_there);
         }
         cache.give_all_slabs();

@@ -122,6 +122,9 @@ unsafe extern "C" fn in_child() {
     if !CACHES.all().any(is_gone) {
         return;
     }
+    if let Some(mine) = mine {
+        mine.stash_home();
+    }
     for cache in CACHES.all().filter(|cache| is_gone(cache)) {
         cache.forget_after_fork();
     }
@@ -129,6 +132,11 @@ unsafe extern "C" fn in_child() {
     for unit in 0..frontier {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
+        if entry.kind() == Kind::Kept {
+            // This thread's own were given back before.
+            chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
+            continue;
+        }
         if let Kind::Slab(class) = entry.kind()
             && let Some(cache) = CACHES.get(entry.owner()).filter(|cache| is_gone(cache))
         {

@@ -20,9 +20,9 @@
 
 use core::ptr;
 
-use crate::address_map::{Entry, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
-use crate::chunk;
+use crate::chunk::{self, Run};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 use crate::slab::SYSTEM;
@@ -45,16 +45,27 @@ fn whole_pages(size: usize) -> usize {
     size.next_multiple_of(SYSTEM.page_size())
 }
 
-/// Allocates a block of `size` bytes (at most `isize::MAX`).
-pub(super) fn alloc(size: usize, align: usize, zero: bool) -> Option<Large> {
-    take(size, size, align, zero)
+/// Allocates a block of `size` bytes (at most `isize::MAX`), from what `keeper`
+/// kept if it can.
+pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &Cache) -> Option<Large> {
+    let usable = whole_pages(size.max(1));
+    let units = usable.div_ceil(UNIT);
+    if align <= UNIT
+        && let Some(unit) = keeper.stash.take(units)
+    {
+        if keeper.stash.is_step_due() {
+            keeper.scavenge();
+        }
+        MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
+        return Some(hand_out(Run { unit, zero: false }, size, usable, zero));
+    }
+    keeper.scavenge();
+    let run = chunk::take(units, align.div_ceil(UNIT), zero, Entry::LARGE_HEAD, Entry::large_rest)?;
+    Some(hand_out(run, size, usable, zero))
 }
 
-/// Allocates a block of `size` bytes in a run of at least `room` bytes.
-fn take(size: usize, room: usize, align: usize, zero: bool) -> Option<Large> {
-    let usable = whole_pages(size.max(1));
-    let units = usable.max(room).div_ceil(UNIT);
-    let run = chunk::take(units, align.div_ceil(UNIT), zero, Entry::LARGE_HEAD, Entry::large_rest)?;
+/// Makes a run that was just taken a large block of `size` bytes.
+fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Large {
     let block = MAP.address_of(run.unit);
     if zero && !run.zero {
         // SAFETY: the run was just taken, is committed, and nobody knows it.
@@ -67,7 +78,7 @@ fn take(size: usize, room: usize, align: usize, zero: bool) -> Option<Large> {
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
-    Some(Large { unit: run.unit, block, usable })
+    Large { unit: run.unit, block, usable }
 }
 
 /// Bytes the program may use of the large block at `unit`.
@@ -86,22 +97,39 @@ pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
     CACHES.get(MAP.record(unit).heap.load(Ordering::Relaxed))
 }
 
-/// Frees the large block at `unit`. A heap's block has left its list before.
-/// False: somebody else freed it first.
+/// Frees the large block at `unit`; `keeper` may keep it for its next one. A
+/// heap's block has left its list before. False: somebody else freed it first.
 #[must_use]
-pub(super) fn free(unit: usize) -> bool {
-    chunk::give_large(unit)
+pub(super) fn free(unit: usize, keeper: Option<&Cache>) -> bool {
+    if !MAP.exchange_entry(unit, Entry::LARGE_HEAD, Entry::KEPT) {
+        return false;
+    }
+    let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
+    if !keeper.is_some_and(|cache| cache.stash.keep(unit, units)) {
+        chunk::give(unit, units);
+    }
+    true
 }
 
-/// Makes the large block at `unit` hold `size` bytes without moving it.
-pub(super) fn resize_in_place(unit: usize, size: usize) -> bool {
+/// Makes the large block at `unit` hold `size` bytes without moving it. `keeper`
+/// is the calling thread's cache.
+pub(super) fn resize_in_place(unit: usize, size: usize, keeper: Option<&Cache>) -> bool {
     let record = MAP.record(unit);
     let have = record.units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size.max(1));
     let need = usable.div_ceil(UNIT);
     if need > have {
-        if chunk::extend(unit, have, need - have, Entry::large_rest(unit)).is_none() {
-            return false;
+        let extend =
+            || chunk::extend(unit, have, need - have, Entry::large_rest(unit)).is_some();
+        if !extend() {
+            // What stands in the way may be a run that this thread keeps.
+            if MAP.kind(unit + have) != Kind::Kept {
+                return false;
+            }
+            keeper.inspect(|cache| cache.stash_home());
+            if !extend() {
+                return false;
+            }
         }
     } else if need < have && usable < record.usable.load(Ordering::Relaxed) {
         chunk::shorten(unit, have, need);
@@ -117,8 +145,12 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old = MAP.address_of(unit);
     let old_usable = usable(unit);
     let old_units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
-    let new = take(size, size.saturating_add(size / 4), 1, false)
-        .or_else(|| take(size, size, 1, false))?;
+    let usable = whole_pages(size);
+    let take = |room: usize| {
+        chunk::take(room.div_ceil(UNIT), 1, false, Entry::LARGE_HEAD, Entry::large_rest)
+    };
+    let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
+    let new = hand_out(run, size, usable, false);
     let length = old_usable.min(new.usable);
     // SAFETY: both blocks are committed, in whole pages, distinct, and the
     // caller's; the new one holds nothing.

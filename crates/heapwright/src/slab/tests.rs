@@ -117,6 +117,10 @@ impl World {
         size_class::size(self.class)
     }
 
+    fn put_one(&self, slot: usize) -> Put {
+        WayBack::of(self.map, self.class, self.stamp).put(self.unit, slot * self.size())
+    }
+
     fn count(&self, state: State) -> usize {
         self.states.iter().filter(|&&s| s == state).count()
     }
@@ -198,21 +202,20 @@ impl World {
         }
         let from = from.index(out.len());
         let to = (from + (out.len() * share).div_ceil(4).max(1)).min(out.len());
-        let mut returning = self.slab().returning();
+        self.stamp += 1;
         for &slot in &out[from..to] {
             assert!(self.is_full(slot), "somebody wrote to a slot that is out");
-            assert!(returning.put(slot));
+            let put = self.put_one(slot);
             self.states[slot] = State::Returned;
+            let slab = self.slab();
+            let settle = slab.is_empty() || !slab.is_listed();
+            assert_eq!(put, if settle { Put::Settle } else { Put::Back });
+            slab.set_listed(!slab.is_listed());
         }
-        self.stamp += 1;
-        returning.finish(self.stamp);
-        // A slot that is back, and one that was never out, are refused. Such an
-        // attempt is not finished: the program ends there.
-        let mut again = self.slab().returning();
-        assert!(!again.put(out[from]), "returned twice");
+        // A slot that is back, and one that was never out, are refused.
+        assert_eq!(self.put_one(out[from]), Put::Twice, "returned twice");
         if let Some(&never) = self.slots(State::Untouched).first() {
-            let mut never_out = self.slab().returning();
-            assert!(!never_out.put(never), "never out, and returned");
+            assert_eq!(self.put_one(never), Put::Twice, "never out, and returned");
         }
     }
 
@@ -337,12 +340,10 @@ fn no_class_loses_what_is_out_when_pages_are_given_back() {
                 while world.slab().has_untouched() {
                     world.carve();
                 }
-                let mut returning = world.slab().returning();
                 for slot in (0..world.states.len()).filter(|slot| (slot + 1) % keep_every != 0) {
-                    assert!(returning.put(slot));
+                    assert_ne!(world.put_one(slot), Put::Twice);
                     world.states[slot] = State::Returned;
                 }
-                returning.finish(1);
                 world.purge(true);
                 world.purge(false);
                 world.purge(false);

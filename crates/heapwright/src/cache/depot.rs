@@ -1,0 +1,133 @@
+//! The depot: chains of free blocks that are neither in a list nor in a slab.
+//!
+//! ```text
+//!   a class     top -> chain -> chain -> chain        newest first
+//!                        |  the head block's second word: the chain below,
+//!                        |  and how many blocks the chain has (top 16 bits)
+//!                        +--> block -> block -> ... -> null
+//! ```
+//!
+//! It is small: a share of the cache's slabs, between two bounds. More would
+//! save the way back to the slabs, and lose more than that in the next round:
+//! slabs hand returned slots out in the order of their addresses, a chain in the
+//! order in which they were freed. (Measured on a search tree that is built and
+//! dropped: a depot of a quarter of the slabs saves 7 % of the instructions and
+//! adds 10 % to the misses of a 2-MiB cache.)
+//!
+//! Invariants: a chain has at least one block, and fewer than 2^16; addresses of
+//! blocks fit 48 bits, which the kernel sees to unless a mapping asks for more.
+//! Only the holder of the tenure touches it.
+//!
+//! Called by the rest of `cache`.
+
+use core::cell::Cell;
+use core::ptr;
+
+use super::Cache;
+use crate::remote::Block;
+use crate::size_class::{self, CLASSES, UNIT};
+use crate::sync::atomic::Ordering;
+
+/// Bytes that a depot may always hold, and may hold at most.
+const FEW_BYTES: usize = 256 << 10;
+const MANY_BYTES: usize = 1 << 20;
+/// Between the two: one of so many bytes of the cache's slabs.
+const SHARE: usize = 64;
+
+/// A chain of free blocks of one class.
+#[derive(Clone, Copy)]
+pub(super) struct DepotChain {
+    pub(super) head: *mut Block,
+    pub(super) count: usize,
+}
+
+const COUNT_SHIFT: u32 = 48;
+const ADDRESS: usize = (1 << COUNT_SHIFT) - 1;
+
+/// The chains of one class. Zero is an empty depot.
+pub(super) struct Depot {
+    top: Cell<*mut Block>,
+}
+
+impl Depot {
+    fn push(&self, chain: DepotChain) {
+        debug_assert!(chain.count > 0 && chain.count >> 16 == 0);
+        let below = self.top.get().map_addr(|address| address | chain.count << COUNT_SHIFT);
+        // SAFETY: the chain is the caller's, and its blocks have two words.
+        unsafe { Block::set_below(chain.head, below) };
+        self.top.set(chain.head);
+    }
+
+    fn pop(&self) -> Option<DepotChain> {
+        let head = self.top.get();
+        if head.is_null() {
+            return None;
+        }
+        // SAFETY: written when the chain was pushed.
+        let below = unsafe { Block::below(head) };
+        self.top.set(below.map_addr(|address| address & ADDRESS));
+        Some(DepotChain { head, count: below.addr() >> COUNT_SHIFT })
+    }
+
+    /// Forgets all chains.
+    pub(super) fn forget(&self) {
+        self.top.set(ptr::null_mut());
+    }
+}
+
+impl Cache {
+    /// Keeps a chain in the depot, and makes room for it there.
+    pub(super) fn keep(&self, class: usize, chain: DepotChain) {
+        let bytes = chain.count * size_class::size(class);
+        while self.depot_bytes.load(Ordering::Relaxed) + bytes > self.depot_room() {
+            if !self.evict_any() {
+                self.distribute(class, chain);
+                return;
+            }
+        }
+        self.bins[class].depot.push(chain);
+        self.account(class, chain.count as isize);
+    }
+
+    /// Bytes that the depot may hold.
+    fn depot_room(&self) -> usize {
+        (self.slab_count.get() * UNIT / SHARE).clamp(FEW_BYTES, MANY_BYTES)
+    }
+
+    /// The newest chain of the depot.
+    pub(super) fn undepot(&self, class: usize) -> Option<DepotChain> {
+        let chain = self.bins[class].depot.pop()?;
+        self.account(class, -(chain.count as isize));
+        Some(chain)
+    }
+
+    /// Sends a chain of `class` back to its slabs. False: there is none.
+    pub(super) fn evict(&self, class: usize) -> bool {
+        let chain = self.undepot(class);
+        if let Some(chain) = chain {
+            self.distribute(class, chain);
+        }
+        chain.is_some()
+    }
+
+    /// Sends some chain back to its slabs; round the classes. False: none left.
+    fn evict_any(&self) -> bool {
+        for step in 0..CLASSES {
+            let class = (self.evict_next.get() + step) % CLASSES;
+            if self.evict(class) {
+                self.evict_next.set(class + 1);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Counts blocks that come into the depot, or leave it.
+    fn account(&self, class: usize, blocks: isize) {
+        let size = size_class::size(class) as isize;
+        for (total, change) in [(&self.depot_blocks, blocks), (&self.depot_bytes, blocks * size)] {
+            let now = total.load(Ordering::Relaxed).wrapping_add_signed(change);
+            total.store(now, Ordering::Relaxed);
+        }
+    }
+}
