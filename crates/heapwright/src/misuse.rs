@@ -72,7 +72,9 @@ pub(crate) fn not_a_block(call: Call, address: usize) -> ! {
                     .text("; pass the address malloc returned")
             }
         }
-        Kind::Free | Kind::Kept => line.text("the block that was here was freed before; free each block once"),
+        Kind::Free | Kind::Kept => {
+            line.text("the block that was here was freed before; free each block once")
+        }
         Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
         _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
     })

@@ -38,6 +38,8 @@ pub(crate) struct Options {
     stats_file: [u8; PATH_MAX],
     /// Milliseconds free pages wait; negative: for ever.
     pub(crate) purge_ms: i32,
+    /// Whether new slabs of a heap that is not small lie in huge pages.
+    pub(crate) huge_pages: bool,
     /// The largest window, in bytes.
     pub(crate) window: usize,
     /// Pretended page size, or 0.
@@ -49,6 +51,7 @@ impl Options {
         stats_at_exit: false,
         stats_file: [0; PATH_MAX],
         purge_ms: crate::chunk::DEFAULT_DELAY_MS,
+        huge_pages: true,
         window: os::MAX_WINDOW,
         page: 0,
     };
@@ -61,7 +64,7 @@ enum Wrong {
     Value(&'static str),
 }
 
-const KNOWN: &str = "mode, cache, stats, stats_file, purge, window, page";
+const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -108,6 +111,9 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
             Some(ms) if ms <= i32::MAX as usize => options.purge_ms = ms as i32,
             _ => return Err(Wrong::Value("needs milliseconds, or never")),
         },
+        (b"huge_pages", b"dense") => options.huge_pages = true,
+        (b"huge_pages", b"never") => options.huge_pages = false,
+        (b"huge_pages", _) => return Err(Wrong::Value("must be dense or never")),
         (b"window", value) => match number(value) {
             Some(bytes) if bytes >= 4 << 20 => options.window = bytes,
             _ => {

@@ -9,13 +9,17 @@
 //! ```
 //!
 //! *Dirty* runs may still have pages behind them. They are reused first, since
-//! a page that is there costs nothing and a fresh one costs a fault. What is
-//! not reused within the purge delay, or exceeds the allowance, is given back
-//! to the kernel. There is no background thread: whoever takes or gives a run
+//! a page that is there costs nothing and a fresh one costs a fault. What was
+//! not needed for a purge delay is given back to the kernel: the *low water*, the
+//! fewest dirty units there were in that time, oldest first. (To go by the age of
+//! single runs was measured too: a program that frees and takes buffers of many
+//! sizes splits and merges runs all the time, their ages mean little, and it
+//! faulted in again every few milliseconds what had just been given back.)
+//! There is no background thread: whoever takes or gives a run
 //! looks at the queue, and pays for a bounded number of runs, outside the lock.
 //!
-//! A run carries the time of its *oldest* part, so that a neighbour freed again
-//! and again cannot keep a large run from being given back.
+//! A run queues at the place of its *oldest* part, so that a neighbour freed
+//! again and again cannot keep a large run from its turn.
 //!
 //! Clean runs read as zero, which is what `calloc` asks about.
 //!
@@ -26,6 +30,7 @@
 //! [`metadata`]. One lock, held for a few dozen instructions; system calls are
 //! made outside it, except when the frontier must be committed.
 
+mod dense;
 pub(crate) mod metadata;
 mod runs;
 mod window;
@@ -36,11 +41,17 @@ use crate::size_class::UNIT;
 use crate::slab::{ByOwner, SYSTEM, UnitList};
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Guard, Lock};
+use dense::Region;
 use runs::RunIndex;
 use window::Window;
 
-/// Units of dirty runs that may always wait: 32 MiB.
-const ALLOWANCE: usize = (32 << 20) / UNIT;
+/// Units of dirty runs that may wait, besides as many as twice those in use.
+const ALLOWANCE: usize = (256 << 20) / UNIT;
+/// Units of dirty runs that may wait while the heap grows, besides a quarter of
+/// those in use.
+const FEW: usize = (32 << 20) / UNIT;
+/// From so many units on, zeroed memory is better asked of the kernel than made.
+const ZERO_BY_KERNEL: usize = (32 << 20) / UNIT;
 /// How many expired runs one caller purges.
 const PURGES: usize = 4;
 /// Default time a dirty run waits, in milliseconds.
@@ -53,6 +64,8 @@ pub(crate) struct Run {
     pub(crate) unit: usize,
     /// Whether it reads as zero.
     pub(crate) zero: bool,
+    /// Whether a huge page should be put behind it and what follows.
+    pub(crate) dense: bool,
 }
 
 /// All runs of one window.
@@ -65,6 +78,14 @@ pub(crate) struct Chunk<O: 'static> {
     queue: UnitList<ByOwner>,
     oldest: usize,
     taken: usize,
+    /// The fewest dirty units since `low_since`, in milliseconds.
+    low: usize,
+    low_since: u32,
+    /// Units that nobody needed for a whole delay, and that still wait.
+    due: usize,
+    region: Region,
+    /// Whether the user wants huge pages.
+    huge_pages: bool,
 }
 
 impl<O: Memory + Copy> Chunk<O> {
@@ -78,6 +99,11 @@ impl<O: Memory + Copy> Chunk<O> {
             queue: UnitList::new(),
             oldest: 0,
             taken: 0,
+            low: 0,
+            low_since: 0,
+            due: 0,
+            region: Region::none(),
+            huge_pages: false,
         }
     }
 
@@ -97,20 +123,31 @@ impl<O: Memory + Copy> Chunk<O> {
             .take_free(units, want_zero)
             .or_else(|| self.take_fresh(units))
             .or_else(|| self.take_last(units));
-        if run.is_some() {
+        if let Some(run) = &run {
             self.taken += units;
+            if run.zero {
+                self.pay_for_growth(units);
+            }
         }
         run
     }
 
+    /// Memory without pages was taken although dirty runs wait, none of them long
+    /// enough: as much of them is due, if they are many, so that the process
+    /// does not grow by what it cannot use.
+    fn pay_for_growth(&mut self, units: usize) {
+        let many = self.dirty.units().saturating_sub(FEW + self.taken / 4);
+        self.due = (self.due + units).min(many.max(self.due));
+    }
+
     fn take_free(&mut self, units: usize, want_zero: bool) -> Option<Run> {
         // Zeroing a few units is cheaper than faulting them in.
-        let clean_first = want_zero && units > 16;
+        let clean_first = want_zero && units >= ZERO_BY_KERNEL;
         for clean in [clean_first, !clean_first] {
             let index = if clean { &self.clean } else { &self.dirty };
             if let Some(unit) = index.find(units) {
                 self.split(unit, units, !clean);
-                return Some(Run { unit, zero: clean });
+                return Some(Run { unit, zero: clean, dense: false });
             }
         }
         None
@@ -128,6 +165,7 @@ impl<O: Memory + Copy> Chunk<O> {
                 self.dirty.insert(rest, length - units, true);
                 self.enqueue(rest, newer, older, stamp);
             }
+            self.low = self.low.min(self.dirty.units());
         } else {
             let length = self.clean.remove(unit);
             if length > units {
@@ -137,13 +175,18 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     fn take_fresh(&mut self, units: usize) -> Option<Run> {
+        if units == 1
+            && let Some(unit) = self.take_dense()
+        {
+            return Some(Run { unit, zero: true, dense: true });
+        }
         let advance = self.window.advance(units)?;
         if let Some((unit, units)) = advance.skipped {
             self.map.set_entries(unit, units, Entry::FREE);
             self.give_clean(unit, units);
         }
         self.map.set_entries(advance.unit, units, Entry::FREE);
-        Some(Run { unit: advance.unit, zero: true })
+        Some(Run { unit: advance.unit, zero: true, dense: false })
     }
 
     /// Takes the free run before the frontier and what it lacks behind it.
@@ -158,7 +201,7 @@ impl<O: Memory + Copy> Chunk<O> {
             }
             self.map.set_entries(end, more, Entry::FREE);
             self.split(unit, have, dirty);
-            Some(Run { unit, zero: !dirty })
+            Some(Run { unit, zero: !dirty, dense: false })
         })
     }
 
@@ -247,33 +290,54 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// Takes the oldest dirty run out of all indexes if it is older than
-    /// `delay` or dirty runs exceed their allowance. While it is out, its tags
-    /// say 0 units, so that nobody merges with it.
+    /// Takes dirty units out of all indexes that were not needed for `delay`
+    /// milliseconds, or that are too many: the oldest run, or the end of it. While
+    /// it is out, its tags say 0 units, so that nobody merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
-        let unit = self.oldest;
-        if unit == 0 {
+        if delay < 0 || self.oldest == 0 {
             return None;
         }
-        let age = waited(self.map.record(unit).stamp.load(Ordering::Relaxed), now);
-        // Beyond the allowance runs wait shorter, but not so short that a program
-        // that works in rounds faults all its memory in again each time.
-        let over = self.dirty.units() > ALLOWANCE + self.taken / 4;
-        let far_over = self.dirty.units() > 2 * ALLOWANCE + self.taken;
-        let wait = if over { delay / 8 } else { delay };
-        if delay < 0 || (age < wait && !far_over) {
+        if waited(self.low_since, now) >= delay {
+            self.due = self.low;
+            self.low = self.dirty.units();
+            self.low_since = now;
+        }
+        let too_many = self.dirty.units().saturating_sub(ALLOWANCE + 2 * self.taken);
+        let due = if delay == 0 { self.dirty.units() } else { self.due.max(too_many) };
+        if due == 0 {
             return None;
         }
-        Some(self.detach(unit))
+        let run = self.detach_end(self.oldest, due);
+        self.due = self.due.saturating_sub(run.1);
+        self.low = self.low.saturating_sub(run.1);
+        Some(run)
+    }
+
+    /// Detaches the last `units` units of the dirty run at `unit`, or all of it.
+    fn detach_end(&mut self, unit: usize, units: usize) -> (usize, usize) {
+        let length = RunIndex::length(self.map, unit);
+        if length <= units {
+            return self.detach(unit);
+        }
+        // The front is what a request takes, so it is the warmer part.
+        let keep = length - units;
+        self.dirty.remove(unit);
+        self.dirty.insert(unit, keep, true);
+        self.tag_detached(unit + keep, units);
+        (unit + keep, units)
     }
 
     fn detach(&mut self, unit: usize) -> (usize, usize) {
         self.unqueue(unit);
         let units = self.dirty.remove(unit);
+        self.tag_detached(unit, units);
+        (unit, units)
+    }
+
+    fn tag_detached(&self, unit: usize, units: usize) {
         for tag in [unit, unit + units - 1] {
             self.map.record(tag).units.store(0, Ordering::Relaxed);
         }
-        (unit, units)
     }
 
     /// Gives the pages of a dirty run back. A detached run needs no lock.
@@ -375,6 +439,11 @@ pub(crate) fn give_up_reserve(most: usize) {
     CHUNK.lock().window.give_up_reserve(most);
 }
 
+/// Sets whether dense memory may lie in huge pages.
+pub(crate) fn allow_huge_pages(allow: bool) {
+    CHUNK.lock().huge_pages = allow;
+}
+
 /// Sets how long dirty runs wait, in milliseconds; negative: for ever.
 pub(crate) fn set_delay(ms: i32) {
     DELAY_MS.store(ms, Ordering::Relaxed);
@@ -399,7 +468,9 @@ pub(crate) fn take(
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     let mut chunk = CHUNK.lock();
     let mut run = chunk.take(padded, want_zero);
-    if run.is_none() && chunk.purge_all(0) > 0 {
+    if run.is_none() {
+        chunk.end_region();
+        chunk.purge_all(0);
         run = chunk.take(padded, want_zero);
     }
     let mut run = run?;
@@ -418,6 +489,12 @@ pub(crate) fn take(
             chunk.give(unit, units, os::coarse_ms());
         }
     }
+    drop(chunk);
+    if run.dense {
+        // SAFETY: the first unit is the caller's and reads as zero; so do the
+        // others, whoever has them by now.
+        unsafe { os::put_huge_page(MAP.address_of(run.unit)) };
+    }
     Some(run)
 }
 
@@ -427,6 +504,15 @@ pub(crate) fn give(unit: usize, units: usize) {
     let mut chunk = CHUNK.lock();
     chunk.give(unit, units, now);
     purge_expired(chunk, now);
+}
+
+/// Gives a run back whose first `bytes` bytes have no pages: they were moved away.
+pub(crate) fn give_moved(unit: usize, units: usize, bytes: usize) {
+    let empty = bytes / UNIT;
+    CHUNK.lock().give_unused(unit, empty);
+    if empty < units {
+        give(unit + empty, units - empty);
+    }
 }
 
 /// Lengthens a run in place. Returns whether the new part reads as zero.

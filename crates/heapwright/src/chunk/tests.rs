@@ -251,14 +251,16 @@ impl World {
 
     fn expire(&mut self, wait: u32, delay: i32) {
         self.now = self.now.wrapping_add(wait);
-        let longest =
-            self.chunk.dirty.all().into_iter().flat_map(|(unit, units)| unit..unit + units);
-        let longest = longest.map(|unit| waited(self.given_at[unit], self.now)).max();
+        let dirty = self.chunk.dirty.all();
         let expired = self.chunk.expire(self.now, delay);
         if delay < 0 {
             assert!(expired.is_none(), "the delay is for ever");
-        } else if longest.is_some_and(|longest| longest >= delay) {
-            assert!(expired.is_some(), "a unit has waited {longest:?} of {delay} ms");
+        } else if delay == 0 {
+            assert_eq!(expired.is_some(), !dirty.is_empty(), "there is no delay");
+        }
+        if let Some((unit, units)) = expired {
+            let whole = dirty.iter().any(|&(from, all)| from <= unit && unit + units == from + all);
+            assert!(units > 0 && whole, "not a dirty run, nor the end of one");
         }
         self.detached.extend(expired);
     }
@@ -612,31 +614,103 @@ fn a_request_for_more_than_the_window_is_refused() {
     world.finish();
 }
 
-#[test]
-#[cfg_attr(miri, ignore = "needs a larger window than Miri's")]
-fn dirty_runs_beyond_the_allowance_wait_an_eighth() {
+/// A chunk in which runs of one unit were taken, at units 1 to `count`, and may
+/// be given back without merging: every second one stays.
+#[cfg(not(miri))]
+fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>) {
     let os = Fake::new(4096, 1 << 30, None);
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
-    assert!(chunk.open(64 * MIB));
-    // Runs that cannot merge: every second unit stays taken.
-    let runs: Vec<usize> = (0..1000).map(|_| chunk.take(1, false).unwrap().unit).collect();
-    map.set_entries(1, 1000, Entry::LARGE_HEAD);
-    for &unit in runs.iter().filter(|&&unit| unit > 200 || unit % 2 == 0) {
-        chunk.give(unit, 1, 0);
+    assert!(chunk.open(512 * MIB));
+    for unit in 1..=count {
+        assert_eq!(chunk.take(1, false).map(|run| run.unit), Some(unit));
     }
-    let allowed = ALLOWANCE + 100 / 4;
-    assert_eq!(chunk.dirty.units(), 900);
-    assert!(chunk.expire(124, 1000).is_none());
-    while let Some(run) = chunk.expire(125, 1000) {
-        chunk.attach(run, true, 125);
+    map.set_entries(1, count, Entry::LARGE_HEAD);
+    (os, chunk)
+}
+
+/// Purges what has expired. Returns units.
+#[cfg(not(miri))]
+fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
+    let mut purged = 0;
+    while let Some(run) = chunk.expire(now, delay) {
+        purged += run.1;
+        chunk.attach(run, true, now);
     }
-    let left = chunk.dirty.units();
-    assert!(left <= allowed, "{left} units wait; {allowed} may");
-    while let Some(run) = chunk.expire(1000, 1000) {
-        chunk.attach(run, true, 1000);
-    }
-    assert_eq!(chunk.dirty.units(), 0);
+    purged
+}
+
+#[test]
+#[cfg(not(miri))]
+fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
+    let (os, mut chunk) = chunk_of_singles(400);
+    (2..=200).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
+    // The window of time in which they became dirty does not count.
+    assert_eq!(purge_expired_at(&mut chunk, 1000, 1000), 0);
+    // In the next one all but 30 are needed, for a moment.
+    let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, false).unwrap().unit).collect();
+    assert_eq!(purge_expired_at(&mut chunk, 1500, 1000), 0);
+    busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
+    assert_eq!(purge_expired_at(&mut chunk, 2000, 1000), 30);
+    assert_eq!(chunk.dirty.units(), 70);
+    // Nobody needs any of them.
+    assert_eq!(purge_expired_at(&mut chunk, 2999, 1000), 0);
+    assert_eq!(purge_expired_at(&mut chunk, 3000, 1000), 70);
+    assert_eq!(purge_expired_at(&mut chunk, 9000, 1000), 0);
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+#[cfg(not(miri))]
+fn a_heap_that_grows_gives_back_what_it_cannot_use() {
+    let (os, mut chunk) = chunk_of_singles(2000);
+    (2..=2000).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
+    let many = 1000 - FEW - chunk.taken / 4;
+    // No dirty run is long enough, so the heap grows.
+    let run = chunk.take(100, false).unwrap();
+    assert!(run.zero);
+    assert_eq!(purge_expired_at(&mut chunk, 1, 1000), 100);
+    assert!(chunk.take(1000, false).is_some_and(|run| run.zero));
+    let left = purge_expired_at(&mut chunk, 1, 1000);
+    assert!(left < 1000 && left + 100 <= many, "{left} of {many}");
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+#[cfg(not(miri))]
+fn too_much_does_not_wait_at_all() {
+    let (os, mut chunk) = chunk_of_singles(1);
+    let run = chunk.take(6000, false).unwrap();
+    chunk.give(run.unit, 6000, 0);
+    let most = ALLOWANCE + 2 * chunk.taken;
+    assert_eq!(chunk.expire(1, 1000).map_or(0, |run| run.1), 6000 - most);
+    assert_eq!(chunk.expire(1, 1000), None);
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+#[cfg(not(miri))]
+fn dense_regions_are_aligned_and_lose_nothing() {
+    let (os, mut chunk) = chunk_of_singles(dense::MANY);
+    chunk.huge_pages = true;
+    let base = chunk.map.base().addr() / UNIT;
+    let before = chunk.window.frontier();
+    let first = chunk.take(1, false).unwrap();
+    assert!(first.dense && first.zero && (base + first.unit).is_multiple_of(dense::HUGE));
+    let region = (dense::MANY / 8).max(dense::HUGE);
+    let pad = first.unit - before;
+    assert_eq!(chunk.window.frontier(), first.unit + region);
+    // The padding goes first, then what the first huge page has left.
+    let next: Vec<Run> =
+        (0..pad + dense::HUGE - 1).map(|_| chunk.take(1, false).unwrap()).collect();
+    assert!(next.iter().all(|run| !run.dense && run.unit < first.unit + dense::HUGE));
+    // What is not opened yet is nobody's, and is there where nothing else is.
+    assert_eq!((chunk.clean.units(), chunk.dirty.units()), (0, 0));
+    chunk.end_region();
+    assert_eq!(chunk.clean.units(), region - dense::HUGE);
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }

@@ -31,7 +31,7 @@ use crate::sync::atomic::Ordering;
 /// From this many bytes on, pages are moved instead of bytes copied.
 const MOVE_PAGES: usize = 1 << 20;
 /// From this many bytes on, a dirty block is zeroed by giving its pages back.
-const ZERO_BY_PURGE: usize = 4 << 20;
+const ZERO_BY_PURGE: usize = 32 << 20;
 
 /// A large block that was handed out.
 pub(super) struct Large {
@@ -57,7 +57,7 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &Cache) -> Op
             keeper.scavenge();
         }
         MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
-        return Some(hand_out(Run { unit, zero: false }, size, usable, zero));
+        return Some(hand_out(Run { unit, zero: false, dense: false }, size, usable, zero));
     }
     keeper.scavenge();
     let run = chunk::take(units, align.div_ceil(UNIT), zero, Entry::LARGE_HEAD, Entry::large_rest)?;
@@ -119,8 +119,7 @@ pub(super) fn resize_in_place(unit: usize, size: usize, keeper: Option<&Cache>) 
     let usable = whole_pages(size.max(1));
     let need = usable.div_ceil(UNIT);
     if need > have {
-        let extend =
-            || chunk::extend(unit, have, need - have, Entry::large_rest(unit)).is_some();
+        let extend = || chunk::extend(unit, have, need - have, Entry::large_rest(unit)).is_some();
         if !extend() {
             // What stands in the way may be a run that this thread keeps.
             if MAP.kind(unit + have) != Kind::Kept {
@@ -154,10 +153,12 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let length = old_usable.min(new.usable);
     // SAFETY: both blocks are committed, in whole pages, distinct, and the
     // caller's; the new one holds nothing.
-    if length < MOVE_PAGES || !unsafe { os::move_pages(old, new.block, length) } {
+    if length >= MOVE_PAGES && unsafe { os::move_pages(old, new.block, length) } {
+        chunk::give_moved(unit, old_units, length);
+    } else {
         // SAFETY: as above; both have `length` bytes.
         unsafe { ptr::copy_nonoverlapping(old, new.block, length) };
+        chunk::give(unit, old_units);
     }
-    chunk::give(unit, old_units);
     Some(new)
 }

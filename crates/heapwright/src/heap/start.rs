@@ -138,6 +138,7 @@ fn start() -> bool {
     let options = if peered { &Options::DEFAULT } else { options::get() };
     os::pretend_page_size(options.page);
     chunk::set_delay(options.purge_ms);
+    chunk::allow_huge_pages(options.huge_pages);
     if !chunk::open(options.window) {
         STATE.store(FAILED, Ordering::Release);
         return false;

@@ -48,6 +48,18 @@ pub(crate) fn kernel_page_size() -> usize {
     4096
 }
 
+/// Bytes in a huge page.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
+/// Whether this system may have them.
+pub(crate) const HAS_HUGE_PAGES: bool = false;
+
+/// Does nothing: there are none.
+///
+/// # Safety
+///
+/// None is needed.
+pub(crate) unsafe fn put_huge_page(_at: *mut u8) {}
+
 impl Memory for System {
     fn page_size(&self) -> usize {
         kernel_page_size()

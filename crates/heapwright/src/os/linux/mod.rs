@@ -169,6 +169,33 @@ impl Memory for System {
     }
 }
 
+/// Bytes in a huge page.
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
+/// Whether this system may have them.
+pub(crate) const HAS_HUGE_PAGES: bool = true;
+
+/// Puts a huge page behind the [`HUGE_PAGE`] bytes at `at`, if the kernel has one
+/// to spare, and forbids to make others there later. Best effort.
+///
+/// # Safety
+///
+/// The range is committed and at a multiple of [`HUGE_PAGE`]; its first byte is
+/// the caller's and reads as zero.
+pub(crate) unsafe fn put_huge_page(at: *mut u8) {
+    if kernel_page_size() != 4096 {
+        return;
+    }
+    keeping_errno(|| {
+        // SAFETY: advice about a mapping of ours changes no contents.
+        if unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) } == 0 {
+            // SAFETY: by the contract the byte is the caller's, and zero already.
+            unsafe { at.write_volatile(0) };
+            // SAFETY: as above.
+            unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_NOHUGEPAGE) };
+        }
+    });
+}
+
 /// Keeps a range out of core dumps. Best effort.
 ///
 /// # Safety
