@@ -439,76 +439,95 @@ impl<'a> Slab<'a> {
     }
 }
 
-/// What became of a slot that was put back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Put {
-    /// It is back in its slab, which is listed and not empty.
-    Back,
-    /// The same, and the slab is empty now or not listed yet.
-    Settle,
-    /// It was never out, or is back already.
-    Twice,
-}
-
 /// The way back of slots of one class, whichever slab of it they are from.
 ///
-/// Blocks come in the order in which they were freed, so each may be of another
-/// slab than the last. What depends on the class alone is found out once, and a
-/// slot then costs a fixed run of instructions without a branch that the
-/// processor could guess wrong: the cache misses of several slots overlap.
+/// Blocks come in the order in which they were freed: at times many of one slab
+/// after another, at times each of another slab than the last. What depends on
+/// the class alone is found out once; what depends on the slab once a [`Visit`].
 #[derive(Clone, Copy)]
-pub(crate) struct WayBack<'a> {
-    map: &'a AddressMap,
-    class: usize,
+pub(crate) struct WayBack {
+    records: *const Record,
     /// The bitmap of unit 0, and the bytes from one unit's to the next one's.
     bitmaps: *const u8,
     stride: usize,
+    reciprocal: u64,
     /// The time, for the slabs' stamps.
     now: u32,
 }
 
-impl<'a> WayBack<'a> {
+impl WayBack {
     /// The way back to slabs of `class`, at the time `now`.
     #[inline]
-    pub(crate) fn of(map: &'a AddressMap, class: usize, now: u32) -> Self {
+    pub(crate) fn of(map: &AddressMap, class: usize, now: u32) -> Self {
+        let records = map.records();
         let (bitmaps, stride) = if size_class::capacity(class) <= INLINE_WORDS * 64 {
-            let records = map.records();
             (records.cast::<u8>().wrapping_add(offset_of!(Record, bitmap)), size_of::<Record>())
         } else {
             (map.side_bitmap(0).cast_const(), SIDE_BITMAP)
         };
-        Self { map, class, bitmaps, stride, now }
+        Self { records, bitmaps, stride, reciprocal: size_class::reciprocal(class).into(), now }
     }
 
-    /// Takes the slot back that begins `offset` bytes into `unit`.
+    /// Begins to put slots back into the slab at `unit`.
+    ///
+    /// # Safety
+    ///
+    /// The unit is a slab of the class and map, and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn visit(&self, unit: usize) -> Visit<'_> {
+        // SAFETY: records below the limit are committed, and all fields atomics.
+        let record = unsafe { &*self.records.wrapping_add(unit) };
+        Visit {
+            way: self,
+            record,
+            words: self.bitmaps.wrapping_add(unit * self.stride).cast(),
+            carved: record.carved.load(Ordering::Relaxed).into(),
+            free: record.free.load(Ordering::Relaxed).into(),
+            summary: record.summary.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Slots of one slab on their way back, one after another.
+pub(crate) struct Visit<'a> {
+    way: &'a WayBack,
+    record: &'a Record,
+    words: *const AtomicU64,
+    carved: usize,
+    free: usize,
+    summary: u64,
+}
+
+impl Visit<'_> {
+    /// Takes the slot back that begins `offset` bytes into the slab. False: it was
+    /// never out, or is back already.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn put(&self, unit: usize, offset: usize) -> Put {
-        let record = self.map.record(unit);
-        let index = size_class::slot_of(self.class, offset);
-        let carved = record.carved.load(Ordering::Relaxed);
-        if index >= usize::from(carved) {
-            return Put::Twice;
+    pub(crate) fn put(&mut self, offset: usize) -> bool {
+        let index = ((offset as u64 * self.way.reciprocal) >> 32) as usize;
+        if index >= self.carved {
+            return false;
         }
-        let words = self.bitmaps.wrapping_add(unit * self.stride).cast::<AtomicU64>();
         // SAFETY: a carved slot's bit is in the slab's bitmap.
-        let word = unsafe { &*words.wrapping_add(index / 64) };
+        let word = unsafe { &*self.words.wrapping_add(index / 64) };
         let bits = word.load(Ordering::Relaxed);
         let bit = 1 << (index % 64);
-        if bits & bit != 0 {
-            return Put::Twice;
-        }
         word.store(bits | bit, Ordering::Relaxed);
-        let summary = record.summary.load(Ordering::Relaxed) | 1 << (index / 64);
-        record.summary.store(summary, Ordering::Relaxed);
-        let free = record.free.load(Ordering::Relaxed) + 1;
-        record.free.store(free, Ordering::Relaxed);
-        record.stamp.store(self.now, Ordering::Relaxed);
-        if free == carved || record.listed.load(Ordering::Relaxed) == 0 {
-            Put::Settle
-        } else {
-            Put::Back
-        }
+        self.summary |= 1 << (index / 64);
+        self.free += 1;
+        bits & bit == 0
+    }
+
+    /// Ends the visit. Returns whether the slab is now to be settled: it is empty,
+    /// or not listed yet.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn finish(self) -> bool {
+        let record = self.record;
+        record.summary.store(self.summary, Ordering::Relaxed);
+        record.free.store(self.free as u16, Ordering::Relaxed);
+        record.stamp.store(self.way.now, Ordering::Relaxed);
+        self.free == self.carved || record.listed.load(Ordering::Relaxed) == 0
     }
 }
 

@@ -45,7 +45,7 @@ use crate::os;
 use crate::registry::{Member, Registry};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::{ByOwner, BySize, Chain, Put, SYSTEM, Slab, UnitList, WayBack};
+use crate::slab::{ByOwner, BySize, Chain, SYSTEM, Slab, UnitList, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -397,18 +397,22 @@ impl Cache {
     fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         let mut block = chain.head;
-        for _ in 0..chain.count {
+        let mut left = chain.count;
+        while left > 0 {
             let unit = self.hot.unit_of(block.addr());
-            // SAFETY: the chain is this cache's and has `count` linked blocks.
-            let next = unsafe { Block::next(block) };
-            match way.put(unit, block.addr() & (UNIT - 1)) {
-                Put::Back => {}
-                Put::Settle => self.settle(Slab::at(&MAP, unit, class)),
-                Put::Twice => {
-                    misuse::double_free(Call::Free, block.addr(), size_class::size(class))
+            // SAFETY: the chain is of this cache's blocks of the class.
+            let mut visit = unsafe { way.visit(unit) };
+            while left > 0 && self.hot.unit_of(block.addr()) == unit {
+                if !visit.put(block.addr() & (UNIT - 1)) {
+                    misuse::double_free(Call::Free, block.addr(), size_class::size(class));
                 }
+                // SAFETY: the chain is this cache's and has `count` linked blocks.
+                block = unsafe { Block::next(block) };
+                left -= 1;
             }
-            block = next;
+            if visit.finish() {
+                self.settle(Slab::at(&MAP, unit, class));
+            }
         }
     }
 

@@ -117,8 +117,23 @@ impl World {
         size_class::size(self.class)
     }
 
-    fn put_one(&self, slot: usize) -> Put {
-        WayBack::of(self.map, self.class, self.stamp).put(self.unit, slot * self.size())
+    /// Puts slots back in one visit. Returns which were taken, and whether the slab
+    /// is to be settled.
+    fn visit(&self, slots: &[usize]) -> (Vec<bool>, bool) {
+        let way = WayBack::of(self.map, self.class, self.stamp);
+        // SAFETY: the world's own slab, of this class.
+        let mut visit = unsafe { way.visit(self.unit) };
+        let taken = slots.iter().map(|slot| visit.put(slot * self.size())).collect();
+        (taken, visit.finish())
+    }
+
+    /// Tries to put a slot back that is not out. The program would end there, so
+    /// the visit is not finished.
+    fn is_refused(&self, slot: usize) -> bool {
+        let way = WayBack::of(self.map, self.class, self.stamp);
+        // SAFETY: the world's own slab, of this class.
+        let mut visit = unsafe { way.visit(self.unit) };
+        !visit.put(slot * self.size())
     }
 
     fn count(&self, state: State) -> usize {
@@ -203,19 +218,20 @@ impl World {
         let from = from.index(out.len());
         let to = (from + (out.len() * share).div_ceil(4).max(1)).min(out.len());
         self.stamp += 1;
-        for &slot in &out[from..to] {
-            assert!(self.is_full(slot), "somebody wrote to a slot that is out");
-            let put = self.put_one(slot);
-            self.states[slot] = State::Returned;
-            let slab = self.slab();
-            let settle = slab.is_empty() || !slab.is_listed();
-            assert_eq!(put, if settle { Put::Settle } else { Put::Back });
-            slab.set_listed(!slab.is_listed());
-        }
-        // A slot that is back, and one that was never out, are refused.
-        assert_eq!(self.put_one(out[from]), Put::Twice, "returned twice");
+        let back = &out[from..to];
+        assert!(
+            back.iter().all(|&slot| self.is_full(slot)),
+            "somebody wrote to a slot that is out"
+        );
+        let (taken, settle) = self.visit(back);
+        assert!(taken.iter().all(|&taken| taken));
+        back.iter().for_each(|&slot| self.states[slot] = State::Returned);
+        let slab = self.slab();
+        assert_eq!(settle, slab.is_empty() || !slab.is_listed());
+        slab.set_listed(!slab.is_listed());
+        assert!(self.is_refused(out[from]), "returned twice");
         if let Some(&never) = self.slots(State::Untouched).first() {
-            assert_eq!(self.put_one(never), Put::Twice, "never out, and returned");
+            assert!(self.is_refused(never), "never out, and returned");
         }
     }
 
@@ -340,10 +356,11 @@ fn no_class_loses_what_is_out_when_pages_are_given_back() {
                 while world.slab().has_untouched() {
                     world.carve();
                 }
-                for slot in (0..world.states.len()).filter(|slot| (slot + 1) % keep_every != 0) {
-                    assert_ne!(world.put_one(slot), Put::Twice);
-                    world.states[slot] = State::Returned;
-                }
+                let all = 0..world.states.len();
+                let back: Vec<usize> = all.filter(|slot| (slot + 1) % keep_every != 0).collect();
+                let (taken, _) = world.visit(&back);
+                assert!(taken.iter().all(|&taken| taken));
+                back.iter().for_each(|&slot| world.states[slot] = State::Returned);
                 world.purge(true);
                 world.purge(false);
                 world.purge(false);
