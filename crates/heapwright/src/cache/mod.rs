@@ -403,11 +403,13 @@ impl Cache {
             // SAFETY: the chain is of this cache's blocks of the class.
             let mut visit = unsafe { way.visit(unit) };
             while left > 0 && self.hot.unit_of(block.addr()) == unit {
+                // First, because all else waits for it where the block is cold.
+                // SAFETY: the chain is this cache's and has `count` linked blocks.
+                let next = unsafe { Block::next(block) };
                 if !visit.put(block.addr() & (UNIT - 1)) {
                     misuse::double_free(Call::Free, block.addr(), size_class::size(class));
                 }
-                // SAFETY: the chain is this cache's and has `count` linked blocks.
-                block = unsafe { Block::next(block) };
+                block = next;
                 left -= 1;
             }
             if visit.finish() {
