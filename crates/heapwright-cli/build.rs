@@ -1,9 +1,10 @@
-//! Builds the preload library and puts it inside the command.
+//! Builds the preload library and the launcher and puts both inside the command.
 //!
-//! `cargo install` installs programs and nothing else, so a library that is to
-//! be there after one install step has to travel inside the program. This
-//! script builds `heapwright-malloc` with a Cargo of its own and leaves the
-//! result where `src/preload/embedded.rs` includes it from.
+//! `cargo install` installs one program and nothing else, so what is to be
+//! there after one install step has to travel inside it. This script builds
+//! `heapwright-malloc` and `heapwright-launcher`, each with a Cargo of its own
+//! (one for both would unite their features), and leaves the results where
+//! `src/preload/embedded.rs` includes them from.
 //!
 //! What the nested build must not share with the outer one:
 //! - the target and build directories: the outer Cargo holds their locks while
@@ -17,8 +18,8 @@
 //! It does share the lock file, the downloaded crates, the job server and the
 //! user's remaining flags (`-C target-cpu=...`).
 //!
-//! A packager who has built the library already sets `HEAPWRIGHT_EMBED_LIBRARY`
-//! to its path, and nothing is built here.
+//! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY` and
+//! `HEAPWRIGHT_EMBED_LAUNCHER` to their paths, and nothing is built here.
 
 use std::env;
 use std::ffi::OsString;
@@ -26,63 +27,92 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
-/// The file `src/preload/embedded.rs` includes.
-const LIBRARY: &str = "libheapwright.so";
+/// Something that travels inside the command.
+struct Part {
+    /// The package it is built from, and its folder in the repository.
+    package: &'static str,
+    folder: &'static str,
+    /// What Cargo is to build of the package.
+    target: &'static str,
+    /// The file's name, in Cargo's folder and in ours.
+    file: &'static str,
+    /// The variable that names one to embed instead of building it.
+    given: &'static str,
+}
 
-/// The variable that names a library to embed instead of building one.
-const GIVEN: &str = "HEAPWRIGHT_EMBED_LIBRARY";
+const PARTS: [Part; 2] = [
+    Part {
+        package: "heapwright-malloc",
+        folder: "crates/heapwright-malloc",
+        target: "--lib",
+        file: "libheapwright.so",
+        given: "HEAPWRIGHT_EMBED_LIBRARY",
+    },
+    Part {
+        package: "heapwright-launcher",
+        folder: "bench/launcher",
+        target: "--bins",
+        file: "heapwright-launcher",
+        given: "HEAPWRIGHT_EMBED_LAUNCHER",
+    },
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-env-changed={GIVEN}");
     let out = PathBuf::from(variable("OUT_DIR"));
-    let library = match env::var_os(GIVEN).filter(|path| !path.is_empty()) {
-        Some(path) => {
-            println!("cargo:rerun-if-changed={}", path.display());
-            PathBuf::from(path)
+    let mut all = Vec::new();
+    for part in &PARTS {
+        println!("cargo:rerun-if-env-changed={}", part.given);
+        let file = match env::var_os(part.given).filter(|path| !path.is_empty()) {
+            Some(path) => {
+                println!("cargo:rerun-if-changed={}", path.display());
+                PathBuf::from(path)
+            }
+            None => build(part, &out),
+        };
+        let bytes = fs::read(&file)
+            .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", file.display())));
+        if !bytes.starts_with(b"\x7fELF") {
+            fail(&format!("{} is not an ELF file", file.display()));
         }
-        None => build(&out),
-    };
-    let bytes = fs::read(&library)
-        .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", library.display())));
-    if !bytes.starts_with(b"\x7fELF") {
-        fail(&format!("{} is not an ELF library", library.display()));
+        fs::write(out.join(part.file), &bytes)
+            .unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", part.file)));
+        all.extend(bytes);
     }
-    fs::write(out.join(LIBRARY), &bytes)
-        .unwrap_or_else(|error| fail(&format!("cannot write the library: {error}")));
-    println!("cargo:rustc-env=HEAPWRIGHT_LIBRARY_HASH={:016x}", fnv1a(&bytes));
+    println!("cargo:rustc-env=HEAPWRIGHT_EMBEDDED_HASH={:016x}", fnv1a(&all));
 }
 
-/// Builds `heapwright-malloc` for the target and says where the library is.
-fn build(out: &Path) -> PathBuf {
+/// Builds a part for the target and says where it is.
+fn build(part: &Part, out: &Path) -> PathBuf {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let crates = here.parent().unwrap_or_else(|| fail("the crate has no parent folder"));
-    let malloc = crates.join("heapwright-malloc");
-    if !malloc.join("Cargo.toml").is_file() {
+    let root = here.ancestors().nth(2).unwrap_or_else(|| fail("the crate has no parent folder"));
+    let folder = root.join(part.folder);
+    if !folder.join("Cargo.toml").is_file() {
         fail(&format!(
-            "the sources of the preload library are not in {}; build from a checkout of the \
-             repository, or set {GIVEN} to a built {LIBRARY}",
-            malloc.display()
+            "the sources of {} are not in {}; build from a checkout of the repository, or set {} \
+             to a built {}",
+            part.package,
+            folder.display(),
+            part.given,
+            part.file
         ));
     }
-    for name in ["heapwright", "heapwright-malloc", "heapwright-record"] {
-        watch_crate(&crates.join(name));
+    for name in ["crates/heapwright", "crates/heapwright-record", part.folder] {
+        watch_crate(&root.join(name));
     }
-    if let Some(root) = crates.parent() {
-        for name in ["Cargo.toml", "Cargo.lock", ".cargo"] {
-            watch(&root.join(name));
-        }
+    for name in ["Cargo.toml", "Cargo.lock", ".cargo"] {
+        watch(&root.join(name));
     }
 
     let target = variable("TARGET");
     let target = target.to_string_lossy();
-    let work = out.join("library");
+    let work = out.join("nested");
     let mut cargo = Command::new(variable("CARGO"));
     cargo
-        .current_dir(&malloc)
-        .args(["build", "--release", "--lib", "--package", "heapwright-malloc"])
+        .current_dir(&folder)
+        .args(["build", "--release", part.target, "--package", part.package])
         .arg("--manifest-path")
-        .arg(malloc.join("Cargo.toml"))
+        .arg(folder.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(&work)
         .args(["--target", &target])
@@ -95,10 +125,10 @@ fn build(out: &Path) -> PathBuf {
     }
     cargo
         .env("CARGO_BUILD_BUILD_DIR", &work)
-        .env("CARGO_ENCODED_RUSTFLAGS", library_flags(env::var("CARGO_ENCODED_RUSTFLAGS")));
+        .env("CARGO_ENCODED_RUSTFLAGS", nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS")));
     match cargo.status() {
-        Ok(status) if status.success() => work.join(&*target).join("release").join(LIBRARY),
-        Ok(_) => fail("the preload library (heapwright-malloc) does not build; see above"),
+        Ok(status) if status.success() => work.join(&*target).join("release").join(part.file),
+        Ok(_) => fail(&format!("{} does not build; see above", part.package)),
         Err(error) => fail(&format!("cannot run cargo: {error}")),
     }
 }
@@ -133,9 +163,9 @@ fn describes_outer_build(name: &str) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The outer build's compiler flags without those a preload library cannot
-/// be built with.
-fn library_flags(encoded: Result<String, env::VarError>) -> String {
+/// The outer build's compiler flags without those a preload library or a
+/// program without a C library cannot be built with.
+fn nested_flags(encoded: Result<String, env::VarError>) -> String {
     const SEPARATOR: char = '\x1f';
     let encoded = encoded.unwrap_or_default();
     let mut kept: Vec<&str> = Vec::new();

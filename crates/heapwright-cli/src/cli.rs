@@ -2,10 +2,10 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, 125 when `run` itself failed before the program started (as `env`,
-//! `timeout` and `docker run` have it), else what the subcommand documents.
+//! wrong, 125 when `run` or `bench` itself failed (as `env`, `timeout` and
+//! `docker run` have it), else what the subcommand documents.
 
-use crate::commands::{docs, doctor, library, run};
+use crate::commands::{bench, docs, doctor, library, run, workload};
 use crate::process::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -18,7 +18,8 @@ Environment:
   HEAPWRIGHT          options for the library, e.g. \"purge=250\"
   HEAPWRIGHT_LIBRARY  the preload library to use instead of the built-in one
 
-Try: heapwright run --stats -- python3 -c 'print(sum(range(9)))'")]
+Try: heapwright run --stats -- python3 -c 'print(sum(range(9)))'
+     heapwright bench --rounds 5 -- python3 -c 'print(sum(range(9)))'")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -27,8 +28,13 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Bench(bench::Args),
     Doctor(doctor::Args),
     Library(library::Args),
+    #[command(hide = true)]
+    Workload(workload::Args),
+    #[command(hide = true)]
+    Probe(workload::ProbeArgs),
     #[command(hide = true)]
     Completions(docs::CompletionsArgs),
     #[command(hide = true)]
@@ -43,8 +49,11 @@ pub(crate) fn run() -> Exit {
     };
     let (result, own_failure) = match cli.command {
         Command::Run(args) => (run::run(args), 125),
+        Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
         Command::Library(args) => (library::run(&args), 1),
+        Command::Workload(args) => (workload::run(&args), 1),
+        Command::Probe(args) => (workload::probe(&args), 1),
         Command::Completions(args) => (docs::completions(&args), 1),
         Command::Man(args) => (docs::man(&args), 1),
     };
@@ -139,5 +148,26 @@ mod tests {
             assert_eq!(args.command, ["ls", "--stats", "-o"]);
             assert!(!args.stats);
         }
+        let line = ["heapwright", "bench", "--rounds", "3", "--", "ls", "--rounds", "-o"];
+        let Command::Bench(args) = Cli::try_parse_from(line).expect("parses").command else {
+            panic!("not bench")
+        };
+        assert_eq!(args.command, ["ls", "--rounds", "-o"]);
+    }
+
+    #[test]
+    fn a_race_is_on_a_command_or_on_a_suite() {
+        assert_eq!(
+            mistake(&["bench", "--suite", "x.toml", "--", "ls"]),
+            "the argument '--suite <FILE>' cannot be used with '[CMD]...'; see 'heapwright --help'"
+        );
+        assert_eq!(
+            mistake(&["bench", "--programs", "x"]),
+            "the following required arguments were not provided: --suite <FILE>; see 'heapwright \
+             --help'"
+        );
+        // What is said last holds, as where a script adds to its own options.
+        let line = ["heapwright", "bench", "--rounds", "3", "--rounds", "5"];
+        assert!(Cli::try_parse_from(line).is_ok());
     }
 }

@@ -6,12 +6,15 @@
 //!   run           a program on heapwright, and what its memory did
 //!   doctor        would that take effect, and why not
 //!   library       where the preload library is
+//!   bench         a race of allocators, on a program or on workloads
+//!   workload      one of those workloads (hidden)
 //!   docs          completions and manual pages, made from the arguments
 //! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
 //! preload/        the library inside this command, and the environment
 //! process/        starting a program, standing in for it, ending as it ended
 //! statistics      the files a run leaves, collected
-//! output/         text, JSON, bars and units; the only place that formats
+//! bench/          the race: who, what, how often, and what it shows
+//! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
 //!
 //! The command holds no allocator code. It speaks to the library through the
@@ -19,8 +22,10 @@
 //! writes, whose format is `heapwright-record`.
 //!
 //! Floors: `commands` uses everything; `output` formats what it is given and
-//! asks nobody; `inspect`, `preload` and `process` know nothing of each other.
+//! asks nobody; `bench` stands on `inspect`, `preload` and `process`, which know
+//! nothing of each other.
 
+mod bench;
 mod cli;
 mod commands;
 mod inspect;

@@ -1,9 +1,11 @@
 //! One module a subcommand: its arguments, and a `run` that does it.
 
+pub(crate) mod bench;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod library;
 pub(crate) mod run;
+pub(crate) mod workload;
 
 use std::path::PathBuf;
 

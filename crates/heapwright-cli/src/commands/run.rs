@@ -6,15 +6,14 @@
 
 use super::LibraryArg;
 use crate::inspect::{self, Verdict};
-use crate::output::{Look, Run, json, text};
+use crate::output::{self, Look, Run, json, text};
 use crate::preload::{self, Options};
 use crate::process::{self, End, Exit, Outcome};
 use crate::statistics::{Collected, Folder};
 use anyhow::{Context, bail};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -125,25 +124,15 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
-    // Not truncated yet: if the program cannot be started, what is there stays.
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))
+    output::open(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write(run: &Run, as_json: bool, file: Option<File>) -> io::Result<()> {
     let told = |look| if as_json { json::run::report(run) } else { text::run::report(run, look) };
     match file {
-        Some(mut file) => {
-            let kind = file.metadata()?.file_type();
-            if !(kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {
-                file.set_len(0)?;
-            }
+        Some(file) => {
             let look = Look::of(&file);
-            file.write_all(told(look).as_bytes())
+            output::replace(file, &told(look))
         }
         None => {
             let mut stderr = io::stderr().lock();

@@ -25,14 +25,22 @@ pub(crate) enum Problem {
 
 impl Problem {
     pub(super) fn finding(&self, name: &OsStr) -> Finding {
+        let code = match self {
+            Self::Missing => "not-found",
+            Self::Folder | Self::NotExecutable(_) => "not-executable",
+        };
+        Finding::no(code, self.text(name))
+    }
+
+    /// What to say of the name.
+    pub(crate) fn text(&self, name: &OsStr) -> String {
         let name = name.display();
         match self {
-            Self::Missing => Finding::no("not-found", format!("{name}: command not found")),
-            Self::Folder => Finding::no("not-executable", format!("{name} is a folder")),
-            Self::NotExecutable(path) => Finding::no(
-                "not-executable",
-                format!("{} may not be executed (no x permission)", path.display()),
-            ),
+            Self::Missing => format!("{name}: command not found"),
+            Self::Folder => format!("{name} is a folder"),
+            Self::NotExecutable(path) => {
+                format!("{} may not be executed (no x permission)", path.display())
+            }
         }
     }
 }

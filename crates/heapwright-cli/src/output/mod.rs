@@ -3,6 +3,8 @@
 //! ```text
 //! run        what a run is told from (data)      answer   the same for the doctor
 //! text/      for people            json/   for machines, fields documented there
+//! html/      for people, with plots         race    words shared by both
+//! file       files to write to              time    dates
 //! bars       bar charts            units   bytes, counts, durations
 //! look       what the terminal can show
 //! ```
@@ -12,15 +14,21 @@
 
 mod answer;
 mod bars;
+mod file;
+pub(crate) mod html;
 pub(crate) mod json;
 mod look;
+mod race;
 mod run;
 pub(crate) mod text;
+mod time;
 mod units;
 
 pub(crate) use answer::{Answer, Trial};
+pub(crate) use file::{open, replace};
 pub(crate) use look::Look;
 pub(crate) use run::Run;
+pub(crate) use time::rfc3339;
 
 use std::io::{self, ErrorKind, Write};
 

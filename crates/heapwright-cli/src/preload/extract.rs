@@ -1,4 +1,4 @@
-//! Putting the embedded library where a loader can map it.
+//! Putting an embedded file where a loader can map it, or the kernel run it.
 //!
 //! ```text
 //! $XDG_CACHE_HOME/heapwright/<version>-<hash>/libheapwright.so     0755
@@ -6,6 +6,8 @@
 //! $TMPDIR/heapwright-<uid>/<version>-<hash>/libheapwright.so       0700
 //! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...         0700
 //! ```
+//!
+//! The launcher lies beside the library.
 //!
 //! The first place that will do is used. What loads the library runs its code,
 //! so a place will do only if nobody else can change what is in it: its
@@ -18,7 +20,8 @@
 //! program ever maps half a library, and one that has mapped the old file
 //! keeps it.
 
-use super::{embedded, unfit_for_ld_preload};
+use super::embedded::{self, Embedded};
+use super::unfit_for_ld_preload;
 use anyhow::{Context, bail, ensure};
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -39,8 +42,8 @@ struct Place {
     mode: u32,
 }
 
-/// The path of the embedded library, extracted if it was not yet.
-pub(super) fn extracted() -> anyhow::Result<PathBuf> {
+/// The path of an embedded file, extracted if it was not yet.
+pub(super) fn extracted(file: &Embedded) -> anyhow::Result<PathBuf> {
     // SAFETY: takes no arguments and cannot fail.
     let uid = unsafe { libc::geteuid() };
     let variable = |name: &str| std::env::var_os(name);
@@ -52,14 +55,14 @@ pub(super) fn extracted() -> anyhow::Result<PathBuf> {
     );
     let mut complaints = Vec::new();
     for place in places {
-        match place.hold(embedded::LIBRARY, uid) {
+        match place.hold(file, uid) {
             Ok(path) => return Ok(path),
             Err(error) => complaints.push(format!("{error:#}")),
         }
     }
     bail!(
-        "there is no place to extract the preload library to: {}; set XDG_CACHE_HOME to a folder \
-         of yours",
+        "there is no place to extract {} to: {}; set XDG_CACHE_HOME to a folder of yours",
+        file.name,
         complaints.join("; ")
     )
 }
@@ -92,11 +95,11 @@ fn places(
 }
 
 impl Place {
-    /// The library's path in this place, once it is there.
-    fn hold(&self, library: &[u8], uid: u32) -> anyhow::Result<PathBuf> {
+    /// The file's path in this place, once it is there.
+    fn hold(&self, file: &Embedded, uid: u32) -> anyhow::Result<PathBuf> {
         let ours = self.base.join(&self.name);
         let folder = ours.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), embedded::HASH));
-        let path = folder.join("libheapwright.so");
+        let path = folder.join(file.name);
         if let Some(culprit) = unfit_for_ld_preload(path.as_os_str()) {
             bail!("{}: LD_PRELOAD cannot carry {culprit:?} in a path", self.base.display());
         }
@@ -104,8 +107,8 @@ impl Place {
         make_private(&ours, self.mode, uid)?;
         make_private(&folder, self.mode, uid)?;
         allows_code(&folder)?;
-        if !holds(&path, library) {
-            write_whole(&path, library)
+        if !holds(&path, file.bytes) {
+            write_whole(&path, file.bytes)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(path)
@@ -195,6 +198,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    const THE_LIBRARY: Embedded = Embedded { name: "libheapwright.so", bytes: b"the library" };
+    const X: Embedded = Embedded { name: "x", bytes: b"x" };
+
     fn uid() -> u32 {
         // SAFETY: takes no arguments and cannot fail.
         unsafe { libc::geteuid() }
@@ -247,13 +253,13 @@ mod tests {
     #[test]
     fn a_damaged_file_is_replaced_and_a_good_one_left_alone() {
         let scratch = Scratch::new("damaged");
-        let path = scratch.place().hold(b"the library", uid()).expect("held");
+        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::read(&path).expect("there"), b"the library");
         let inode = fs::metadata(&path).expect("there").ino();
-        scratch.place().hold(b"the library", uid()).expect("held");
+        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::metadata(&path).expect("there").ino(), inode);
         fs::write(&path, b"something else").expect("written");
-        scratch.place().hold(b"the library", uid()).expect("held");
+        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::read(&path).expect("there"), b"the library");
         let folder = path.parent().expect("has one");
         assert_eq!(fs::read_dir(folder).expect("there").count(), 1, "a file was left behind");
@@ -262,12 +268,12 @@ mod tests {
     #[test]
     fn a_link_in_the_librarys_place_is_replaced_not_followed() {
         let scratch = Scratch::new("link");
-        let path = scratch.place().hold(b"the library", uid()).expect("held");
+        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
         let other = scratch.0.join("other");
         fs::write(&other, b"the library").expect("written");
         fs::remove_file(&path).expect("removed");
         symlink(&other, &path).expect("linked");
-        scratch.place().hold(b"the library", uid()).expect("held");
+        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
         assert!(fs::symlink_metadata(&path).expect("there").is_file());
     }
 
@@ -277,7 +283,7 @@ mod tests {
         let place = scratch.place();
         fs::create_dir(&place.base).expect("made");
         let ours = place.base.join("heapwright");
-        let complaint = || format!("{:#}", place.hold(b"x", uid()).expect_err("is refused"));
+        let complaint = || format!("{:#}", place.hold(&X, uid()).expect_err("is refused"));
 
         symlink("/tmp", &ours).expect("linked");
         assert_eq!(complaint(), format!("{} is not a folder", ours.display()));
@@ -287,7 +293,7 @@ mod tests {
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o777)).expect("opened");
         assert_eq!(complaint(), format!("{} is open to other users", ours.display()));
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
-        place.hold(b"x", uid()).expect("held");
+        place.hold(&X, uid()).expect("held");
 
         fs::set_permissions(&place.base, PermissionsExt::from_mode(0o777)).expect("opened");
         assert_eq!(complaint(), format!("anybody may rename files in {}", place.base.display()));
@@ -297,18 +303,18 @@ mod tests {
     fn a_shared_place_is_closed_to_everybody_else() {
         let scratch = Scratch::new("shared");
         let place = Place { base: scratch.0.clone(), name: String::from("h-1"), mode: 0o700 };
-        let path = place.hold(b"x", uid()).expect("held");
+        let path = place.hold(&X, uid()).expect("held");
         for folder in [path.parent().expect("one"), &scratch.0.join("h-1")] {
             assert_eq!(fs::metadata(folder).expect("there").mode() & 0o777, 0o700);
         }
         fs::set_permissions(scratch.0.join("h-1"), PermissionsExt::from_mode(0o755)).expect("set");
-        place.hold(b"x", uid()).expect_err("is refused");
+        place.hold(&X, uid()).expect_err("is refused");
     }
 
     #[test]
     fn a_place_of_another_user_is_refused() {
         let scratch = Scratch::new("owner");
-        let complaint = scratch.place().hold(b"x", uid() + 1).expect_err("is refused");
+        let complaint = scratch.place().hold(&X, uid() + 1).expect_err("is refused");
         let base = scratch.0.join("cache");
         assert_eq!(
             complaint.to_string(),

@@ -3,8 +3,9 @@
 //! ```text
 //! library()      a path to libheapwright.so: the one given, or the one inside
 //!   given        what the user named, checked before a loader stumbles on it
-//!   embedded     the bytes inside this command
+//!   embedded     the files inside this command
 //!   extract      puts them where a loader can map them
+//! launcher()     a path to the launcher, which travels the same way
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program
 //! ```
 
@@ -23,13 +24,24 @@ use std::path::{Path, PathBuf};
 pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
         Some(path) => given::checked(path),
-        None => extract::extracted(),
+        None => extract::extracted(&embedded::LIBRARY),
     }
+}
+
+/// Checks a library that is to be preloaded: the absolute path of one that a
+/// loader will take.
+pub(crate) fn checked(path: &Path) -> anyhow::Result<PathBuf> {
+    given::checked(path)
+}
+
+/// The launcher's path.
+pub(crate) fn launcher() -> anyhow::Result<PathBuf> {
+    extract::extracted(&embedded::LAUNCHER)
 }
 
 /// The ELF machine number of the programs the library can be loaded into.
 pub(crate) fn machine() -> u16 {
-    machine_of(embedded::LIBRARY).unwrap_or_default()
+    machine_of(embedded::LIBRARY.bytes).unwrap_or_default()
 }
 
 /// The machine number in an ELF header of this machine's byte order.
@@ -49,9 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_library_is_for_this_machine() {
+    fn the_embedded_files_are_for_this_machine() {
         let ours = std::fs::read("/proc/self/exe").expect("readable");
         assert_eq!(Some(machine()), machine_of(&ours));
+        assert_eq!(Some(machine()), machine_of(embedded::LAUNCHER.bytes));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 
 /// No such command.
-const NOT_FOUND: u8 = 127;
+pub(crate) const NOT_FOUND: u8 = 127;
 
 /// A command that cannot be run.
-const CANNOT_RUN: u8 = 126;
+pub(crate) const CANNOT_RUN: u8 = 126;
 
 /// What to say and how to exit when starting `program` gave `error`, where
 /// `file` is what its name led to, if to anything.

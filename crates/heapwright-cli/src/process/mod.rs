@@ -11,14 +11,18 @@
 //! The child stays in our process group. A group of its own would have to be
 //! made the terminal's foreground group, and that breaks `heapwright run --stats
 //! -- program | less`.
+//!
+//! `bench` starts its programs otherwise, through a launcher (see
+//! `bench::launcher`); of here it uses [`interrupt`], [`explain`] and [`Exit`].
 
 mod exit;
 mod failure;
 mod inherited;
+pub(crate) mod interrupt;
 mod signals;
 
 pub(crate) use exit::Exit;
-pub(crate) use failure::explain;
+pub(crate) use failure::{CANNOT_RUN, NOT_FOUND, explain};
 pub(crate) use signals::name as signal_name;
 
 use std::io;

@@ -1,8 +1,10 @@
 //! For machines: one module for each thing that is told.
 //!
 //! Every object begins with `"format": 1`. A field may be added under the same
-//! number; one that changes its meaning raises it.
+//! number; one that changes its meaning raises it. The race's, which other
+//! programs read, begins with the name of its format instead.
 
+pub(crate) mod bench;
 pub(crate) mod doctor;
 pub(crate) mod run;
 

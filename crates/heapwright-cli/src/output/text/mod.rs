@@ -1,4 +1,5 @@
 //! For people: one module for each thing that is told.
 
+pub(crate) mod bench;
 pub(crate) mod doctor;
 pub(crate) mod run;

@@ -1,0 +1,324 @@
+//! The bounds that the project set itself, and whether a race holds them.
+//!
+//! What counts is the lower end of the 95 % interval: a bound is *met* if the
+//! truth may well lie within it, *certainly met* if the whole interval does, and
+//! *missed* if the whole interval lies beyond. Of too few rounds nothing is said.
+//! The bounds on memory that a
+//! program of its own measures (give-back, idle threads, flat traffic) are not
+//! here: no race shows them.
+
+use crate::compare::{Measure, best_peer, best_there, heavy, mean, single};
+use crate::results::{Kind, Program, Race};
+use crate::statistics::Estimate;
+
+const US: &str = "heapwright";
+const MIMALLOC: &str = "mimalloc";
+const RANDOM_FREES: &str = "random-400k";
+
+/// One line of the table.
+pub(crate) struct Figure {
+    what: String,
+    asked: String,
+    measured: String,
+    pub(crate) verdict: Verdict,
+}
+
+/// How a bound fares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    CertainlyMet,
+    Met,
+    Missed,
+    TooFewRounds,
+    NotRaced,
+}
+
+impl Verdict {
+    fn of(estimate: Estimate, bound: f64) -> Self {
+        if !estimate.is_trusted() {
+            Self::TooFewRounds
+        } else if estimate.high <= bound {
+            Self::CertainlyMet
+        } else if estimate.low <= bound {
+            Self::Met
+        } else {
+            Self::Missed
+        }
+    }
+
+    /// Whether the bound is kept.
+    pub(crate) fn holds(self) -> bool {
+        matches!(self, Self::CertainlyMet | Self::Met)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::CertainlyMet => "met, certainly",
+            Self::Met => "met",
+            Self::Missed => "**missed**",
+            Self::TooFewRounds => "too few rounds",
+            Self::NotRaced => "not raced",
+        }
+    }
+}
+
+/// `0.75 (0.73 to 0.78)`.
+pub(crate) fn shown(estimate: Estimate) -> String {
+    format!("{:.2} ({:.2} to {:.2})", estimate.value, estimate.low, estimate.high)
+}
+
+fn bounded(what: String, bound: f64, measured: Option<(Estimate, String)>) -> Figure {
+    let asked = format!("<= {bound:.2}");
+    match measured {
+        Some((estimate, foot)) => Figure {
+            what,
+            asked,
+            measured: format!("{}{foot}", shown(estimate)),
+            verdict: Verdict::of(estimate, bound),
+        },
+        None => Figure { what, asked, measured: "-".to_owned(), verdict: Verdict::NotRaced },
+    }
+}
+
+/// Every figure that follows from a race.
+pub(crate) fn all(race: &Race) -> Vec<Figure> {
+    let us = race.allocator(US);
+    let best = us.and_then(|us| best_peer(race, us));
+    let best_name = best.map_or("the best peer".to_owned(), |best| {
+        format!("the best peer, {}", race.allocators[best])
+    });
+    let glibc = race.allocator("glibc");
+    let mimalloc = race.allocator(MIMALLOC);
+    let mut figures = vec![
+        time(race, &best_name, us.zip(best), 0.93),
+        time(race, "mimalloc v3 as it comes", us.zip(mimalloc), 0.85),
+        time(race, "glibc", us.zip(glibc), 0.72),
+        none_worse(race, "mimalloc v3", 1.10, us, &|_| mimalloc),
+        none_worse(race, "the best peer there", 1.25, us, &|program| {
+            best_there(race, program, us?)
+        }),
+        memory(race, "glibc", us.zip(glibc), 1.00),
+        memory(
+            race,
+            "mimalloc v3 without huge pages",
+            us.zip(race.allocator("mimalloc-no-thp")),
+            0.80,
+        ),
+        memory(race, "snmalloc", us.zip(race.allocator("snmalloc")), 0.85),
+    ];
+    let random = race.counted().find(|program| program.name == RANDOM_FREES);
+    let ratio = random
+        .zip(us.zip(mimalloc))
+        .and_then(|(program, (us, other))| single(race, Measure::Time, program, us, other));
+    figures.push(bounded(
+        format!("random frees with 400k live blocks ({RANDOM_FREES}), per pair, to mimalloc v3"),
+        0.55,
+        ratio.map(|ratio| (ratio, String::new())),
+    ));
+    figures
+}
+
+fn time(race: &Race, other: &str, pair: Option<(usize, usize)>, bound: f64) -> Figure {
+    let ratio = pair.and_then(|(us, peer)| mean(race, Measure::Time, race.counted(), us, peer));
+    bounded(
+        format!("geomean time, all workloads and programs, to {other}"),
+        bound,
+        ratio.map(|(ratio, count)| (ratio, format!(" over {count}"))),
+    )
+}
+
+fn memory(race: &Race, other: &str, pair: Option<(usize, usize)>, bound: f64) -> Figure {
+    let ratio = pair.and_then(|(us, peer)| mean(race, Measure::PeakAbove, heavy(race), us, peer));
+    bounded(
+        format!("geomean peak RSS above an empty program's, where >= 32 MiB are live, to {other}"),
+        bound,
+        ratio.map(|(ratio, count)| (ratio, format!(" over {count}"))),
+    )
+}
+
+/// The programs on which the whole interval lies beyond the bound.
+fn none_worse(
+    race: &Race,
+    other: &str,
+    bound: f64,
+    us: Option<usize>,
+    peer: &dyn Fn(&Program) -> Option<usize>,
+) -> Figure {
+    let (mut judged, mut seldom) = (0, 0);
+    let mut worse = Vec::new();
+    for program in race.counted() {
+        let Some((us, peer)) = us.zip(peer(program)) else { continue };
+        let Some(ratio) = single(race, Measure::Time, program, us, peer) else { continue };
+        judged += usize::from(ratio.is_trusted());
+        seldom += usize::from(!ratio.is_trusted());
+        if ratio.is_trusted() && ratio.low > bound {
+            let name = &race.allocators[peer];
+            worse.push(format!("{} {} of {name}", program.name, shown(ratio)));
+        }
+    }
+    let mut measured = match (judged, worse.is_empty()) {
+        (0, _) => "-".to_owned(),
+        (_, true) => format!("none of {judged}"),
+        (_, false) => format!("{} of {judged}: {}", worse.len(), worse.join("; ")),
+    };
+    if seldom > 0 {
+        measured.push_str(&format!("; {seldom} ran too seldom to say"));
+    }
+    let verdict = match (judged, seldom) {
+        (0, 0) => Verdict::NotRaced,
+        _ if !worse.is_empty() => Verdict::Missed,
+        (_, 0) => Verdict::CertainlyMet,
+        _ => Verdict::TooFewRounds,
+    };
+    Figure {
+        what: format!("any single one certainly worse than {bound:.2} of {other}"),
+        asked: "none".to_owned(),
+        measured,
+        verdict,
+    }
+}
+
+/// The table.
+pub(crate) fn table(figures: &[Figure]) -> String {
+    let mut text = String::from(
+        "heapwright's ratio to others, with the 95 % interval; below 1 heapwright is ahead.\n\n\
+         | what | asked | measured | verdict |\n|---|---|---|---|\n",
+    );
+    for figure in figures {
+        let Figure { what, asked, measured, verdict } = figure;
+        text.push_str(&format!("| {what} | {asked} | {measured} | {} |\n", verdict.word()));
+    }
+    text
+}
+
+/// The means again, for workloads and programs apart: which of the two carries
+/// a result.
+pub(crate) fn by_kind(race: &Race) -> String {
+    let mut text = String::from(
+        "heapwright's geomean ratio to each allocator, by kind.\n\n\
+         | to | time, workloads | time, programs | peak RSS*, workloads | peak RSS*, programs |\n\
+         |---|---:|---:|---:|---:|\n",
+    );
+    let Some(us) = race.allocator(US) else { return text };
+    for (peer, name) in race.allocators.iter().enumerate().filter(|&(peer, _)| peer != us) {
+        text.push_str(&format!("| {name} "));
+        for measure in [Measure::Time, Measure::PeakAbove] {
+            for kind in [Kind::Workload, Kind::Program] {
+                let of_kind = |program: &&Program| program.kind == kind;
+                let ratio = match measure {
+                    Measure::PeakAbove => {
+                        mean(race, measure, heavy(race).filter(of_kind), us, peer)
+                    }
+                    _ => mean(race, measure, race.counted().filter(of_kind), us, peer),
+                };
+                let cell = ratio.map_or("-".to_owned(), |(ratio, _)| shown(ratio));
+                text.push_str(&format!("| {cell} "));
+            }
+        }
+        text.push_str("|\n");
+    }
+    text.push_str("\n*Above an empty program's, where >= 32 MiB are live.\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::made_up;
+
+    const MIB: u64 = 1 << 20;
+
+    fn figure<'a>(figures: &'a [Figure], part: &str) -> &'a Figure {
+        figures.iter().find(|f| f.what.contains(part)).unwrap()
+    }
+
+    #[test]
+    fn verdicts_look_at_the_lower_end() {
+        let estimate = |low, high| Estimate { value: (low + high) / 2.0, low, high, rounds: 15 };
+        assert_eq!(Verdict::of(estimate(0.7, 0.8), 0.8), Verdict::CertainlyMet);
+        assert_eq!(Verdict::of(estimate(0.7, 0.9), 0.8), Verdict::Met);
+        assert_eq!(Verdict::of(estimate(0.81, 0.9), 0.8), Verdict::Missed);
+        let seldom = Estimate { rounds: 2, ..estimate(0.7, 0.8) };
+        assert_eq!(Verdict::of(seldom, 0.8), Verdict::TooFewRounds);
+    }
+
+    fn steady(ms: f64, mib: f64, rounds: usize) -> Vec<(f64, f64)> {
+        vec![(ms, mib); rounds]
+    }
+
+    /// One workload under five allocators, each round the same.
+    fn even(rounds: usize) -> Race {
+        let empty = steady(1.0, 2.0, rounds);
+        let runs = [(100.0, 52.0), (50.0, 42.0), (100.0, 92.0), (100.0, 62.0), (60.0, 62.0)]
+            .map(|(ms, mib)| steady(ms, mib, rounds));
+        made_up(
+            &["glibc", "heapwright", "mimalloc", "mimalloc-no-thp", "snmalloc"],
+            &[
+                ("empty", Some(0), &[&empty, &empty, &empty, &empty, &empty]),
+                (RANDOM_FREES, Some(40 * MIB), &runs.each_ref().map(Vec::as_slice)),
+            ],
+        )
+    }
+
+    #[test]
+    fn figures_are_taken_from_the_right_pairs() {
+        let race = even(15);
+        let figures = all(&race);
+        let measured = |part| figure(&figures, part).measured.as_str();
+        assert_eq!(measured("to the best peer, snmalloc"), "0.83 (0.83 to 0.83) over 1");
+        assert_eq!(measured("to mimalloc v3 as it comes"), "0.50 (0.50 to 0.50) over 1");
+        assert_eq!(measured("are live, to glibc"), "0.80 (0.80 to 0.80) over 1");
+        assert_eq!(measured("to mimalloc v3 without"), "0.67 (0.67 to 0.67) over 1");
+        assert_eq!(measured("per pair"), "0.50 (0.50 to 0.50)");
+        assert!(figures.iter().all(|f| f.verdict == Verdict::CertainlyMet), "{}", table(&figures));
+        let kinds = by_kind(&race);
+        assert!(kinds.contains("| glibc | 0.50 (0.50 to 0.50) | - | 0.80 (0.80 to 0.80) | - |"));
+    }
+
+    #[test]
+    fn one_round_shows_a_ratio_and_no_verdict() {
+        let figures = all(&even(1));
+        assert_eq!(figure(&figures, "per pair").measured, "0.50 (0.50 to 0.50)");
+        assert_eq!(figure(&figures, "worse than 1.10").measured, "-; 1 ran too seldom to say");
+        assert!(figures.iter().all(|f| f.verdict == Verdict::TooFewRounds), "{}", table(&figures));
+    }
+
+    #[test]
+    fn a_program_that_is_certainly_worse_is_named() {
+        let [ten, twelve, twenty] = [10.0, 12.0, 20.0].map(|ms| steady(ms, 1.0, 7));
+        let race = made_up(
+            &["glibc", "heapwright", "mimalloc"],
+            &[("slow", None, &[&twenty, &twelve, &ten]), ("fine", None, &[&ten, &ten, &ten])],
+        );
+        let figures = all(&race);
+        let mimalloc = figure(&figures, "worse than 1.10");
+        assert_eq!(mimalloc.verdict, Verdict::Missed);
+        assert_eq!(mimalloc.measured, "1 of 2: slow 1.20 (1.20 to 1.20) of mimalloc");
+        assert_eq!(figure(&figures, "worse than 1.25").measured, "none of 2");
+    }
+
+    #[test]
+    fn noise_makes_no_certainty() {
+        let ten = steady(10.0, 1.0, 9);
+        let mut noisy = [steady(10.0, 1.0, 4), steady(12.0, 1.0, 5)].concat();
+        let race = |noisy: &[(f64, f64)]| {
+            made_up(&["glibc", "heapwright", "mimalloc"], &[("noisy", None, &[&ten, noisy, &ten])])
+        };
+        assert_eq!(figure(&all(&race(&noisy)), "worse than 1.10").verdict, Verdict::CertainlyMet);
+        noisy[..4].fill((12.0, 1.0));
+        assert_eq!(figure(&all(&race(&noisy)), "worse than 1.10").verdict, Verdict::Missed);
+    }
+
+    #[test]
+    fn what_was_not_raced_is_said() {
+        let race =
+            made_up(&["glibc", "heapwright"], &[("a", None, &[&[(1.0, 1.0)], &[(1.0, 1.0)]])]);
+        let figures = all(&race);
+        assert_eq!(figure(&figures, "to mimalloc v3 as it comes").verdict, Verdict::NotRaced);
+        assert_eq!(figure(&figures, "worse than 1.10").verdict, Verdict::NotRaced);
+        assert_eq!(figure(&figures, "to snmalloc").verdict, Verdict::NotRaced);
+        assert!(figure(&figures, "best peer, glibc").measured.starts_with("1.00"));
+        let nobody = made_up(&["glibc"], &[("a", None, &[&[(1.0, 1.0)]])]);
+        assert!(all(&nobody).iter().all(|f| f.verdict == Verdict::NotRaced));
+    }
+}

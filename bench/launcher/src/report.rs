@@ -1,0 +1,64 @@
+//! One line of numbers, put together on the stack and sent in one write.
+
+use crate::system;
+
+/// More than nine numbers of twenty digits, blanks between them.
+const LONGEST: usize = 256;
+
+/// A line that grows.
+pub(crate) struct Report {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self { bytes: [0; LONGEST], length: 0 }
+    }
+
+    /// Adds a word.
+    pub(crate) fn text(&mut self, word: &[u8]) {
+        self.gap();
+        for &byte in word {
+            self.push(byte);
+        }
+    }
+
+    /// Adds a number.
+    pub(crate) fn number(&mut self, number: u64) {
+        self.gap();
+        self.digits(number);
+    }
+
+    /// The digits, the first ones first; there are at most twenty.
+    fn digits(&mut self, number: u64) {
+        if number >= 10 {
+            self.digits(number / 10);
+        }
+        self.push(digit(number % 10));
+    }
+
+    /// Ends the line and writes it.
+    pub(crate) fn send(mut self, descriptor: i32) {
+        self.push(b'\n');
+        system::write(descriptor, self.bytes.as_ptr(), self.length);
+    }
+
+    fn gap(&mut self) {
+        if self.length > 0 {
+            self.push(b' ');
+        }
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+}
+
+/// A number below ten, as a letter.
+fn digit(number: u64) -> u8 {
+    b'0' + number as u8
+}

@@ -1,0 +1,42 @@
+#!/bin/sh
+# redis.sh WORK COMMANDS: one redis server, loaded through a socket with a fixed
+# list of commands and shut down.
+#
+# This script becomes the server (exec), so that what is measured is the server:
+# its wall time, its CPU time, its peak memory. The client runs beside it
+# without the preload. The time includes the client's, which only copies the
+# prepared file into the socket.
+#
+# Debian's redis is linked with jemalloc. Without a preload that would be what
+# the line "glibc" measures, so then the C library itself is preloaded: its
+# malloc comes before jemalloc's, as any other preload's does.
+work=$1
+commands=$2
+server=$$
+# Short: a socket's path may have 107 bytes.
+socket=$(mktemp -u "${TMPDIR:-/tmp}/hw-redis-XXXXXX")
+
+(
+    unset LD_PRELOAD
+    cli() { redis-cli -s "$socket" "$@"; }
+    while [ ! -S "$socket" ]; do
+        kill -0 "$server" 2>/dev/null || exit 1
+        sleep 0.005
+    done
+    cli --pipe <"$commands" | grep '^errors'
+    cli dbsize
+    # Which keys there are, and how long their values.
+    cli eval "
+        local keys, sum = redis.call('KEYS', '*'), 0
+        table.sort(keys)
+        for _, key in ipairs(keys) do
+            if redis.call('TYPE', key).ok == 'string' then sum = sum + redis.call('STRLEN', key) end
+        end
+        return redis.sha1hex(table.concat(keys, ' ')) .. ' ' .. sum" 0
+    cli shutdown nosave || kill "$server" 2>/dev/null
+) &
+
+export LD_PRELOAD="${LD_PRELOAD:-libc.so.6}"
+exec redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --appendonly no \
+    --dir "$work" --logfile "$work/redis.log" --loglevel warning \
+    --jemalloc-bg-thread no --activedefrag no

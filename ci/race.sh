@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# The race: heapwright against every other allocator that can be had, on the
+# built-in workloads and on real programs; then the figures that the project set
+# itself, asked and measured. docs/benchmarks.md says how to read them.
+#
+#   ci/race.sh                             everything, 15 rounds (7 of the long)
+#   ci/race.sh --rounds 2 --workloads none only the real programs, quickly
+#   ci/race.sh --only glibc,heapwright,snmalloc
+#
+# Options go to `heapwright bench` (see heapwright bench --help). Every run is
+# kept in race.json and shown in race.html, under the target folder's race/,
+# unless --json and --html name other files. Not part of .ci/run: it wants a
+# quiet machine and takes an hour or more.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# As in the other scripts, HEAPWRIGHT_SO names a library to race instead of ours.
+[ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
+
+WORK=$CARGO_TARGET_DIR/race
+json=$WORK/race.json
+html=$WORK/race.html
+options=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --json | --html) [ $# -ge 2 ] || die "$1 needs a file" ;;&
+        --json) json=$2; shift 2 ;;
+        --html) html=$2; shift 2 ;;
+        --json=*) json=${1#*=}; shift ;;
+        --html=*) html=${1#*=}; shift ;;
+        *) options+=("$1"); shift ;;
+    esac
+done
+[ "$json" != - ] || die "--json needs a file here: the figures are read from it"
+mkdir -p "$WORK"
+
+# Peers and programs that cannot be installed are left out of the race.
+optional() { (packages "$1") || say "without $1"; }
+command_or_package cc gcc
+command_or_package c++ g++
+command_or_package perl perl
+for package in libjemalloc2 libtcmalloc-minimal4 libtbbmalloc2 libclang-rt-14-dev; do optional $package; done
+for program in sqlite3:sqlite3 redis-server:redis-server redis-cli:redis-tools git:git jq:jq ruby:ruby python3:python3 nm:binutils; do
+    command -v "${program%:*}" >/dev/null || optional "${program#*:}"
+done
+
+cargo build --quiet --release --locked -p heapwright-cli
+bench() {
+    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
+        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
+}
+bench build -p peers -p figures
+made=$CARGO_TARGET_DIR/bench/release
+
+"$made/peers" --work "$WORK/peers" >"$WORK/peers.txt"
+with=()
+while IFS= read -r line; do with+=(--with "$line"); done <"$WORK/peers.txt"
+bench/programs/prepare.sh "$WORK/programs" >/dev/null
+
+load=$(cut -d' ' -f1 /proc/loadavg)
+awk -v l="$load" 'BEGIN { exit !(l < 1) }' || say "warning: the load is $load; this machine is not quiet"
+
+# An allocator that fails is a row that says so; the figures are shown all the
+# same.
+status=0
+rm -f "$json"
+"$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" \
+    --json "$json" --html "$html" ${options[@]+"${options[@]}"} || status=$?
+[ -s "$json" ] || exit $((status ? status : 1))
+
+say ""
+"$made/peers" --work "$WORK/peers" --versions
+say ""
+"$made/figures" "$json"
+say "every run: $json; plots: $html"
+exit $status

@@ -1,0 +1,133 @@
+//! Where the race is run, and what there would disturb it.
+
+use super::results::Machine;
+use std::ffi::CStr;
+use std::fs;
+use std::mem::MaybeUninit;
+
+/// A load above this share of the cores is told.
+const BUSY: f64 = 0.5;
+
+/// What this machine is.
+pub(crate) fn describe() -> Machine {
+    Machine {
+        cpu: cpu(),
+        cores: cores(),
+        memory_bytes: memory(&read("/proc/meminfo")),
+        kernel: kernel(),
+        libc: libc_version(),
+        page_bytes: page_size(),
+        thp: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
+    }
+}
+
+/// What is known to make times here less steady, one sentence each.
+pub(crate) fn noise() -> Vec<String> {
+    let mut found = Vec::new();
+    let load = read("/proc/loadavg");
+    let load = load.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > BUSY * cores() as f64) {
+        found.push(format!(
+            "the machine was busy at the start: load {load:.1} on {} cores",
+            cores()
+        ));
+    }
+    let cpu = "/sys/devices/system/cpu";
+    let governor = read(&format!("{cpu}/cpu0/cpufreq/scaling_governor"));
+    let governor = governor.trim();
+    if !matches!(governor, "" | "performance") {
+        found.push(format!("the processor's speed follows the governor '{governor}'"));
+    }
+    let turbo = read(&format!("{cpu}/intel_pstate/no_turbo")).trim() == "0"
+        || read(&format!("{cpu}/cpufreq/boost")).trim() == "1";
+    if turbo {
+        found.push("the processor's speed depends on its temperature (turbo is on)".to_owned());
+    }
+    found
+}
+
+/// A file's text; nothing where there is no such file.
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn cpu() -> String {
+    let named = |key: &str| {
+        let text = read("/proc/cpuinfo");
+        let line = text.lines().find(|line| line.starts_with(key))?.to_owned();
+        Some(line.split_once(':')?.1.trim().to_owned()).filter(|name| !name.is_empty())
+    };
+    let part = || named("CPU part").map(|part| format!("{} part {part}", std::env::consts::ARCH));
+    named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+fn memory(meminfo: &str) -> u64 {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or_default() * 1024
+}
+
+/// The bracketed word of `always [madvise] never`.
+fn chosen(text: &str) -> String {
+    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or("unknown", |(word, _)| word).to_owned()
+}
+
+fn kernel() -> String {
+    let mut name = MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: the place is writable.
+    let result = unsafe { libc::uname(name.as_mut_ptr()) };
+    if result != 0 {
+        return "unknown".to_owned();
+    }
+    // SAFETY: zeroed is valid, and the call has filled it since.
+    let name = unsafe { name.assume_init() };
+    // SAFETY: the kernel's text ends in NUL within the field.
+    let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
+    release.to_string_lossy().into_owned()
+}
+
+#[cfg(target_env = "gnu")]
+fn libc_version() -> String {
+    // SAFETY: takes no arguments.
+    let version = unsafe { libc::gnu_get_libc_version() };
+    // SAFETY: the text is a constant that ends in NUL.
+    let version = unsafe { CStr::from_ptr(version) };
+    format!("glibc {}", version.to_string_lossy())
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn libc_version() -> String {
+    "not glibc".to_owned()
+}
+
+fn page_size() -> u64 {
+    // SAFETY: takes a number and returns one.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let machine = describe();
+        assert!(machine.cores > 0 && machine.memory_bytes > 0, "{machine:?}");
+        assert!(machine.page_bytes.is_power_of_two(), "{machine:?}");
+        assert!(!machine.cpu.is_empty() && !machine.kernel.is_empty(), "{machine:?}");
+    }
+
+    #[test]
+    fn the_kernels_files_are_read() {
+        assert_eq!(memory("MemFree: 1 kB\nMemTotal:        2048 kB\n"), 2 << 20);
+        assert_eq!(memory(""), 0);
+        assert_eq!(chosen("always [madvise] never\n"), "madvise");
+        assert_eq!(chosen(""), "unknown");
+    }
+}

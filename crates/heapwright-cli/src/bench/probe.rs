@@ -1,0 +1,168 @@
+//! Does a preload take effect? Asked before the race.
+//!
+//! An allocator whose library is not loaded would be glibc under another name.
+//! So this command runs itself under the preload, as a hidden subcommand that
+//! prints which file malloc and free come from, and a version number where the
+//! library tells one.
+
+use super::allocators::Allocator;
+use super::launcher::{Attempt, End, Launcher};
+use super::program::{Comparing, Program};
+use super::results::{Kind, Outcome};
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::fmt::Write;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// The subcommand.
+pub(crate) const SUBCOMMAND: &str = "probe";
+
+/// What the probe showed.
+pub(crate) enum Probed {
+    /// It takes effect; with its version, if it tells one.
+    Fine(Option<String>),
+    /// It cannot race, and why.
+    Unfit(Outcome, String),
+    Interrupted,
+}
+
+/// Runs the probe under an allocator.
+pub(crate) fn probe(
+    allocator: &Allocator,
+    launcher: &Launcher,
+    limit: Duration,
+) -> anyhow::Result<Probed> {
+    let Some(library) = &allocator.library else { return Ok(Probed::Fine(None)) };
+    let program = Program {
+        name: SUBCOMMAND.to_owned(),
+        stands_for: String::new(),
+        kind: Kind::Workload,
+        file: std::env::current_exe().context("cannot tell where this command is")?,
+        arguments: vec![SUBCOMMAND.into()],
+        environment: BTreeMap::new(),
+        directory: None,
+        stdin: None,
+        long: false,
+        threads: 1,
+        live_bytes: None,
+        operations: None,
+        comparing: Comparing::Never,
+        refuses: None,
+    };
+    let mut ran = match launcher.run(&program, allocator, limit, &|| ())? {
+        Attempt::Ran(ran) => ran,
+        Attempt::Interrupted => return Ok(Probed::Interrupted),
+        Attempt::NotStarted(error) => return Err(error).context("cannot run the probe"),
+    };
+    match ran.end {
+        End::Limit => {
+            let detail = format!("killed after {} s, before main", limit.as_secs());
+            return Ok(Probed::Unfit(Outcome::Hung, detail));
+        }
+        // It may be the probe that it cannot serve: the programs will tell.
+        End::Signal(_) | End::TooMuchOutput => return Ok(Probed::Fine(None)),
+        End::Code(0) => {}
+        End::Code(_) => {
+            let detail = ran.complaint().unwrap_or_else(|| "a small program fails".to_owned());
+            return Ok(Probed::Unfit(Outcome::NotTaken, detail));
+        }
+    }
+    let text = ran.text().context("the probe's answer is not text")?;
+    let mut lines = text.lines();
+    for function in ["malloc", "free"] {
+        let file = lines.next().unwrap_or_default();
+        if !same_file(Path::new(file), library) {
+            let whose = file.rsplit('/').next().unwrap_or_default();
+            let detail = if ran.preload_refused() {
+                ran.complaint().unwrap_or_default()
+            } else {
+                format!("the preload does not take effect: {function} comes from {whose}")
+            };
+            return Ok(Probed::Unfit(Outcome::NotTaken, detail));
+        }
+    }
+    Ok(Probed::Fine(lines.next().map(str::to_owned).filter(|version| !version.is_empty())))
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
+    identity(one).is_some_and(|found| Some(found) == identity(other))
+}
+
+/// What the subcommand prints.
+pub(crate) fn answer() -> String {
+    let mut text = String::new();
+    for function in [c"malloc", c"free"] {
+        let _ = writeln!(text, "{}", file_of(function).unwrap_or_default());
+    }
+    if let Some(version) = mimalloc_version() {
+        let _ = writeln!(text, "{version}");
+    }
+    text
+}
+
+/// The address that a program's call of a function goes to.
+fn address_of(function: &CStr) -> *mut libc::c_void {
+    // SAFETY: the name ends in NUL.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.as_ptr()) }
+}
+
+/// The file a function comes from.
+fn file_of(function: &CStr) -> Option<String> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for, and the place is writable.
+    let found = unsafe { libc::dladdr(address_of(function), info.as_mut_ptr()) };
+    if found == 0 {
+        return None;
+    }
+    // SAFETY: zeroed is valid, and the call has filled it since.
+    let info = unsafe { info.assume_init() };
+    if info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's name of a loaded file ends in NUL.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// mimalloc tells its version: two lines of it are in use, and they differ.
+fn mimalloc_version() -> Option<String> {
+    let function = address_of(c"mi_version");
+    if function.is_null() {
+        return None;
+    }
+    // SAFETY: mimalloc's documented signature is `int mi_version(void)`, and
+    // nobody else has a function of the name.
+    let function: extern "C" fn() -> i32 = unsafe { std::mem::transmute(function) };
+    Some(version(function()))
+}
+
+/// `218` is 2.1.8, and `30403` is 3.4.3: older ones have a digit for each part,
+/// newer ones two.
+fn version(number: i32) -> String {
+    let base = if number < 1000 { 10 } else { 100 };
+    format!("{}.{}.{}", number / base / base, number / base % base, number % base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mimallocs_versions() {
+        assert_eq!(version(218), "2.1.8");
+        assert_eq!(version(30403), "3.4.3");
+    }
+
+    #[test]
+    fn this_process_allocates_from_the_c_library() {
+        let text = answer();
+        let mut lines = text.lines();
+        assert!(lines.next().is_some_and(|file| file.contains("libc")), "{text}");
+        assert!(lines.next().is_some_and(|file| file.contains("libc")), "{text}");
+    }
+}

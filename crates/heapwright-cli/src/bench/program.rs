@@ -1,0 +1,43 @@
+//! What is raced: a command with its surroundings.
+
+use super::results::Kind;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Whether a program's output must be the same under every allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparing {
+    /// It must.
+    Always,
+    /// It must, if two runs under the baseline print the same.
+    IfSteady,
+    /// It need not.
+    Never,
+}
+
+/// A program to race.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    /// One sentence.
+    pub(crate) stands_for: String,
+    pub(crate) kind: Kind,
+    /// The file that is run.
+    pub(crate) file: PathBuf,
+    /// What follows its name on the command line.
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Where it is run; none for where we are.
+    pub(crate) directory: Option<PathBuf>,
+    /// What it reads; none for nothing.
+    pub(crate) stdin: Option<PathBuf>,
+    /// It takes long, and gets fewer rounds.
+    pub(crate) long: bool,
+    pub(crate) threads: u32,
+    pub(crate) live_bytes: Option<u64>,
+    pub(crate) operations: Option<u64>,
+    pub(crate) comparing: Comparing,
+    /// Why no library can be preloaded into it, if the file says so.
+    pub(crate) refuses: Option<String>,
+}

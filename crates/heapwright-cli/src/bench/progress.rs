@@ -1,0 +1,112 @@
+//! What is being run, and how long it will still take: on stderr, for people.
+//!
+//! On a terminal a bar; where somebody asked for it elsewhere, a line for each
+//! round; else nothing. The bar is drawn by the main thread between and during
+//! runs, four times a second at most: it costs the program being timed nothing that
+//! can be measured.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// What to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Showing {
+    Nothing,
+    Bar,
+    Lines,
+}
+
+impl Showing {
+    /// What is fit, given what was asked for.
+    pub(crate) fn of(quiet: bool, asked: bool) -> Self {
+        if quiet {
+            Self::Nothing
+        } else if std::io::stderr().is_terminal() {
+            Self::Bar
+        } else if asked {
+            Self::Lines
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+/// The progress of a race.
+pub(crate) struct Progress {
+    showing: Showing,
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Begins, with so many runs ahead.
+    pub(crate) fn new(showing: Showing, runs: usize) -> Self {
+        let target = match showing {
+            Showing::Bar => ProgressDrawTarget::stderr_with_hz(4),
+            _ => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs  {wide_msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self { showing, bar }
+    }
+
+    /// Says what is being run, and what is left, if that is known yet.
+    pub(crate) fn running(&self, program: &str, allocator: &str, left: Option<Duration>) {
+        let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();
+        self.bar.set_message(format!("{program} under {allocator}{left}"));
+    }
+
+    /// A run is over.
+    pub(crate) fn done(&self, runs: usize) {
+        self.bar.inc(runs as u64);
+    }
+
+    /// A round begins.
+    pub(crate) fn round(&self, name: &str, left: Option<Duration>) {
+        if self.showing == Showing::Lines {
+            let left = left.map(|left| format!(", {} left", rough(left))).unwrap_or_default();
+            eprintln!("heapwright: {name}{left}");
+        }
+    }
+
+    /// Draws the bar anew, if it is time.
+    pub(crate) fn tick(&self) {
+        self.bar.tick();
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A time as one says it: `40 s`, `3 min`, `1 h 20 min`.
+fn rough(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..100 => format!("{seconds} s"),
+        100..6000 => format!("{} min", (seconds + 30) / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_roughly() {
+        for (seconds, text) in
+            [(0, "0 s"), (99, "99 s"), (100, "2 min"), (5999, "100 min"), (7300, "2 h 1 min")]
+        {
+            assert_eq!(rough(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn quiet_is_stronger_than_asking() {
+        assert_eq!(Showing::of(true, true), Showing::Nothing);
+    }
+}

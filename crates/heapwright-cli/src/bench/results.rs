@@ -1,0 +1,195 @@
+//! What a race measured: the structures of `--json`, from which everything else
+//! is made too.
+//!
+//! The format is named in `schema`. A field may be added under the same name;
+//! one that changes its meaning changes the name.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name of the format.
+pub(crate) const SCHEMA: &str = "heapwright-bench/1";
+
+/// A whole race.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Results {
+    pub(crate) schema: String,
+    pub(crate) machine: Machine,
+    /// The command line, to repeat it with.
+    pub(crate) command: Vec<String>,
+    /// When it began, as RFC 3339 has it.
+    pub(crate) started: String,
+    /// Rounds of ordinary and of long programs.
+    pub(crate) rounds: usize,
+    pub(crate) rounds_long: usize,
+    /// The allocator that ratios are formed to.
+    pub(crate) baseline: String,
+    /// False if it was interrupted.
+    pub(crate) complete: bool,
+    /// What a reader should know: noise of the machine, programs whose output
+    /// could not be compared, ...
+    pub(crate) notes: Vec<String>,
+    pub(crate) allocators: Vec<Allocator>,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) summary: Summary,
+}
+
+/// Where it ran.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) memory_bytes: u64,
+    pub(crate) kernel: String,
+    pub(crate) libc: String,
+    pub(crate) page_bytes: u64,
+    /// When the kernel uses huge pages: "always", "madvise" or "never".
+    pub(crate) thp: String,
+}
+
+/// An allocator in the race.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Allocator {
+    pub(crate) name: String,
+    /// The file name of the preloaded library.
+    pub(crate) library: Option<String>,
+    /// Its version, where it tells one.
+    pub(crate) version: Option<String>,
+    /// What was set for it in the program's environment.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// What kind of program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// Built in.
+    Workload,
+    /// Of the suite file.
+    Program,
+    /// The command given.
+    Command,
+}
+
+/// A program that was raced.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    pub(crate) stands_for: String,
+    pub(crate) kind: Kind,
+    pub(crate) threads: u32,
+    pub(crate) long: bool,
+    /// Bytes it has live at its peak, where that is known.
+    pub(crate) live_bytes: Option<u64>,
+    /// Allocations and frees it makes, where that is known.
+    pub(crate) operations: Option<u64>,
+    /// One for each allocator, in their order.
+    pub(crate) results: Vec<Entry>,
+}
+
+/// A program under an allocator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) allocator: String,
+    pub(crate) outcome: Outcome,
+    /// Of what is not ok: how it went wrong, in words.
+    pub(crate) detail: Option<String>,
+    /// `runs[i]` of all allocators belong to one round. Of what is not ok, the
+    /// rounds before it went wrong.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    Ok,
+    /// Killed by a signal.
+    Crashed,
+    /// Killed by us, when its time was over.
+    Hung,
+    /// Ended with an exit code that is not 0.
+    Failed,
+    /// Printed something else than under the baseline.
+    Differs,
+    /// The allocator did not get into the program.
+    NotTaken,
+}
+
+/// What one run cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) wall_ns: u64,
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    /// Of the largest single process.
+    pub(crate) peak_rss_bytes: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+}
+
+impl Run {
+    /// Processor time in all.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// The ratios over several programs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    pub(crate) comparisons: Vec<Comparison>,
+}
+
+/// One allocator against another, over a group of programs: the geometric mean
+/// of the programs' median ratios.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Comparison {
+    /// "all", "workloads", "programs" or "32 MiB live".
+    pub(crate) group: String,
+    pub(crate) measure: Measure,
+    pub(crate) of: String,
+    pub(crate) against: String,
+    /// Programs that both ran well.
+    pub(crate) programs: usize,
+    pub(crate) ratio: f64,
+    /// The 95 % interval; none where there was a single round.
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Measure {
+    /// Time on the wall.
+    Time,
+    /// Processor time.
+    Cpu,
+    PeakRss,
+    /// Peak RSS above that of an empty program under the baseline.
+    PeakRssAboveEmpty,
+}
+
+impl Results {
+    /// The place of an allocator.
+    pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
+        self.allocators.iter().position(|allocator| allocator.name == name)
+    }
+
+    /// The place of the baseline.
+    pub(crate) fn baseline(&self) -> usize {
+        self.allocator(&self.baseline).unwrap_or_default()
+    }
+}
+
+impl Program {
+    /// The workload that does nothing: a mark to measure memory from, and part
+    /// of no mean.
+    pub(crate) fn is_empty_workload(&self) -> bool {
+        self.kind == Kind::Workload && self.name == EMPTY
+    }
+}
+
+/// The name of the workload that does nothing.
+pub(crate) const EMPTY: &str = "empty";

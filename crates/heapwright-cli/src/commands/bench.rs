@@ -1,0 +1,372 @@
+//! `heapwright bench [-- CMD]`: is it faster, and leaner, on *my* program?
+//!
+//! Plans the race (who, what, how often), lets it run, and has it told: as
+//! text on stdout, and as JSON and HTML where that was asked for. Files are
+//! opened before the race, so that an hour of it is not lost to a typing error.
+
+use super::LibraryArg;
+use crate::bench::results::{self, Kind, Results, SCHEMA, Summary};
+use crate::bench::{
+    Comparing, Launcher, Probed, Program, Progress, Showing, Wrong, allocators, comparison,
+    machine, probe, race, refusal, suite, workloads, wrong,
+};
+use crate::inspect;
+use crate::output::{self, Look, html, json, text};
+use crate::preload;
+use crate::process::{self, Exit, interrupt};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The exit code where a program fails by itself.
+const PROGRAM_FAILS: u8 = 1;
+
+/// The exit code of a command line that is wrong.
+const MISUSE: u8 = 2;
+
+/// The exit code of a failure of ours.
+pub(crate) const OWN_FAILURE: u8 = 125;
+
+/// What a probe may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Race allocators on a program, or on built-in workloads.
+///
+/// Runs CMD (or the workloads) under glibc's malloc, heapwright, every other
+/// allocator found on this machine and those named, in turns, and prints
+/// medians, ratios with their 95 % intervals, peak memory and page faults.
+/// What the intervals do not decide is called a tie; an allocator that crashes
+/// or hangs the program is a row that says so.
+///
+/// CMD reads nothing from stdin, and what it prints is only compared.
+///
+/// Exits with 0 if the race was run, 1 if a program fails by itself (under the
+/// baseline), 2 for a wrong command line, 127 or 126 if CMD cannot be run, 125
+/// if something else went wrong. Ctrl-C prints what was measured so far.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "heapwright bench [OPTIONS] [-- CMD [ARGS]...]")]
+// A script may put its own defaults before what a person gave it.
+#[command(args_override_self = true)]
+#[command(after_help = "\
+Examples:
+  heapwright bench -- python3 script.py
+  heapwright bench --rounds 5 --html race.html -- ./program --option
+  heapwright bench --with mine=/opt/lib/libmine.so -- ./program
+  heapwright bench --with 'lean=HEAPWRIGHT=purge=0 /opt/lib/libheapwright.so' --workloads cfrac
+  heapwright bench --suite programs.toml --json race.json")]
+pub(crate) struct Args {
+    /// Race this library too: NAME=PATH, or 'NAME=VAR=VALUE PATH' to set its
+    /// environment; replaces a found one of that name; may be repeated
+    #[arg(long, value_name = "NAME=PATH")]
+    with: Vec<OsString>,
+
+    /// Race only these allocators, and the baseline
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Run only these built-in workloads; 'none' for none of them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    workloads: Vec<String>,
+
+    /// Run the programs of this TOML file as well
+    #[arg(long, value_name = "FILE")]
+    suite: Option<PathBuf>,
+
+    /// Run only these programs of the suite
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "suite")]
+    programs: Vec<String>,
+
+    /// Rounds that are counted
+    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// Rounds of the suite's programs marked as long
+    #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds_long: u32,
+
+    /// Kill a run after this time [default: 60, or ten times the baseline's]
+    #[arg(long, value_name = "SECONDS", value_parser = time_limit)]
+    timeout: Option<Duration>,
+
+    /// The allocator to compare with
+    #[arg(long, value_name = "NAME", default_value = allocators::GLIBC)]
+    baseline: String,
+
+    /// Write everything measured to FILE; '-' for stdout, instead of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write a page with plots, complete in itself, to FILE
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Print no progress and no text
+    #[arg(long)]
+    quiet: bool,
+
+    /// Tell the progress in lines where stderr is no terminal
+    #[arg(long, conflicts_with = "quiet")]
+    progress: bool,
+
+    /// List the allocators and the workloads, and run nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Do so many times the work of each workload; 0 does a miniature
+    #[arg(long, hide = true, default_value_t = 1)]
+    scale: u32,
+
+    #[command(flatten)]
+    library: LibraryArg,
+
+    /// The program to race on, and its arguments
+    #[arg(trailing_var_arg = true, value_name = "CMD", conflicts_with_all = ["suite", "workloads"])]
+    pub(crate) command: Vec<OsString>,
+}
+
+fn time_limit(text: &str) -> Result<Duration, String> {
+    const LONGEST: f64 = 1e6;
+    let seconds: f64 = text.parse().map_err(|_| "is not a number of seconds".to_owned())?;
+    if (0.001..=LONGEST).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err("must be from 0.001 to 1000000 seconds".to_owned())
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    race_and_tell(args).or_else(|error| match error.downcast_ref::<Wrong>() {
+        Some(mistake) => {
+            eprintln!("heapwright: {mistake}");
+            Ok(Exit::Code(MISUSE))
+        }
+        None => Err(error),
+    })
+}
+
+fn race_and_tell(args: &Args) -> anyhow::Result<Exit> {
+    let heapwright = preload::library(args.library.given().as_deref())?;
+    let allocators = allocators::all(heapwright, &args.with, &args.only, &args.baseline)?;
+    if args.list {
+        let told = text::bench::list(&allocators, heapwright_workloads::ALL);
+        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+        return Ok(Exit::Code(0));
+    }
+    let programs = match programs(args)? {
+        Ok(programs) => programs,
+        Err(exit) => return Ok(exit),
+    };
+    let json_file =
+        args.json.as_deref().filter(|path| *path != Path::new("-")).map(open).transpose()?;
+    let html_file = args.html.as_deref().map(open).transpose()?;
+
+    let (results, raced) = race(args, &allocators, &programs)?;
+    let measured = results.programs.iter().flat_map(|p| &p.results).any(|e| !e.runs.is_empty());
+    let to_stdout = args.json.as_deref().is_some_and(|path| path == Path::new("-"));
+    if let Some(file) = json_file {
+        output::replace(file, &json::bench::results(&results))?;
+    }
+    if let Some(file) = html_file {
+        output::replace(file, &html::bench::page(&results)?)?;
+    }
+    if to_stdout {
+        let told = json::bench::results(&results);
+        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    } else if !args.quiet && measured {
+        let told = text::bench::report(&results, Look::of(&io::stdout()));
+        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    }
+    for (name, why) in &raced.broken {
+        eprintln!("heapwright: the program itself fails: {name}: {why}");
+    }
+    Ok(match interrupt::came() {
+        Some(signal) => {
+            if !measured {
+                eprintln!("heapwright: interrupted before a round was measured");
+            }
+            Exit::Signal(signal)
+        }
+        None if raced.interrupted => {
+            eprintln!("heapwright: the launcher was told to stop");
+            Exit::Code(OWN_FAILURE)
+        }
+        None if raced.broken.is_empty() => Exit::Code(0),
+        None => Exit::Code(PROGRAM_FAILS),
+    })
+}
+
+/// What to race on, or how to end if the command cannot be run.
+fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
+    if !args.command.is_empty() {
+        return command(&args.command);
+    }
+    let mut programs = workloads::chosen(&args.workloads, args.scale)?;
+    if let Some(path) = &args.suite {
+        for program in suite::read(path, &args.programs)? {
+            if programs.iter().any(|other| other.name == program.name) {
+                return Err(wrong(format!(
+                    "{}: '{}' is the name of a built-in workload",
+                    path.display(),
+                    program.name
+                )));
+            }
+            programs.push(program);
+        }
+    }
+    if programs.is_empty() {
+        return Err(wrong(
+            "there is nothing to race on: --workloads none needs --suite".to_owned(),
+        ));
+    }
+    Ok(Ok(programs))
+}
+
+/// The command given, as the only program.
+fn command(words: &[OsString]) -> anyhow::Result<Result<Vec<Program>, Exit>> {
+    let file = match inspect::path::find(&words[0]) {
+        Ok(file) => std::path::absolute(file)?,
+        Err(problem) => {
+            eprintln!("heapwright: {}", problem.text(&words[0]));
+            let missing = problem == inspect::path::Problem::Missing;
+            return Ok(Err(Exit::Code(if missing {
+                process::NOT_FOUND
+            } else {
+                process::CANNOT_RUN
+            })));
+        }
+    };
+    let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Ok(vec![Program {
+        name,
+        stands_for: shown.join(" "),
+        kind: Kind::Command,
+        refuses: refusal(file.as_os_str()),
+        file,
+        arguments: words[1..].to_vec(),
+        environment: BTreeMap::new(),
+        directory: None,
+        stdin: None,
+        long: false,
+        threads: 1,
+        live_bytes: None,
+        operations: None,
+        comparing: Comparing::IfSteady,
+    }]))
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}
+
+/// The race itself.
+fn race(
+    args: &Args,
+    allocators: &[allocators::Allocator],
+    programs: &[Program],
+) -> anyhow::Result<(Results, race::Raced)> {
+    interrupt::notice();
+    let started = SystemTime::now();
+    let mut notes = machine::noise();
+    notes.extend(inherited());
+    let launcher = Launcher::new(preload::launcher()?);
+    let (mut versions, mut unfit) = (Vec::new(), Vec::new());
+    for allocator in allocators {
+        let limit = args.timeout.map_or(PROBE_LIMIT, |limit| limit.min(PROBE_LIMIT));
+        let (version, failure) = match probe(allocator, &launcher, limit)? {
+            Probed::Fine(version) => (version, None),
+            Probed::Unfit(outcome, detail) => (None, Some((outcome, detail))),
+            Probed::Interrupted => (None, None),
+        };
+        versions.push(version);
+        unfit.push(failure);
+    }
+    let baseline = allocators.iter().position(|one| one.name == args.baseline).unwrap_or_default();
+    if let Some((_, why)) = &unfit[baseline] {
+        return Err(wrong(format!("the baseline {} cannot race: {why}", args.baseline)));
+    }
+    let race = race::Race {
+        programs,
+        allocators,
+        baseline,
+        unfit: &unfit,
+        launcher: &launcher,
+        rounds: args.rounds as usize,
+        rounds_long: args.rounds_long as usize,
+        limit: args.timeout,
+    };
+    let progress = Progress::new(Showing::of(args.quiet, args.progress), race.runs());
+    let mut raced = race.run(&progress)?;
+    notes.append(&mut raced.notes);
+    let entries = std::mem::take(&mut raced.entries);
+    let mut results = Results {
+        schema: SCHEMA.to_owned(),
+        machine: machine::describe(),
+        command: std::iter::once("heapwright".to_owned())
+            .chain(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
+            .collect(),
+        started: output::rfc3339(started),
+        rounds: race.rounds,
+        rounds_long: race.rounds_long,
+        baseline: args.baseline.clone(),
+        complete: !raced.interrupted,
+        notes,
+        allocators: allocators
+            .iter()
+            .zip(versions)
+            .map(|(allocator, version)| results::Allocator {
+                name: allocator.name.clone(),
+                library: allocator.library_name(),
+                version,
+                environment: allocator.environment.clone(),
+            })
+            .collect(),
+        programs: programs
+            .iter()
+            .zip(entries)
+            .map(|(program, results)| results::Program {
+                name: program.name.clone(),
+                stands_for: program.stands_for.clone(),
+                kind: program.kind,
+                threads: program.threads,
+                long: program.long,
+                live_bytes: program.live_bytes,
+                operations: program.operations,
+                results,
+            })
+            .collect(),
+        summary: Summary::default(),
+    };
+    results.summary = comparison::summary(&results, allocators::HEAPWRIGHT);
+    Ok((results, raced))
+}
+
+/// What of our environment reaches every program and changes allocators.
+fn inherited() -> Vec<String> {
+    const PREFIXES: [&str; 8] = [
+        "GLIBC_TUNABLES",
+        "MALLOC_",
+        "MIMALLOC_",
+        "SCUDO_OPTIONS",
+        "SNMALLOC_",
+        "TBB_MALLOC_",
+        "TCMALLOC_",
+        "_RJEM_MALLOC_CONF",
+    ];
+    let mut notes: Vec<String> = std::env::vars_os()
+        .filter_map(|(name, value)| {
+            let name = name.to_str()?;
+            let known = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            known.then(|| format!("{name}={} was set for every program", value.to_string_lossy()))
+        })
+        .collect();
+    notes.sort();
+    if std::env::var_os("LD_PRELOAD").is_some_and(|value| !value.is_empty()) {
+        notes.push("LD_PRELOAD was taken out of the programs' environment".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,35 @@
+//! Two hidden subcommands that `bench` runs this command as: a built-in
+//! workload, and the probe of a preload.
+
+use crate::bench;
+use crate::output;
+use crate::process::Exit;
+use anyhow::Context;
+
+/// Run a built-in workload of bench and print its checksum.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The workload (see heapwright bench --list)
+    name: String,
+
+    /// Do so many times the work; 0 does a miniature
+    #[arg(long, default_value_t = 1)]
+    scale: u32,
+}
+
+/// Print which library malloc and free come from.
+#[derive(clap::Args)]
+pub(crate) struct ProbeArgs {}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let workload = heapwright_workloads::find(&args.name)
+        .with_context(|| format!("there is no workload '{}'", args.name))?;
+    let checksum = (workload.run)(args.scale);
+    output::to_stdout(|out| writeln!(out, "{checksum:016x}"))?;
+    Ok(Exit::Code(0))
+}
+
+pub(crate) fn probe(_: &ProbeArgs) -> anyhow::Result<Exit> {
+    output::to_stdout(|out| out.write_all(bench::answer_probe().as_bytes()))?;
+    Ok(Exit::Code(0))
+}

@@ -1,0 +1,592 @@
+//! The page of a race: a headline, means as a scatter and a table, each program
+//! as dots with intervals, all figures, and how to repeat it.
+//!
+//! This module decides what is said and where the dots go; how it looks is in
+//! `templates/bench.html`. Only heapwright has a colour: everyone else is who
+//! it is compared with.
+
+use super::scale::{Mark, Scale, place};
+use crate::bench::allocators::HEAPWRIGHT;
+use crate::bench::comparison::{self, Group};
+use crate::bench::results::{Measure, Program, Results};
+use crate::bench::statistics::{Estimate, Verdict};
+use crate::output::race::{self, Middle};
+use crate::output::units;
+use askama::Template;
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "bench.html")]
+struct Page {
+    field: String,
+    rounds: String,
+    started: String,
+    baseline: String,
+    headline: Vec<String>,
+    sentences: Vec<String>,
+    scatter: Option<Scatter>,
+    groups: Vec<GroupTable>,
+    cards: Vec<Card>,
+    failures: Vec<(String, String)>,
+    allocators: Vec<(String, String)>,
+    machine: String,
+    command: String,
+    notes: Vec<String>,
+    version: &'static str,
+}
+
+/// Time against memory: a dot an allocator.
+struct Scatter {
+    group: String,
+    x_marks: Vec<Mark>,
+    y_marks: Vec<Mark>,
+    dots: Vec<ScatterDot>,
+}
+
+struct ScatterDot {
+    class: &'static str,
+    name: String,
+    title: String,
+    x: String,
+    y: String,
+    /// The ends of the intervals.
+    left: String,
+    right: String,
+    top: String,
+    bottom: String,
+    label_x: String,
+    label_y: String,
+    label_anchor: &'static str,
+}
+
+/// The means over a group.
+struct GroupTable {
+    title: String,
+    columns: Vec<&'static str>,
+    rows: Vec<MeanRow>,
+}
+
+struct MeanRow {
+    class: &'static str,
+    name: String,
+    cells: Vec<String>,
+    /// Of how many programs, where not all.
+    only: Option<usize>,
+}
+
+/// A program.
+struct Card {
+    name: String,
+    about: String,
+    /// Threads, live bytes, operations.
+    facts: String,
+    plots: Vec<Plot>,
+    rows: Vec<FigureRow>,
+    above_empty: bool,
+}
+
+/// Dots with intervals on one axis.
+struct Plot {
+    title: String,
+    height: usize,
+    /// Where the marks end and their texts stand.
+    floor: usize,
+    text: usize,
+    marks: Vec<Mark>,
+    one: String,
+    dots: Vec<PlotDot>,
+}
+
+struct PlotDot {
+    class: &'static str,
+    name: String,
+    y: String,
+    text_y: String,
+    value: String,
+    title: String,
+    /// None of what failed.
+    spot: Option<Spot>,
+}
+
+struct Spot {
+    x: String,
+    left: String,
+    right: String,
+    /// Which way it lies, if it is too far away to be drawn where it is.
+    outside: Option<i32>,
+}
+
+/// The figures of one allocator.
+struct FigureRow {
+    class: &'static str,
+    name: String,
+    /// In the order of the columns; none of what failed.
+    figures: Option<Vec<String>>,
+    failure: String,
+}
+
+/// The page, as text.
+pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
+    let scales = [Measure::Time, Measure::PeakRss].map(|measure| (measure, axis(results, measure)));
+    let cards = results.programs.iter().map(|program| card(results, program, &scales)).collect();
+    let page = Page {
+        field: race::field(results),
+        rounds: race::rounds(results),
+        started: results.started.replace('T', " ").replace('Z', " UTC"),
+        baseline: results.baseline.clone(),
+        headline: headline(results),
+        sentences: race::sentences(results).into_iter().map(|sentence| sentence.text).collect(),
+        scatter: scatter(results),
+        groups: race::groups(results).into_iter().map(|group| means(results, group)).collect(),
+        cards,
+        failures: race::failures(results),
+        allocators: results
+            .allocators
+            .iter()
+            .map(|allocator| (allocator.name.clone(), race::library(allocator)))
+            .collect(),
+        machine: race::machine(results),
+        command: results.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        notes: race::notes(results),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(page.render()?)
+}
+
+/// How heapwright stands among the others: a sentence for time and one for
+/// memory.
+fn headline(results: &Results) -> Vec<String> {
+    let verdicts = |measure| -> Vec<Verdict> {
+        let find = |other: &str| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
+        let others = results.allocators.iter();
+        others.filter_map(|other| Some(find(&other.name)?.estimate().verdict())).collect()
+    };
+    let time = standing(&verdicts(Measure::Time), "is faster than", "is slower than");
+    let memory =
+        standing(&verdicts(Measure::PeakRss), "needs less memory than", "needs more memory than");
+    let time = time.map(|words| format!("{HEAPWRIGHT} {words}"));
+    let memory = memory.map(|words| format!("it {words}"));
+    [time, memory].into_iter().flatten().collect()
+}
+
+/// `is faster than 4 of the 6 others, ties with 1 and is slower than 1`.
+fn standing(verdicts: &[Verdict], less: &str, more: &str) -> Option<String> {
+    let all = verdicts.len();
+    let mut text = String::new();
+    let parts: Vec<(usize, &str)> =
+        [(Verdict::Less, less), (Verdict::Tie, "ties with"), (Verdict::More, more)]
+            .into_iter()
+            .map(|(which, words)| (verdicts.iter().filter(|found| **found == which).count(), words))
+            .filter(|(number, _)| *number > 0)
+            .collect();
+    for (at, (number, words)) in parts.iter().enumerate() {
+        text.push_str(match at {
+            0 => "",
+            _ if at + 1 == parts.len() => " and ",
+            _ => ", ",
+        });
+        text.push_str(words);
+        text.push_str(&match (at, number, all) {
+            (_, 1, 1) => " the other".to_owned(),
+            (_, 2, 2) => " both others".to_owned(),
+            _ if *number == all => format!(" all {all} others"),
+            (0, ..) => format!(" {number} of the {all} others"),
+            _ => format!(" {number}"),
+        });
+    }
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn class(results: &Results, at: usize) -> &'static str {
+    if results.allocators[at].name == HEAPWRIGHT {
+        "ours"
+    } else if at == results.baseline() {
+        "base"
+    } else {
+        "peer"
+    }
+}
+
+const SCATTER: (f64, f64, f64, f64) = (44.0, 12.0, 340.0, 250.0);
+
+fn scatter(results: &Results) -> Option<Scatter> {
+    let others: Vec<(usize, Estimate, Estimate)> = (0..results.allocators.len())
+        .filter_map(|at| {
+            if at == results.baseline() {
+                let one = Estimate { value: 1.0, interval: None };
+                return Some((at, one, one));
+            }
+            let name = &results.allocators[at].name;
+            let mean = |measure| race::mean(results, Group::All, measure, name);
+            Some((at, mean(Measure::Time)?.estimate(), mean(Measure::PeakRss)?.estimate()))
+        })
+        .collect();
+    if others.len() < 2 {
+        return None;
+    }
+    let (left, top, width, height) = SCATTER;
+    let ends = |estimate: Estimate| estimate.interval.unwrap_or((estimate.value, estimate.value));
+    let span = |estimate: Estimate| [ends(estimate).0, ends(estimate).1];
+    let x = Scale::around(others.iter().flat_map(|(_, time, _)| span(*time)), left, width);
+    let memories = others.iter().flat_map(|(_, _, memory)| span(*memory));
+    let y = Scale::around(memories, top, height).upwards();
+    let mut dots: Vec<ScatterDot> = others
+        .iter()
+        .map(|&(at, time, memory)| {
+            let right_half = x.number(time.value) > left + 0.7 * width;
+            let shift = if right_half { -6.0 } else { 6.0 };
+            let name = results.allocators[at].name.clone();
+            ScatterDot {
+                class: class(results, at),
+                title: format!(
+                    "{name}: time {}, memory {}",
+                    race::estimate(&time),
+                    race::estimate(&memory)
+                ),
+                name,
+                x: x.at(time.value),
+                y: y.at(memory.value),
+                left: x.at(ends(time).0),
+                right: x.at(ends(time).1),
+                top: y.at(ends(memory).1),
+                bottom: y.at(ends(memory).0),
+                label_x: place(x.number(time.value) + shift),
+                label_y: place(y.number(memory.value) - 5.0),
+                label_anchor: if right_half { "end" } else { "start" },
+            }
+        })
+        .collect();
+    spread_labels(&mut dots);
+    // What is drawn last lies on top.
+    dots.sort_by_key(|dot| dot.class == "ours");
+    Some(Scatter {
+        group: race::field(results),
+        x_marks: x.marks(30.0),
+        y_marks: y.marks(20.0),
+        dots,
+    })
+}
+
+/// Moves labels up that would stand on others.
+fn spread_labels(dots: &mut [ScatterDot]) {
+    const LETTER: f64 = 6.2;
+    const LINE: f64 = 12.0;
+    let number = |text: &str| text.parse::<f64>().unwrap_or_default();
+    dots.sort_by(|a, b| number(&b.label_y).total_cmp(&number(&a.label_y)));
+    let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+    for dot in dots {
+        let width = dot.name.chars().count() as f64 * LETTER;
+        let x = number(&dot.label_x);
+        let (from, to) = if dot.label_anchor == "end" { (x - width, x) } else { (x, x + width) };
+        let mut y = number(&dot.label_y);
+        for &(other_from, other_to, other_y) in &taken {
+            if from < other_to && other_from < to && y > other_y - LINE {
+                y = other_y - LINE;
+            }
+        }
+        taken.push((from, to, y));
+        dot.label_y = place(y);
+    }
+}
+
+fn means(results: &Results, group: Group) -> GroupTable {
+    let columns: &[(Measure, &'static str)] = match group {
+        Group::MuchLive => &[
+            (Measure::PeakRss, "peak RSS"),
+            (Measure::PeakRssAboveEmpty, "above an empty program's"),
+        ],
+        _ => &[(Measure::Time, "time"), (Measure::Cpu, "CPU"), (Measure::PeakRss, "peak RSS")],
+    };
+    let members = results.programs.iter().filter(|program| group.holds(program)).count();
+    let counted = |thing| units::counted(members as u64, thing);
+    let title = match group {
+        Group::All => race::field(results),
+        Group::Workloads => counted("workload"),
+        Group::Programs => counted("real program"),
+        Group::MuchLive => format!("{} with 32 MiB live or more", counted("workload")),
+    };
+    let mut rows: Vec<(f64, MeanRow)> = results
+        .allocators
+        .iter()
+        .enumerate()
+        .filter_map(|(at, allocator)| {
+            let mean = |measure| race::mean(results, group, measure, &allocator.name);
+            let first = mean(columns[0].0)?;
+            let cells = columns.iter().map(|(measure, _)| {
+                mean(*measure).map(|mean| race::estimate(&mean.estimate())).unwrap_or_default()
+            });
+            let row = MeanRow {
+                class: class(results, at),
+                name: allocator.name.clone(),
+                cells: cells.collect(),
+                only: (first.programs < members).then_some(first.programs),
+            };
+            Some((first.ratio, row))
+        })
+        .collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    GroupTable {
+        title,
+        columns: columns.iter().map(|(_, title)| *title).collect(),
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
+    }
+}
+
+/// Where a plot's axis begins and how long it is; 340 units are a phone's width.
+const AXIS: (f64, f64) = (112.0, 178.0);
+const ROW: f64 = 18.0;
+
+/// The axis that all programs share for a measure.
+fn axis(results: &Results, measure: Measure) -> Scale {
+    let mut values = Vec::new();
+    for program in &results.programs {
+        for at in 0..results.allocators.len() {
+            let found = comparison::on_program(results, program, at, results.baseline(), measure);
+            values.extend(found.map(|estimate| estimate.value));
+        }
+    }
+    Scale::around(values.into_iter(), AXIS.0, AXIS.1)
+}
+
+fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Card {
+    let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
+    if let Some(live) = program.live_bytes.filter(|live| *live > 0) {
+        facts.push(format!("{} live at its peak", units::bytes(live)));
+    }
+    if let Some(operations) = program.operations.filter(|operations| *operations > 0) {
+        facts.push(units::counted(operations, "operation"));
+    }
+    let measured = program.results.iter().any(|entry| !entry.runs.is_empty());
+    let empty = comparison::empty_peak(results).filter(|_| program.live_bytes.is_some());
+    let rows = program.results.iter().enumerate().map(|(at, entry)| FigureRow {
+        class: class(results, at),
+        name: entry.allocator.clone(),
+        figures: Middle::of(entry).map(|middle| figures(results, program, at, &middle, empty)),
+        failure: race::failure(entry).unwrap_or_else(|| "not run".to_owned()),
+    });
+    let about = if program.stands_for == program.name { "" } else { &program.stands_for };
+    Card {
+        name: program.name.clone(),
+        about: about.to_owned(),
+        facts: facts.join(", "),
+        plots: scales
+            .iter()
+            .filter(|_| measured)
+            .map(|(measure, scale)| plot(results, program, *measure, scale))
+            .collect(),
+        rows: rows.collect(),
+        above_empty: empty.is_some(),
+    }
+}
+
+fn figures(
+    results: &Results,
+    program: &Program,
+    at: usize,
+    middle: &Middle,
+    empty: Option<u64>,
+) -> Vec<String> {
+    let ratio = |measure| {
+        if at == results.baseline() {
+            return "1".to_owned();
+        }
+        let found = comparison::on_program(results, program, at, results.baseline(), measure);
+        found.map(|estimate| race::estimate(&estimate)).unwrap_or_default()
+    };
+    let mut cells = vec![
+        units::duration(middle.time),
+        format!("{:.1} %", middle.spread * 100.0),
+        ratio(Measure::Time),
+        units::duration(middle.cpu),
+        units::bytes(middle.peak_rss),
+        ratio(Measure::PeakRss),
+    ];
+    cells.extend(empty.map(|empty| units::bytes(middle.peak_rss.saturating_sub(empty))));
+    cells.push(units::count(middle.faults));
+    cells
+}
+
+fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -> Plot {
+    let baseline = results.baseline();
+    let shown = (0..results.allocators.len()).filter(|at| *at != baseline);
+    let dots: Vec<PlotDot> = shown
+        .enumerate()
+        .map(|(row, at)| {
+            let found = comparison::on_program(results, program, at, baseline, measure);
+            let name = &results.allocators[at].name;
+            let y = 12.0 + row as f64 * ROW;
+            let failure = race::failure(&program.results[at]).unwrap_or_default();
+            PlotDot {
+                class: class(results, at),
+                name: shortened(name),
+                y: place(y),
+                text_y: place(y + 4.0),
+                value: match &found {
+                    Some(estimate) => race::ratio(estimate.value),
+                    None => race::failure_word(program.results[at].outcome).to_owned(),
+                },
+                title: match &found {
+                    Some(estimate) => format!("{name}: {}", race::estimate(estimate)),
+                    None => format!("{name}: {failure}"),
+                },
+                spot: found.map(|estimate| {
+                    let (low, high) = estimate.interval.unwrap_or((estimate.value, estimate.value));
+                    Spot {
+                        x: scale.at(estimate.value),
+                        left: scale.at(low),
+                        right: scale.at(high),
+                        outside: scale
+                            .is_outside(estimate.value)
+                            .then_some(if estimate.value < 1.0 { -1 } else { 1 }),
+                    }
+                }),
+            }
+        })
+        .collect();
+    let floor = 8 + dots.len() * ROW as usize;
+    Plot {
+        title: match measure {
+            Measure::Time => format!("time, ratio to {}", results.baseline),
+            _ => format!("peak memory, ratio to {}", results.baseline),
+        },
+        height: floor + 18,
+        floor,
+        text: floor + 14,
+        marks: scale.marks(26.0),
+        one: scale.at(1.0),
+        dots,
+    }
+}
+
+/// A name that fits beside a plot; the whole one is in its title.
+fn shortened(name: &str) -> String {
+    const LONGEST: usize = 16;
+    if name.chars().count() <= LONGEST {
+        return name.to_owned();
+    }
+    name.chars().take(LONGEST - 1).chain(std::iter::once('\u{2026}')).collect()
+}
+
+/// A word as a shell wants it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::comparison::tests::example;
+    use crate::bench::results::Kind;
+
+    #[test]
+    fn the_page_says_what_was_found() {
+        let results = example(&[
+            ("empty", Kind::Workload),
+            ("small", Kind::Workload),
+            ("odd", Kind::Program),
+        ]);
+        let page = page(&results).expect("renders");
+        for words in [
+            "heapwright is faster than both others",
+            "it needs less memory than both others",
+            "heapwright is faster than glibc: 0.50 (0.50..0.50)",
+            "odd under peer",
+            "crashed (signal 11 (SIGSEGV))",
+            "What small stands for.",
+            "A Processor, 2 cores",
+            "2026-01-02 03:04:05 UTC",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        assert!(!page.contains("NaN") && !page.contains(">inf"));
+    }
+
+    #[test]
+    fn standings_are_counted() {
+        use Verdict::{Less, More, Tie};
+        let told = |verdicts: &[Verdict]| standing(verdicts, "beats", "loses to");
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[Tie]).as_deref(), Some("ties with the other"));
+        assert_eq!(told(&[More, More]).as_deref(), Some("loses to both others"));
+        assert_eq!(told(&[Less; 3]).as_deref(), Some("beats all 3 others"));
+        assert_eq!(told(&[Less, More]).as_deref(), Some("beats 1 of the 2 others and loses to 1"));
+        assert_eq!(
+            told(&[Less, Tie, More, Less]).as_deref(),
+            Some("beats 2 of the 4 others, ties with 1 and loses to 1")
+        );
+    }
+
+    #[test]
+    fn long_names_are_cut_beside_plots() {
+        assert_eq!(shortened("mimalloc-no-thp"), "mimalloc-no-thp");
+        assert_eq!(shortened("hardened_malloc-light"), "hardened_malloc\u{2026}");
+    }
+
+    #[test]
+    fn everything_foreign_is_escaped() {
+        let mut results = example(&[("odd", Kind::Program)]);
+        let foreign = "<script>alert('&')</script>\"";
+        results.programs[0].name = foreign.to_owned();
+        results.programs[0].stands_for = format!("{foreign}.");
+        results.programs[0].results[2].detail = Some(foreign.to_owned());
+        results.allocators[2].name = foreign.to_owned();
+        results.command.push(foreign.to_owned());
+        results.machine.cpu = foreign.to_owned();
+        results.notes.push(foreign.to_owned());
+        let page = page(&results).expect("renders");
+        assert!(!page.contains("<script>alert"), "not escaped");
+        assert!(page.matches("&#60;script&#62;alert").count() >= 7);
+    }
+
+    #[test]
+    fn a_race_without_heapwright_has_a_page_too() {
+        let mut results = example(&[("a", Kind::Program)]);
+        results.allocators[1].name = "other".to_owned();
+        results.programs[0].results[1].allocator = "other".to_owned();
+        results.summary = comparison::summary(&results, HEAPWRIGHT);
+        let page = page(&results).expect("renders");
+        assert!(page.contains("other") && !page.contains("is faster than"));
+    }
+
+    #[test]
+    fn labels_do_not_stand_on_each_other() {
+        let dot = |name: &str, x: f64, y: f64| ScatterDot {
+            class: "peer",
+            name: name.to_owned(),
+            title: String::new(),
+            x: String::new(),
+            y: String::new(),
+            left: String::new(),
+            right: String::new(),
+            top: String::new(),
+            bottom: String::new(),
+            label_x: place(x),
+            label_y: place(y),
+            label_anchor: "start",
+        };
+        let mut dots =
+            [dot("jemalloc", 100.0, 50.0), dot("mimalloc", 110.0, 53.0), dot("far", 300.0, 52.0)];
+        spread_labels(&mut dots);
+        let of = |name: &str| {
+            let found = dots.iter().find(|dot| dot.name == name).expect("is there");
+            found.label_y.clone()
+        };
+        assert_eq!(
+            (of("jemalloc"), of("mimalloc"), of("far")),
+            ("41.0".to_owned(), "53.0".to_owned(), "52.0".to_owned())
+        );
+    }
+
+    #[test]
+    fn commands_can_be_pasted() {
+        assert_eq!(quoted("--rounds=5"), "--rounds=5");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,11 @@
+//! Pages for people: each one file, complete in itself, that asks nothing of
+//! any network. What they are made of is escaped by the templates (askama).
+//!
+//! ```text
+//! bench     a race: what its page says, and where its dots go
+//! scale     values to places on a logarithmic axis
+//! ../../../templates/   the pages themselves
+//! ```
+
+pub(crate) mod bench;
+mod scale;

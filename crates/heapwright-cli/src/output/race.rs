@@ -1,0 +1,301 @@
+//! The words and figures of a race, shared by text and HTML.
+
+use super::units;
+use crate::bench::allocators::HEAPWRIGHT;
+use crate::bench::comparison::{self, Group};
+use crate::bench::results::{
+    Allocator, Comparison, Entry, Kind, Measure, Outcome, Program, Results, Run,
+};
+use crate::bench::statistics::{self, Estimate, SURE_ROUNDS, Verdict};
+use std::time::Duration;
+
+/// `0.84`, `12.3`.
+pub(super) fn ratio(value: f64) -> String {
+    if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
+}
+
+/// `0.84 (0.81..0.88)`.
+pub(super) fn estimate(estimate: &Estimate) -> String {
+    let value = ratio(estimate.value);
+    match estimate.interval {
+        Some((low, high)) => format!("{value} ({}..{})", ratio(low), ratio(high)),
+        None => format!("{value} (one round)"),
+    }
+}
+
+/// How it went wrong: `crashed (signal 11, SIGSEGV)`, `exit 1 (0 under glibc)`.
+pub(super) fn failure(entry: &Entry) -> Option<String> {
+    let detail = entry.detail.as_deref().unwrap_or_default();
+    let with = |word: &str| format!("{word} ({detail})");
+    match entry.outcome {
+        Outcome::Ok => None,
+        Outcome::Crashed => Some(with("crashed")),
+        Outcome::Hung => Some(with("hung")),
+        Outcome::Failed => Some(detail.to_owned()),
+        Outcome::Differs => Some("differs in output".to_owned()),
+        Outcome::NotTaken => Some(with("not taken")),
+    }
+}
+
+/// The same in one word, for a cell.
+pub(super) fn failure_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Crashed => "crash",
+        Outcome::Hung => "hung",
+        Outcome::Failed => "fails",
+        Outcome::Differs => "differs",
+        Outcome::NotTaken => "-",
+    }
+}
+
+/// What the runs of an entry say, in the middle.
+pub(super) struct Middle {
+    pub(super) time: Duration,
+    /// Half the quartiles' distance, as a share of the time.
+    pub(super) spread: f64,
+    pub(super) cpu: Duration,
+    pub(super) peak_rss: u64,
+    pub(super) faults: u64,
+}
+
+impl Middle {
+    /// Of an entry that went well.
+    pub(super) fn of(entry: &Entry) -> Option<Self> {
+        if entry.outcome != Outcome::Ok {
+            return None;
+        }
+        let values = |of: fn(&Run) -> u64| -> Vec<f64> {
+            entry.runs.iter().map(|run| of(run) as f64).collect()
+        };
+        let middle = |of| statistics::median(&values(of)).map(|value| value.round() as u64);
+        Some(Self {
+            time: Duration::from_nanos(middle(|run| run.wall_ns)?),
+            spread: statistics::spread(&values(|run| run.wall_ns)).unwrap_or_default(),
+            cpu: Duration::from_nanos(middle(Run::cpu_ns)?),
+            peak_rss: middle(|run| run.peak_rss_bytes)?,
+            faults: middle(|run| run.minor_faults + run.major_faults)?,
+        })
+    }
+}
+
+/// An allocator with its file and version: `libmimalloc.so.3 (3.4.3), A=1`.
+pub(super) fn library(allocator: &Allocator) -> String {
+    let mut text = allocator.library.clone().unwrap_or_else(|| "the C library's malloc".to_owned());
+    if let Some(version) = &allocator.version {
+        text.push_str(&format!(" ({version})"));
+    }
+    for (variable, value) in &allocator.environment {
+        text.push_str(&format!(", {variable}={value}"));
+    }
+    text
+}
+
+/// What heapwright is to another allocator, in one sentence.
+pub(super) struct Sentence {
+    /// `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
+    pub(super) text: String,
+}
+
+/// A sentence for each other allocator, over the largest group there is.
+pub(super) fn sentences(results: &Results) -> Vec<Sentence> {
+    let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
+    others.filter_map(|other| sentence(results, &other.name)).collect()
+}
+
+fn sentence(results: &Results, other: &str) -> Option<Sentence> {
+    let find = |measure| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
+    let time = find(Measure::Time)?;
+    let mut text = match time.estimate().verdict() {
+        Verdict::Less => format!("{HEAPWRIGHT} is faster than {other}: "),
+        Verdict::More => format!("{HEAPWRIGHT} is slower than {other}: "),
+        Verdict::Tie => format!("{HEAPWRIGHT} and {other} are a tie in time: "),
+    };
+    text.push_str(&estimate(&time.estimate()));
+    if let Some(memory) = find(Measure::PeakRss) {
+        let words = match memory.estimate().verdict() {
+            Verdict::Less => "it needs less memory",
+            Verdict::More => "it needs more memory",
+            Verdict::Tie => "a tie in memory",
+        };
+        text.push_str(&format!("; {words}: {}", estimate(&memory.estimate())));
+    }
+    Some(Sentence { text })
+}
+
+/// Groups with something in them; one that says the same as all is left out.
+pub(super) fn groups(results: &Results) -> Vec<Group> {
+    let size = |group: Group| results.programs.iter().filter(|p| group.holds(p)).count();
+    let all = size(Group::All);
+    Group::EVERY
+        .into_iter()
+        .filter(|group| size(*group) > 0)
+        .filter(|group| match group {
+            Group::All | Group::MuchLive => true,
+            Group::Workloads | Group::Programs => size(*group) < all,
+        })
+        .collect()
+}
+
+/// The means of an allocator over a group.
+pub(super) fn mean<'a>(
+    results: &'a Results,
+    group: Group,
+    measure: Measure,
+    allocator: &str,
+) -> Option<&'a Comparison> {
+    results.summary.find(group, measure, allocator, &results.baseline)
+}
+
+/// What an allocator failed at, and how: `larson: crashed (...)`. Where it
+/// failed everywhere in the same way, once.
+pub(super) fn failures(results: &Results) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (at, allocator) in results.allocators.iter().enumerate() {
+        let entries = results.programs.iter().filter_map(|p| Some((p, p.results.get(at)?)));
+        let failed: Vec<(&Program, String)> =
+            entries.filter_map(|(p, entry)| Some((p, failure(entry)?))).collect();
+        let same = failed.windows(2).all(|pair| pair[0].1 == pair[1].1);
+        match failed.first() {
+            Some((_, words)) if same && failed.len() == results.programs.len() => {
+                all.push((allocator.name.clone(), words.clone()));
+            }
+            _ => all.extend(failed.into_iter().map(|(program, words)| {
+                (format!("{} under {}", program.name, allocator.name), words)
+            })),
+        }
+    }
+    all
+}
+
+/// What was raced, in a few words: `24 workloads and 8 programs`.
+pub(super) fn field(results: &Results) -> String {
+    let count = |kind| {
+        let of_kind = |p: &&Program| p.kind == kind && !p.is_empty_workload();
+        results.programs.iter().filter(of_kind).count() as u64
+    };
+    let parts: Vec<String> =
+        [(count(Kind::Workload), "workload"), (count(Kind::Program), "program")]
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, thing)| units::counted(number, thing))
+            .collect();
+    let command = results.programs.iter().find(|program| program.kind == Kind::Command);
+    match command {
+        Some(program) => shortened(&program.stands_for),
+        None if parts.is_empty() => "the empty program".to_owned(),
+        None => parts.join(" and "),
+    }
+}
+
+/// A long text's beginning.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.chars().count() <= LONGEST {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST - 3).chain("...".chars()).collect()
+}
+
+/// How often: `15 rounds`, or what became of them.
+pub(super) fn rounds(results: &Results) -> String {
+    let long = results.programs.iter().any(|program| program.long);
+    let mut text = units::counted(results.rounds as u64, "round");
+    if long && results.rounds_long != results.rounds {
+        text.push_str(&format!(" ({} of long programs)", results.rounds_long));
+    }
+    if !results.complete {
+        let fewest = comparison::fewest_rounds(results).unwrap_or_default() as u64;
+        text = format!("interrupted after {} of {text}", units::count(fewest));
+    }
+    text
+}
+
+/// The machine, in one line.
+pub(super) fn machine(results: &Results) -> String {
+    let machine = &results.machine;
+    format!(
+        "{}, {}, {}, Linux {}, {}, pages of {}, huge pages: {}",
+        machine.cpu,
+        units::counted(machine.cores as u64, "core"),
+        units::bytes(machine.memory_bytes),
+        machine.kernel,
+        machine.libc,
+        units::round_bytes(machine.page_bytes),
+        machine.thp
+    )
+}
+
+/// What a reader should bear in mind.
+pub(super) fn notes(results: &Results) -> Vec<String> {
+    let mut notes = results.notes.clone();
+    if !results.complete {
+        notes.push("the race was interrupted: these figures are partial".to_owned());
+    }
+    if comparison::fewest_rounds(results).is_some_and(|rounds| rounds < SURE_ROUNDS) {
+        notes.push(format!(
+            "with fewer than {SURE_ROUNDS} rounds the intervals hold less than 95 %"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::comparison::tests::{example, failed};
+
+    #[test]
+    fn ratios_have_two_digits_while_that_says_something() {
+        assert_eq!(ratio(0.844), "0.84");
+        assert_eq!(ratio(9.996), "10.0");
+        let of = |interval| estimate(&Estimate { value: 0.84, interval });
+        assert_eq!(of(Some((0.81, 0.88))), "0.84 (0.81..0.88)");
+        assert_eq!(of(None), "0.84 (one round)");
+    }
+
+    #[test]
+    fn failures_are_told_in_words() {
+        let told = |outcome, detail| failure(&failed("x", outcome, detail)).expect("failed");
+        assert_eq!(told(Outcome::Crashed, "signal 11, SIGSEGV"), "crashed (signal 11, SIGSEGV)");
+        assert_eq!(told(Outcome::Differs, "it printed something else"), "differs in output");
+        assert_eq!(told(Outcome::Hung, "killed after 60 s"), "hung (killed after 60 s)");
+        assert_eq!(told(Outcome::Failed, "exit 1 (0 under glibc)"), "exit 1 (0 under glibc)");
+        assert_eq!(
+            told(Outcome::NotTaken, "it is statically linked"),
+            "not taken (it is statically linked)"
+        );
+    }
+
+    #[test]
+    fn the_same_failure_everywhere_is_told_once() {
+        let results = example(&[("odd", Kind::Program), ("a", Kind::Program)]);
+        assert_eq!(
+            failures(&results),
+            [("odd under peer".to_owned(), "crashed (signal 11 (SIGSEGV))".to_owned())]
+        );
+        let results = example(&[("odd", Kind::Program)]);
+        assert_eq!(failures(&results)[0].0, "peer");
+    }
+
+    #[test]
+    fn sentences_say_what_is_certain() {
+        let results = example(&[("a", Kind::Workload), ("b", Kind::Program)]);
+        let texts: Vec<String> = sentences(&results).into_iter().map(|s| s.text).collect();
+        assert_eq!(
+            texts[0],
+            "heapwright is faster than glibc: 0.50 (0.50..0.50); it needs less memory: 0.81 \
+             (0.81..0.81)"
+        );
+        assert!(texts[1].starts_with("heapwright is faster than peer: 0.50 (0."), "{}", texts[1]);
+        let mut tied = results;
+        for comparison in &mut tied.summary.comparisons {
+            (comparison.ratio, comparison.low, comparison.high) = (1.0, Some(0.98), Some(1.02));
+        }
+        assert_eq!(
+            sentences(&tied)[0].text,
+            "heapwright and glibc are a tie in time: 1.00 (0.98..1.02); a tie in memory: 1.00 \
+             (0.98..1.02)"
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Being told to stop: noticed, not died of.
+//!
+//! A race of an hour that is interrupted has measured something, and that is
+//! worth printing. So the first SIGINT, SIGTERM or SIGHUP is only written down;
+//! the second of a kind ends us as always.
+
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The signal that came; 0 if none did.
+static CAME: AtomicI32 = AtomicI32::new(0);
+
+/// Notices signals from now on.
+pub(crate) fn notice() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: zeroed is a valid sigaction.
+        let action = unsafe { action.assume_init_mut() };
+        action.sa_sigaction = on_signal as *const () as usize;
+        // No SA_RESTART: whoever waits should look up.
+        action.sa_flags = libc::SA_RESETHAND;
+        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: the handler is async-signal-safe, the action is whole, and
+        // the old one's place is writable.
+        unsafe { libc::sigaction(signal, action, before.as_mut_ptr()) };
+        // SAFETY: zeroed is valid, and the call has filled it since.
+        let before = unsafe { before.assume_init() };
+        if before.sa_sigaction == libc::SIG_IGN {
+            // Under nohup it stays ignored.
+            // SAFETY: it is what the kernel gave us.
+            unsafe { libc::sigaction(signal, &raw const before, ptr::null_mut()) };
+        }
+    }
+}
+
+/// The signal that asked us to stop, if one did.
+pub(crate) fn came() -> Option<i32> {
+    Some(CAME.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
+}
+
+extern "C" fn on_signal(signal: i32) {
+    CAME.store(signal, Ordering::Relaxed);
+}
