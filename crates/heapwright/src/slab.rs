@@ -306,9 +306,10 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots up to the next page boundary, at least one,
-    /// linked but for the last. A slot that comes alone was not written to.
-    pub(crate) fn carve(&self) -> Option<Chain> {
+    /// Hands out untouched slots up to the next page boundary, at least one and at
+    /// most `most`, linked but for the last. A slot that comes alone was not
+    /// written to.
+    pub(crate) fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
         let from = self.carved();
@@ -316,7 +317,8 @@ impl<'a> Slab<'a> {
             return None;
         }
         let page_end = ((from + 1) * size).next_multiple_of(CARVE);
-        let to = if size > CARVE / 2 { from + 1 } else { (page_end / size).min(capacity) };
+        let page = if size > CARVE / 2 { 1 } else { page_end / size - from };
+        let to = (from + page.min(most.max(1))).min(capacity);
         self.record.carved.store(to as u16, Ordering::Relaxed);
         self.touch(from, to);
         let head = self.slot(from);

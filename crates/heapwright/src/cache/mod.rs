@@ -60,8 +60,23 @@ const CHAIN_BYTES: usize = 16 << 10;
 /// Blocks of other owners that are sent at once, and their bytes.
 const BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
+/// Bytes that a class's first refill from slabs is about; each further one is
+/// twice as much, up to a chain. A thread that hardly allocates has little to
+/// take, and little to give back when it ends.
+const FIRST_BYTES: usize = 1 << 10;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 4;
+/// Caches that may rest with their blocks, and the bytes of them.
+const WARM: usize = 4;
+const WARM_BYTES: usize = 128 << 10;
+/// Warm caches that one pass of a scavenger cools.
+const COOLS: usize = 2;
+
+/// Blocks in the first refill of `class`.
+const fn first_length(class: usize) -> usize {
+    let blocks = FIRST_BYTES / size_class::size(class);
+    if blocks < 2 { 2 } else { blocks }
+}
 
 /// Blocks in a chain of `class`.
 const fn chain_length(class: usize) -> usize {
@@ -80,6 +95,8 @@ struct Bin {
     /// `room` of the list when it is empty.
     base: Cell<i32>,
     depot: Depot,
+    /// Blocks that the next refill from slabs takes.
+    want: Cell<usize>,
     /// Slabs with returned slots.
     partial: UnitList<BySize>,
     /// The slab that is being carved, or 0.
@@ -147,6 +164,8 @@ pub(crate) struct Cache {
     /// Orders the users of a first-class heap.
     pub(crate) lock: Lock<()>,
     is_heap: AtomicBool,
+    /// It rests and has kept its blocks, for the thread that adopts it.
+    is_warm: Cell<bool>,
     /// Its thread has ended.
     pub(crate) is_resting: AtomicBool,
     next_resting: AtomicPtr<Cache>,
@@ -177,6 +196,9 @@ pub(crate) fn forward_sized_frees(mine: Option<&Cache>) {
     }
 }
 
+/// How many caches are warm.
+static WARM_NOW: AtomicUsize = AtomicUsize::new(0);
+
 /// All caches of the process, of threads and of first-class heaps.
 pub(crate) static CACHES: Registry<Cache> = Registry::new();
 
@@ -190,6 +212,7 @@ impl Member for Cache {
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
             cache.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
+            cache.bins[class].want.set(first_length(class));
         }
         cache.hot.refresh();
         cache.inbox.tenure = Tenure::held();
@@ -286,7 +309,7 @@ impl Cache {
             }
         }
         let slab = Slab::at(&MAP, bin.current.get(), class);
-        let chain = slab.carve()?;
+        let chain = slab.carve(self.wanted(class))?;
         if !slab.has_untouched() {
             bin.current.set(0);
         }
@@ -322,10 +345,17 @@ impl Cache {
         Given { block: self.hot.list(class).pop().cast(), zero: false }
     }
 
-    /// Returned slots of slabs: about a chain of them.
+    /// How many blocks a refill from slabs takes; the next one takes twice as many.
+    fn wanted(&self, class: usize) -> usize {
+        let want = &self.bins[class].want;
+        want.replace((2 * want.get()).min(chain_length(class)))
+    }
+
+    /// Returned slots of slabs: about as many as are wanted.
     fn take_returned(&self, class: usize) -> Option<Chain> {
         let bin = &self.bins[class];
-        let most = chain_length(class);
+        bin.partial.first()?;
+        let most = self.wanted(class);
         let mut all: Option<Chain> = None;
         while let Some(unit) = bin.partial.first() {
             let slab = Slab::at(&MAP, unit, class);
@@ -608,22 +638,54 @@ impl Cache {
 
     /// A thread begins to use it.
     pub(crate) fn begin(&self) {
+        self.no_longer_warm();
         let forward = FORWARD_SIZED.load(Ordering::Relaxed);
         self.hot.sized_tag.set(if forward { NOBODY } else { self.hot.tag });
         self.scavenger.began.set(os::coarse_ms());
     }
 
-    /// The thread has ended: gives back what is free and lets go of the rest,
-    /// for others to reclaim and adopt.
+    /// The thread has ended: gives back what is free and lets go of the rest, for
+    /// others to reclaim and adopt. Of a few caches the next threads are to have
+    /// the free blocks too, if these are few: then it costs little to be a thread.
     pub(crate) fn leave(&self) {
+        self.flush_outgoing();
+        self.stash.release();
+        self.drain_home();
+        self.publish();
+        self.scavenger.now.set(os::coarse_ms());
+        let is_light = self.cached_bytes() <= WARM_BYTES;
+        if is_light && WARM_NOW.fetch_add(1, Ordering::Relaxed) < WARM {
+            self.is_warm.set(true);
+        } else {
+            if is_light {
+                WARM_NOW.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.cool();
+        }
+        self.is_resting.store(true, Ordering::Relaxed);
+        CACHES.rest(self);
+        self.let_go();
+    }
+
+    /// Gives back what is free, of a cache that is no thread's.
+    fn cool(&self) {
         self.release_free();
         for bin in &self.bins {
             // Nobody carves on, so that a slab goes as soon as its last slot does.
             bin.current.set(0);
         }
-        self.is_resting.store(true, Ordering::Relaxed);
-        CACHES.rest(self);
-        self.let_go();
+        for class in 0..CLASSES {
+            self.bins[class].want.set(first_length(class));
+        }
+    }
+
+    /// Returns whether it was.
+    fn no_longer_warm(&self) -> bool {
+        let was_warm = self.is_warm.replace(false);
+        if was_warm {
+            WARM_NOW.fetch_sub(1, Ordering::Relaxed);
+        }
+        was_warm
     }
 
     /// Lets go of the tenure; takes what arrives at the last moment.
@@ -651,7 +713,8 @@ impl Cache {
         }
         CACHES.visit_resting(ASKS, |dead| {
             let bin = &dead.bins[class];
-            let found = bin.partial.first();
+            // A warm cache has blocks of its slabs in its lists, and so keeps both.
+            let found = if dead.is_warm.get() { None } else { bin.partial.first() };
             if let Some(unit) = found {
                 let slab = Slab::at(&MAP, unit, class);
                 dead.unlist(slab);
@@ -752,6 +815,7 @@ impl Cache {
         self.slab_count.set(0);
         self.remote().forget_after_fork();
         self.publish();
+        self.no_longer_warm();
         self.is_resting.store(true, Ordering::Relaxed);
         self.tenure().orphan_after_fork();
     }
@@ -796,10 +860,32 @@ fn push_to(owner: u32, head: *mut Block, tail: *mut Block, count: usize, bytes: 
     cache.reclaim();
 }
 
-/// Gives the pages back that hold no block, of the slabs of ended threads.
+/// Cools a few of the caches that have rested for `delay` milliseconds and were
+/// not adopted.
+fn cool_resting(now: u32, delay: i32) {
+    if WARM_NOW.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut cooled = 0;
+    CACHES.visit_resting(2 * WARM, |dead| {
+        if dead.is_warm.get() && chunk::waited(dead.scavenger.now.get(), now) >= delay {
+            dead.no_longer_warm();
+            dead.cool();
+            cooled += 1;
+        }
+        dead.let_go();
+        cooled == COOLS
+    });
+}
+
+/// Gives back what is free of the caches and slabs of ended threads, and the
+/// pages that hold no block.
 pub(crate) fn purge_resting() -> usize {
     let mut given = 0;
     CACHES.visit_resting(usize::MAX, |dead| {
+        if dead.no_longer_warm() {
+            dead.cool();
+        }
         given += dead.purge_slabs();
         dead.let_go();
         false

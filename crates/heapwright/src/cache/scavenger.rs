@@ -65,6 +65,7 @@ impl Cache {
             }
             scavenger.began.set(now);
             self.stash.pass();
+            super::cool_resting(now, delay);
             scavenger.classes_left.set(CLASSES);
             scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
         }

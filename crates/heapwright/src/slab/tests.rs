@@ -30,25 +30,19 @@ const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 /// What is done to a slab.
 #[derive(Clone, Debug)]
 enum Op {
-    Carve,
+    /// Carves up to so many untouched slots.
+    Carve { most: usize },
     /// Takes up to so many returned slots.
-    Take {
-        most: usize,
-    },
+    Take { most: usize },
     /// Returns a stretch of the slots that are out: as many as a share.
-    Put {
-        from: Index,
-        share: usize,
-    },
+    Put { from: Index, share: usize },
     /// Gives pages back; `refused`: the system does not take them.
-    Purge {
-        refused: bool,
-    },
+    Purge { refused: bool },
 }
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        3 => Just(Op::Carve),
+        3 => prop_oneof![0..20usize, Just(usize::MAX)].prop_map(|most| Op::Carve { most }),
         2 => (1..300usize).prop_map(|most| Op::Take { most }),
         3 => (any::<Index>(), 0..=4usize).prop_map(|(from, share)| Op::Put { from, share }),
         2 => any::<bool>().prop_map(|refused| Op::Purge { refused }),
@@ -182,13 +176,13 @@ impl World {
         }
     }
 
-    fn carve(&mut self) {
+    fn carve(&mut self, most: usize) {
         let untouched = self.slots(State::Untouched);
-        let Some(chain) = self.slab().carve() else {
+        let Some(chain) = self.slab().carve(most) else {
             assert!(untouched.is_empty(), "untouched slots are left");
             return;
         };
-        assert!(chain.count > 0 && chain.count <= untouched.len());
+        assert!(chain.count > 0 && chain.count <= untouched.len().min(most.max(1)));
         // Not beyond the page that the first of them ends in.
         let end = (untouched[0] + chain.count) * self.size();
         let first_end = (untouched[0] + 1) * self.size();
@@ -293,7 +287,7 @@ impl World {
     fn play(&mut self, ops: &[Op]) {
         for op in ops {
             match *op {
-                Op::Carve => self.carve(),
+                Op::Carve { most } => self.carve(most),
                 Op::Take { most } => self.take(most),
                 Op::Put { from, share } => self.put(from, share),
                 Op::Purge { refused } => self.purge(refused),
@@ -354,7 +348,7 @@ fn no_class_loses_what_is_out_when_pages_are_given_back() {
             for keep_every in [2, 9, 100, usize::MAX] {
                 let mut world = World::new(class, page);
                 while world.slab().has_untouched() {
-                    world.carve();
+                    world.carve(usize::MAX);
                 }
                 let all = 0..world.states.len();
                 let back: Vec<usize> = all.filter(|slot| (slot + 1) % keep_every != 0).collect();
