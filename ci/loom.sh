@@ -47,7 +47,7 @@ mutant "the freer does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.is_orphan
 mutant "the leaver fences too weakly" 'fence\(Ordering::SeqCst\);(\s+!stack)' 'fence(Ordering::AcqRel);$1'
 mutant "a push does not release" 'compare_exchange_weak\(top, head, Ordering::Release' 'compare_exchange_weak(top, head, Ordering::Relaxed'
 mutant "a take does not acquire" 'null_mut\(\), Ordering::Acquire' 'null_mut(), Ordering::Relaxed'
-mutant "a claim does not acquire" 'ORPHANED, HELD, Ordering::Acquire' 'ORPHANED, HELD, Ordering::Relaxed'
+mutant "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquire' 'ORPHANED, CLAIMED, Ordering::Relaxed'
 mutant "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
 mutant "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
 [ $failures -eq 0 ] || die "$failures mutants survived"

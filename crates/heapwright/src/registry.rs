@@ -125,6 +125,7 @@ impl<T: Member + 'static> Registry<T> {
                     None => resting.first = next,
                     Some(before) => before.resting().store(next, Ordering::Relaxed),
                 }
+                object.tenure().hold();
                 return Some(object);
             }
             before = Some(object);

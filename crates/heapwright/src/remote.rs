@@ -207,6 +207,7 @@ impl RemoteStack {
 
 const HELD: u32 = 0;
 const ORPHANED: u32 = 1;
+const CLAIMED: u32 = 2;
 
 /// Who may act as the owner of a cache.
 pub(crate) struct Tenure(AtomicU32);
@@ -224,9 +225,20 @@ impl Tenure {
         Self(AtomicU32::new(HELD))
     }
 
-    /// Tries to become the owner of what nobody holds.
+    /// Tries to become the owner of what nobody holds, for a moment.
     pub(crate) fn try_claim(&self) -> bool {
-        self.0.compare_exchange(ORPHANED, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Makes a claim last: a thread lives with it from now on.
+    pub(crate) fn hold(&self) {
+        self.0.store(HELD, Ordering::Release);
+    }
+
+    /// Whether a thread lives with this.
+    #[cfg(not(loom))]
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.load(Ordering::Acquire) == HELD
     }
 
     /// Gives the ownership up. Returns whether blocks arrived that nobody else

@@ -23,7 +23,7 @@ fn a_short_life() {
 #[test]
 fn five_hundred_threads_in_sequence_share_a_few_caches() {
     a_short_life();
-    for _ in 0..20 {
+    for _ in 0..300 {
         thread::spawn(a_short_life).join().unwrap();
     }
     let before = stats();

@@ -34,6 +34,9 @@ const MANY_BYTES: usize = 1 << 20;
 /// Between the two: one of so many bytes of the cache's slabs.
 const SHARE: usize = 64;
 
+/// Chains of so few blocks become one.
+const SHORT: usize = 8;
+
 /// A chain of free blocks of one class.
 #[derive(Clone, Copy)]
 pub(super) struct DepotChain {
@@ -47,15 +50,44 @@ const ADDRESS: usize = (1 << COUNT_SHIFT) - 1;
 /// The chains of one class. Zero is an empty depot.
 pub(super) struct Depot {
     top: Cell<*mut Block>,
+    blocks: Cell<usize>,
+}
+
+impl DepotChain {
+    /// The two as one chain. Takes a step for each block of the first.
+    fn before(self, other: Self) -> Self {
+        let mut last = self.head;
+        for _ in 1..self.count {
+            // SAFETY: the chain is the caller's and has `count` linked blocks.
+            last = unsafe { Block::next(last) };
+        }
+        // SAFETY: as above.
+        unsafe { Block::set_next(last, other.head) };
+        Self { head: self.head, count: self.count + other.count }
+    }
 }
 
 impl Depot {
+    /// The newest chain, if it has at most `most` blocks.
+    fn pop_short(&self, most: usize) -> Option<DepotChain> {
+        let head = self.top.get();
+        // SAFETY: written when the chain was pushed.
+        let short = !head.is_null() && unsafe { Block::below(head) }.addr() >> COUNT_SHIFT <= most;
+        if short { self.pop() } else { None }
+    }
+
     fn push(&self, chain: DepotChain) {
         debug_assert!(chain.count > 0 && chain.count >> 16 == 0);
         let below = self.top.get().map_addr(|address| address | chain.count << COUNT_SHIFT);
         // SAFETY: the chain is the caller's, and its blocks have two words.
         unsafe { Block::set_below(chain.head, below) };
         self.top.set(chain.head);
+        self.blocks.set(self.blocks.get() + chain.count);
+    }
+
+    /// Blocks in all chains.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.get()
     }
 
     fn pop(&self) -> Option<DepotChain> {
@@ -66,12 +98,15 @@ impl Depot {
         // SAFETY: written when the chain was pushed.
         let below = unsafe { Block::below(head) };
         self.top.set(below.map_addr(|address| address & ADDRESS));
-        Some(DepotChain { head, count: below.addr() >> COUNT_SHIFT })
+        let count = below.addr() >> COUNT_SHIFT;
+        self.blocks.set(self.blocks.get() - count);
+        Some(DepotChain { head, count })
     }
 
     /// Forgets all chains.
     pub(super) fn forget(&self) {
         self.top.set(ptr::null_mut());
+        self.blocks.set(0);
     }
 }
 
@@ -85,8 +120,17 @@ impl Cache {
                 return;
             }
         }
-        self.bins[class].depot.push(chain);
         self.account(class, chain.count as isize);
+        let depot = &self.bins[class].depot;
+        let chain = match depot.pop_short(SHORT) {
+            Some(top) if chain.count <= SHORT => chain.before(top),
+            Some(top) => {
+                depot.push(top);
+                chain
+            }
+            None => chain,
+        };
+        depot.push(chain);
     }
 
     /// Bytes that the depot may hold.

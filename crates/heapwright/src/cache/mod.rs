@@ -31,9 +31,12 @@
 //! Called by `heap`.
 
 mod depot;
+mod hidden;
 mod hot;
+mod room;
 mod scavenger;
 mod stash;
+mod visit;
 
 use core::cell::Cell;
 use core::ptr;
@@ -50,8 +53,10 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use depot::{Depot, DepotChain};
+use hidden::Hidden;
 use hot::NOBODY;
 pub(crate) use hot::{Hot, List};
+use room::Room;
 use scavenger::Scavenger;
 use stash::Stash;
 
@@ -101,6 +106,9 @@ struct Bin {
     partial: UnitList<BySize>,
     /// The slab that is being carved, or 0.
     current: Cell<usize>,
+    /// The list, while it is hidden.
+    hidden: Hidden,
+    room: Room,
 }
 
 /// Blocks of another owner on their way home.
@@ -159,10 +167,15 @@ pub(crate) struct Cache {
     /// All slabs, and how many.
     slabs: UnitList<ByOwner>,
     slab_count: Cell<usize>,
+    /// Bytes that lists were given room for, see `room`.
+    room_bytes: Cell<usize>,
     /// A first-class heap's large blocks.
     pub(crate) large: UnitList<ByOwner>,
-    /// Orders the users of a first-class heap.
+    /// Orders the slow operations: those of the thread, of visitors, and of the
+    /// users of a first-class heap.
     pub(crate) lock: Lock<()>,
+    /// Who is asked next for a slab.
+    ask_next: Cell<u32>,
     is_heap: AtomicBool,
     /// It rests and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,
@@ -211,7 +224,7 @@ impl Member for Cache {
         cache.begin();
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
-            cache.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
+            cache.fill(class, ptr::null_mut(), 0, 0);
             cache.bins[class].want.set(first_length(class));
         }
         cache.hot.refresh();
@@ -283,7 +296,14 @@ impl Cache {
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
     fn refill(&self, class: usize) -> Option<Given> {
+        if self.bins[class].hidden.is_hidden() {
+            let block = self.pop_hidden(class);
+            if !block.is_null() {
+                return Some(Given { block: block.cast(), zero: false });
+            }
+        }
         if let Some(chain) = self.undepot(class) {
+            self.grow_room(class);
             return Some(self.start(class, chain.head, chain.count));
         }
         if !self.remote().is_empty() {
@@ -304,6 +324,11 @@ impl Cache {
             {
                 return Some(self.start(class, chain.head, chain.count));
             }
+            if self.steal_slab(class)
+                && let Some(chain) = self.take_returned(class)
+            {
+                return Some(self.start(class, chain.head, chain.count));
+            }
             if bin.current.get() == 0 {
                 bin.current.set(self.new_slab(class)?);
             }
@@ -313,6 +338,7 @@ impl Cache {
         if !slab.has_untouched() {
             bin.current.set(0);
         }
+        bin.room.count(chain.count as i32);
         if chain.count == 1 {
             return Some(Given { block: chain.head.cast(), zero: slab.is_zero() });
         }
@@ -321,28 +347,36 @@ impl Cache {
 
     /// Blocks in the list of `class`.
     fn length(&self, class: usize) -> usize {
-        (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
+        let hidden = &self.bins[class].hidden;
+        let room = if hidden.is_hidden() { hidden.room() } else { self.hot.list(class).room.get() };
+        (self.bins[class].base.get() - room).max(0) as usize
     }
 
     /// Fills the list of `class`, which is empty.
-    fn fill(&self, class: usize, head: *mut Block, count: usize, room: usize) {
+    fn fill(&self, class: usize, head: *mut Block, count: usize, room: i32) {
         let list = self.hot.list(class);
         list.head.set(head);
-        list.room.set(room as i32);
-        self.bins[class].base.set((room + count) as i32);
+        list.room.set(room);
+        self.bins[class].base.set(room + count as i32);
     }
 
     /// Takes all blocks out of the list of `class`.
     fn empty(&self, class: usize) -> DepotChain {
+        self.unhide(class);
         let chain = DepotChain { head: self.hot.list(class).head.get(), count: self.length(class) };
-        self.fill(class, ptr::null_mut(), 0, 2 * chain_length(class));
+        self.fill(class, ptr::null_mut(), 0, self.room(class, chain.count) as i32);
         chain
     }
 
     /// Makes a chain the (empty) list of its class and hands out its first block.
     fn start(&self, class: usize, head: *mut Block, count: usize) -> Given {
-        self.fill(class, head, count, chain_length(class));
-        Given { block: self.hot.list(class).pop().cast(), zero: false }
+        // One less: when the list has all of them again and no room, they go.
+        let room = self.room(class, count).min(chain_length(class)) as i32 - 1;
+        self.fill(class, head, count, room);
+        let block = self.hot.list(class).pop();
+        // It may have been hidden, empty, while we looked for blocks.
+        self.stay_hidden(class);
+        Given { block: block.cast(), zero: false }
     }
 
     /// How many blocks a refill from slabs takes; the next one takes twice as many.
@@ -376,7 +410,9 @@ impl Cache {
                 break;
             }
         }
-        all.map(|chain| Chain { head: terminate(chain), ..chain })
+        let chain = all?;
+        bin.room.count(chain.count as i32);
+        Some(Chain { head: terminate(chain), ..chain })
     }
 
     /// Takes a slab into the list of all.
@@ -406,6 +442,10 @@ impl Cache {
     /// The list of `class` is too long: moves it to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
+        let knocked = self.bins[class].hidden.is_hidden();
+        if knocked && self.push_hidden(class) {
+            return;
+        }
         self.scavenge();
         let chain = self.empty(class);
         let length = chain_length(class);
@@ -421,15 +461,32 @@ impl Cache {
         if !self.remote().is_empty() {
             self.drain();
         }
+        if knocked {
+            self.hide_again(class);
+        }
     }
 
     /// Sends the blocks of a chain back to their slabs.
     fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
+        let mine = Entry::slab(self.id(), class);
         let mut block = chain.head;
         let mut left = chain.count;
+        let mut home = chain.count as i32;
+        self.scavenger.note_work();
         while left > 0 {
             let unit = self.hot.unit_of(block.addr());
+            // SAFETY: the unit of a block is below the map's limit.
+            if unsafe { MAP.entry(unit) } != mine {
+                // Its slab was taken over by another cache while it was in a list.
+                // SAFETY: the chain is this cache's and has `count` linked blocks.
+                let next = unsafe { Block::next(block) };
+                self.forward(block);
+                home -= 1;
+                block = next;
+                left -= 1;
+                continue;
+            }
             // SAFETY: the chain is of this cache's blocks of the class.
             let mut visit = unsafe { way.visit(unit) };
             while left > 0 && self.hot.unit_of(block.addr()) == unit {
@@ -446,6 +503,7 @@ impl Cache {
                 self.settle(Slab::at(&MAP, unit, class));
             }
         }
+        self.bins[class].room.count(-home);
     }
 
     /// Sends one block back to its slab.
@@ -509,7 +567,7 @@ impl Cache {
         self.remote().taken(found, bytes);
     }
 
-    /// Sends a block on whose slab was adopted by another cache after the
+    /// Sends a block on whose slab was taken over by another cache after the
     /// freeing thread had looked. Returns its size.
     #[cold]
     fn forward(&self, block: *mut Block) -> usize {
@@ -523,6 +581,7 @@ impl Cache {
 
     /// Takes what others freed into the lists.
     pub(crate) fn drain(&self) {
+        self.unhide_all();
         self.drain_with(|list, block| {
             // SAFETY: the list is that of the block's slab; it was freed by
             // whoever pushed it.
@@ -597,19 +656,29 @@ impl Cache {
             let (head, tail) = (out.head.get(), out.tail.get());
             let bytes = out.bytes.load(Ordering::Relaxed);
             out.forget();
-            push_to(out.owner.get(), head, tail, count, bytes);
+            if let Some(owner) = push_to(out.owner.get(), head, tail, count, bytes) {
+                owner.relieve();
+            }
         }
     }
 
     /// Gives back all that is not in use: at a thread's end, and on a trim.
     pub(crate) fn release_free(&self) {
         self.flush_outgoing();
+        for class in 0..CLASSES {
+            let chain = self.empty(class);
+            self.distribute(class, chain);
+        }
+        self.release_unlisted();
+        self.publish();
+    }
+
+    /// Gives back what is not in use and not in a list.
+    pub(crate) fn release_unlisted(&self) {
         self.stash.release();
         self.drain_home();
         for class in 0..CLASSES {
             while self.evict(class) {}
-            let chain = self.empty(class);
-            self.distribute(class, chain);
             let current = self.bins[class].current.get();
             if current != 0 {
                 let slab = Slab::at(&MAP, current, class);
@@ -619,7 +688,6 @@ impl Cache {
                 }
             }
         }
-        self.publish();
     }
 
     /// Gives the pages back that hold no block, of all slabs. Returns bytes.
@@ -648,6 +716,7 @@ impl Cache {
     /// others to reclaim and adopt. Of a few caches the next threads are to have
     /// the free blocks too, if these are few: then it costs little to be a thread.
     pub(crate) fn leave(&self) {
+        let _order = self.lock.lock();
         self.flush_outgoing();
         self.stash.release();
         self.drain_home();
@@ -712,28 +781,35 @@ impl Cache {
             return false;
         }
         CACHES.visit_resting(ASKS, |dead| {
-            let bin = &dead.bins[class];
-            // A warm cache has blocks of its slabs in its lists, and so keeps both.
-            let found = if dead.is_warm.get() { None } else { bin.partial.first() };
+            // A warm cache is kept whole, for the thread that adopts it.
+            let partial = &dead.bins[class].partial;
+            let found = if dead.is_warm.get() { None } else { partial.first() };
             if let Some(unit) = found {
-                let slab = Slab::at(&MAP, unit, class);
-                dead.unlist(slab);
-                if bin.current.get() == unit {
-                    bin.current.set(0);
-                }
-                dead.disown(unit);
-                self.own(unit);
-                MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
-                self.bins[class].partial.push(&MAP, unit);
-                slab.set_listed(true);
-                self.hot.refresh();
-                if slab.has_untouched() && self.bins[class].current.get() == 0 {
-                    self.bins[class].current.set(unit);
-                }
+                self.take_over(dead, Slab::at(&MAP, unit, class));
             }
             dead.let_go();
             found.is_some()
         })
+    }
+
+    /// Takes over a slab with returned slots from another cache, whose slow
+    /// operations are the caller's to do.
+    fn take_over(&self, from: &Cache, slab: Slab<'_>) {
+        let (unit, class) = (slab.unit, slab.class);
+        from.unlist(slab);
+        if from.bins[class].current.get() == unit {
+            from.bins[class].current.set(0);
+        }
+        from.disown(unit);
+        self.own(unit);
+        from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
+        MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
+        self.bins[class].partial.push(&MAP, unit);
+        slab.set_listed(true);
+        self.hot.refresh();
+        if slab.has_untouched() && self.bins[class].current.get() == 0 {
+            self.bins[class].current.set(unit);
+        }
     }
 
     /// Gives every slab back, in use or not: the end of a first-class heap.
@@ -742,6 +818,7 @@ impl Cache {
             let bin = &self.bins[class];
             self.empty(class);
             bin.depot.forget();
+            bin.room.out.set(0);
             bin.current.set(0);
             // Before the units go: free runs use the same links.
             while let Some(unit) = bin.partial.first() {
@@ -798,10 +875,13 @@ impl Cache {
     /// In a forked child, for the cache of a thread that is not here: keeps
     /// nothing but the identity. See `heap::fork`.
     pub(crate) fn forget_after_fork(&self) {
+        // SAFETY: whoever held it is not in this process, which has one thread.
+        unsafe { self.lock.release() };
         for class in 0..CLASSES {
             self.empty(class);
             let bin = &self.bins[class];
             bin.depot.forget();
+            bin.room.out.set(0);
             bin.current.set(0);
             bin.partial.forget();
         }
@@ -823,6 +903,7 @@ impl Cache {
     /// In a forked child: gets a slab back, all of whose slots count as out.
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
+        self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
         self.own(slab.unit);
     }
 }
@@ -853,11 +934,18 @@ pub(crate) fn send(owner: u32, class: usize, block: *mut Block) {
     push_to(owner, block, block, 1, size_class::size(class));
 }
 
-fn push_to(owner: u32, head: *mut Block, tail: *mut Block, count: usize, bytes: usize) {
-    let Some(cache) = CACHES.get(owner) else { return };
+fn push_to(
+    owner: u32,
+    head: *mut Block,
+    tail: *mut Block,
+    count: usize,
+    bytes: usize,
+) -> Option<&'static Cache> {
+    let cache = CACHES.get(owner)?;
     // SAFETY: the caller gives the linked chain away.
     unsafe { cache.remote().push(head, tail, count, bytes) };
     cache.reclaim();
+    Some(cache)
 }
 
 /// Cools a few of the caches that have rested for `delay` milliseconds and were

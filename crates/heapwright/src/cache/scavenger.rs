@@ -16,7 +16,9 @@
 //! Invariants: `next` is 0 or a slab of this class's partial list; whoever takes
 //! a slab out of that list moves `next` on first (`Cache::unlist`).
 //!
-//! Called by the slow paths of `cache`.
+//! In each tick of the clock, a thread's first slow operation also sees to runs
+//! that wait, to quiet threads' caches (see `visit`), and that the next operation
+//! is a slow one too if there is more to do (see `hidden`).
 
 use core::cell::Cell;
 
@@ -26,10 +28,21 @@ use crate::chunk;
 use crate::os;
 use crate::size_class::CLASSES;
 use crate::slab::{SYSTEM, Slab};
+use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Slabs that the scavenger looks at in one step, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
+
+/// How long a thread's first slow operation in a tick may go on with its own
+/// slabs, and with those of others, in nanoseconds: that of a busy thread, and of
+/// one that made few slow operations during the last tick although all were.
+const BUSY_PATIENCE: u64 = 200_000;
+const QUIET_PATIENCE: u64 = 1_000_000;
+
+const NOTHING: u8 = 0;
+const THIS_PASS: u8 = 1;
+const NEXT_PASS: u8 = 2;
 
 /// A slow walk over the partial slabs, that gives pages back which nobody has
 /// wanted for a while. One pass begins every purge delay; each slow operation
@@ -37,57 +50,122 @@ const PURGES: usize = 8;
 pub(super) struct Scavenger {
     /// The time of the last step, in milliseconds: the clock of all slow paths.
     pub(super) now: Cell<u32>,
-    /// When it last looked for runs of the chunk that have waited too long.
-    looked: Cell<u32>,
     /// When the last pass began.
     pub(super) began: Cell<u32>,
     /// Classes still to be walked, this one included; 0 between passes.
     pub(super) classes_left: Cell<usize>,
     /// The next slab, or 0.
     pub(super) next: Cell<usize>,
+    /// The thread's last slow operation, in milliseconds.
+    pub(super) active: AtomicU32,
+    /// What there is to do: `NOTHING`, only this pass, or the next one too.
+    work: AtomicU8,
+    /// See `hidden`.
+    pub(super) knocks_left: Cell<u32>,
+    pub(super) are_hidden: Cell<bool>,
+}
+
+impl Scavenger {
+    /// Whether there is something to do, now or when a purge delay has passed.
+    pub(super) fn has_work(&self) -> bool {
+        self.work.load(Ordering::Relaxed) != NOTHING
+    }
+
+    /// Notes that slots came home, or are too young for this pass.
+    pub(super) fn note_work(&self) {
+        self.work.store(NEXT_PASS, Ordering::Relaxed);
+    }
 }
 
 impl Cache {
     /// A bounded step towards giving back the pages of partial slabs that have
     /// been left alone for a purge delay. Called by the slow paths.
     pub(crate) fn scavenge(&self) {
-        let scavenger = &self.scavenger;
         let now = os::coarse_ms();
-        scavenger.now.set(now);
+        let is_new_tick = self.scavenger.now.replace(now) != now;
         let Some(delay) = chunk::purge_delay() else { return };
-        if chunk::waited(scavenger.looked.get(), now) > delay / 8 {
-            scavenger.looked.set(now);
-            chunk::purge_waiting(now);
+        self.scavenge_step(now, delay);
+        if is_new_tick {
+            let until = os::now_ns() + self.patience();
+            while self.scavenger.classes_left.get() > 0 && os::now_ns() < until {
+                self.scavenge_step(now, delay);
+            }
+            self.scavenger.active.store(now, Ordering::Relaxed);
+            let runs_wait = chunk::purge_waiting(now);
+            let others = self.help(now, delay);
+            if runs_wait || others || self.scavenger.has_work() {
+                self.hide_all();
+            }
         }
-        if scavenger.classes_left.get() == 0 {
-            if chunk::waited(scavenger.began.get(), now) < delay {
+    }
+
+    /// How long this thread has time to look after memory, in nanoseconds.
+    pub(super) fn patience(&self) -> u64 {
+        let is_quiet = self.scavenger.are_hidden.get() && self.scavenger.knocks_left.get() > 0;
+        if is_quiet { QUIET_PATIENCE } else { BUSY_PATIENCE }
+    }
+
+    /// A step for a thread that has been quiet for a purge delay: all that it has
+    /// is old. Returns whether there is more to do now.
+    pub(super) fn scavenge_quiet(&self, now: u32) -> bool {
+        self.scavenger.now.set(now);
+        if self.scavenger.classes_left.get() == 0 {
+            self.release_unlisted();
+            self.begin_pass(now);
+        }
+        self.walk(now, 0);
+        self.scavenger.classes_left.get() > 0
+    }
+
+    fn scavenge_step(&self, now: u32, delay: i32) {
+        if self.scavenger.classes_left.get() == 0 {
+            if chunk::waited(self.scavenger.began.get(), now) < delay {
                 return;
             }
-            scavenger.began.set(now);
-            self.stash.pass();
+            self.begin_pass(now);
             super::cool_resting(now, delay);
-            scavenger.classes_left.set(CLASSES);
-            scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
         }
+        self.walk(now, delay);
+    }
+
+    fn begin_pass(&self, now: u32) {
+        let scavenger = &self.scavenger;
+        scavenger.began.set(now);
+        self.stash.pass();
+        scavenger.classes_left.set(CLASSES);
+        scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
+        scavenger.work.store(THIS_PASS, Ordering::Relaxed);
+    }
+
+    /// Walks over some partial slabs; purges those left alone for `age`.
+    fn walk(&self, now: u32, age: i32) {
+        let scavenger = &self.scavenger;
         let mut purges = 0;
         for _ in 0..LOOKS {
             let class = CLASSES - scavenger.classes_left.get();
             let unit = scavenger.next.get();
             if unit == 0 {
                 scavenger.classes_left.set(scavenger.classes_left.get() - 1);
-                let Some(bin) = self.bins.get(class + 1) else { return };
+                let Some(bin) = self.bins.get(class + 1) else {
+                    let more = scavenger.work.load(Ordering::Relaxed) == NEXT_PASS;
+                    let work = if more { NEXT_PASS } else { NOTHING };
+                    scavenger.work.store(work, Ordering::Relaxed);
+                    return;
+                };
                 scavenger.next.set(bin.partial.first().unwrap_or(0));
                 continue;
             }
             scavenger.next.set(self.bins[class].partial.after(&MAP, unit).unwrap_or(0));
             let slab = Slab::at(&MAP, unit, class);
-            if chunk::waited(slab.stamp(), now) >= delay {
+            if chunk::waited(slab.stamp(), now) >= age {
                 let given = slab.purge(&SYSTEM);
                 chunk::note_purged(given);
                 purges += usize::from(given > 0);
                 if purges == PURGES {
                     return;
                 }
+            } else {
+                scavenger.note_work();
             }
         }
     }

@@ -64,6 +64,11 @@ impl Stash {
         Some(unit)
     }
 
+    /// Whether nothing waits here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether the caller of [`Stash::take`] should do a step of the scavenger's:
     /// it reads the clock, which costs as much as the take.
     pub(crate) fn is_step_due(&self) -> bool {

@@ -39,7 +39,7 @@ use crate::address_map::{AddressMap, Entry, Kind, MAP, MAX_UNITS};
 use crate::os::{self, Memory, System};
 use crate::size_class::UNIT;
 use crate::slab::{ByOwner, SYSTEM, UnitList};
-use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
 use dense::Region;
 use runs::RunIndex;
@@ -54,6 +54,8 @@ const FEW: usize = (32 << 20) / UNIT;
 const ZERO_BY_KERNEL: usize = (32 << 20) / UNIT;
 /// How many expired runs one caller purges.
 const PURGES: usize = 4;
+/// How many a thread purges that looks after them once a tick.
+const PURGES_A_TICK: usize = 32;
 /// Default time a dirty run waits, in milliseconds.
 pub(crate) const DEFAULT_DELAY_MS: i32 = 250;
 
@@ -165,7 +167,7 @@ impl<O: Memory + Copy> Chunk<O> {
                 self.dirty.insert(rest, length - units, true);
                 self.enqueue(rest, newer, older, stamp);
             }
-            self.low = self.low.min(self.dirty.units());
+            self.note_fewer();
         } else {
             let length = self.clean.remove(unit);
             if length > units {
@@ -372,7 +374,14 @@ impl<O: Memory + Copy> Chunk<O> {
             self.give_clean(unit, units);
             purged += units;
         }
+        self.note_fewer();
         purged
+    }
+
+    /// Dirty units were taken or purged: what is left is the most that nobody needs.
+    fn note_fewer(&mut self) {
+        self.low = self.low.min(self.dirty.units());
+        self.due = self.due.min(self.dirty.units());
     }
 
     /// Lengthens the run `[unit, unit + units)` by `more` units if what follows
@@ -498,12 +507,26 @@ pub(crate) fn take(
     Some(run)
 }
 
+/// Units of dirty runs when somebody last looked.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Gives runs that have waited too long to the kernel: a few at most, and only
+/// if the lock is free. Returns whether more wait.
+pub(crate) fn purge_waiting(now: u32) -> bool {
+    if WAITING.load(Ordering::Relaxed) > 0
+        && let Some(chunk) = CHUNK.try_lock()
+    {
+        purge_expired(chunk, now, PURGES_A_TICK);
+    }
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
 /// Gives a run back, and whatever has waited too long to the kernel.
 pub(crate) fn give(unit: usize, units: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
     chunk.give(unit, units, now);
-    purge_expired(chunk, now);
+    purge_expired(chunk, now, PURGES);
 }
 
 /// Gives a run back whose first `bytes` bytes have no pages: they were moved away.
@@ -530,27 +553,24 @@ pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
     give(unit + keep, units - keep);
 }
 
-/// Gives a few runs that have waited too long to the kernel.
-pub(crate) fn purge_waiting(now: u32) {
-    purge_expired(CHUNK.lock(), now);
-}
-
 /// Gives runs that have waited too long to the kernel: a few at most, and
 /// without the lock.
-fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32) {
+fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
     // After a refusal (locked memory) nothing is tried for a while.
+    WAITING.store(chunk.dirty.units(), Ordering::Relaxed);
     let refused = REFUSED_AT.load(Ordering::Relaxed);
     if refused != 0 && waited(refused, now) < RETRY_MS {
         return;
     }
     let delay = DELAY_MS.load(Ordering::Relaxed);
-    for _ in 0..PURGES {
+    for _ in 0..most {
         let Some(run) = chunk.expire(now, delay) else { return };
         drop(chunk);
         let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
         note_purged(if purged { run.1 * UNIT } else { 0 });
         chunk = CHUNK.lock();
         chunk.attach(run, purged, now);
+        WAITING.store(chunk.dirty.units(), Ordering::Relaxed);
         REFUSED_AT.store(if purged { 0 } else { now.max(1) }, Ordering::Relaxed);
         if !purged {
             return;

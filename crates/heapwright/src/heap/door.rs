@@ -68,10 +68,9 @@ fn allocate(request: Request) -> *mut u8 {
             return from_peer(peer, request);
         }
         match mine {
-            Mine::Cache(cache) => allocate_from(cache, request),
-            Mine::Late(heap) => {
-                let _order = heap.lock.lock();
-                allocate_from(heap, request)
+            Mine::Cache(cache) | Mine::Late(cache) => {
+                let _order = cache.lock.lock();
+                allocate_from(cache, request)
             }
             Mine::Nothing => core::ptr::null_mut(),
         }
@@ -141,6 +140,7 @@ fn serve(cache: &Cache, request: Request) -> Option<(Given, usize)> {
 #[inline(never)]
 pub(super) fn overflow(class: usize) {
     if let Some(cache) = start::existing() {
+        let _order = cache.lock.lock();
         cache.overflow(class);
     }
 }
@@ -258,6 +258,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
 unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
+            let _order = cache.lock.lock();
             // SAFETY: the same contract.
             unsafe { cache.free(class, block) };
         }
@@ -440,10 +441,10 @@ pub fn owns(address: *const u8) -> bool {
     }
 }
 
-/// Gives memory back to the kernel: the free blocks of the calling thread, of
-/// first-class heaps and of threads that have ended, pages of slabs without a
-/// block in use, and all free runs but about `keep` bytes. Returns whether any
-/// went back.
+/// Gives memory back to the kernel: the free blocks of all threads (but for what
+/// lies in the lists of others that live), of first-class heaps and of threads
+/// that have ended, pages of slabs without a block in use, and all free runs but
+/// about `keep` bytes. Returns whether any went back.
 ///
 /// Takes time in proportion to what is free.
 ///
@@ -456,14 +457,19 @@ pub fn owns(address: *const u8) -> bool {
 /// ```
 pub fn trim(keep: usize) -> bool {
     let mut given = 0;
-    if let Mine::Cache(cache) = start::mine() {
-        cache.release_free();
-        given += cache.purge_slabs();
-    }
-    for heap in CACHES.all().filter(|cache| cache.owned_by() == Use::Heap) {
-        let _order = heap.lock.lock();
-        heap.release_free();
-        given += heap.purge_slabs();
+    let mine = start::mine();
+    for cache in CACHES.all() {
+        // One lock at a time: two threads may trim at once.
+        let _order = cache.lock.lock();
+        if cache.owned_by() == Use::Heap
+            || matches!(mine, Mine::Cache(mine) if mine.id() == cache.id())
+        {
+            cache.release_free();
+            given += cache.purge_slabs();
+        } else if cache.lives() {
+            cache.release_unlisted();
+            given += cache.purge_slabs();
+        }
     }
     given += cache::purge_resting();
     given += chunk::purge_all(keep);

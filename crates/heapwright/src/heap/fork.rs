@@ -59,6 +59,10 @@ unsafe extern "C" fn before() {
     // The order in which the heap itself takes these locks.
     start::before_fork();
     first_class::before_fork();
+    if let Some(mine) = start::existing() {
+        // So that nobody is on a visit in it.
+        mine.lock.acquire();
+    }
     CACHES.before_fork();
     for cache in CACHES.all() {
         if cache.owned_by() == Use::Heap {
@@ -92,6 +96,10 @@ unsafe fn unlock() {
     }
     // SAFETY: as above.
     unsafe { CACHES.after_fork() };
+    if let Some(mine) = start::existing() {
+        // SAFETY: as above.
+        unsafe { mine.lock.release() };
+    }
     // SAFETY: as above.
     unsafe { first_class::after_fork() };
     // SAFETY: as above.

@@ -105,7 +105,11 @@ pub(super) fn free(unit: usize, keeper: Option<&Cache>) -> bool {
         return false;
     }
     let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
-    if !keeper.is_some_and(|cache| cache.stash.keep(unit, units)) {
+    let is_kept = keeper.is_some_and(|cache| {
+        let _order = cache.lock.lock();
+        cache.stash.keep(unit, units)
+    });
+    if !is_kept {
         chunk::give(unit, units);
     }
     true
@@ -125,7 +129,10 @@ pub(super) fn resize_in_place(unit: usize, size: usize, keeper: Option<&Cache>) 
             if MAP.kind(unit + have) != Kind::Kept {
                 return false;
             }
-            keeper.inspect(|cache| cache.stash_home());
+            if let Some(cache) = keeper {
+                let _order = cache.lock.lock();
+                cache.stash_home();
+            }
             if !extend() {
                 return false;
             }

@@ -78,7 +78,10 @@ fn mine_slow(own: *mut u8) -> Mine {
     }
     let Some(cache) = CACHES.adopt_or_make() else { return Mine::Nothing };
     cache.is_resting.store(false, Ordering::Relaxed);
-    cache.begin();
+    {
+        let _order = cache.lock.lock();
+        cache.begin();
+    }
     let cache: &'static Cache = cache;
     tls::set_own(ptr::from_ref(cache).cast_mut().cast());
     if !options::detailed() && foreign::peer().is_none() {

@@ -1,0 +1,95 @@
+//! Room: how long a list may get.
+//!
+//! What lies in a list nobody but its thread can reach. A thread that goes idle
+//! should leave little there, and nobody can tell it that it is about to. So a
+//! list has room for a quarter of what the program holds of its class:
+//!
+//! ```text
+//!   out of the slabs  =  the program's  +  in the list  +  in the depot
+//!   room              =  a quarter of the program's, at most two chains
+//! ```
+//!
+//! A thread that frees all it has comes by the slow path a few times more often
+//! on the way (each time three quarters are left), and its lists are empty at
+//! the end: what was in them is in the depot or the slabs, where others can
+//! look after it.
+//!
+//! A program that holds little but allocates and frees much of it would come by
+//! all the time. It is known by chains that are wanted back from the depot. For
+//! each, the list gets *more* room, twice as much each time, from a budget that
+//! all lists share; when that is used up, all begin anew.
+//!
+//! `out` is an estimate, and rather too low: the slots that are out of a slab
+//! when it is taken over are no longer counted, because some may lie in the list
+//! of the cache that it is taken from, for ever. It is never below zero, so an
+//! error does not outlive the blocks it is about.
+//!
+//! Called by the slow paths of `cache`.
+
+use core::cell::Cell;
+
+use super::{Cache, chain_length};
+use crate::size_class::{self, CLASSES, UNIT};
+
+/// What the lists share, in bytes: at least, and one of so many bytes of slabs.
+const BUDGET: usize = 24 << 10;
+const SHARE: usize = 16;
+/// What a small block counts for, since it may be alone in its page.
+const LEAST: usize = 64;
+
+/// What a class's list may hold. Zero is nothing.
+pub(super) struct Room {
+    /// Slots out of the slabs.
+    pub(super) out: Cell<i32>,
+    /// Blocks that were wanted back.
+    wanted: Cell<u32>,
+}
+
+impl Room {
+    /// Counts slots that leave the slabs, or come back.
+    pub(super) fn count(&self, slots: i32) {
+        self.out.set((self.out.get() + slots).max(0));
+    }
+}
+
+impl Cache {
+    /// How many more blocks the list of `class` may take that is about to be
+    /// filled with `count`.
+    pub(super) fn room(&self, class: usize, count: usize) -> usize {
+        let bin = &self.bins[class];
+        let held = (bin.room.out.get() as usize).saturating_sub(count + bin.depot.blocks());
+        let quarter = held / 4;
+        quarter.max(bin.room.wanted.get() as usize).min(2 * chain_length(class))
+    }
+
+    /// A chain was wanted back: the list of `class`, which is empty, gets more room.
+    pub(super) fn grow_room(&self, class: usize) {
+        let most = 2 * chain_length(class) as u32;
+        let wanted = &self.bins[class].room.wanted;
+        if wanted.get() >= most {
+            return;
+        }
+        let more = (wanted.get() + 4).min(most - wanted.get());
+        let bytes = more as usize * size_class::size(class).max(LEAST);
+        let total = self.room_bytes.get() + bytes;
+        if total > BUDGET + self.slab_count.get() * UNIT / SHARE {
+            self.begin_rooms_anew();
+            return;
+        }
+        self.room_bytes.set(total);
+        wanted.set(wanted.get() + more);
+    }
+
+    /// Takes from all lists what they were given.
+    fn begin_rooms_anew(&self) {
+        self.room_bytes.set(0);
+        for class in 0..CLASSES {
+            if self.bins[class].room.wanted.take() > 0 {
+                let chain = self.empty(class);
+                if chain.count > 0 {
+                    self.keep(class, chain);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Visits: slow work in the cache of another thread that lives.
+//!
+//! A thread that does nothing, or allocates and frees nothing slowly, cannot
+//! look after its cache: what others freed waits on its stack, its free slots
+//! serve nobody, its empty pages stay. Others do it, for every slow operation
+//! holds the cache's lock, and a visitor takes it too if it is free:
+//!
+//! ```text
+//!   the thread    fast paths: lists          no lock
+//!                 slow paths: all but lists  lock
+//!   a visitor     all but lists, outgoing    try_lock, and the tenure is held
+//! ```
+//!
+//! What visitors do:
+//!
+//! - *relieve*: whoever sends blocks to a cache with much on its stack takes it
+//!   home itself;
+//! - *steal*: a cache that is about to take a new slab asks some others for one
+//!   of its class that is mostly free. Slots of it may be in the lists of the
+//!   cache it was taken from; they are sent after it when they leave the list;
+//! - *help*: the scavenger's steps in caches that have been quiet for long.
+//!
+//! A visitor never waits for the lock, so there is no order of locks to keep.
+//!
+//! Called by the slow paths of `cache`.
+
+use super::{ASKS, CACHES, Cache, Use};
+use crate::address_map::MAP;
+use crate::chunk;
+use crate::os;
+use crate::registry::Member;
+use crate::size_class;
+use crate::slab::Slab;
+use crate::sync::Guard;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes on a stack from which on whoever pushes takes them home.
+const BACKLOG: usize = 256 << 10;
+/// Slabs of a cache that are looked at before one is stolen.
+const SLABS_LOOKED_AT: usize = 4;
+/// One slot in so many must be free in a slab that is worth stealing.
+const SHARE_FREE: usize = 8;
+/// Caches that a helper looks at, and visits, in one tick.
+const LOOKS: usize = 64;
+const VISITS: usize = 8;
+/// The cache that helpers look at next.
+static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Cache {
+    /// Whether it is of a thread that lives.
+    pub(crate) fn lives(&self) -> bool {
+        self.tenure().is_held() && self.owned_by() == Use::Thread
+    }
+
+    /// The right to do slow work here, if this is the cache of a thread that
+    /// lives and is not doing any just now.
+    fn visit(&self) -> Option<Guard<'_, ()>> {
+        let order = self.lock.try_lock()?;
+        // A thread's end takes the lock, so as long as we have it, it lives.
+        self.lives().then_some(order)
+    }
+
+    /// Whether a visitor would find something to do.
+    fn has_work(&self) -> bool {
+        self.scavenger.has_work()
+            || !self.remote().is_empty()
+            || self.depot_bytes.load(Ordering::Relaxed) > 0
+            || !self.stash.is_empty()
+    }
+
+    /// After a push: if much waits here, takes it home.
+    pub(super) fn relieve(&self) {
+        if self.remote().bytes() > BACKLOG
+            && let Some(_order) = self.visit()
+        {
+            self.scavenger.now.set(os::coarse_ms());
+            self.drain_home();
+        }
+    }
+
+    /// Takes over a slab of `class` that is mostly free from a thread that lives.
+    pub(super) fn steal_slab(&self, class: usize) -> bool {
+        if self.owned_by() == Use::Heap {
+            return false;
+        }
+        let made = CACHES.made() as u32;
+        // This cache may be among those that it comes by.
+        for _ in 0..(ASKS + 1).min(made as usize) {
+            let id = self.ask_next.get() % made + 1;
+            self.ask_next.set(id);
+            let Some(other) = CACHES.get(id).filter(|other| other.id() != self.id()) else {
+                continue;
+            };
+            let partial = &other.bins[class].partial;
+            if partial.first().is_none() {
+                continue;
+            }
+            let Some(_order) = other.visit() else { continue };
+            let mut at = partial.first();
+            for _ in 0..SLABS_LOOKED_AT {
+                let Some(unit) = at else { break };
+                let slab = Slab::at(&MAP, unit, class);
+                if slab.free() * SHARE_FREE >= size_class::capacity(class) {
+                    self.take_over(other, slab);
+                    return true;
+                }
+                at = partial.after(&MAP, unit);
+            }
+        }
+        false
+    }
+
+    /// Scavenges in caches that have been quiet for a purge delay, for a moment.
+    /// Returns whether others may have work to be done.
+    pub(super) fn help(&self, now: u32, delay: i32) -> bool {
+        let made = CACHES.made() as u32;
+        if made < 2 {
+            return false;
+        }
+        let (mut visits, mut until, mut some_have_work) = (0, 0, false);
+        for _ in 0..LOOKS.min(made as usize) {
+            let next = HELP_NEXT.load(Ordering::Relaxed);
+            let Some(other) = CACHES.get(next % made + 1) else { break };
+            let quiet = chunk::waited(other.scavenger.active.load(Ordering::Relaxed), now) >= delay;
+            let has_work = other.has_work() && other.id() != self.id() && other.lives();
+            some_have_work |= has_work;
+            if quiet
+                && has_work
+                && let Some(_order) = other.visit()
+            {
+                if until == 0 {
+                    until = os::now_ns() + self.patience();
+                }
+                while other.scavenge_quiet(now) {
+                    if os::now_ns() > until {
+                        return true;
+                    }
+                }
+                visits += 1;
+                if visits == VISITS {
+                    return true;
+                }
+            }
+            HELP_NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
+        }
+        some_have_work
+    }
+}
