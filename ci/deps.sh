@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # What depends on what: the core stands on libc (and our own record crate)
-# alone, the C library on nothing more, and the default build contains neither
-# peers nor benchmarks. The shipped library needs the C library only and asks it
-# for no allocation function of its own names.
+# alone, the C library on nothing more, and the default build contains no peer
+# and none of the tools that race them. What the command carries for its race,
+# the workloads and the launcher, needs libc and nothing. The shipped library
+# needs the C library only and asks it for no allocation function of its own
+# names.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,9 +17,11 @@ expect() { # WHAT ALLOWED < names
 }
 tree -p heapwright | expect "heapwright depends on libc alone" 'heapwright|heapwright-record|libc'
 tree -p heapwright-malloc | expect "heapwright-malloc adds nothing" 'heapwright-malloc|heapwright|heapwright-record|libc'
+tree -p heapwright-workloads | expect "the workloads add libc alone" 'heapwright-workloads|libc'
+tree -p heapwright-launcher | expect "the launcher adds nothing" 'heapwright-launcher'
 cargo tree --locked --workspace -e normal,build,dev --prefix none --format '{p}' | sed 's/ v.*//' | sort -u |
-    { grep -xE 'libmimalloc-sys|mimalloc|snmalloc.*|tikv-jemalloc.*|jemalloc.*|criterion|gungraun|rpmalloc.*|first-table' || true; } |
-    expect "no peers or benchmarks in the default build" ''
+    { grep -xE 'libmimalloc-sys|mimalloc|snmalloc.*|tikv-jemalloc.*|jemalloc.*|rpmalloc.*|rusty[_-]alloc.*|tcmalloc.*|scudo.*|criterion|gungraun|peers|figures' || true; } |
+    expect "no peers and no tools of the race in the default build" ''
 
 command_or_package readelf binutils
 preload_library

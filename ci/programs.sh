@@ -44,7 +44,7 @@ case_coreutils() {
 }
 
 case_perl() {
-    perl "$ROOT/bench/workloads/programs/text.pl"
+    perl "$ROOT/bench/programs/text.pl"
     perl -e '
         my %h = map { $_ => [1 .. $_ % 50] } 1 .. 20000;
         my $s = ""; $s .= join(",", @{ $h{$_} }) for sort { $a <=> $b } keys %h;
@@ -79,7 +79,7 @@ case_git() {
 }
 
 case_gcc() {
-    gcc -O2 -Wall -o workload "$ROOT/bench/workloads/churn.c" && ./workload 10000 100000 | cut -d' ' -f1
+    gcc -O2 -Wall -o random "$ROOT/bench/pairs/random.c" && ./random 10000 100000 | cut -d' ' -f1
     {
         echo 'int printf(const char *, ...);'
         for i in $(seq 150); do
@@ -143,7 +143,7 @@ CC
 }
 
 case_sqlite3() {
-    sqlite3 :memory: <"$ROOT/bench/workloads/programs/query.sql"
+    sqlite3 :memory: <"$ROOT/bench/programs/query.sql"
     sqlite3 file.db <<'SQL'
 PRAGMA journal_mode=WAL;
 CREATE TABLE t(id INTEGER PRIMARY KEY, blob BLOB, text TEXT);

@@ -2,7 +2,7 @@
 # What heapwright costs a program that does nothing: /bin/true under the preload
 # against without, in callgrind instructions (at most 300,000 more, dynamic
 # linking of the library included) and in peak RSS (at most 300 KiB more, median
-# of 15 runs through a tiny static launcher).
+# of 15 runs through the tiny static launcher of bench/launcher).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -12,7 +12,8 @@ RUNS=15
 
 command_or_package valgrind valgrind
 preload_library
-cc -O2 -static -o "$SCRATCH/launcher" bench/launcher/launcher.c
+cargo build --quiet --release --locked -p heapwright-launcher
+LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 
 instructions() { # PRELOAD-or-empty
     LD_PRELOAD=$1 valgrind --tool=callgrind --callgrind-out-file=/dev/null /bin/true 2>&1 |
@@ -23,8 +24,10 @@ instructions() { # PRELOAD-or-empty
 for _ in $(seq $RUNS); do
     for which in without with; do
         preload=; [ $which = with ] && preload=$HEAPWRIGHT_SO
-        LD_PRELOAD=$preload "$SCRATCH/launcher" "$SCRATCH/report" /bin/true
-        cut -d' ' -f4 "$SCRATCH/report" >>"$SCRATCH/rss.$which"
+        LD_PRELOAD=$preload "$LAUNCHER" 3 0 $BASHPID /bin/true 3>"$SCRATCH/report"
+        read -r _ _ _ peak _ _ code signal _ <"$SCRATCH/report"
+        [ "$code $signal" = "0 0" ] || die "/bin/true $which the preload: $(cat "$SCRATCH/report")"
+        echo "$peak" >>"$SCRATCH/rss.$which"
     done
 done
 median() { sort -n "$1" | sed -n "$(((RUNS + 1) / 2))p"; }

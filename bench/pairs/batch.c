@@ -1,9 +1,9 @@
-// batch: 256 blocks of one size are allocated, then freed, half the rounds in
+// batch [ROUNDS]: 256 blocks of one size are allocated, then freed, half the rounds in
 // the order of allocation, half in the reverse order; sizes change from round
 // to round. Stands for a request handled: its objects are made together and
 // dropped together. Shows what refilling and flushing a thread's lists costs.
 
-#include "workload.h"
+#include "pairs.h"
 
 enum { BATCH = 256 };
 
@@ -26,6 +26,6 @@ int main(int argc, char **argv) {
                 free(blocks[b]);
         }
     }
-    report("ns/pair", (now_ns() - start) / ((double)BATCH * rounds));
+    report((now_ns() - start) / ((double)BATCH * rounds));
     return 0;
 }

@@ -1,9 +1,9 @@
-// pair: one block allocated and freed at once, again and again, at eight small
+// pair [ROUNDS]: one block allocated and freed at once, again and again, at eight small
 // sizes. Stands for temporaries: a string built to be compared, a boxed value
 // that dies in the same function. The block is always the one freed last, so
 // this is the length of the two fast paths and nothing else.
 
-#include "workload.h"
+#include "pairs.h"
 
 int main(int argc, char **argv) {
     long rounds = argc > 1 ? atol(argv[1]) : 10 * 1000 * 1000;
@@ -16,6 +16,6 @@ int main(int argc, char **argv) {
             free(p);
         }
     }
-    report("ns/pair", (now_ns() - start) / (8.0 * rounds));
+    report((now_ns() - start) / (8.0 * rounds));
     return 0;
 }

@@ -1,10 +1,9 @@
-// handoff PAIRS MESSAGES: PAIRS producers, each with a consumer of its own. A
-// producer allocates messages of mixed small sizes and passes them through a
+// handoff [LANES [MESSAGES]]: LANES producers, each with a consumer of its own.
+// A producer allocates messages of mixed small sizes and passes them through a
 // ring of 4096; the consumer frees them. Stands for pipelines and work queues:
-// every single free is remote, and an allocator that keeps what others freed
-// on the wrong side grows without bound, which the peak shows.
+// every single free is remote, and a pair includes the block's way home.
 
-#include "workload.h"
+#include "pairs.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -58,13 +57,13 @@ static void *consume(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    long pairs = argc > 1 ? atol(argv[1]) : 1;
+    long lanes = argc > 1 ? atol(argv[1]) : 1;
     long messages = argc > 2 ? atol(argv[2]) : 8 * 1000 * 1000;
     double start = now_ns();
-    struct channel *channels = must(aligned_alloc(64, (size_t)pairs * sizeof *channels));
-    memset(channels, 0, (size_t)pairs * sizeof *channels);
-    pthread_t *threads = must(malloc((size_t)pairs * 2 * sizeof *threads));
-    for (long i = 0; i < pairs; i++) {
+    struct channel *channels = must(aligned_alloc(64, (size_t)lanes * sizeof *channels));
+    memset(channels, 0, (size_t)lanes * sizeof *channels);
+    pthread_t *threads = must(malloc((size_t)lanes * 2 * sizeof *threads));
+    for (long i = 0; i < lanes; i++) {
         channels[i].messages = messages;
         channels[i].random = (uint64_t)i + 7;
         if (pthread_create(&threads[2 * i], NULL, produce, &channels[i]) != 0 ||
@@ -73,9 +72,9 @@ int main(int argc, char **argv) {
             return 1;
         }
     }
-    for (long i = 0; i < 2 * pairs; i++)
+    for (long i = 0; i < 2 * lanes; i++)
         pthread_join(threads[i], NULL);
-    report("ns/pair", (now_ns() - start) / ((double)pairs * messages));
+    report((now_ns() - start) / ((double)lanes * messages));
     free(threads);
     free(channels);
     return 0;

@@ -1,12 +1,17 @@
-// What the workloads share: a clock, a fast random number generator with a
-// fixed seed (so that every allocator sees the same requests in the same
-// order), a distribution of small sizes, and the one line they print.
+// What the pairs share: a clock, a fast random number generator with a fixed
+// seed (so that every allocator sees the same requests in the same order), a
+// distribution of small sizes, and the one line they print, `ns/pair X`.
+//
+// A pair is one malloc and one free. These programs time the pairs alone, by
+// their own clock: not the start of the program, not the blocks made before.
+// The race's workloads do something with their memory and are timed from
+// outside; here the two calls are all there is, in one pattern a program.
 //
 // Every block is written before it is freed: an allocator that hands out
 // untouched pages pays for them in every row alike.
 
-#ifndef WORKLOAD_H
-#define WORKLOAD_H
+#ifndef PAIRS_H
+#define PAIRS_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +54,6 @@ static inline void *must(void *p) {
     return p;
 }
 
-static inline void report(const char *unit, double value) { printf("%s %.2f\n", unit, value); }
+static inline void report(double ns_a_pair) { printf("ns/pair %.2f\n", ns_a_pair); }
 
 #endif
