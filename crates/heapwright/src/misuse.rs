@@ -10,6 +10,7 @@
 use crate::address_map::{Kind, MAP};
 use crate::describe::{BlockState, describe};
 use crate::os;
+use crate::sync;
 use crate::text::Line;
 
 /// Which call was given the pointer.
@@ -40,6 +41,8 @@ fn begin(call: Call, address: usize) -> Line {
 
 fn end(line: Line) -> ! {
     line.write();
+    // It may have been found with locks held, and a handler of SIGABRT allocates.
+    sync::hold_all();
     os::abort()
 }
 

@@ -85,6 +85,8 @@ static void *pointer_for(const char *name)
     if (!strcmp(name, "freed-by-thread")) {
         /* Freed by its thread, which then ended. */
         in_a_thread(leaves_a_freed_block);
+        /* Its cache may wait for another thread, until it is asked to give back. */
+        malloc_trim(0);
         return shared;
     }
     if (!strcmp(name, "data"))
@@ -129,6 +131,7 @@ int main(int argc, char **argv)
         p = local + 16;
     } else if (!strcmp(argv[2], "twice-in-thread")) {
         in_a_thread(frees_twice);
+        malloc_trim(0);
         return 9;
     } else {
         p = pointer_for(argv[2]);

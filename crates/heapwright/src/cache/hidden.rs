@@ -44,6 +44,11 @@ impl Hidden {
         self.is_hidden.get()
     }
 
+    /// In a forked child: forgets the list, which may have been changing.
+    pub(super) fn forget_after_fork(&self) {
+        self.is_hidden.set(false);
+    }
+
     /// The list's room.
     pub(super) fn room(&self) -> i32 {
         self.room.get()

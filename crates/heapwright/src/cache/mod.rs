@@ -70,7 +70,7 @@ const BATCH_BYTES: usize = 64 << 10;
 /// take, and little to give back when it ends.
 const FIRST_BYTES: usize = 1 << 10;
 /// Resting caches that are asked for a slab.
-const ASKS: usize = 4;
+const ASKS: usize = 8;
 /// Caches that may rest with their blocks, and the bytes of them.
 const WARM: usize = 4;
 const WARM_BYTES: usize = 128 << 10;
@@ -433,8 +433,9 @@ impl Cache {
         let run = chunk::take(1, 1, false, Entry::METADATA, Entry::large_rest)?;
         Slab::at(&MAP, run.unit, class).open(run.zero);
         self.own(run.unit);
-        MAP.set_entries(run.unit, 1, entry);
+        // First: what has this cache's tag must be below its limit.
         self.hot.refresh();
+        MAP.set_entries(run.unit, 1, entry);
         self.publish();
         Some(run.unit)
     }
@@ -709,7 +710,10 @@ impl Cache {
         self.no_longer_warm();
         let forward = FORWARD_SIZED.load(Ordering::Relaxed);
         self.hot.sized_tag.set(if forward { NOBODY } else { self.hot.tag });
-        self.scavenger.began.set(os::coarse_ms());
+        self.unhide_all();
+        let now = os::coarse_ms();
+        self.scavenger.began.set(now);
+        self.scavenger.active.store(now, Ordering::Relaxed);
     }
 
     /// The thread has ended: gives back what is free and lets go of the rest, for
@@ -781,9 +785,10 @@ impl Cache {
             return false;
         }
         CACHES.visit_resting(ASKS, |dead| {
-            // A warm cache is kept whole, for the thread that adopts it.
             let partial = &dead.bins[class].partial;
-            let found = if dead.is_warm.get() { None } else { partial.first() };
+            // Of a warm cache, which the next thread adopts, only what is mostly left
+            // over: slots in its lists may be of the slab that is taken.
+            let found = if dead.is_warm.get() { dead.to_spare(class) } else { partial.first() };
             if let Some(unit) = found {
                 self.take_over(dead, Slab::at(&MAP, unit, class));
             }
@@ -803,10 +808,11 @@ impl Cache {
         from.disown(unit);
         self.own(unit);
         from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
+        // First: what has this cache's tag must be below its limit.
+        self.hot.refresh();
         MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
         self.bins[class].partial.push(&MAP, unit);
         slab.set_listed(true);
-        self.hot.refresh();
         if slab.has_untouched() && self.bins[class].current.get() == 0 {
             self.bins[class].current.set(unit);
         }
@@ -877,7 +883,9 @@ impl Cache {
     pub(crate) fn forget_after_fork(&self) {
         // SAFETY: whoever held it is not in this process, which has one thread.
         unsafe { self.lock.release() };
+        self.hot.refresh();
         for class in 0..CLASSES {
+            self.bins[class].hidden.forget_after_fork();
             self.empty(class);
             let bin = &self.bins[class];
             bin.depot.forget();
@@ -891,6 +899,7 @@ impl Cache {
         self.stash.forget_after_fork();
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);
+        self.scavenger.are_hidden.set(false);
         self.slabs.forget();
         self.slab_count.set(0);
         self.remote().forget_after_fork();
@@ -946,6 +955,11 @@ fn push_to(
     unsafe { cache.remote().push(head, tail, count, bytes) };
     cache.reclaim();
     Some(cache)
+}
+
+/// In a forked child: no other thread's cache is warm.
+pub(crate) fn none_warm_after_fork() {
+    WARM_NOW.store(0, Ordering::Relaxed);
 }
 
 /// Cools a few of the caches that have rested for `delay` milliseconds and were

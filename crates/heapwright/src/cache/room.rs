@@ -17,7 +17,7 @@
 //! A program that holds little but allocates and frees much of it would come by
 //! all the time. It is known by chains that are wanted back from the depot. For
 //! each, the list gets *more* room, twice as much each time, from a budget that
-//! all lists share; when that is used up, all begin anew.
+//! all lists share. With each pass of the scavenger all begin anew.
 //!
 //! `out` is an estimate, and rather too low: the slots that are out of a slab
 //! when it is taken over are no longer counted, because some may lie in the list
@@ -29,11 +29,13 @@
 use core::cell::Cell;
 
 use super::{Cache, chain_length};
-use crate::size_class::{self, CLASSES, UNIT};
+use crate::size_class::{self, UNIT};
 
 /// What the lists share, in bytes: at least, and one of so many bytes of slabs.
 const BUDGET: usize = 24 << 10;
 const SHARE: usize = 16;
+/// The most that one list is given, in bytes.
+const MOST: usize = 32 << 10;
 /// What a small block counts for, since it may be alone in its page.
 const LEAST: usize = 64;
 
@@ -64,32 +66,23 @@ impl Cache {
 
     /// A chain was wanted back: the list of `class`, which is empty, gets more room.
     pub(super) fn grow_room(&self, class: usize) {
-        let most = 2 * chain_length(class) as u32;
+        let size = size_class::size(class);
         let wanted = &self.bins[class].room.wanted;
-        if wanted.get() >= most {
-            return;
-        }
-        let more = (wanted.get() + 4).min(most - wanted.get());
-        let bytes = more as usize * size_class::size(class).max(LEAST);
+        let more = wanted.get() + 4;
+        let bytes = more as usize * size.max(LEAST);
         let total = self.room_bytes.get() + bytes;
-        if total > BUDGET + self.slab_count.get() * UNIT / SHARE {
-            self.begin_rooms_anew();
-            return;
+        let fits = (wanted.get() + more) as usize * size <= MOST;
+        if fits && total <= BUDGET + self.slab_count.get() * UNIT / SHARE {
+            self.room_bytes.set(total);
+            wanted.set(wanted.get() + more);
         }
-        self.room_bytes.set(total);
-        wanted.set(wanted.get() + more);
     }
 
-    /// Takes from all lists what they were given.
-    fn begin_rooms_anew(&self) {
+    /// Takes back what the lists were given. Those that need it get it again.
+    pub(super) fn begin_rooms_anew(&self) {
         self.room_bytes.set(0);
-        for class in 0..CLASSES {
-            if self.bins[class].room.wanted.take() > 0 {
-                let chain = self.empty(class);
-                if chain.count > 0 {
-                    self.keep(class, chain);
-                }
-            }
+        for bin in &self.bins {
+            bin.room.wanted.set(0);
         }
     }
 }

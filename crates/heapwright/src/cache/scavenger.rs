@@ -28,17 +28,21 @@ use crate::chunk;
 use crate::os;
 use crate::size_class::CLASSES;
 use crate::slab::{SYSTEM, Slab};
-use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// Slabs that the scavenger looks at in one step, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
 
-/// How long a thread's first slow operation in a tick may go on with its own
-/// slabs, and with those of others, in nanoseconds: that of a busy thread, and of
-/// one that made few slow operations during the last tick although all were.
+/// How long one thread helps others in a tick, in nanoseconds.
 const BUSY_PATIENCE: u64 = 200_000;
+/// The same where it is quiet itself, and how long it then goes on with its own.
 const QUIET_PATIENCE: u64 = 1_000_000;
+
+/// The tick in which somebody last looked after what is nobody's.
+static LAST_TICK: AtomicU32 = AtomicU32::new(0);
+/// Whether there was more of it.
+static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
 
 const NOTHING: u8 = 0;
 const THIS_PASS: u8 = 1;
@@ -85,24 +89,32 @@ impl Cache {
         let is_new_tick = self.scavenger.now.replace(now) != now;
         let Some(delay) = chunk::purge_delay() else { return };
         self.scavenge_step(now, delay);
-        if is_new_tick {
-            let until = os::now_ns() + self.patience();
+        if !is_new_tick {
+            return;
+        }
+        self.scavenger.active.store(now, Ordering::Relaxed);
+        if self.is_quiet() {
+            let until = os::now_ns() + QUIET_PATIENCE;
             while self.scavenger.classes_left.get() > 0 && os::now_ns() < until {
                 self.scavenge_step(now, delay);
             }
-            self.scavenger.active.store(now, Ordering::Relaxed);
+        }
+        // One thread a tick looks after what is nobody's.
+        if LAST_TICK.swap(now, Ordering::Relaxed) != now {
             let runs_wait = chunk::purge_waiting(now);
-            let others = self.help(now, delay);
-            if runs_wait || others || self.scavenger.has_work() {
-                self.hide_all();
-            }
+            let until = if self.is_quiet() { QUIET_PATIENCE } else { BUSY_PATIENCE };
+            let others_wait = self.help(now, delay, until);
+            SOMEBODY_WAITS.store(runs_wait || others_wait, Ordering::Relaxed);
+        }
+        if self.scavenger.has_work() || SOMEBODY_WAITS.load(Ordering::Relaxed) {
+            self.hide_all();
         }
     }
 
-    /// How long this thread has time to look after memory, in nanoseconds.
-    pub(super) fn patience(&self) -> u64 {
-        let is_quiet = self.scavenger.are_hidden.get() && self.scavenger.knocks_left.get() > 0;
-        if is_quiet { QUIET_PATIENCE } else { BUSY_PATIENCE }
+    /// Whether all of this thread's operations in the last tick were slow ones,
+    /// and few: then it has time.
+    fn is_quiet(&self) -> bool {
+        self.scavenger.are_hidden.get() && self.scavenger.knocks_left.get() > 0
     }
 
     /// A step for a thread that has been quiet for a purge delay: all that it has
@@ -135,6 +147,7 @@ impl Cache {
         scavenger.classes_left.set(CLASSES);
         scavenger.next.set(self.bins[0].partial.first().unwrap_or(0));
         scavenger.work.store(THIS_PASS, Ordering::Relaxed);
+        self.begin_rooms_anew();
     }
 
     /// Walks over some partial slabs; purges those left alone for `age`.

@@ -31,13 +31,13 @@ use crate::os;
 use crate::registry::Member;
 use crate::size_class;
 use crate::slab::Slab;
-use crate::sync::Guard;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{self, Guard};
 
 /// Bytes on a stack from which on whoever pushes takes them home.
 const BACKLOG: usize = 256 << 10;
 /// Slabs of a cache that are looked at before one is stolen.
-const SLABS_LOOKED_AT: usize = 4;
+const SLABS_LOOKED_AT: usize = 16;
 /// One slot in so many must be free in a slab that is worth stealing.
 const SHARE_FREE: usize = 8;
 /// Caches that a helper looks at, and visits, in one tick.
@@ -55,6 +55,10 @@ impl Cache {
     /// The right to do slow work here, if this is the cache of a thread that
     /// lives and is not doing any just now.
     fn visit(&self) -> Option<Guard<'_, ()>> {
+        if sync::holds_all() {
+            // Around a fork: in the child the thread may be gone already.
+            return None;
+        }
         let order = self.lock.try_lock()?;
         // A thread's end takes the lock, so as long as we have it, it lives.
         self.lives().then_some(order)
@@ -96,23 +100,31 @@ impl Cache {
                 continue;
             }
             let Some(_order) = other.visit() else { continue };
-            let mut at = partial.first();
-            for _ in 0..SLABS_LOOKED_AT {
-                let Some(unit) = at else { break };
-                let slab = Slab::at(&MAP, unit, class);
-                if slab.free() * SHARE_FREE >= size_class::capacity(class) {
-                    self.take_over(other, slab);
-                    return true;
-                }
-                at = partial.after(&MAP, unit);
+            if let Some(unit) = other.to_spare(class) {
+                self.take_over(other, Slab::at(&MAP, unit, class));
+                return true;
             }
         }
         false
     }
 
+    /// A slab of `class` that can be taken over although this cache will go on.
+    pub(super) fn to_spare(&self, class: usize) -> Option<usize> {
+        let partial = &self.bins[class].partial;
+        let mut at = partial.first();
+        for _ in 0..SLABS_LOOKED_AT {
+            let unit = at?;
+            if Slab::at(&MAP, unit, class).free() * SHARE_FREE >= size_class::capacity(class) {
+                return Some(unit);
+            }
+            at = partial.after(&MAP, unit);
+        }
+        None
+    }
+
     /// Scavenges in caches that have been quiet for a purge delay, for a moment.
     /// Returns whether others may have work to be done.
-    pub(super) fn help(&self, now: u32, delay: i32) -> bool {
+    pub(super) fn help(&self, now: u32, delay: i32, patience: u64) -> bool {
         let made = CACHES.made() as u32;
         if made < 2 {
             return false;
@@ -129,7 +141,7 @@ impl Cache {
                 && let Some(_order) = other.visit()
             {
                 if until == 0 {
-                    until = os::now_ns() + self.patience();
+                    until = os::now_ns() + patience;
                 }
                 while other.scavenge_quiet(now) {
                     if os::now_ns() > until {

@@ -31,21 +31,24 @@ use crate::size_class::UNIT;
 
 /// Units in a huge page.
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
-/// Units in use from which on new slabs lie in regions: 16 MiB.
+/// Units in use from which on new slabs lie in regions: 8 MiB.
 pub(super) const MANY: usize = (8 << 20) / UNIT;
-/// A region is one of so many parts of what is in use, and at most so long.
+/// A region is one of so many parts of what is in use, and at most so long: where
+/// all memory is locked, all of a region is there at once.
 const SHARE: usize = 8;
-const LONGEST: usize = (1 << 30) / UNIT;
+const LONGEST: usize = (32 << 20) / UNIT;
 
 /// What is left of the region that is being opened.
 pub(super) struct Region {
     next: usize,
     end: usize,
+    /// Units in use when there was last no room for one.
+    refused: usize,
 }
 
 impl Region {
     pub(super) const fn none() -> Self {
-        Self { next: 0, end: 0 }
+        Self { next: 0, end: 0, refused: 0 }
     }
 }
 
@@ -58,16 +61,19 @@ impl<O: Memory + Copy> Chunk<O> {
         }
         let unit = self.region.next;
         self.region.next += HUGE;
-        self.map.set_entries(unit, HUGE, Entry::FREE);
         // They read as zero, but will have pages: dirty runs are reused first, and
         // given back in their time.
+        self.map.set_entries(unit + 1, HUGE - 1, Entry::FREE);
         self.give_dirty(unit + 1, HUGE - 1, os::coarse_ms());
+        // Last, or the others would take it for a neighbour to merge with.
+        self.map.set_entries(unit, 1, Entry::FREE);
         Some(unit)
     }
 
     /// Sets a new region aside.
     fn begin_region(&mut self) -> Option<()> {
-        if self.taken < MANY || !os::HAS_HUGE_PAGES || !self.huge_pages {
+        let again = self.region.refused + self.region.refused / SHARE;
+        if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
             return None;
         }
         let from = self.window.frontier();
@@ -75,6 +81,7 @@ impl<O: Memory + Copy> Chunk<O> {
         let pad = (base + from).next_multiple_of(HUGE) - (base + from);
         let units = (self.taken / SHARE).clamp(HUGE, LONGEST) / HUGE * HUGE;
         if !self.window.advance_in_place(from, pad + units) {
+            self.region.refused = self.taken;
             return None;
         }
         if pad > 0 {
@@ -82,13 +89,13 @@ impl<O: Memory + Copy> Chunk<O> {
             self.give_clean(from, pad);
         }
         self.map.set_entries(from + pad, units, Entry::METADATA);
-        self.region = Region { next: from + pad, end: from + pad + units };
+        self.region = Region { next: from + pad, end: from + pad + units, refused: 0 };
         Some(())
     }
 
     /// Gives up what is left of the region: somebody needs any memory there is.
     pub(super) fn end_region(&mut self) {
-        let Region { next, end } = core::mem::replace(&mut self.region, Region::none());
+        let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());
         if next < end {
             self.map.set_entries(next, end - next, Entry::FREE);
             self.give_clean(next, end - next);

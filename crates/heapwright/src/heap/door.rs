@@ -13,6 +13,7 @@ use crate::os;
 use crate::remote::Block;
 use crate::size_class::{self, SLAB_MAX, UNIT};
 use crate::slab::Slab;
+use crate::sync;
 use crate::sync::atomic::Ordering;
 
 use super::start::{self, Mine};
@@ -459,11 +460,15 @@ pub fn trim(keep: usize) -> bool {
     let mut given = 0;
     let mine = start::mine();
     for cache in CACHES.all() {
+        let is_ours = cache.owned_by() == Use::Heap
+            || matches!(mine, Mine::Cache(mine) if mine.id() == cache.id());
+        if !is_ours && sync::holds_all() {
+            // In a fork handler: other threads may be in the middle of something.
+            continue;
+        }
         // One lock at a time: two threads may trim at once.
         let _order = cache.lock.lock();
-        if cache.owned_by() == Use::Heap
-            || matches!(mine, Mine::Cache(mine) if mine.id() == cache.id())
-        {
+        if is_ours {
             cache.release_free();
             given += cache.purge_slabs();
         } else if cache.lives() {

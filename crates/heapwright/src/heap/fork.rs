@@ -16,6 +16,7 @@
 //!   lists, depot, outgoing, remote stack, bitmaps        forgets them
 //!   which slabs it owned (the address map)               keeps it
 //!   every slot of those slabs                            counts as in use
+//!   runs that it kept                                    count as in use
 //! ```
 //!
 //! The caches then rest, like those of threads that ended: what the child frees
@@ -30,15 +31,16 @@
 
 use core::ptr;
 
-use crate::address_map::{Kind, MAP};
-use crate::cache::{CACHES, Cache, Use};
+use crate::address_map::{Entry, Kind, MAP};
+use crate::cache::{self, CACHES, Cache, Use};
 use crate::chunk;
 use crate::os;
 use crate::slab::Slab;
 use crate::sync;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use super::{first_class, start};
+use super::first_class;
+use super::start::{self, Mine};
 
 /// Registers the handlers. Once, when the heap is ready.
 pub(super) fn register() {
@@ -47,6 +49,8 @@ pub(super) fn register() {
 
 /// The fork under way took no lock.
 static UNLOCKED: AtomicBool = AtomicBool::new(false);
+/// The forking thread's cache, whose lock was taken.
+static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 unsafe extern "C" fn before() {
     // One thread: nobody else can hold a lock, and if this is a signal handler
@@ -56,13 +60,23 @@ unsafe extern "C" fn before() {
     if UNLOCKED.load(Ordering::Relaxed) {
         return;
     }
+    // It gets its cache now if it has none, because handlers that allocate run
+    // while the locks are held.
+    let mine = match start::mine() {
+        Mine::Cache(mine) => Some(mine),
+        Mine::Late(_) | Mine::Nothing => None,
+    };
     // The order in which the heap itself takes these locks.
     start::before_fork();
     first_class::before_fork();
-    if let Some(mine) = start::existing() {
+    if let Some(mine) = mine {
         // So that nobody is on a visit in it.
         mine.lock.acquire();
     }
+    MINE.store(
+        mine.map_or(ptr::null_mut(), |mine| ptr::from_ref(mine).cast_mut()),
+        Ordering::Relaxed,
+    );
     CACHES.before_fork();
     for cache in CACHES.all() {
         if cache.owned_by() == Use::Heap {
@@ -96,7 +110,8 @@ unsafe fn unlock() {
     }
     // SAFETY: as above.
     unsafe { CACHES.after_fork() };
-    if let Some(mine) = start::existing() {
+    // SAFETY: null, or a cache, which is never freed.
+    if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
         // SAFETY: as above.
         unsafe { mine.lock.release() };
     }
@@ -136,14 +151,14 @@ unsafe extern "C" fn in_child() {
     for cache in CACHES.all().filter(|cache| is_gone(cache)) {
         cache.forget_after_fork();
     }
+    cache::none_warm_after_fork();
     let frontier = chunk::usage().map_or(0, |usage| usage.frontier);
     for unit in 0..frontier {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         if entry.kind() == Kind::Kept {
-            // This thread's own were given back before.
-            chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
-            continue;
+            // Not this thread's own: those were given back before.
+            MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
         }
         if let Kind::Slab(class) = entry.kind()
             && let Some(cache) = CACHES.get(entry.owner()).filter(|cache| is_gone(cache))

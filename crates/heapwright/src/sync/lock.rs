@@ -21,6 +21,12 @@ pub(crate) fn hold_all_no_more() {
     HOLDER_OF_ALL.store(0, Ordering::Relaxed);
 }
 
+/// Whether the calling thread holds every lock, or counts as if it did.
+pub(crate) fn holds_all() -> bool {
+    let holder = HOLDER_OF_ALL.load(Ordering::Relaxed);
+    holder != 0 && holder == os::thread_token()
+}
+
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
@@ -76,7 +82,7 @@ impl<T> Lock<T> {
 
     #[cold]
     fn acquire_contended(&self) -> bool {
-        if HOLDER_OF_ALL.load(Ordering::Relaxed) == os::thread_token() {
+        if holds_all() {
             return false;
         }
         for _ in 0..SPINS {
