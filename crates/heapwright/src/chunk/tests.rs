@@ -14,6 +14,7 @@
 extern crate std;
 
 use std::boxed::Box;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec;
 use std::vec::Vec;
 
@@ -102,8 +103,17 @@ impl Taken {
     }
 }
 
+/// One window at a time: thrifty ones look for room in the address space, and find
+/// none where another test has just mapped something.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A chunk and what it must be like.
 struct World {
+    _alone: MutexGuard<'static, ()>,
     os: Fake,
     space: Space,
     map: &'static AddressMap,
@@ -132,6 +142,7 @@ impl World {
         let os = Fake::new(page, 1 << 30, limit);
         let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
         Self {
+            _alone: alone(),
             os,
             space,
             map,
@@ -531,6 +542,7 @@ fn a_system_that_refuses_all_calls_from_some_point_on_loses_nothing() {
 
 #[test]
 fn a_window_that_does_not_fit_is_halved_until_it_does() {
+    let _alone = alone();
     let os = Fake::new(4096, (64 << 20) + 5 * MIB, None);
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
@@ -558,6 +570,7 @@ fn an_opening_that_fails_leaves_nothing_reserved() {
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn a_thrifty_window_reserves_little_of_its_span_at_first() {
     let limit = 1 << 30;
+    let _alone = alone();
     let os = Fake::new(4096, usize::MAX, Some(limit));
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
@@ -617,7 +630,8 @@ fn a_request_for_more_than_the_window_is_refused() {
 /// A chunk in which runs of one unit were taken, at units 1 to `count`, and may
 /// be given back without merging: every second one stays.
 #[cfg(not(miri))]
-fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>) {
+fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>) {
+    let alone = alone();
     let os = Fake::new(4096, 1 << 30, None);
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
@@ -626,7 +640,7 @@ fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>) {
         assert_eq!(chunk.take(1, false).map(|run| run.unit), Some(unit));
     }
     map.set_entries(1, count, Entry::LARGE_HEAD);
-    (os, chunk)
+    (os, chunk, alone)
 }
 
 /// Purges what has expired. Returns units.
@@ -643,7 +657,7 @@ fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
 #[test]
 #[cfg(not(miri))]
 fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
-    let (os, mut chunk) = chunk_of_singles(400);
+    let (os, mut chunk, _alone) = chunk_of_singles(400);
     (2..=200).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
     // The window of time in which they became dirty does not count.
     assert_eq!(purge_expired_at(&mut chunk, 1000, 1000), 0);
@@ -664,7 +678,7 @@ fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
 #[test]
 #[cfg(not(miri))]
 fn a_heap_that_grows_gives_back_what_it_cannot_use() {
-    let (os, mut chunk) = chunk_of_singles(2000);
+    let (os, mut chunk, _alone) = chunk_of_singles(2000);
     (2..=2000).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
     let many = 1000 - FEW - chunk.taken / 4;
     // No dirty run is long enough, so the heap grows.
@@ -681,7 +695,7 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
 #[test]
 #[cfg(not(miri))]
 fn too_much_does_not_wait_at_all() {
-    let (os, mut chunk) = chunk_of_singles(1);
+    let (os, mut chunk, _alone) = chunk_of_singles(1);
     let run = chunk.take(6000, false).unwrap();
     chunk.give(run.unit, 6000, 0);
     let most = ALLOWANCE + 2 * chunk.taken;
@@ -694,7 +708,7 @@ fn too_much_does_not_wait_at_all() {
 #[test]
 #[cfg(not(miri))]
 fn dense_regions_are_aligned_and_lose_nothing() {
-    let (os, mut chunk) = chunk_of_singles(dense::MANY);
+    let (os, mut chunk, _alone) = chunk_of_singles(dense::MANY);
     chunk.huge_pages = true;
     let base = chunk.map.base().addr() / UNIT;
     let before = chunk.window.frontier();
