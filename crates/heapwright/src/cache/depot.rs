@@ -54,16 +54,31 @@ pub(super) struct Depot {
 }
 
 impl DepotChain {
-    /// The two as one chain. Takes a step for each block of the first.
-    fn before(self, other: Self) -> Self {
-        let mut last = self.head;
-        for _ in 1..self.count {
-            // SAFETY: the chain is the caller's and has `count` linked blocks.
-            last = unsafe { Block::next(last) };
+    /// The block that is number `count`, counted from 1. Takes a step for each.
+    fn block(self, count: usize) -> *mut Block {
+        let mut block = self.head;
+        for _ in 1..count {
+            // SAFETY: the chain is the caller's and has `self.count` linked blocks.
+            block = unsafe { Block::next(block) };
         }
-        // SAFETY: as above.
-        unsafe { Block::set_next(last, other.head) };
+        block
+    }
+
+    /// The two as one chain.
+    fn before(self, other: Self) -> Self {
+        // SAFETY: the last block of a chain that is the caller's.
+        unsafe { Block::set_next(self.block(self.count), other.head) };
         Self { head: self.head, count: self.count + other.count }
+    }
+
+    /// The first `count` blocks, fewer than it has, and the others.
+    pub(super) fn cut(self, count: usize) -> (Self, Self) {
+        let last = self.block(count);
+        // SAFETY: the chain is the caller's, and longer than `count`.
+        let rest = unsafe { Block::next(last) };
+        // SAFETY: as above.
+        unsafe { Block::set_next(last, ptr::null_mut()) };
+        (Self { head: self.head, count }, Self { head: rest, count: self.count - count })
     }
 }
 
@@ -122,15 +137,8 @@ impl Cache {
         }
         self.account(class, chain.count as isize);
         let depot = &self.bins[class].depot;
-        let chain = match depot.pop_short(SHORT) {
-            Some(top) if chain.count <= SHORT => chain.before(top),
-            Some(top) => {
-                depot.push(top);
-                chain
-            }
-            None => chain,
-        };
-        depot.push(chain);
+        let top = if chain.count <= SHORT { depot.pop_short(SHORT) } else { None };
+        depot.push(top.map_or(chain, |top| chain.before(top)));
     }
 
     /// Bytes that the depot may hold.

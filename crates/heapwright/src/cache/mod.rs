@@ -453,7 +453,7 @@ impl Cache {
         if chain.count > 2 * length + 1 {
             // The list began as a chain of the depot. What came since is at its
             // head; it becomes a chain of its own, so that chains stay short.
-            let (newer, older) = cut(chain, length + 1);
+            let (newer, older) = chain.cut(length + 1);
             self.keep(class, older);
             self.keep(class, newer);
         } else {
@@ -743,12 +743,10 @@ impl Cache {
     /// Gives back what is free, of a cache that is no thread's.
     fn cool(&self) {
         self.release_free();
-        for bin in &self.bins {
+        for (class, bin) in self.bins.iter().enumerate() {
             // Nobody carves on, so that a slab goes as soon as its last slot does.
             bin.current.set(0);
-        }
-        for class in 0..CLASSES {
-            self.bins[class].want.set(first_length(class));
+            bin.want.set(first_length(class));
         }
     }
 
@@ -873,11 +871,6 @@ impl Cache {
             + self.outgoing.bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives the runs back that are kept for large blocks.
-    pub(crate) fn stash_home(&self) {
-        self.stash.release();
-    }
-
     /// In a forked child, for the cache of a thread that is not here: keeps
     /// nothing but the identity. See `heap::fork`.
     pub(crate) fn forget_after_fork(&self) {
@@ -915,20 +908,6 @@ impl Cache {
         self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
         self.own(slab.unit);
     }
-}
-
-/// Cuts a chain behind its first `count` blocks.
-fn cut(chain: DepotChain, count: usize) -> (DepotChain, DepotChain) {
-    let mut last = chain.head;
-    for _ in 1..count {
-        // SAFETY: the chain is the caller's, and longer than `count`.
-        last = unsafe { Block::next(last) };
-    }
-    // SAFETY: as above.
-    let rest = unsafe { Block::next(last) };
-    // SAFETY: as above.
-    unsafe { Block::set_next(last, ptr::null_mut()) };
-    (DepotChain { head: chain.head, count }, DepotChain { head: rest, count: chain.count - count })
 }
 
 /// Ends a chain. Returns its head.

@@ -16,8 +16,8 @@
 //! back to the chunk, where it is purged in its time.
 //!
 //! Invariants: a run's first entry is `KEPT`, its record says its length, its
-//! pages may hold anything; runs are linked as their owner's. Only the holder of the tenure touches it; its
-//! size is an atomic for statistics.
+//! pages may hold anything; runs are linked as their owner's. Only the holder of
+//! the tenure touches it; its size is an atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the rest of `cache`.
 
@@ -76,7 +76,7 @@ impl Stash {
     }
 
     /// Gives all runs back to the chunk.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         if self.units.load(Ordering::Relaxed) == 0 {
             return;
         }

@@ -50,8 +50,8 @@ const ALLOWANCE: usize = (256 << 20) / UNIT;
 /// Units of dirty runs that may wait while the heap grows, besides a quarter of
 /// those in use.
 const FEW: usize = (32 << 20) / UNIT;
-/// From so many units on, zeroed memory is better asked of the kernel than made.
-const ZERO_BY_KERNEL: usize = (32 << 20) / UNIT;
+/// From so many bytes on, zeroed memory is better asked of the kernel than made.
+pub(crate) const ZERO_BY_KERNEL: usize = 32 << 20;
 /// How many expired runs one caller purges.
 const PURGES: usize = 4;
 /// How many a thread purges that looks after them once a tick.
@@ -144,7 +144,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
     fn take_free(&mut self, units: usize, want_zero: bool) -> Option<Run> {
         // Zeroing a few units is cheaper than faulting them in.
-        let clean_first = want_zero && units >= ZERO_BY_KERNEL;
+        let clean_first = want_zero && units * UNIT >= ZERO_BY_KERNEL;
         for clean in [clean_first, !clean_first] {
             let index = if clean { &self.clean } else { &self.dirty };
             if let Some(unit) = index.find(units) {
@@ -556,8 +556,8 @@ pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
 /// Gives runs that have waited too long to the kernel: a few at most, and
 /// without the lock.
 fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
-    // After a refusal (locked memory) nothing is tried for a while.
     WAITING.store(chunk.dirty.units(), Ordering::Relaxed);
+    // After a refusal (locked memory) nothing is tried for a while.
     let refused = REFUSED_AT.load(Ordering::Relaxed);
     if refused != 0 && waited(refused, now) < RETRY_MS {
         return;

@@ -146,7 +146,7 @@ unsafe extern "C" fn in_child() {
         return;
     }
     if let Some(mine) = mine {
-        mine.stash_home();
+        mine.stash.release();
     }
     for cache in CACHES.all().filter(|cache| is_gone(cache)) {
         cache.forget_after_fork();

@@ -30,8 +30,6 @@ use crate::sync::atomic::Ordering;
 
 /// From this many bytes on, pages are moved instead of bytes copied.
 const MOVE_PAGES: usize = 1 << 20;
-/// From this many bytes on, a dirty block is zeroed by giving its pages back.
-const ZERO_BY_PURGE: usize = 32 << 20;
 
 /// A large block that was handed out.
 pub(super) struct Large {
@@ -69,7 +67,7 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Large {
     let block = MAP.address_of(run.unit);
     if zero && !run.zero {
         // SAFETY: the run was just taken, is committed, and nobody knows it.
-        if size < ZERO_BY_PURGE || !unsafe { SYSTEM.decommit(block, usable) } {
+        if size < chunk::ZERO_BY_KERNEL || !unsafe { SYSTEM.decommit(block, usable) } {
             // SAFETY: as above.
             unsafe { ptr::write_bytes(block, 0, size) };
         }
@@ -131,7 +129,7 @@ pub(super) fn resize_in_place(unit: usize, size: usize, keeper: Option<&Cache>) 
             }
             if let Some(cache) = keeper {
                 let _order = cache.lock.lock();
-                cache.stash_home();
+                cache.stash.release();
             }
             if !extend() {
                 return false;
