@@ -10,7 +10,6 @@ use super::launcher::{Attempt, End, Launcher};
 use super::program::{Comparing, Program};
 use super::results::{Kind, Outcome};
 use anyhow::Context;
-use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fmt::Write;
 use std::mem::MaybeUninit;
@@ -37,21 +36,10 @@ pub(crate) fn probe(
     limit: Duration,
 ) -> anyhow::Result<Probed> {
     let Some(library) = &allocator.library else { return Ok(Probed::Fine(None)) };
+    let file = std::env::current_exe().context("cannot tell where this command is")?;
     let program = Program {
-        name: SUBCOMMAND.to_owned(),
-        stands_for: String::new(),
-        kind: Kind::Workload,
-        file: std::env::current_exe().context("cannot tell where this command is")?,
         arguments: vec![SUBCOMMAND.into()],
-        environment: BTreeMap::new(),
-        directory: None,
-        stdin: None,
-        long: false,
-        threads: 1,
-        live_bytes: None,
-        operations: None,
-        comparing: Comparing::Never,
-        refuses: None,
+        ..Program::bare(SUBCOMMAND.to_owned(), Kind::Workload, file, Comparing::Never)
     };
     let mut ran = match launcher.run(&program, allocator, limit, &|| ())? {
         Attempt::Ran(ran) => ran,

@@ -41,3 +41,25 @@ pub(crate) struct Program {
     /// Why no library can be preloaded into it, if the file says so.
     pub(crate) refuses: Option<String>,
 }
+
+impl Program {
+    /// A program of one thread that is run as it is, here, without a word.
+    pub(crate) fn bare(name: String, kind: Kind, file: PathBuf, comparing: Comparing) -> Self {
+        Self {
+            name,
+            stands_for: String::new(),
+            kind,
+            file,
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+            directory: None,
+            stdin: None,
+            long: false,
+            threads: 1,
+            live_bytes: None,
+            operations: None,
+            comparing,
+            refuses: None,
+        }
+    }
+}

@@ -14,7 +14,6 @@ use crate::inspect;
 use crate::output::{self, Look, html, json, text};
 use crate::preload;
 use crate::process::{self, Exit, interrupt};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -242,20 +241,10 @@ fn command(words: &[OsString]) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Ok(vec![Program {
-        name,
         stands_for: shown.join(" "),
-        kind: Kind::Command,
         refuses: refusal(file.as_os_str()),
-        file,
         arguments: words[1..].to_vec(),
-        environment: BTreeMap::new(),
-        directory: None,
-        stdin: None,
-        long: false,
-        threads: 1,
-        live_bytes: None,
-        operations: None,
-        comparing: Comparing::IfSteady,
+        ..Program::bare(name, Kind::Command, file, Comparing::IfSteady)
     }]))
 }
 
