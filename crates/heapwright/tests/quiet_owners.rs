@@ -90,40 +90,36 @@ fn what_an_idle_thread_has_left_over_serves_others() {
     });
 }
 
-#[test]
-fn a_trim_reaches_what_an_idle_thread_has_left_over() {
+/// Runs `then` with what was resident before a thread built, freed all, and idles.
+fn beside_a_thread_that_freed_all(then: impl FnOnce(usize)) {
     let _alone = alone();
     heap::trim(0);
     let before = ours();
-    beside_an_idle_thread(
-        || build().into_iter().for_each(Owned::free),
-        |()| {
-            heap::trim(0);
-            let left = ours().saturating_sub(before);
-            assert!(left < MIB, "{left} bytes of an idle thread after a trim");
-        },
-    );
+    beside_an_idle_thread(|| build().into_iter().for_each(Owned::free), |()| then(before));
+}
+
+#[test]
+fn a_trim_reaches_what_an_idle_thread_has_left_over() {
+    beside_a_thread_that_freed_all(|before| {
+        heap::trim(0);
+        let left = ours().saturating_sub(before);
+        assert!(left < MIB, "{left} bytes of an idle thread after a trim");
+    });
 }
 
 #[test]
 fn others_who_allocate_a_little_give_an_idle_threads_pages_back() {
-    let _alone = alone();
-    heap::trim(0);
-    let before = ours();
-    beside_an_idle_thread(
-        || build().into_iter().for_each(Owned::free),
-        |()| {
-            // A pair now and then, which the lists alone could serve.
-            let deadline = Instant::now() + Duration::from_secs(20);
-            while ours() > before + 2 * MIB {
-                assert!(Instant::now() < deadline, "{} bytes left, {before} before", ours());
-                for _ in 0..20 {
-                    Owned::malloc(100).free();
-                    sleep(Duration::from_millis(2));
-                }
+    beside_a_thread_that_freed_all(|before| {
+        // A pair now and then, which the lists alone could serve.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while ours() > before + 2 * MIB {
+            assert!(Instant::now() < deadline, "{} bytes left, {before} before", ours());
+            for _ in 0..20 {
+                Owned::malloc(100).free();
+                sleep(Duration::from_millis(2));
             }
-        },
-    );
+        }
+    });
 }
 
 #[test]
