@@ -42,7 +42,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
-use crate::chunk;
+use crate::chunk::{self, Want};
 use crate::misuse::{self, Call};
 use crate::os;
 use crate::registry::{Member, Registry};
@@ -71,6 +71,10 @@ const BATCH_BYTES: usize = 64 << 10;
 const FIRST_BYTES: usize = 1 << 10;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 8;
+/// A class with so many slabs, and one for so many bytes of its size, is expected
+/// to fill the next one too.
+const FILLED: usize = 8;
+const SIZE_A_SLAB: usize = 64;
 /// Caches that may rest with their blocks, and the bytes of them.
 const WARM: usize = 4;
 const WARM_BYTES: usize = 128 << 10;
@@ -104,6 +108,8 @@ struct Bin {
     want: Cell<usize>,
     /// Slabs with returned slots.
     partial: UnitList<BySize>,
+    /// Slabs of the class.
+    slabs: Cell<usize>,
     /// The slab that is being carved, or 0.
     current: Cell<usize>,
     /// The list, while it is hidden.
@@ -416,23 +422,35 @@ impl Cache {
     }
 
     /// Takes a slab into the list of all.
-    fn own(&self, unit: usize) {
+    fn own(&self, unit: usize, class: usize) {
+        let slabs = &self.bins[class].slabs;
+        slabs.set(slabs.get() + 1);
         self.slabs.push(&MAP, unit);
         self.slab_count.set(self.slab_count.get() + 1);
     }
 
     /// Takes a slab out of the list of all.
-    fn disown(&self, unit: usize) {
+    fn disown(&self, unit: usize, class: usize) {
+        let slabs = &self.bins[class].slabs;
+        slabs.set(slabs.get() - 1);
         self.slabs.remove(&MAP, unit);
         self.slab_count.set(self.slab_count.get() - 1);
+    }
+
+    /// Whether a new slab of `class` will be filled: it has filled many, and the more
+    /// the larger its blocks are, for programs leave the end of large ones untouched.
+    fn fills_slabs(&self, class: usize) -> bool {
+        let many = (size_class::size(class) / SIZE_A_SLAB).max(FILLED);
+        self.bins[class].slabs.get() >= many
     }
 
     fn new_slab(&self, class: usize) -> Option<usize> {
         let entry = Entry::slab(self.id(), class);
         // The entry is set last: the record must be a slab's by then.
-        let run = chunk::take(1, 1, false, Entry::METADATA, Entry::large_rest)?;
+        let want = if self.fills_slabs(class) { Want::Dense } else { Want::Any };
+        let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
         Slab::at(&MAP, run.unit, class).open(run.zero);
-        self.own(run.unit);
+        self.own(run.unit, class);
         // First: what has this cache's tag must be below its limit.
         self.hot.refresh();
         MAP.set_entries(run.unit, 1, entry);
@@ -507,9 +525,21 @@ impl Cache {
         self.bins[class].room.count(-home);
     }
 
-    /// Sends one block back to its slab.
+    /// Sends one block back to its slab, which is this cache's.
+    #[inline]
     fn put(&self, class: usize, block: *mut Block) {
-        self.distribute(class, DepotChain { head: block, count: 1 });
+        let unit = self.hot.unit_of(block.addr());
+        let way = WayBack::of(&MAP, class, self.scavenger.now.get());
+        // SAFETY: the contract of `WayBack::visit` is this function's own.
+        let mut visit = unsafe { way.visit(unit) };
+        if !visit.put(block.addr() & (UNIT - 1)) {
+            misuse::double_free(Call::Free, block.addr(), size_class::size(class));
+        }
+        if visit.finish() {
+            self.settle(Slab::at(&MAP, unit, class));
+        }
+        self.bins[class].room.count(-1);
+        self.scavenger.note_work();
     }
 
     /// Some of a slab's slots came back: lists it, or gives its unit back.
@@ -539,7 +569,7 @@ impl Cache {
         if slab.is_listed() {
             self.unlist(slab);
         }
-        self.disown(slab.unit);
+        self.disown(slab.unit, slab.class);
         chunk::give(slab.unit, 1);
     }
 
@@ -803,8 +833,8 @@ impl Cache {
         if from.bins[class].current.get() == unit {
             from.bins[class].current.set(0);
         }
-        from.disown(unit);
-        self.own(unit);
+        from.disown(unit, class);
+        self.own(unit, class);
         from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
         // First: what has this cache's tag must be below its limit.
         self.hot.refresh();
@@ -833,10 +863,9 @@ impl Cache {
         self.depot_blocks.store(0, Ordering::Relaxed);
         self.publish();
         while let Some(unit) = self.slabs.first() {
-            self.disown(unit);
-            if let Kind::Slab(class) = MAP.lookup(MAP.address_of(unit).addr()).1.kind() {
-                Slab::at(&MAP, unit, class).clear();
-            }
+            let Kind::Slab(class) = MAP.kind(unit) else { break };
+            self.disown(unit, class);
+            Slab::at(&MAP, unit, class).clear();
             chunk::give(unit, 1);
         }
     }
@@ -885,6 +914,7 @@ impl Cache {
             bin.room.out.set(0);
             bin.current.set(0);
             bin.partial.forget();
+            bin.slabs.set(0);
         }
         self.depot_bytes.store(0, Ordering::Relaxed);
         self.depot_blocks.store(0, Ordering::Relaxed);
@@ -906,7 +936,7 @@ impl Cache {
     pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
         slab.all_out_after_fork();
         self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
-        self.own(slab.unit);
+        self.own(slab.unit, slab.class);
     }
 }
 

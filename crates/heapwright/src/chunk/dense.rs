@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   frontier at the time     opened, 2 MiB each, a huge page     not yet
-//!   | ..... | pad | [ slab slab slab ... ] [ slab ... ] | ............ |
-//!                   first                               next       end
+//!   | ..... | pad | [ slab slab slab ... ] [ slab slab ..... ] | ........ |
+//!                                                     next  opened     end
 //! ```
 //!
 //! A fresh page costs a fault, and a huge page one fault for 512 pages, and one
@@ -12,19 +12,25 @@
 //! partly touched, slabs that stay few, pages given back and put in again by
 //! the kernel's collector.
 //!
-//! So they are asked for only where all of the 2 MiB will be used: for new slabs
-//! of a heap that holds much more than that already. A *region* of address space
-//! is set aside for slabs, a share of the heap long, so that there are few
-//! of them and the kernel's list of mappings stays short. It is opened 2 MiB at
-//! a time: huge pages are allowed, the first byte is written, and they are
-//! forbidden again, so that the kernel neither makes nor remakes one later.
+//! So they are asked for only where all of the 2 MiB will be used: in a heap that
+//! holds more than that already, for slabs of classes that have filled many. No
+//! other slab and no large block may lie there: they would be in memory before
+//! anybody touches them. (Measured: with all slabs in them, and large blocks in
+//! what was left over, git needed a fifth more memory, and was no faster.)
 //!
-//! Invariants: `next` and `end` are multiples of 2 MiB as addresses; units from
-//! `next` to `end` are taken by nobody and their entries say `METADATA`.
+//! A *region* of address space is set aside for them, a share of the heap long,
+//! so that there are few of them and the kernel's list of mappings stays short.
+//! It is opened 2 MiB at a time: huge pages are allowed, the first byte is
+//! written, and they are forbidden again, so that the kernel neither makes nor
+//! remakes one later.
+//!
+//! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from
+//! `next` to `end` are taken by nobody, their entries say `METADATA`, and they
+//! read as zero.
 //!
 //! Called by `chunk` alone, under its lock; the system calls are its callers'.
 
-use super::Chunk;
+use super::{Chunk, Run, Want};
 use crate::address_map::Entry;
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
@@ -32,7 +38,7 @@ use crate::size_class::UNIT;
 /// Units in a huge page.
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
 /// Units in use from which on new slabs lie in regions: 8 MiB.
-pub(super) const MANY: usize = (8 << 20) / UNIT;
+pub(super) const MANY: usize = (4 << 20) / UNIT;
 /// A region is one of so many parts of what is in use, and at most so long: where
 /// all memory is locked, all of a region is there at once.
 const SHARE: usize = 8;
@@ -40,34 +46,41 @@ const LONGEST: usize = (32 << 20) / UNIT;
 
 /// What is left of the region that is being opened.
 pub(super) struct Region {
+    /// The next unit.
     next: usize,
+    /// The end of the huge page it is in.
+    opened: usize,
     end: usize,
+    /// `next` when a purge delay last ended.
+    rested: usize,
     /// Units in use when there was last no room for one.
     refused: usize,
 }
 
 impl Region {
     pub(super) const fn none() -> Self {
-        Self { next: 0, end: 0, refused: 0 }
+        Self { next: 0, opened: 0, end: 0, rested: 0, refused: 0 }
     }
 }
 
 impl<O: Memory + Copy> Chunk<O> {
-    /// Opens the next 2 MiB for slabs, and takes the first unit. `None`: the heap
-    /// is small, or has no room for a region.
-    pub(super) fn take_dense(&mut self) -> Option<usize> {
-        if self.region.next == self.region.end {
-            self.begin_region()?;
+    /// Takes a unit of a region, where one is wanted. `None`: the heap is small,
+    /// or has no room for a region.
+    pub(super) fn take_dense(&mut self, want: Want) -> Option<Run> {
+        if want != Want::Dense {
+            return None;
+        }
+        let dense = self.region.next == self.region.opened;
+        if dense {
+            if self.region.next == self.region.end {
+                self.begin_region()?;
+            }
+            self.region.opened += HUGE;
         }
         let unit = self.region.next;
-        self.region.next += HUGE;
-        // They read as zero, but will have pages: dirty runs are reused first, and
-        // given back in their time.
-        self.map.set_entries(unit + 1, HUGE - 1, Entry::FREE);
-        self.give_dirty(unit + 1, HUGE - 1, os::coarse_ms());
-        // Last, or the others would take it for a neighbour to merge with.
+        self.region.next += 1;
         self.map.set_entries(unit, 1, Entry::FREE);
-        Some(unit)
+        Some(Run { unit, zero: true, dense })
     }
 
     /// Sets a new region aside.
@@ -89,12 +102,38 @@ impl<O: Memory + Copy> Chunk<O> {
             self.give_clean(from, pad);
         }
         self.map.set_entries(from + pad, units, Entry::METADATA);
-        self.region = Region { next: from + pad, end: from + pad + units, refused: 0 };
+        let next = from + pad;
+        self.region = Region { next, opened: next, end: next + units, ..Region::none() };
         Some(())
     }
 
+    /// Units that are in memory and nobody's.
+    pub(super) fn opened_units(&self) -> usize {
+        self.region.opened - self.region.next
+    }
+
+    /// A purge delay has passed: if nobody wanted what is opened, somebody else
+    /// may, or it goes back in its time.
+    pub(super) fn rest_region(&mut self, now: u32) {
+        if self.region.next == self.region.rested {
+            self.close_region(now);
+        }
+        self.region.rested = self.region.next;
+    }
+
+    /// Gives up what is opened.
+    pub(super) fn close_region(&mut self, now: u32) {
+        let (unit, units) = (self.region.next, self.opened_units());
+        if units > 0 {
+            self.region.next = self.region.opened;
+            self.map.set_entries(unit, units, Entry::FREE);
+            self.give_dirty(unit, units, now);
+        }
+    }
+
     /// Gives up what is left of the region: somebody needs any memory there is.
-    pub(super) fn end_region(&mut self) {
+    pub(super) fn end_region(&mut self, now: u32) {
+        self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());
         if next < end {
             self.map.set_entries(next, end - next, Entry::FREE);

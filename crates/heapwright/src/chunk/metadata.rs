@@ -5,6 +5,7 @@
 
 use core::ptr;
 
+use super::Want;
 use crate::address_map::{Entry, MAP};
 use crate::size_class::UNIT;
 use crate::sync::Lock;
@@ -26,7 +27,8 @@ pub(crate) fn alloc(size: usize, align: usize) -> *mut u8 {
     if at + size > bump.end {
         let units = size.div_ceil(UNIT);
         // The rest of the last run is forgotten: metadata objects are small.
-        let Some(run) = super::take(units, 1, true, Entry::METADATA, |_| Entry::METADATA) else {
+        let Some(run) = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)
+        else {
             return ptr::null_mut();
         };
         if !run.zero {

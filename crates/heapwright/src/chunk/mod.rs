@@ -59,6 +59,17 @@ const PURGES_A_TICK: usize = 32;
 /// Default time a dirty run waits, in milliseconds.
 pub(crate) const DEFAULT_DELAY_MS: i32 = 250;
 
+/// What somebody who takes units will do with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// Nothing that matters here.
+    Any,
+    /// All of it must read as zero.
+    Zero,
+    /// Fill one unit to the last byte, and then probably the next.
+    Dense,
+}
+
 /// A run of units that was taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
@@ -120,9 +131,11 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     /// Takes a run of exactly `units` units. Their entries are still `FREE`.
-    pub(crate) fn take(&mut self, units: usize, want_zero: bool) -> Option<Run> {
+    pub(crate) fn take(&mut self, units: usize, want: Want) -> Option<Run> {
         let run = self
-            .take_free(units, want_zero)
+            .take_dirty(units, want)
+            .or_else(|| self.take_dense(want))
+            .or_else(|| self.take_clean(units))
             .or_else(|| self.take_fresh(units))
             .or_else(|| self.take_last(units));
         if let Some(run) = &run {
@@ -142,17 +155,23 @@ impl<O: Memory + Copy> Chunk<O> {
         self.due = (self.due + units).min(many.max(self.due));
     }
 
-    fn take_free(&mut self, units: usize, want_zero: bool) -> Option<Run> {
+    fn take_dirty(&mut self, units: usize, want: Want) -> Option<Run> {
         // Zeroing a few units is cheaper than faulting them in.
-        let clean_first = want_zero && units * UNIT >= ZERO_BY_KERNEL;
-        for clean in [clean_first, !clean_first] {
-            let index = if clean { &self.clean } else { &self.dirty };
-            if let Some(unit) = index.find(units) {
-                self.split(unit, units, !clean);
-                return Some(Run { unit, zero: clean, dense: false });
+        if want == Want::Zero && units * UNIT >= ZERO_BY_KERNEL {
+            let clean = self.take_clean(units);
+            if clean.is_some() {
+                return clean;
             }
         }
-        None
+        let unit = self.dirty.find(units)?;
+        self.split(unit, units, true);
+        Some(Run { unit, zero: false, dense: false })
+    }
+
+    fn take_clean(&mut self, units: usize) -> Option<Run> {
+        let unit = self.clean.find(units)?;
+        self.split(unit, units, false);
+        Some(Run { unit, zero: true, dense: false })
     }
 
     /// Cuts `units` units off the front of the free run at `unit`.
@@ -177,11 +196,6 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     fn take_fresh(&mut self, units: usize) -> Option<Run> {
-        if units == 1
-            && let Some(unit) = self.take_dense()
-        {
-            return Some(Run { unit, zero: true, dense: true });
-        }
         let advance = self.window.advance(units)?;
         if let Some((unit, units)) = advance.skipped {
             self.map.set_entries(unit, units, Entry::FREE);
@@ -296,13 +310,17 @@ impl<O: Memory + Copy> Chunk<O> {
     /// milliseconds, or that are too many: the oldest run, or the end of it. While
     /// it is out, its tags say 0 units, so that nobody merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
-        if delay < 0 || self.oldest == 0 {
+        if delay < 0 {
             return None;
         }
         if waited(self.low_since, now) >= delay {
             self.due = self.low;
             self.low = self.dirty.units();
             self.low_since = now;
+            self.rest_region(now);
+        }
+        if self.oldest == 0 {
+            return None;
         }
         let too_many = self.dirty.units().saturating_sub(ALLOWANCE + 2 * self.taken);
         let due = if delay == 0 { self.dirty.units() } else { self.due.max(too_many) };
@@ -313,6 +331,11 @@ impl<O: Memory + Copy> Chunk<O> {
         self.due = self.due.saturating_sub(run.1);
         self.low = self.low.saturating_sub(run.1);
         Some(run)
+    }
+
+    /// Units that may go back in their time.
+    fn waiting(&self) -> usize {
+        self.dirty.units() + self.opened_units()
     }
 
     /// Detaches the last `units` units of the dirty run at `unit`, or all of it.
@@ -363,6 +386,7 @@ impl<O: Memory + Copy> Chunk<O> {
     fn purge_all(&mut self, keep: usize) -> usize {
         let mut purged = 0;
         let os = self.window.os();
+        self.close_region(os::coarse_ms());
         while self.dirty.units() > keep {
             let unit = self.oldest;
             let units = RunIndex::length(self.map, unit);
@@ -470,17 +494,17 @@ pub(crate) fn purge_delay() -> Option<i32> {
 pub(crate) fn take(
     units: usize,
     align_units: usize,
-    want_zero: bool,
+    want: Want,
     head: Entry,
     rest: fn(usize) -> Entry,
 ) -> Option<Run> {
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     let mut chunk = CHUNK.lock();
-    let mut run = chunk.take(padded, want_zero);
+    let mut run = chunk.take(padded, want);
     if run.is_none() {
-        chunk.end_region();
+        chunk.end_region(os::coarse_ms());
         chunk.purge_all(0);
-        run = chunk.take(padded, want_zero);
+        run = chunk.take(padded, want);
     }
     let mut run = run?;
     let first = run.unit;
@@ -556,7 +580,7 @@ pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
 /// Gives runs that have waited too long to the kernel: a few at most, and
 /// without the lock.
 fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
-    WAITING.store(chunk.dirty.units(), Ordering::Relaxed);
+    WAITING.store(chunk.waiting(), Ordering::Relaxed);
     // After a refusal (locked memory) nothing is tried for a while.
     let refused = REFUSED_AT.load(Ordering::Relaxed);
     if refused != 0 && waited(refused, now) < RETRY_MS {
@@ -570,7 +594,7 @@ fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
         note_purged(if purged { run.1 * UNIT } else { 0 });
         chunk = CHUNK.lock();
         chunk.attach(run, purged, now);
-        WAITING.store(chunk.dirty.units(), Ordering::Relaxed);
+        WAITING.store(chunk.waiting(), Ordering::Relaxed);
         REFUSED_AT.store(if purged { 0 } else { now.max(1) }, Ordering::Relaxed);
         if !purged {
             return;

@@ -206,7 +206,7 @@ impl World {
     }
 
     fn take(&mut self, units: usize, want_zero: bool) -> Option<Run> {
-        let run = self.chunk.take(units, want_zero);
+        let run = self.chunk.take(units, if want_zero { Want::Zero } else { Want::Any });
         if let Some(run) = run {
             self.receive(run.unit, units, run.zero);
             self.map.record(run.unit).units.store(units as u32, Ordering::Relaxed);
@@ -316,7 +316,7 @@ impl World {
                 }
             }
             Op::Unused { units } => {
-                if let Some(run) = self.chunk.take(units, true) {
+                if let Some(run) = self.chunk.take(units, Want::Zero) {
                     if run.zero {
                         self.chunk.give_unused(run.unit, units);
                     } else {
@@ -562,7 +562,7 @@ fn an_opening_that_fails_leaves_nothing_reserved() {
         world.os.refuse_after(1);
         assert!(!world.chunk.open(WINDOW));
         assert_eq!(world.os.reserved_bytes(), 0);
-        assert!(world.chunk.take(1, false).is_none());
+        assert!(world.chunk.take(1, Want::Any).is_none());
     }
 }
 
@@ -637,7 +637,7 @@ fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>
     let mut chunk = Chunk::closed(os, map);
     assert!(chunk.open(512 * MIB));
     for unit in 1..=count {
-        assert_eq!(chunk.take(1, false).map(|run| run.unit), Some(unit));
+        assert_eq!(chunk.take(1, Want::Any).map(|run| run.unit), Some(unit));
     }
     map.set_entries(1, count, Entry::LARGE_HEAD);
     (os, chunk, alone)
@@ -662,7 +662,7 @@ fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
     // The window of time in which they became dirty does not count.
     assert_eq!(purge_expired_at(&mut chunk, 1000, 1000), 0);
     // In the next one all but 30 are needed, for a moment.
-    let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, false).unwrap().unit).collect();
+    let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, Want::Any).unwrap().unit).collect();
     assert_eq!(purge_expired_at(&mut chunk, 1500, 1000), 0);
     busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
     assert_eq!(purge_expired_at(&mut chunk, 2000, 1000), 30);
@@ -682,10 +682,10 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (2..=2000).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
     let many = 1000 - FEW - chunk.taken / 4;
     // No dirty run is long enough, so the heap grows.
-    let run = chunk.take(100, false).unwrap();
+    let run = chunk.take(100, Want::Any).unwrap();
     assert!(run.zero);
     assert_eq!(purge_expired_at(&mut chunk, 1, 1000), 100);
-    assert!(chunk.take(1000, false).is_some_and(|run| run.zero));
+    assert!(chunk.take(1000, Want::Any).is_some_and(|run| run.zero));
     let left = purge_expired_at(&mut chunk, 1, 1000);
     assert!(left < 1000 && left + 100 <= many, "{left} of {many}");
     // SAFETY: nobody uses anything of it.
@@ -696,7 +696,7 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
 #[cfg(not(miri))]
 fn too_much_does_not_wait_at_all() {
     let (os, mut chunk, _alone) = chunk_of_singles(1);
-    let run = chunk.take(6000, false).unwrap();
+    let run = chunk.take(6000, Want::Any).unwrap();
     chunk.give(run.unit, 6000, 0);
     let most = ALLOWANCE + 2 * chunk.taken;
     assert_eq!(chunk.expire(1, 1000).map_or(0, |run| run.1), 6000 - most);
@@ -712,19 +712,33 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     chunk.huge_pages = true;
     let base = chunk.map.base().addr() / UNIT;
     let before = chunk.window.frontier();
-    let first = chunk.take(1, false).unwrap();
+    let first = chunk.take(1, Want::Dense).unwrap();
     assert!(first.dense && first.zero && (base + first.unit).is_multiple_of(dense::HUGE));
     let region = (dense::MANY / 8).max(dense::HUGE);
     let pad = first.unit - before;
     assert_eq!(chunk.window.frontier(), first.unit + region);
-    // The padding goes first, then what the first huge page has left.
-    let next: Vec<Run> =
-        (0..pad + dense::HUGE - 1).map(|_| chunk.take(1, false).unwrap()).collect();
-    assert!(next.iter().all(|run| !run.dense && run.unit < first.unit + dense::HUGE));
+    assert_eq!((chunk.clean.units(), chunk.dirty.units()), (pad, 0));
+    // Others get the padding first, and then nothing of the region.
+    for _ in 0..=pad {
+        let other = chunk.take(1, Want::Any).unwrap();
+        assert!(other.unit < first.unit || other.unit >= first.unit + region);
+    }
+    for unit in first.unit + 1..first.unit + dense::HUGE / 2 {
+        let next = chunk.take(1, Want::Dense).unwrap();
+        assert_eq!((next.unit, next.zero, next.dense), (unit, true, false));
+    }
+    // What nobody wants for two delays waits with what is dirty.
+    let delay = 10_u32;
+    for now in [delay, 2 * delay] {
+        assert_eq!((chunk.dirty.units(), chunk.waiting()), (0, dense::HUGE / 2));
+        assert_eq!(chunk.expire(now, delay.cast_signed()), None);
+    }
+    assert_eq!((chunk.dirty.units(), chunk.waiting()), (dense::HUGE / 2, dense::HUGE / 2));
+    assert!(chunk.expire(4 * delay, delay.cast_signed()).is_none_or(|(_, units)| units > 0));
     // What is not opened yet is nobody's, and is there where nothing else is.
-    assert_eq!((chunk.clean.units(), chunk.dirty.units()), (0, 0));
-    chunk.end_region();
-    assert_eq!(chunk.clean.units(), region - dense::HUGE);
+    let clean = chunk.clean.units();
+    chunk.end_region(0);
+    assert_eq!(chunk.clean.units() - clean, region - dense::HUGE);
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }

@@ -22,7 +22,7 @@ use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
-use crate::chunk::{self, Run};
+use crate::chunk::{self, Run, Want};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 use crate::slab::SYSTEM;
@@ -58,7 +58,8 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &Cache) -> Op
         return Some(hand_out(Run { unit, zero: false, dense: false }, size, usable, zero));
     }
     keeper.scavenge();
-    let run = chunk::take(units, align.div_ceil(UNIT), zero, Entry::LARGE_HEAD, Entry::large_rest)?;
+    let want = if zero { Want::Zero } else { Want::Any };
+    let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
     Some(hand_out(run, size, usable, zero))
 }
 
@@ -151,7 +152,7 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old_units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size);
     let take = |room: usize| {
-        chunk::take(room.div_ceil(UNIT), 1, false, Entry::LARGE_HEAD, Entry::large_rest)
+        chunk::take(room.div_ceil(UNIT), 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest)
     };
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false);

@@ -20,7 +20,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::address_map::Entry;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Want};
 use crate::os::fake::Fake;
 use crate::size_class::CLASSES;
 use crate::testing::{cases, sample};
@@ -75,7 +75,7 @@ fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
     assert!(chunk.open(4 << 20));
-    let run = chunk.take(count, true).unwrap();
+    let run = chunk.take(count, Want::Zero).unwrap();
     assert!(run.zero);
     (os, map, run.unit)
 }
