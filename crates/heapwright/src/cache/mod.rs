@@ -72,9 +72,10 @@ const FIRST_BYTES: usize = 1 << 10;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 8;
 /// A class with so many slabs, and one for so many bytes of its size, is expected
-/// to fill the next one too.
+/// to fill the next one too, in a cache of so many slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
+const SMALL_HEAP: usize = (16 << 20) / UNIT;
 /// Caches that may rest with their blocks, and the bytes of them.
 const WARM: usize = 4;
 const WARM_BYTES: usize = 128 << 10;
@@ -437,11 +438,13 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() - 1);
     }
 
-    /// Whether a new slab of `class` will be filled: it has filled many, and the more
-    /// the larger its blocks are, for programs leave the end of large ones untouched.
+    /// Whether a new slab of `class` will be filled: it has filled many. They must be
+    /// the more the larger its blocks are, for programs leave the end of large ones
+    /// untouched, and the fewer the larger the heap is, for the waste is then a
+    /// smaller part of it.
     fn fills_slabs(&self, class: usize) -> bool {
         let many = (size_class::size(class) / SIZE_A_SLAB).max(FILLED);
-        self.bins[class].slabs.get() >= many
+        self.bins[class].slabs.get() * self.slab_count.get().max(SMALL_HEAP) >= many * SMALL_HEAP
     }
 
     fn new_slab(&self, class: usize) -> Option<usize> {
