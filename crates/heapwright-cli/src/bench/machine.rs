@@ -13,7 +13,7 @@ pub(crate) fn describe() -> Machine {
     Machine {
         cpu: cpu(),
         cores: cores(),
-        memory_bytes: memory(&read("/proc/meminfo")),
+        memory_bytes: memory(&read("/proc/meminfo"), "MemTotal:"),
         kernel: kernel(),
         libc: libc_version(),
         page_bytes: page_size(),
@@ -65,8 +65,13 @@ fn cpu() -> String {
     named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-fn memory(meminfo: &str) -> u64 {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+/// Bytes that can be had without anything else having to go; 0 if that is unknown.
+pub(super) fn available() -> u64 {
+    memory(&read("/proc/meminfo"), "MemAvailable:")
+}
+
+fn memory(meminfo: &str, key: &str) -> u64 {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(key));
     let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or_default() * 1024
 }
@@ -125,8 +130,8 @@ mod tests {
 
     #[test]
     fn the_kernels_files_are_read() {
-        assert_eq!(memory("MemFree: 1 kB\nMemTotal:        2048 kB\n"), 2 << 20);
-        assert_eq!(memory(""), 0);
+        assert_eq!(memory("MemFree: 1 kB\nMemTotal:        2048 kB\n", "MemTotal:"), 2 << 20);
+        assert_eq!(memory("", "MemTotal:"), 0);
         assert_eq!(chosen("always [madvise] never\n"), "madvise");
         assert_eq!(chosen(""), "unknown");
     }

@@ -8,6 +8,7 @@
 //!   workloads  the built-in ones      suite   those of a TOML file
 //! launcher     one run, through a tiny parent
 //! race         the rounds
+//!   warm       memory made warm before each run
 //!   progress   what is being run and how long it will take
 //! machine      where it is run, and what is noisy there
 //! results      what was measured: the structures of --json
@@ -20,6 +21,8 @@
 //!   between the program and its malloc; a probe checks first that it is so;
 //! - every program is started by a static launcher of some tens of KiB, because
 //!   a peak resident size survives exec from a big parent;
+//! - the memory that a run will take is touched immediately before it, because a
+//!   host hands out the memory of its virtual machines at the first touch;
 //! - runs are interleaved: in each round each program is run once under every
 //!   allocator, the order turning by one, so that a busy minute falls on all;
 //! - a first run of each is not counted, and shows whether the program works
@@ -42,6 +45,7 @@ pub(crate) mod race;
 pub(crate) mod results;
 pub(crate) mod statistics;
 pub(crate) mod suite;
+mod warm;
 pub(crate) mod workloads;
 
 pub(crate) use launcher::Launcher;

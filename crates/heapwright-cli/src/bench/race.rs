@@ -16,6 +16,7 @@ use super::launcher::{Attempt, End, Fingerprint, Launcher, Ran};
 use super::program::{Comparing, Program};
 use super::progress::Progress;
 use super::results::{Entry, Outcome, Run};
+use super::warm::warm;
 use crate::process;
 use crate::process::interrupt;
 use std::time::Duration;
@@ -63,8 +64,10 @@ struct Lane<'a> {
     rounds: usize,
     /// What it printed in the first run, if that is compared.
     expected: Option<Fingerprint>,
-    /// What a run may take.
+    /// How long a run may take.
     limit: Duration,
+    /// The most memory that a run took so far.
+    peak: u64,
     places: Vec<Place>,
     /// Why the program fails by itself.
     broken: Option<String>,
@@ -139,6 +142,7 @@ impl Race<'_> {
             rounds: self.rounds_of(program),
             expected: None,
             limit: self.limit.unwrap_or(FIRST_LIMIT),
+            peak: 0,
             places: self.unfit.iter().enumerate().map(place).collect(),
             broken: None,
         }
@@ -273,7 +277,7 @@ impl Race<'_> {
     /// Tries to run a program.
     fn attempt(
         &self,
-        lane: &Lane<'_>,
+        lane: &mut Lane<'_>,
         at: usize,
         left: Option<Duration>,
         progress: &Progress,
@@ -283,9 +287,13 @@ impl Race<'_> {
         }
         let (program, allocator) = (lane.program, &self.allocators[at]);
         progress.running(&program.name, &allocator.name, left);
+        warm(lane.peak);
         let attempt = self.launcher.run(program, allocator, lane.limit, &|| progress.tick())?;
         Ok(match attempt {
-            Attempt::Ran(ran) => Ok(Ok(ran)),
+            Attempt::Ran(ran) => {
+                lane.peak = lane.peak.max(ran.cost.peak_rss_bytes);
+                Ok(Ok(ran))
+            }
             Attempt::Interrupted => Err(Interrupted),
             Attempt::NotStarted(error) => {
                 let (text, _) =
