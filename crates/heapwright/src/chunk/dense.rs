@@ -37,7 +37,7 @@ use crate::size_class::UNIT;
 
 /// Units in a huge page.
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
-/// Units in use from which on new slabs lie in regions: 8 MiB.
+/// Units in use from which on slabs that will be filled lie in regions: 4 MiB.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
 /// A region is one of so many parts of what is in use, and at most so long: where
 /// all memory is locked, all of a region is there at once.
