@@ -65,9 +65,9 @@ fn cpu() -> String {
     named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Bytes that can be had without anything else having to go; 0 if that is unknown.
-pub(super) fn available() -> u64 {
-    memory(&read("/proc/meminfo"), "MemAvailable:")
+/// Bytes that nobody uses, not even for the cache of files; 0 if that is unknown.
+pub(super) fn unused() -> u64 {
+    memory(&read("/proc/meminfo"), "MemFree:")
 }
 
 fn memory(meminfo: &str, key: &str) -> u64 {

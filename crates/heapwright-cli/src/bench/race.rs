@@ -66,7 +66,7 @@ struct Lane<'a> {
     expected: Option<Fingerprint>,
     /// How long a run may take.
     limit: Duration,
-    /// The most memory that a run took so far.
+    /// The most memory that a good run took so far.
     peak: u64,
     places: Vec<Place>,
     /// Why the program fails by itself.
@@ -187,6 +187,7 @@ impl Race<'_> {
             self.fail(lane, self.baseline, failure);
             return Ok(Ok(()));
         }
+        lane.peak = ran.cost.peak_rss_bytes;
         let took = Duration::from_nanos(ran.cost.wall_ns);
         lane.places[self.baseline].takes = took;
         if self.limit.is_none() {
@@ -256,6 +257,7 @@ impl Race<'_> {
                 Ok(Ok(mut ran)) => {
                     let failure = self.verdict(lane, at, &mut ran);
                     if failure.is_none() {
+                        lane.peak = lane.peak.max(ran.cost.peak_rss_bytes);
                         lane.places[at].takes = Duration::from_nanos(ran.cost.wall_ns);
                         if left.is_some() {
                             lane.places[at].runs.push(ran.cost);
@@ -277,7 +279,7 @@ impl Race<'_> {
     /// Tries to run a program.
     fn attempt(
         &self,
-        lane: &mut Lane<'_>,
+        lane: &Lane<'_>,
         at: usize,
         left: Option<Duration>,
         progress: &Progress,
@@ -290,10 +292,7 @@ impl Race<'_> {
         warm(lane.peak);
         let attempt = self.launcher.run(program, allocator, lane.limit, &|| progress.tick())?;
         Ok(match attempt {
-            Attempt::Ran(ran) => {
-                lane.peak = lane.peak.max(ran.cost.peak_rss_bytes);
-                Ok(Ok(ran))
-            }
+            Attempt::Ran(ran) => Ok(Ok(ran)),
             Attempt::Interrupted => Err(Interrupted),
             Attempt::NotStarted(error) => {
                 let (text, _) =

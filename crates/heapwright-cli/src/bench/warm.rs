@@ -11,7 +11,11 @@
 //! its fault, and whether a run meets such pages depends on what ran before it, and
 //! when. So as much memory as the run may want is touched immediately before it, and
 //! given back: what was freed last is handed out first. It is the same before every
-//! run, whatever the allocator. On a machine of its own it changes nothing.
+//! run, whatever the allocator. On a machine of its own it changes little.
+//!
+//! Only memory that nobody uses is touched: the files that runs read stay in the page
+//! cache, which the host does not take. It is done in a process of its own, the
+//! kernel's first choice if there is less memory than it seems (in a container).
 
 use super::machine;
 use std::ptr;
@@ -22,19 +26,46 @@ const SPARE: u64 = 64 << 20;
 const STEP: usize = 4096;
 
 /// Makes the memory warm that a run will take which was seen to take `peak` bytes at
-/// most; never more than half of what is available.
+/// most; never more than half of what nobody uses. There is nothing to tell if it cannot
+/// be done: the run is the colder for it, and that is all.
 pub(crate) fn warm(peak: u64) {
-    touch(wanted(peak, machine::available()));
+    let bytes = wanted(peak, machine::unused());
+    // SAFETY: the child makes system calls and writes to memory it has just mapped,
+    // nothing else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        die_first();
+        touch(bytes);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child just made, if one was.
+    while child > 0 && unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
+        if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return;
+        }
+    }
 }
 
 /// How many bytes to touch.
-fn wanted(peak: u64, available: u64) -> usize {
-    let bytes = peak.saturating_add(peak / 4).saturating_add(SPARE).min(available / 2);
+fn wanted(peak: u64, unused: u64) -> usize {
+    let bytes = peak.saturating_add(peak / 4).saturating_add(SPARE).min(unused / 2);
     usize::try_from(bytes).unwrap_or(0)
 }
 
-/// Touches so much memory and gives it back. There is nothing to tell if that fails:
-/// the run is the colder for it, and that is all.
+/// Asks the kernel to end this process before any other if memory is short.
+fn die_first() {
+    // SAFETY: a constant path.
+    let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY) };
+    if file >= 0 {
+        let most = b"1000";
+        // SAFETY: the text has so many bytes.
+        unsafe { libc::write(file, most.as_ptr().cast(), most.len()) };
+    }
+}
+
+/// Touches so much memory and gives it back.
 fn touch(bytes: usize) {
     if bytes == 0 {
         return;

@@ -76,6 +76,8 @@ const ASKS: usize = 8;
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
 const SMALL_HEAP: usize = (16 << 20) / UNIT;
+/// A slab is filled although at most one of so many parts is left behind its last slot.
+const LEAVES: usize = 16;
 /// Caches that may rest with their blocks, and the bytes of them.
 const WARM: usize = 4;
 const WARM_BYTES: usize = 128 << 10;
@@ -443,6 +445,10 @@ impl Cache {
     /// untouched, and the fewer the larger the heap is, for the waste is then a
     /// smaller part of it.
     fn fills_slabs(&self, class: usize) -> bool {
+        let behind = UNIT - size_class::capacity(class) * size_class::size(class);
+        if behind > UNIT / LEAVES {
+            return false;
+        }
         let many = (size_class::size(class) / SIZE_A_SLAB).max(FILLED);
         self.bins[class].slabs.get() * self.slab_count.get().max(SMALL_HEAP) >= many * SMALL_HEAP
     }

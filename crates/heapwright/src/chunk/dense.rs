@@ -12,14 +12,16 @@
 //! partly touched, slabs that stay few, pages given back and put in again by
 //! the kernel's collector.
 //!
-//! So they are asked for only where all of the 2 MiB will be used: in a heap that
-//! holds more than that already, for slabs of classes that have filled many. No
-//! other slab and no large block may lie there: they would be in memory before
-//! anybody touches them. (Measured: with all slabs in them, and large blocks in
+//! So they are asked for only where nearly all of the 2 MiB will be used: in a heap
+//! that holds more than that already, for slabs of classes that have filled many and
+//! leave no more than a sixteenth behind their last slot. No other slab and no large
+//! block may lie there: they would be in memory before anybody touches them. (Measured: with all slabs in them, and large blocks in
 //! what was left over, git needed a fifth more memory, and was no faster.)
 //!
-//! A *region* of address space is set aside for them, a share of the heap long,
-//! so that there are few of them and the kernel's list of mappings stays short.
+//! A *region* is set aside for them, a share of the heap long, so that there are few of
+//! them and the kernel's list of mappings stays short: of memory that was used before
+//! and is clean now, if as much lies in a row, so that a heap that shrinks and grows
+//! again does not walk through its address space.
 //! It is opened 2 MiB at a time: huge pages are allowed, the first byte is
 //! written, and they are forbidden again, so that the kernel neither makes nor
 //! remakes one later.
@@ -28,7 +30,8 @@
 //! `next` to `end` are taken by nobody, their entries say `METADATA`, and they
 //! read as zero.
 //!
-//! Called by `chunk` alone, under its lock; the system calls are its callers'.
+//! Called by `chunk` alone, under its lock; the huge page is put behind by its caller,
+//! without the lock.
 
 use super::{Chunk, Run, Want};
 use crate::address_map::Entry;
@@ -39,8 +42,10 @@ use crate::size_class::UNIT;
 pub(super) const HUGE: usize = HUGE_PAGE / UNIT;
 /// Units in use from which on slabs that will be filled lie in regions: 4 MiB.
 pub(super) const MANY: usize = (4 << 20) / UNIT;
-/// A region is one of so many parts of what is in use, and at most so long: where
-/// all memory is locked, all of a region is there at once.
+/// A region is one of so many parts of what is in use, at least a huge page, and at
+/// most so long: where all memory is locked, all of a region is there at once. Where
+/// there was no room for one, the heap must grow by such a part before it is asked for
+/// again.
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
@@ -83,16 +88,48 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside.
+    /// Sets a new region aside: of clean runs if one is long enough, else of memory
+    /// that was never used, but not while much that is clean waits to be used again.
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
             return None;
         }
-        let from = self.window.frontier();
-        let base = self.map.base().addr() / UNIT;
-        let pad = (base + from).next_multiple_of(HUGE) - (base + from);
         let units = (self.taken / SHARE).clamp(HUGE, LONGEST) / HUGE * HUGE;
+        let (next, units) = match self.clean.find(2 * HUGE - 1) {
+            Some(from) => self.region_of_clean(from, units),
+            None if self.clean.units() > units => return None,
+            None => self.region_of_fresh(units)?,
+        };
+        self.map.set_entries(next, units, Entry::METADATA);
+        self.region = Region { next, opened: next, end: next + units, ..Region::none() };
+        Some(())
+    }
+
+    /// Units before the next multiple of 2 MiB.
+    fn pad(&self, unit: usize) -> usize {
+        let base = self.map.base().addr() / UNIT;
+        (base + unit).next_multiple_of(HUGE) - (base + unit)
+    }
+
+    /// Up to `units` units of the clean run at `from`, which is twice as long as a huge
+    /// page but one.
+    fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
+        let length = self.clean.remove(from);
+        let pad = self.pad(from);
+        let units = units.min((length - pad) / HUGE * HUGE);
+        if pad > 0 {
+            self.clean.insert(from, pad, false);
+        }
+        if length > pad + units {
+            self.clean.insert(from + pad + units, length - pad - units, false);
+        }
+        (from + pad, units)
+    }
+
+    fn region_of_fresh(&mut self, units: usize) -> Option<(usize, usize)> {
+        let from = self.window.frontier();
+        let pad = self.pad(from);
         if !self.window.advance_in_place(from, pad + units) {
             self.region.refused = self.taken;
             return None;
@@ -101,10 +138,7 @@ impl<O: Memory + Copy> Chunk<O> {
             self.map.set_entries(from, pad, Entry::FREE);
             self.give_clean(from, pad);
         }
-        self.map.set_entries(from + pad, units, Entry::METADATA);
-        let next = from + pad;
-        self.region = Region { next, opened: next, end: next + units, ..Region::none() };
-        Some(())
+        Some((from + pad, units))
     }
 
     /// Units that are in memory and nobody's.

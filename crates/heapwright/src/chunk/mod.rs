@@ -474,7 +474,7 @@ pub(crate) fn give_up_reserve(most: usize) {
 
 /// Sets whether dense memory may lie in huge pages.
 pub(crate) fn allow_huge_pages(allow: bool) {
-    CHUNK.lock().huge_pages = allow;
+    CHUNK.lock().huge_pages = allow && os::kernel_page_size() == 4096;
 }
 
 /// Sets how long dirty runs wait, in milliseconds; negative: for ever.
@@ -499,6 +499,9 @@ pub(crate) fn take(
     rest: fn(usize) -> Entry,
 ) -> Option<Run> {
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
+    // What goes back at once is not asked for in huge pages.
+    let at_once = DELAY_MS.load(Ordering::Relaxed) == 0;
+    let want = if want == Want::Dense && at_once { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     let mut run = chunk.take(padded, want);
     if run.is_none() {
@@ -522,16 +525,18 @@ pub(crate) fn take(
             chunk.give(unit, units, os::coarse_ms());
         }
     }
+    if run.dense {
+        WAITING.store(chunk.waiting(), Ordering::Relaxed);
+    }
     drop(chunk);
     if run.dense {
-        // SAFETY: the first unit is the caller's and reads as zero; so do the
-        // others, whoever has them by now.
+        // SAFETY: the first unit is the caller's and reads as zero.
         unsafe { os::put_huge_page(MAP.address_of(run.unit)) };
     }
     Some(run)
 }
 
-/// Units of dirty runs when somebody last looked.
+/// Units that waited to go back when somebody last looked.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Gives runs that have waited too long to the kernel: a few at most, and only
@@ -621,7 +626,7 @@ pub(crate) struct Usage {
     pub(crate) committed_bytes: usize,
     pub(crate) purged_bytes: u64,
     pub(crate) side_ranges: [(*const u8, usize); 3],
-    /// Units handed out so far.
+    /// Units handed out or set aside so far.
     pub(crate) frontier: usize,
 }
 

@@ -739,6 +739,27 @@ fn dense_regions_are_aligned_and_lose_nothing() {
     let clean = chunk.clean.units();
     chunk.end_region(0);
     assert_eq!(chunk.clean.units() - clean, region - dense::HUGE);
+    // The next region is of what is clean, if as much lies in a row.
+    let long = chunk.take(4 * dense::HUGE, Want::Any).unwrap();
+    chunk.give_unused(long.unit, 4 * dense::HUGE);
+    let (frontier, clean) = (chunk.window.frontier(), chunk.clean.units());
+    let again = chunk.take_dense(Want::Dense).unwrap();
+    assert!(again.dense && again.zero && (base + again.unit).is_multiple_of(dense::HUGE));
+    assert!(again.unit >= long.unit && again.unit + dense::HUGE <= frontier);
+    assert_eq!((chunk.window.frontier(), chunk.clean.units()), (frontier, clean - dense::HUGE));
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+#[cfg(not(miri))]
+fn dense_regions_do_not_walk_on_while_clean_memory_waits() {
+    let (os, mut chunk, _alone) = chunk_of_singles(4 * dense::MANY);
+    chunk.huge_pages = true;
+    (2..=2 * dense::MANY).step_by(2).for_each(|unit| chunk.give_unused(unit, 1));
+    let frontier = chunk.window.frontier();
+    let run = chunk.take(1, Want::Dense).unwrap();
+    assert!(run.zero && !run.dense && chunk.window.frontier() == frontier);
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }

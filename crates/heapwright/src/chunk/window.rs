@@ -384,7 +384,7 @@ impl<O: Memory> Window<O> {
             .map(|side| (side.at.cast_const(), side.committed))
     }
 
-    /// Units handed out so far.
+    /// Units handed out or set aside so far.
     pub(crate) fn frontier(&self) -> usize {
         self.frontier
     }
