@@ -72,10 +72,10 @@ const FIRST_BYTES: usize = 1 << 10;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 8;
 /// A class with so many slabs, and one for so many bytes of its size, is expected
-/// to fill the next one too, in a cache of so many slabs.
+/// to fill the next one too; so is any class of a cache with so many slabs.
 const FILLED: usize = 8;
 const SIZE_A_SLAB: usize = 64;
-const SMALL_HEAP: usize = (16 << 20) / UNIT;
+const LARGE_HEAP: usize = (16 << 20) / UNIT;
 /// A slab is filled although at most one of so many parts is left behind its last slot.
 const LEAVES: usize = 16;
 /// Caches that may rest with their blocks, and the bytes of them.
@@ -440,17 +440,16 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() - 1);
     }
 
-    /// Whether a new slab of `class` will be filled: it has filled many. They must be
-    /// the more the larger its blocks are, for programs leave the end of large ones
-    /// untouched, and the fewer the larger the heap is, for the waste is then a
-    /// smaller part of it.
+    /// Whether a new slab of `class` will be filled: the class has filled many, the
+    /// more the larger its blocks are, for programs leave the end of large ones
+    /// untouched; or the heap is so large that the ends of all classes' last slabs are a
+    /// small part of it.
     fn fills_slabs(&self, class: usize) -> bool {
-        let behind = UNIT - size_class::capacity(class) * size_class::size(class);
-        if behind > UNIT / LEAVES {
-            return false;
-        }
-        let many = (size_class::size(class) / SIZE_A_SLAB).max(FILLED);
-        self.bins[class].slabs.get() * self.slab_count.get().max(SMALL_HEAP) >= many * SMALL_HEAP
+        let size = size_class::size(class);
+        let many = (size / SIZE_A_SLAB).max(FILLED);
+        let behind = UNIT - size_class::capacity(class) * size;
+        behind <= UNIT / LEAVES
+            && (self.bins[class].slabs.get() >= many || self.slab_count.get() >= LARGE_HEAP)
     }
 
     fn new_slab(&self, class: usize) -> Option<usize> {
