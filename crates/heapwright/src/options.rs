@@ -11,6 +11,7 @@
 //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
 //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
 //! | `purge` | milliseconds, `never` | how long free pages wait before they go back |
+//! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
 //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
 //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
 //!
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     stats_file: [u8; PATH_MAX],
     /// Milliseconds free pages wait; negative: for ever.
     pub(crate) purge_ms: i32,
-    /// Whether new slabs of a heap that is not small lie in huge pages.
+    /// Whether slabs that will be filled lie in huge pages.
     pub(crate) huge_pages: bool,
     /// The largest window, in bytes.
     pub(crate) window: usize,

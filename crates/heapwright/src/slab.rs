@@ -17,7 +17,7 @@
 //! ```
 //!
 //! *Carving* advances a frontier a page at a time, so memory that nobody asked
-//! for is never touched. Slots *returned* to the slab are bits, not links: they
+//! for is not touched (where slabs lie in huge pages it is there, see `chunk::dense`). Slots *returned* to the slab are bits, not links: they
 //! are taken lowest address first, a slot returned twice is seen, and a page
 //! whose slots are all returned holds nothing and can go back to the kernel.
 //!

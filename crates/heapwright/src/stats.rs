@@ -6,7 +6,8 @@
 //!   slab        resident = live + rounding + caches + remote + partial
 //!   large       resident = live + rounding
 //!   free run    resident = lazily freed
-//!   metadata, table, records, bitmaps            = metadata
+//!   metadata, table, records, bitmaps, and what
+//!   is set aside for dense slabs                = metadata
 //!   what is left of the process's resident size  = not ours
 //! ```
 //!

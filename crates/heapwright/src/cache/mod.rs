@@ -33,6 +33,8 @@
 mod depot;
 mod hidden;
 mod hot;
+mod outgoing;
+mod resting;
 mod room;
 mod scavenger;
 mod stash;
@@ -44,7 +46,6 @@ use core::ptr;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want};
 use crate::misuse::{self, Call};
-use crate::os;
 use crate::registry::{Member, Registry};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
@@ -56,15 +57,15 @@ use depot::{Depot, DepotChain};
 use hidden::Hidden;
 use hot::NOBODY;
 pub(crate) use hot::{Hot, List};
+use outgoing::Outgoing;
+pub(crate) use outgoing::send;
+pub(crate) use resting::{none_warm_after_fork, purge_resting};
 use room::Room;
 use scavenger::Scavenger;
 use stash::Stash;
 
 /// Bytes in a chain, where blocks are small enough.
 const CHAIN_BYTES: usize = 16 << 10;
-/// Blocks of other owners that are sent at once, and their bytes.
-const BATCH: usize = 32;
-const BATCH_BYTES: usize = 64 << 10;
 /// Bytes that a class's first refill from slabs is about; each further one is
 /// twice as much, up to a chain. A thread that hardly allocates has little to
 /// take, and little to give back when it ends.
@@ -78,11 +79,6 @@ const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
 /// A slab is filled although at most one of so many parts is left behind its last slot.
 const LEAVES: usize = 16;
-/// Caches that may rest with their blocks, and the bytes of them.
-const WARM: usize = 4;
-const WARM_BYTES: usize = 128 << 10;
-/// Warm caches that one pass of a scavenger cools.
-const COOLS: usize = 2;
 
 /// Blocks in the first refill of `class`.
 const fn first_length(class: usize) -> usize {
@@ -118,24 +114,6 @@ struct Bin {
     /// The list, while it is hidden.
     hidden: Hidden,
     room: Room,
-}
-
-/// Blocks of another owner on their way home.
-struct Outgoing {
-    owner: Cell<u32>,
-    head: Cell<*mut Block>,
-    tail: Cell<*mut Block>,
-    count: AtomicUsize,
-    bytes: AtomicUsize,
-}
-
-impl Outgoing {
-    fn forget(&self) {
-        self.head.set(ptr::null_mut());
-        self.tail.set(ptr::null_mut());
-        self.count.store(0, Ordering::Relaxed);
-        self.bytes.store(0, Ordering::Relaxed);
-    }
 }
 
 /// Counts that are kept only where statistics were asked for.
@@ -217,9 +195,6 @@ pub(crate) fn forward_sized_frees(mine: Option<&Cache>) {
         cache.hot.sized_tag.set(NOBODY);
     }
 }
-
-/// How many caches are warm.
-static WARM_NOW: AtomicUsize = AtomicUsize::new(0);
 
 /// All caches of the process, of threads and of first-class heaps.
 pub(crate) static CACHES: Registry<Cache> = Registry::new();
@@ -581,126 +556,6 @@ impl Cache {
         chunk::give(slab.unit, 1);
     }
 
-    /// Takes what others freed and passes each block to `take`, with its list.
-    fn drain_with(&self, mut take: impl FnMut(&List, *mut Block)) {
-        let (mut block, bound) = self.remote().take();
-        let (mut found, mut bytes) = (0, 0);
-        while !block.is_null() {
-            found += 1;
-            if found > bound {
-                // Only a block that was freed twice can make the chain longer
-                // than what was pushed.
-                misuse::double_free(Call::Free, block.addr(), 0);
-            }
-            // SAFETY: the chain was taken whole and is this cache's.
-            let next = unsafe { Block::next(block) };
-            match self.hot.list_of(block.addr()) {
-                Some(list) => {
-                    bytes += size_class::size(self.hot.class_of(list));
-                    take(list, block);
-                }
-                None => bytes += self.forward(block),
-            }
-            block = next;
-        }
-        self.remote().taken(found, bytes);
-    }
-
-    /// Sends a block on whose slab was taken over by another cache after the
-    /// freeing thread had looked. Returns its size.
-    #[cold]
-    fn forward(&self, block: *mut Block) -> usize {
-        let (_, entry) = MAP.lookup(block.addr());
-        let Kind::Slab(class) = entry.kind() else {
-            misuse::double_free(Call::Free, block.addr(), 0)
-        };
-        send(entry.owner(), class, block);
-        size_class::size(class)
-    }
-
-    /// Takes what others freed into the lists.
-    pub(crate) fn drain(&self) {
-        self.unhide_all();
-        self.drain_with(|list, block| {
-            // SAFETY: the list is that of the block's slab; it was freed by
-            // whoever pushed it.
-            if unsafe { list.push(block) } {
-                let class = self.hot.class_of(list);
-                let chain = self.empty(class);
-                self.distribute(class, chain);
-            }
-        });
-    }
-
-    /// Takes what others freed back to the slabs.
-    fn drain_home(&self) {
-        self.drain_with(|list, block| self.put(self.hot.class_of(list), block));
-    }
-
-    /// Takes a block back that another cache owns.
-    ///
-    /// # Safety
-    ///
-    /// The block is of `class`, of a slab of `owner`, and in use.
-    #[inline]
-    pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
-        let out = &self.outgoing;
-        if out.owner.get() != owner {
-            self.flush_outgoing();
-            out.owner.set(owner);
-        }
-        // SAFETY: the caller gives the block away.
-        unsafe { Block::set_next(block, out.head.get()) };
-        out.head.set(block);
-        let count = out.count.load(Ordering::Relaxed) + 1;
-        let bytes = out.bytes.load(Ordering::Relaxed) + size_class::size(class);
-        if count == 1 {
-            out.tail.set(block);
-        }
-        out.count.store(count, Ordering::Relaxed);
-        out.bytes.store(bytes, Ordering::Relaxed);
-        if count >= BATCH || bytes >= BATCH_BYTES {
-            self.flush_outgoing();
-        }
-    }
-
-    /// Takes a block back if it is of the owner that the outgoing batch is for,
-    /// as most are. False: it is something else, or no slot begins there.
-    ///
-    /// # Safety
-    ///
-    /// If `block` is a block, it is in use, and free from now on.
-    #[inline]
-    pub(crate) unsafe fn free_outgoing(&self, block: *mut Block) -> bool {
-        let owner = self.outgoing.owner.get();
-        // SAFETY: the map's own limit.
-        let list =
-            unsafe { self.hot.list_for(block.addr(), MAP.limit(), Entry::tag(owner) as usize) };
-        match list {
-            Some(list) if owner != 0 && list.is_slot_start((block.addr() & (UNIT - 1)) as u32) => {
-                // SAFETY: the slab's entry says whose it is and of what class.
-                unsafe { self.free_remote(owner, self.hot.class_of(list), block) };
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Sends the outgoing batch.
-    #[cold]
-    pub(crate) fn flush_outgoing(&self) {
-        let out = &self.outgoing;
-        let count = out.count.load(Ordering::Relaxed);
-        if count > 0 {
-            let (head, tail) = (out.head.get(), out.tail.get());
-            let bytes = out.bytes.load(Ordering::Relaxed);
-            out.forget();
-            if let Some(owner) = push_to(out.owner.get(), head, tail, count, bytes) {
-                owner.relieve();
-            }
-        }
-    }
-
     /// Gives back all that is not in use: at a thread's end, and on a trim.
     pub(crate) fn release_free(&self) {
         self.flush_outgoing();
@@ -741,96 +596,6 @@ impl Cache {
         }
         chunk::note_purged(given);
         given
-    }
-
-    /// A thread begins to use it.
-    pub(crate) fn begin(&self) {
-        self.no_longer_warm();
-        let forward = FORWARD_SIZED.load(Ordering::Relaxed);
-        self.hot.sized_tag.set(if forward { NOBODY } else { self.hot.tag });
-        self.unhide_all();
-        let now = os::coarse_ms();
-        self.scavenger.began.set(now);
-        self.scavenger.active.store(now, Ordering::Relaxed);
-    }
-
-    /// The thread has ended: gives back what is free and lets go of the rest, for
-    /// others to reclaim and adopt. Of a few caches the next threads are to have
-    /// the free blocks too, if these are few: then it costs little to be a thread.
-    pub(crate) fn leave(&self) {
-        let _order = self.lock.lock();
-        self.flush_outgoing();
-        self.stash.release();
-        self.drain_home();
-        self.publish();
-        self.scavenger.now.set(os::coarse_ms());
-        let is_light = self.cached_bytes() <= WARM_BYTES;
-        if is_light && WARM_NOW.fetch_add(1, Ordering::Relaxed) < WARM {
-            self.is_warm.set(true);
-        } else {
-            if is_light {
-                WARM_NOW.fetch_sub(1, Ordering::Relaxed);
-            }
-            self.cool();
-        }
-        self.is_resting.store(true, Ordering::Relaxed);
-        CACHES.rest(self);
-        self.let_go();
-    }
-
-    /// Gives back what is free, of a cache that is no thread's.
-    fn cool(&self) {
-        self.release_free();
-        for (class, bin) in self.bins.iter().enumerate() {
-            // Nobody carves on, so that a slab goes as soon as its last slot does.
-            bin.current.set(0);
-            bin.want.set(first_length(class));
-        }
-    }
-
-    /// Returns whether it was.
-    fn no_longer_warm(&self) -> bool {
-        let was_warm = self.is_warm.replace(false);
-        if was_warm {
-            WARM_NOW.fetch_sub(1, Ordering::Relaxed);
-        }
-        was_warm
-    }
-
-    /// Lets go of the tenure; takes what arrives at the last moment.
-    fn let_go(&self) {
-        loop {
-            if !self.tenure().let_go(self.remote()) || !self.tenure().try_claim() {
-                return;
-            }
-            self.drain_home();
-        }
-    }
-
-    /// After a push: if nobody owns the cache, takes the pushed blocks home.
-    fn reclaim(&self) {
-        if self.tenure().needs_drainer() && self.tenure().try_claim() {
-            self.drain_home();
-            self.let_go();
-        }
-    }
-
-    /// Takes over a slab of `class` with returned slots from a dead thread.
-    fn adopt_slab(&self, class: usize) -> bool {
-        if self.owned_by() == Use::Heap {
-            return false;
-        }
-        CACHES.visit_resting(ASKS, |dead| {
-            let partial = &dead.bins[class].partial;
-            // Of a warm cache, which the next thread adopts, only what is mostly left
-            // over: slots in its lists may be of the slab that is taken.
-            let found = if dead.is_warm.get() { dead.to_spare(class) } else { partial.first() };
-            if let Some(unit) = found {
-                self.take_over(dead, Slab::at(&MAP, unit, class));
-            }
-            dead.let_go();
-            found.is_some()
-        })
     }
 
     /// Takes over a slab with returned slots from another cache, whose slow
@@ -907,45 +672,6 @@ impl Cache {
             + self.depot_bytes.load(Ordering::Relaxed)
             + self.outgoing.bytes.load(Ordering::Relaxed)
     }
-
-    /// In a forked child, for the cache of a thread that is not here: keeps
-    /// nothing but the identity. See `heap::fork`.
-    pub(crate) fn forget_after_fork(&self) {
-        // SAFETY: whoever held it is not in this process, which has one thread.
-        unsafe { self.lock.release() };
-        self.hot.refresh();
-        for class in 0..CLASSES {
-            self.bins[class].hidden.forget_after_fork();
-            self.empty(class);
-            let bin = &self.bins[class];
-            bin.depot.forget();
-            bin.room.out.set(0);
-            bin.current.set(0);
-            bin.partial.forget();
-            bin.slabs.set(0);
-        }
-        self.depot_bytes.store(0, Ordering::Relaxed);
-        self.depot_blocks.store(0, Ordering::Relaxed);
-        self.outgoing.forget();
-        self.stash.forget_after_fork();
-        self.scavenger.classes_left.set(0);
-        self.scavenger.next.set(0);
-        self.scavenger.are_hidden.set(false);
-        self.slabs.forget();
-        self.slab_count.set(0);
-        self.remote().forget_after_fork();
-        self.publish();
-        self.no_longer_warm();
-        self.is_resting.store(true, Ordering::Relaxed);
-        self.tenure().orphan_after_fork();
-    }
-
-    /// In a forked child: gets a slab back, all of whose slots count as out.
-    pub(crate) fn regain_after_fork(&self, slab: Slab<'_>) {
-        slab.all_out_after_fork();
-        self.bins[slab.class].room.count(size_class::capacity(slab.class) as i32);
-        self.own(slab.unit, slab.class);
-    }
 }
 
 /// Ends a chain. Returns its head.
@@ -953,61 +679,4 @@ fn terminate(chain: Chain) -> *mut Block {
     // SAFETY: the chain was just taken from a slab and is the caller's.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
     chain.head
-}
-
-/// Sends one block of `class` to the cache that owns it.
-pub(crate) fn send(owner: u32, class: usize, block: *mut Block) {
-    push_to(owner, block, block, 1, size_class::size(class));
-}
-
-fn push_to(
-    owner: u32,
-    head: *mut Block,
-    tail: *mut Block,
-    count: usize,
-    bytes: usize,
-) -> Option<&'static Cache> {
-    let cache = CACHES.get(owner)?;
-    // SAFETY: the caller gives the linked chain away.
-    unsafe { cache.remote().push(head, tail, count, bytes) };
-    cache.reclaim();
-    Some(cache)
-}
-
-/// In a forked child: no other thread's cache is warm.
-pub(crate) fn none_warm_after_fork() {
-    WARM_NOW.store(0, Ordering::Relaxed);
-}
-
-/// Cools a few of the caches that have rested for `delay` milliseconds and were
-/// not adopted.
-fn cool_resting(now: u32, delay: i32) {
-    if WARM_NOW.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let mut cooled = 0;
-    CACHES.visit_resting(2 * WARM, |dead| {
-        if dead.is_warm.get() && chunk::waited(dead.scavenger.now.get(), now) >= delay {
-            dead.no_longer_warm();
-            dead.cool();
-            cooled += 1;
-        }
-        dead.let_go();
-        cooled == COOLS
-    });
-}
-
-/// Gives back what is free of the caches and slabs of ended threads, and the
-/// pages that hold no block.
-pub(crate) fn purge_resting() -> usize {
-    let mut given = 0;
-    CACHES.visit_resting(usize::MAX, |dead| {
-        if dead.no_longer_warm() {
-            dead.cool();
-        }
-        given += dead.purge_slabs();
-        dead.let_go();
-        false
-    });
-    given
 }

@@ -135,7 +135,7 @@ impl Cache {
                 return;
             }
             self.begin_pass(now);
-            super::cool_resting(now, delay);
+            super::resting::cool_resting(now, delay);
         }
         self.walk(now, delay);
     }
