@@ -17,9 +17,10 @@
 //! ```
 //!
 //! *Carving* advances a frontier a page at a time, so memory that nobody asked
-//! for is not touched (where slabs lie in huge pages it is there, see `chunk::dense`). Slots *returned* to the slab are bits, not links: they
-//! are taken lowest address first, a slot returned twice is seen, and a page
-//! whose slots are all returned holds nothing and can go back to the kernel.
+//! for is not touched (where slabs lie in huge pages it is there, see
+//! `chunk::dense`). Slots *returned* to the slab are bits, not links: they are
+//! taken lowest address first, a slot returned twice is seen, and a page whose
+//! slots are all returned holds nothing and can go back to the kernel.
 //!
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in
 //! the unit's side bitmap instead of the record.

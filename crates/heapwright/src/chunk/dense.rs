@@ -15,16 +15,16 @@
 //! So they are asked for only where nearly all of the 2 MiB will be used: in a heap
 //! that holds more than that already, for slabs of classes that have filled many and
 //! leave no more than a sixteenth behind their last slot. No other slab and no large
-//! block may lie there: they would be in memory before anybody touches them. (Measured: with all slabs in them, and large blocks in
-//! what was left over, git needed a fifth more memory, and was no faster.)
+//! block may lie there: they would be in memory before anybody touches them.
+//! (Measured: with all slabs in them from the start, and large blocks in what was
+//! left over, git needed a fifth more memory, and was no faster.)
 //!
 //! A *region* is set aside for them, a share of the heap long, so that there are few of
 //! them and the kernel's list of mappings stays short: of memory that was used before
 //! and is clean now, if as much lies in a row, so that a heap that shrinks and grows
-//! again does not walk through its address space.
-//! It is opened 2 MiB at a time: huge pages are allowed, the first byte is
-//! written, and they are forbidden again, so that the kernel neither makes nor
-//! remakes one later.
+//! again does not walk through its address space. It is opened 2 MiB at a time: huge
+//! pages are allowed, the first byte is written, and they are forbidden again, so that
+//! the kernel neither makes nor remakes one later.
 //!
 //! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from
 //! `next` to `end` are taken by nobody, their entries say `METADATA`, and they
@@ -33,7 +33,7 @@
 //! Called by `chunk` alone, under its lock; the huge page is put behind by its caller,
 //! without the lock.
 
-use super::{Chunk, Run, Want};
+use super::{Chunk, Run, RunIndex, Want};
 use crate::address_map::Entry;
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
@@ -115,14 +115,11 @@ impl<O: Memory + Copy> Chunk<O> {
     /// Up to `units` units of the clean run at `from`, which is twice as long as a huge
     /// page but one.
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
-        let length = self.clean.remove(from);
         let pad = self.pad(from);
-        let units = units.min((length - pad) / HUGE * HUGE);
+        let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
+        self.split(from, pad + units, false);
         if pad > 0 {
             self.clean.insert(from, pad, false);
-        }
-        if length > pad + units {
-            self.clean.insert(from + pad + units, length - pad - units, false);
         }
         (from + pad, units)
     }

@@ -500,8 +500,7 @@ pub(crate) fn take(
 ) -> Option<Run> {
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     // What goes back at once is not asked for in huge pages.
-    let at_once = DELAY_MS.load(Ordering::Relaxed) == 0;
-    let want = if want == Want::Dense && at_once { Want::Any } else { want };
+    let want = if want == Want::Dense && purge_delay() == Some(0) { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     let mut run = chunk.take(padded, want);
     if run.is_none() {
