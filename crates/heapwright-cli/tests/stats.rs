@@ -55,6 +55,7 @@ fn adds_up(stats: &Value) {
         "rss_remote",
         "rss_lazy",
         "rss_metadata",
+        "rss_pools",
         "rss_not_ours",
     ];
     let sum: u64 = parts.iter().map(|name| number(stats, name)).sum();

@@ -126,7 +126,7 @@ impl From<heapwright::Description> for Description {
 /// How many buckets the histogram of sizes has.
 pub const SIZE_BUCKETS: usize = 48;
 
-/// A process's memory at one moment. All sizes are in bytes. The eight parts
+/// A process's memory at one moment. All sizes are in bytes. The nine parts
 /// rss_live to rss_not_ours add up to rss.
 ///
 /// Later versions add fields at the end: give hw_get_stats the size of the
@@ -160,6 +160,8 @@ pub struct Statistics {
     pub rss_lazy: u64,
     /// Part of rss: the heap's tables, records and caches.
     pub rss_metadata: u64,
+    /// Part of rss: pools and arenas, what is free in them too.
+    pub rss_pools: u64,
     /// Part of rss: code, stacks, files, other allocators.
     pub rss_not_ours: u64,
     /// Bytes in blocks the program holds, counted as the slots that carry them.
@@ -225,7 +227,7 @@ macro_rules! same_layout {
 
 same_layout! {
     pid elapsed_ns detailed rss peak_rss rss_live rss_rounding rss_partial rss_caches rss_remote
-    rss_lazy rss_metadata rss_not_ours live_bytes live_blocks large_bytes large_blocks
+    rss_lazy rss_metadata rss_pools rss_not_ours live_bytes live_blocks large_bytes large_blocks
     peak_live_bytes allocations frees requested_bytes foreign_frees window_bytes committed_bytes
     purged_bytes caches_live caches_orphaned caches_made heaps_live page_size
     sizes

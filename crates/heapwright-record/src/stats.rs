@@ -3,7 +3,7 @@
 //! Everything heapwright prints about memory (text, JSON, XML, HTML) is made
 //! from this struct and from nothing else.
 //!
-//! The eight `rss_*` parts add up to [`Stats::rss`] by construction: each page
+//! The nine `rss_*` parts add up to [`Stats::rss`] by construction: each page
 //! of the heap is attributed to exactly one part, and what the heap does not
 //! own is `rss_not_ours`.
 
@@ -16,7 +16,7 @@ pub const SIZE_BUCKETS: usize = 48;
 pub const HEADER_BYTES: usize = 16;
 
 const MAGIC: [u8; 8] = *b"HWSTATS\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 macro_rules! stats {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
@@ -94,6 +94,8 @@ stats! {
     rss_lazy,
     /// Part of `rss`: the heap's tables, records and caches.
     rss_metadata,
+    /// Part of `rss`: pools and arenas, what is free in them too.
+    rss_pools,
     /// Part of `rss`: code, stacks, files, other allocators.
     rss_not_ours,
     /// Bytes in blocks the program holds, counted as the slots that carry them.
@@ -214,7 +216,7 @@ impl Stats {
         self.name_high = (name >> 64) as u64;
     }
 
-    /// What the eight parts of the resident memory add up to.
+    /// What the nine parts of the resident memory add up to.
     #[must_use]
     pub const fn rss_parts(&self) -> u64 {
         self.rss_live
@@ -224,6 +226,7 @@ impl Stats {
             + self.rss_remote
             + self.rss_lazy
             + self.rss_metadata
+            + self.rss_pools
             + self.rss_not_ours
     }
 

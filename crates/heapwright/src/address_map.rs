@@ -10,8 +10,8 @@
 //!            +-------------+----------+
 //!            | owner       | kind     |   kind < 80 * 16: a slab, of class kind / 16
 //!            +-------------+----------+   else: large head, free, metadata, ...
-//!   rest of a large block: the number of its first unit, 24 bits, the upper
-//!   three of them in the kind
+//!   rest of a large block or of a pool's segment: the number of its first unit,
+//!   24 bits, the upper three of them in the kind
 //!
 //!   base - TABLE_GAP            base                           base + span
 //!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
@@ -29,7 +29,7 @@
 //! A program that frees a block has been given it, so it sees the entry
 //! written before: relaxed loads suffice.
 //!
-//! `chunk` fills the map; `slab`, `registry` and `heap` read it.
+//! `chunk` fills the map; `slab`, `registry`, `heap` and `pool` read it.
 
 use core::ptr;
 
@@ -66,6 +66,12 @@ pub(crate) enum Kind {
     Kept,
     /// The heap's own records.
     Metadata,
+    /// The first unit of a segment of the pool that owns it.
+    PoolHead,
+    /// A later unit of the pool segment whose first unit this is.
+    PoolRest(usize),
+    /// A unit of an arena's chunk.
+    Arena,
 }
 
 /// Bits of an entry below the owner.
@@ -80,7 +86,10 @@ const LARGE_HEAD: u32 = 0x700;
 const FREE: u32 = 0x701;
 const METADATA: u32 = 0x702;
 const KEPT: u32 = 0x703;
-/// Eight kinds: their low bits are the upper bits of the head's unit.
+const POOL_HEAD: u32 = 0x704;
+const ARENA: u32 = 0x705;
+/// Eight kinds each: their low bits are the upper bits of the head's unit.
+const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
@@ -96,6 +105,7 @@ impl Entry {
     pub(crate) const METADATA: Self = Self(METADATA);
     pub(crate) const LARGE_HEAD: Self = Self(LARGE_HEAD);
     pub(crate) const KEPT: Self = Self(KEPT);
+    pub(crate) const ARENA: Self = Self(ARENA);
 
     /// The bits of an owner in its slabs' entries.
     pub(crate) const fn tag(owner: u32) -> u32 {
@@ -109,11 +119,30 @@ impl Entry {
 
     /// A later unit of the large block that begins at unit `head`.
     pub(crate) const fn large_rest(head: usize) -> Self {
-        let head = head as u32;
-        Self(head << KIND_BITS | LARGE_REST | head >> REST_LOW_BITS)
+        Self::rest(LARGE_REST, head)
     }
 
-    /// The owner of a slab.
+    /// The first unit of a segment of the pool `owner`.
+    pub(crate) const fn pool_head(owner: u32) -> Self {
+        Self(Self::tag(owner) | POOL_HEAD)
+    }
+
+    /// A later unit of the pool segment that begins at unit `head`.
+    pub(crate) const fn pool_rest(head: usize) -> Self {
+        Self::rest(POOL_REST, head)
+    }
+
+    const fn rest(kind: u32, head: usize) -> Self {
+        let head = head as u32;
+        Self(head << KIND_BITS | kind | head >> REST_LOW_BITS)
+    }
+
+    /// The unit where the run begins that a later unit is a part of.
+    const fn head(self) -> usize {
+        (self.owner() | (self.0 & 7) << REST_LOW_BITS) as usize
+    }
+
+    /// The owner of a slab or a pool's first unit.
     pub(crate) const fn owner(self) -> u32 {
         self.0 >> KIND_BITS
     }
@@ -127,9 +156,10 @@ impl Entry {
             FREE => Kind::Free,
             METADATA => Kind::Metadata,
             KEPT => Kind::Kept,
-            rest if rest >= LARGE_REST => {
-                Kind::LargeRest((self.owner() | (rest & 7) << REST_LOW_BITS) as usize)
-            }
+            POOL_HEAD => Kind::PoolHead,
+            ARENA => Kind::Arena,
+            rest if rest >= LARGE_REST => Kind::LargeRest(self.head()),
+            rest if rest >= POOL_REST => Kind::PoolRest(self.head()),
             _ => Kind::Foreign,
         }
     }
@@ -330,11 +360,15 @@ mod tests {
         }
         for head in [1, 77, 1 << 20, 1 << 21, 1 << 22, MAX_UNITS - 1] {
             assert_eq!(Entry::large_rest(head).kind(), Kind::LargeRest(head));
+            assert_eq!(Entry::pool_rest(head).kind(), Kind::PoolRest(head));
         }
         assert_eq!(Entry::FOREIGN.kind(), Kind::Foreign);
         assert_eq!(Entry::FREE.kind(), Kind::Free);
         assert_eq!(Entry::METADATA.kind(), Kind::Metadata);
         assert_eq!(Entry::LARGE_HEAD.kind(), Kind::LargeHead);
+        assert_eq!(Entry::ARENA.kind(), Kind::Arena);
+        assert_eq!(Entry::pool_head(MAX_OWNER).kind(), Kind::PoolHead);
+        assert_eq!(Entry::pool_head(MAX_OWNER).owner(), MAX_OWNER);
         assert_eq!(Entry(Entry::tag(1) | SLAB_KINDS as u32).kind(), Kind::Foreign);
     }
 
@@ -344,7 +378,9 @@ mod tests {
         let mine = |entry: Entry| ((entry.0 ^ tag) as usize) < SLAB_KINDS;
         assert!(mine(Entry::slab(5, 0)) && mine(Entry::slab(5, CLASSES - 1)));
         assert!(!mine(Entry::slab(4, 0)) && !mine(Entry::slab(6, 3)));
-        for other in [Entry::FOREIGN, Entry::FREE, Entry::METADATA, Entry::LARGE_HEAD] {
+        let pool = [Entry::pool_head(5), Entry::pool_rest(5)];
+        for other in [Entry::FOREIGN, Entry::FREE, Entry::METADATA, Entry::LARGE_HEAD, pool[0], pool[1]]
+        {
             assert!(!mine(other));
         }
         assert!(!mine(Entry::large_rest(5)));

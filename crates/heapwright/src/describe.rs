@@ -5,7 +5,7 @@
 //! so the address may be anything at all.
 
 use crate::address_map::{Kind as UnitKind, MAP};
-use crate::size_class;
+use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
 use crate::sync::atomic::Ordering;
 
@@ -23,6 +23,10 @@ pub enum Kind {
     Large = 3,
     /// heapwright's own records.
     Metadata = 4,
+    /// A segment of a pool's slots.
+    Pool = 5,
+    /// A chunk of an arena.
+    Arena = 6,
 }
 
 /// Whether a block is the program's.
@@ -52,8 +56,8 @@ pub struct Description {
     pub size: usize,
     /// Bytes from the block's start to the address.
     pub offset: usize,
-    /// Id of the thread cache or heap that owns the block; 0 for large blocks
-    /// of the process's heap.
+    /// Id of the thread cache, heap or pool that owns the block; 0 for large
+    /// blocks of the process's heap, and for arenas.
     pub owner: u32,
     /// Size class of a small block.
     pub class: u32,
@@ -93,6 +97,9 @@ pub fn describe(address: *const u8) -> Description {
         UnitKind::Foreign => Description::nothing(Kind::Foreign),
         UnitKind::Free | UnitKind::Kept => Description::nothing(Kind::Free),
         UnitKind::Metadata => Description::nothing(Kind::Metadata),
+        UnitKind::Arena => Description::nothing(Kind::Arena),
+        UnitKind::PoolHead => in_pool(address.addr(), unit),
+        UnitKind::PoolRest(head) => in_pool(address.addr(), head),
         UnitKind::Slab(class) => {
             let slab = Slab::at(&MAP, unit, class);
             let mut found = Description {
@@ -127,4 +134,23 @@ pub fn describe(address: *const u8) -> Description {
             }
         }
     }
+}
+
+/// An address in the pool segment that begins at unit `head`. Which slots are in
+/// use only their pool knows.
+fn in_pool(address: usize, head: usize) -> Description {
+    let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
+    let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };
+    let mut found = Description { owner, ..Description::nothing(Kind::Pool) };
+    let record = MAP.record(head);
+    let size = record.usable.load(Ordering::Relaxed);
+    let before = record.requested.load(Ordering::Relaxed);
+    let end = record.units.load(Ordering::Relaxed) as usize * UNIT;
+    let into = address - MAP.address_of(head).addr();
+    if size > 0 && into >= before && before + ((into - before) / size + 1) * size <= end {
+        found.size = size;
+        found.offset = (into - before) % size;
+        found.block = address - found.offset;
+    }
+    found
 }

@@ -12,6 +12,7 @@
     )
 )]
 
+mod desks;
 mod remote;
 mod sync;
 
@@ -26,13 +27,21 @@ mod chunk;
 #[cfg(not(loom))]
 mod describe;
 #[cfg(not(loom))]
+mod fork;
+#[cfg(not(loom))]
 pub mod heap;
+#[cfg(not(loom))]
+mod ids;
 #[cfg(not(loom))]
 mod misuse;
 #[cfg(not(loom))]
 pub mod options;
 #[cfg(not(loom))]
+mod names;
+#[cfg(not(loom))]
 mod os;
+#[cfg(not(loom))]
+pub mod pool;
 #[cfg(not(loom))]
 mod registry;
 #[cfg(not(loom))]
@@ -41,6 +50,8 @@ mod size_class;
 mod slab;
 #[cfg(not(loom))]
 pub mod stats;
+#[cfg(not(loom))]
+mod substrate;
 #[cfg(all(test, not(loom)))]
 mod testing;
 #[cfg(not(loom))]
@@ -64,7 +75,7 @@ pub mod process {
     /// child of `vfork`, which borrows its parent's memory.
     #[must_use]
     pub fn is_original_process() -> bool {
-        crate::heap::is_original_process()
+        crate::substrate::is_original_process()
     }
 }
 

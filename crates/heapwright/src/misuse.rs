@@ -8,7 +8,8 @@
 //! ```
 
 use crate::address_map::{Kind, MAP};
-use crate::describe::{BlockState, describe};
+use crate::describe::{BlockState, Description, describe};
+use crate::names::Name;
 use crate::os;
 use crate::sync;
 use crate::text::Line;
@@ -21,6 +22,7 @@ pub(crate) enum Call {
     Realloc,
     UsableSize,
     HeapFree,
+    PoolFree,
 }
 
 impl Call {
@@ -31,6 +33,7 @@ impl Call {
             Self::Realloc => "realloc",
             Self::UsableSize => "malloc_usable_size",
             Self::HeapFree => "hw_heap_free",
+            Self::PoolFree => "free to a pool",
         }
     }
 }
@@ -79,6 +82,12 @@ pub(crate) fn not_a_block(call: Call, address: usize) -> ! {
             line.text("the block that was here was freed before; free each block once")
         }
         Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
+        Kind::PoolHead | Kind::PoolRest(_) => {
+            in_pool(line, &found).text("; give it back to that pool")
+        }
+        Kind::Arena => {
+            line.text("the pointer is in an arena, whose memory goes back with the arena")
+        }
         _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
     })
 }
@@ -88,6 +97,81 @@ pub(crate) fn not_a_block(call: Call, address: usize) -> ! {
 pub(crate) fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
     let line = begin(call, address).text("this ").number(size);
     end(line.text("-byte block belongs to another heap; free it with the heap that made it"))
+}
+
+/// Says what of which pool an address is.
+fn in_pool(line: Line, found: &Description) -> Line {
+    let line = match (found.block, found.offset) {
+        (0, _) => line.text("the pointer lies between the objects of"),
+        (_, 0) => line.text("this ").number(found.size).text("-byte object belongs to"),
+        (object, offset) => line
+            .text("the pointer is ")
+            .number(offset)
+            .text(" bytes into the ")
+            .number(found.size)
+            .text("-byte object at ")
+            .address(object)
+            .text(" of"),
+    };
+    Name::of(found.owner, |name| line.text(" pool `").bytes(name).text("`"))
+}
+
+/// A pointer was given to the pool `id` that is not one of its objects.
+#[cold]
+pub(crate) fn not_of_pool(id: u32, address: usize) -> ! {
+    let line = begin(Call::PoolFree, address);
+    let line = Name::of(id, |name| line.text("it was given to pool `").bytes(name).text("`, but "));
+    let found = describe(core::ptr::without_provenance(address));
+    let (_, entry) = MAP.lookup(address);
+    end(match entry.kind() {
+        Kind::PoolHead | Kind::PoolRest(_) => in_pool(line, &found),
+        Kind::Foreign => line.text("the pointer is not heapwright's"),
+        Kind::Arena => line.text("the pointer is in an arena"),
+        Kind::Free | Kind::Kept => line.text("nothing is at this address now"),
+        Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) if found.offset == 0 => {
+            line.text("this ").number(found.size).text("-byte block is of malloc; use free")
+        }
+        _ => line.text("the pointer is in a block of malloc"),
+    })
+}
+
+/// An object of the pool `id` was given back that had been given back before.
+#[cold]
+pub(crate) fn freed_twice_in_pool(id: u32, address: usize) -> ! {
+    let line = begin(Call::PoolFree, address).text("this object of pool `");
+    let line = Name::of(id, |name| line.bytes(name));
+    end(line.text("` was given back before; destroy each object once"))
+}
+
+/// Byte `offset` of a free object of the pool `id` is not what it was when it was
+/// given back: checked builds look.
+#[cold]
+pub(crate) fn written_when_free(id: u32, object: usize, offset: usize) -> ! {
+    let line = begin(Call::PoolFree, object).text("this object of pool `");
+    let line = Name::of(id, |name| line.bytes(name)).text("` was written to after it was given back, ");
+    end(line.number(offset).text(" bytes into it; do not use an object once it is destroyed"))
+}
+
+/// Objects of the pool `id` that nobody gave back are lost with the pool: checked
+/// builds say so. Not an end: their memory goes back all the same.
+#[cold]
+pub(crate) fn live_at_end(id: u32, objects: usize, size: usize) {
+    let line = Line::new().text("pool `");
+    let line = Name::of(id, |name| line.bytes(name)).text("` ended with ").number(objects);
+    line.text(if objects == 1 { " object of " } else { " objects of " })
+        .number(size)
+        .text(" bytes that were created and not destroyed")
+        .write();
+}
+
+/// A pool or an arena cannot give what it must.
+#[cold]
+pub(crate) fn no_room(what: &str, name: &str) -> ! {
+    end(Line::new()
+        .text(what)
+        .text(name)
+        .text(": no memory, or the limit is reached; the functions that begin with try_ report it"))
 }
 
 /// A pointer that is not the heap's, nor a block of any allocator we know.

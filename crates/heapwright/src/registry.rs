@@ -1,15 +1,11 @@
 //! The registry: objects of which a thread has one, by id, for ever.
 //!
 //! ```text
-//!   id --> segment (64, 128, 256, ...) --> pointer --> object
-//!
 //!   a thread starts: adopt one that rests, else make one
 //!   a thread ends:   its object rests; anyone may claim it for a moment
 //! ```
 //!
-//! Objects are made in the heap's metadata and never freed, so an id that was
-//! read from an address map entry a moment ago always leads to a valid object,
-//! whatever has happened since. Ids count up from 1; 0 is nobody.
+//! Objects and their ids are those of `ids`: never freed.
 //!
 //! This is the door for other thread-cache models: whoever asks for "my
 //! object" gets one, and does not learn how it was chosen.
@@ -18,14 +14,10 @@
 
 use core::ptr;
 
-use crate::address_map::MAX_OWNER;
-use crate::chunk::metadata;
+use crate::ids::Ids;
 use crate::remote::Tenure;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use crate::sync::{Guard, Lock};
-
-const FIRST_SEGMENT: usize = 64;
-const SEGMENTS: usize = 19;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, Ordering};
 
 /// What the registry needs of an object.
 pub(crate) trait Member: Sized {
@@ -52,51 +44,32 @@ unsafe impl<T> Send for Resting<T> {}
 
 /// All objects of one kind.
 pub(crate) struct Registry<T> {
-    segments: [AtomicPtr<AtomicPtr<T>>; SEGMENTS],
-    made: AtomicU32,
+    ids: Ids<T>,
     resting: Lock<Resting<T>>,
 }
-
-/// Where the object of `id` is: a segment and an index in it.
-const fn place(id: u32) -> (usize, usize) {
-    let n = id as usize - 1 + FIRST_SEGMENT;
-    let segment = (n / FIRST_SEGMENT).ilog2() as usize;
-    (segment, n - (FIRST_SEGMENT << segment))
-}
-
-const _: () = assert!(place(MAX_OWNER).0 < SEGMENTS);
 
 impl<T: Member + 'static> Registry<T> {
     /// A registry of nothing.
     pub(crate) const fn new() -> Self {
         Self {
-            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
-            made: AtomicU32::new(0),
+            ids: Ids::new(),
             resting: Lock::new(Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() }),
         }
     }
 
     /// The object of `id`.
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        if id == 0 || id > self.made.load(Ordering::Acquire) {
-            return None;
-        }
-        let (segment, index) = place(id);
-        let slot = self.segments[segment].load(Ordering::Acquire).wrapping_add(index);
-        // SAFETY: `made` is raised after the segment and the slot are written.
-        let slot = unsafe { &*slot };
-        // SAFETY: as above; objects are never freed.
-        unsafe { slot.load(Ordering::Acquire).as_ref() }
+        self.ids.get(id)
     }
 
     /// All objects, in order of their ids.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
-        (1..=self.made.load(Ordering::Acquire)).filter_map(|id| self.get(id))
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
+        self.ids.all()
     }
 
     /// How many objects were ever made.
     pub(crate) fn made(&self) -> usize {
-        self.made.load(Ordering::Relaxed) as usize
+        self.ids.made()
     }
 
     /// An object for the calling thread: one that rests, or a new one. `None`
@@ -106,7 +79,8 @@ impl<T: Member + 'static> Registry<T> {
         if let Some(object) = Self::adopt(&mut resting) {
             return Some(object);
         }
-        self.make(resting, |_| {})
+        // SAFETY: the lock is held; the rest is `Member`'s contract.
+        unsafe { self.ids.make(|at, id| T::make(at, id)) }
     }
 
     /// Takes the first object at rest that nobody works on just now.
@@ -134,41 +108,17 @@ impl<T: Member + 'static> Registry<T> {
         None
     }
 
-    /// Makes an object. The lock makes ids unique.
-    /// `prepare` gets it before anyone else can find it.
+    /// Makes an object; `prepare` gets it before anyone else can find it.
     pub(crate) fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
-        self.make(self.resting.lock(), prepare)
-    }
-
-    fn make(&self, lock: Guard<'_, Resting<T>>, prepare: impl FnOnce(&T)) -> Option<&T> {
-        let id = self.made.load(Ordering::Relaxed) + 1;
-        if id > MAX_OWNER {
-            return None;
-        }
-        let (segment, index) = place(id);
-        if self.segments[segment].load(Ordering::Relaxed).is_null() {
-            let slots = FIRST_SEGMENT << segment;
-            let fresh = metadata::alloc(slots * size_of::<AtomicPtr<T>>(), align_of::<usize>());
-            if fresh.is_null() {
-                return None;
-            }
-            self.segments[segment].store(fresh.cast(), Ordering::Release);
-        }
-        let object: *mut T = metadata::alloc(size_of::<T>(), align_of::<T>()).cast();
-        if object.is_null() {
-            return None;
-        }
-        // SAFETY: zeroed memory that nobody else knows.
-        unsafe { T::make(object, id) };
-        // SAFETY: just made, and never freed.
-        prepare(unsafe { &*object });
-        let slot = self.segments[segment].load(Ordering::Relaxed).wrapping_add(index);
-        // SAFETY: `index` is in the segment.
-        unsafe { &*slot }.store(object, Ordering::Release);
-        self.made.store(id, Ordering::Release);
-        drop(lock);
-        // SAFETY: just made, and never freed.
-        Some(unsafe { &*object })
+        let _unique = self.resting.lock();
+        let make = |at: *mut T, id| {
+            // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
+            unsafe { T::make(at, id) };
+            // SAFETY: just made, and never freed.
+            prepare(unsafe { &*at });
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
     }
 
     /// Puts an object to rest whose thread ended. The caller still holds its
@@ -223,24 +173,5 @@ impl<T: Member + 'static> Registry<T> {
     pub(crate) unsafe fn after_fork(&self) {
         // SAFETY: by the contract this thread (or its original) holds the lock.
         unsafe { self.resting.release() };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_fill_segments_without_a_gap() {
-        let mut last = (0, usize::MAX);
-        for id in 1..if cfg!(miri) { 1_000 } else { 100_000 } {
-            let (segment, index) = place(id);
-            assert!(index < FIRST_SEGMENT << segment);
-            let follows = segment == last.0 && index == last.1.wrapping_add(1);
-            let opens =
-                segment == last.0 + 1 && index == 0 && last.1 + 1 == FIRST_SEGMENT << last.0;
-            assert!(follows || opens, "{id}");
-            last = (segment, index);
-        }
     }
 }

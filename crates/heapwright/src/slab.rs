@@ -30,7 +30,8 @@
 //! atomics because `describe` and statistics look from other threads; only the
 //! owner (or the holder of the chunk's lock, for units in no slab) writes.
 //!
-//! Called by `cache` (slabs) and `chunk` (the links, for free runs).
+//! Called by `cache` (slabs), `chunk` (the links, for free runs) and `pool` (the
+//! fields of its segments).
 
 use core::marker::PhantomData;
 use core::mem::offset_of;
@@ -74,13 +75,15 @@ pub(crate) struct Record {
     /// Slab: when a slot last came or went; dirty run: when it became dirty. In
     /// milliseconds.
     pub(crate) stamp: AtomicU32,
-    /// Large block: bytes the program may use.
+    /// Large block: bytes the program may use. Pool segment: bytes of a slot.
     pub(crate) usable: AtomicUsize,
-    /// Large block: bytes the program asked for.
+    /// Large block: bytes the program asked for. Pool segment: bytes before the
+    /// first slot.
     pub(crate) requested: AtomicUsize,
     /// Slab: which words of the bitmap are not zero.
     summary: AtomicU64,
-    /// Large block: the first-class heap that owns it, or 0.
+    /// Large block: the first-class heap that owns it, or 0. Pool segment: its
+    /// number in the pool.
     pub(crate) heap: AtomicU32,
     /// Slab: whether untouched slots read as zero.
     zero: AtomicU8,

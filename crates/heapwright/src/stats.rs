@@ -32,6 +32,7 @@ use crate::os::Memory;
 use crate::registry::Member;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{SYSTEM, Slab};
+use crate::substrate;
 use crate::sync::atomic::Ordering;
 
 /// Bytes of the range that are in memory.
@@ -85,7 +86,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     let Some(usage) = chunk::usage() else { return false };
     stats.pid = u64::from(os::process_id());
     stats.set_name(os::process_name());
-    stats.elapsed_ns = match heap::started_at() {
+    stats.elapsed_ns = match substrate::started_at() {
         0 => 0,
         start => os::now_ns() - start,
     };
@@ -153,6 +154,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             Kind::Free => stats.rss_lazy += bytes,
             Kind::Kept => kept_resident += bytes,
             Kind::Metadata => stats.rss_metadata += bytes,
+            Kind::PoolHead | Kind::PoolRest(_) | Kind::Arena => stats.rss_pools += bytes,
             Kind::Foreign => {}
         }
         unit += units;

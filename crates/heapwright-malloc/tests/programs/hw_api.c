@@ -201,7 +201,7 @@ static void statistics(void)
     CHECK(after.rss >= before.rss + (19 << 20));
     CHECK(after.peak_rss >= after.rss - after.page_size * 64);
     uint64_t parts = after.rss_live + after.rss_rounding + after.rss_partial + after.rss_caches +
-                     after.rss_remote + after.rss_lazy + after.rss_metadata + after.rss_not_ours;
+                     after.rss_remote + after.rss_lazy + after.rss_metadata + after.rss_pools + after.rss_not_ours;
     CHECK(parts <= after.rss + after.rss / 20 && parts + after.rss / 20 >= after.rss);
     free(p);
 

@@ -1,8 +1,6 @@
-//! Fork: a child with one thread and the memory of many.
+//! The heap's part in a fork: a child with one thread and the memory of many.
 //!
-//! The handlers take every lock before the fork and give it back on both
-//! sides, so no lock is held by a thread that the child does not have, and what
-//! the locks protect (runs, metadata, the registry, first-class heaps) is whole.
+//! What locks protect is whole in the child (see `fork`, which calls this).
 //!
 //! Threads that own a cache take no lock, and the kernel copies page by page
 //! while they run: the child may see one page from before a store and another
@@ -22,44 +20,26 @@
 //! The caches then rest, like those of threads that ended: what the child frees
 //! of their blocks is used again, the next thread adopts them. Lost is what was
 //! free in other threads' slabs at the fork, once; the parent loses nothing.
-//!
-//! Handlers of others that were registered before ours run while the locks are
-//! held, in the same thread, and may allocate: see `sync::hold_all`.
-//!
-//! A child of `vfork` runs none of this and shares the parent's memory until
-//! it execs, as with any allocator.
 
 use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{self, CACHES, Cache, Use};
 use crate::chunk;
-use crate::os;
+use crate::fork;
 use crate::slab::Slab;
-use crate::sync;
-use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use crate::sync::atomic::{AtomicPtr, Ordering};
 
 use super::first_class;
 use super::start::{self, Mine};
 
-/// Registers the handlers. Once, when the heap is ready.
-pub(super) fn register() {
-    os::around_fork(before, in_parent, in_child);
-}
+/// What the heap does around a fork.
+pub(super) static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
 
-/// The fork under way took no lock.
-static UNLOCKED: AtomicBool = AtomicBool::new(false);
 /// The forking thread's cache, whose lock was taken.
 static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
-unsafe extern "C" fn before() {
-    // One thread: nobody else can hold a lock, and if this is a signal handler
-    // that interrupted the heap, this thread does. The child goes on where the
-    // handler returns, and gives the lock back itself.
-    UNLOCKED.store(os::is_single_threaded(), Ordering::Relaxed);
-    if UNLOCKED.load(Ordering::Relaxed) {
-        return;
-    }
+fn before() {
     // It gets its cache now if it has none, because handlers that allocate run
     // while the locks are held.
     let mine = match start::mine() {
@@ -83,28 +63,15 @@ unsafe extern "C" fn before() {
             cache.lock.acquire();
         }
     }
-    chunk::metadata::before_fork();
-    chunk::before_fork();
-    sync::hold_all();
 }
 
-/// Gives the locks back.
-///
 /// # Safety
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    if UNLOCKED.load(Ordering::Relaxed) {
-        return;
-    }
-    sync::hold_all_no_more();
-    // SAFETY: the same contract, as for all that follow.
-    unsafe { chunk::after_fork() };
-    // SAFETY: as above.
-    unsafe { chunk::metadata::after_fork() };
     for cache in CACHES.all() {
         if cache.owned_by() == Use::Heap {
-            // SAFETY: as above.
+            // SAFETY: the same contract, as for all that follow.
             unsafe { cache.lock.release() };
         }
     }
@@ -121,16 +88,8 @@ unsafe fn unlock() {
     unsafe { start::after_fork() };
 }
 
-unsafe extern "C" fn in_parent() {
-    // SAFETY: the C library runs this after `before`, in the same thread.
-    unsafe { unlock() };
-}
-
-unsafe extern "C" fn in_child() {
-    // SAFETY: the C library runs this after `before`, in the copy of the thread.
-    unsafe { unlock() };
-    start::note_process();
-    if UNLOCKED.load(Ordering::Relaxed) {
+fn in_child(alone: bool) {
+    if alone {
         // No other thread was changing anything; what threads that ended left
         // behind is as it should be.
         return;

@@ -56,7 +56,7 @@ pub use walk::{Block, walk};
 pub(crate) use count::totals;
 pub(crate) use first_class::live as heaps_live;
 pub(crate) use foreign::passed_on;
-pub(crate) use start::{is_original_process, publish_mine, started_at};
+pub(crate) use start::publish_mine;
 
 use crate::cache::Hot;
 

@@ -1,8 +1,8 @@
 //! Beginnings and ends: of the heap, of a thread's cache, of a thread.
 //!
 //! ```text
-//! process:  NEW --first call--> STARTING --window open--> READY
-//!                                                     \-> FAILED (no memory)
+//! process:  NEW --first call--> STARTING --substrate open--> READY
+//!                                                        \-> FAILED (no memory)
 //! thread:   own word  null --first slow call--> cache --thread ends--> EXITED
 //! ```
 //!
@@ -19,14 +19,16 @@ use core::ffi::c_void;
 use core::ptr;
 
 use crate::cache::{self, CACHES, Cache, Use};
-use crate::chunk;
+use crate::fork::{self, Part};
 use crate::options::{self, Options};
-use crate::os::{self, tls};
+use crate::os::{self, Exit, tls};
+use crate::substrate;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use super::SENTINEL;
-use super::{foreign, fork};
+use super::foreign;
+use super::fork::HANDLERS;
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -34,8 +36,6 @@ const FAILED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
-static STARTED_AT: AtomicU64 = AtomicU64::new(0);
-static PROCESS: AtomicU32 = AtomicU32::new(0);
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 /// The own word of a thread that gave its cache back.
@@ -87,7 +87,7 @@ fn mine_slow(own: *mut u8) -> Mine {
     if !options::detailed() && foreign::peer().is_none() {
         tls::set_fast((&raw const cache.hot).cast_mut().cast());
     }
-    os::watch_this_thread(ptr::from_ref(cache).cast_mut().cast());
+    os::watch_this_thread(Exit::Cache, ptr::from_ref(cache).cast_mut().cast());
     Mine::Cache(cache)
 }
 
@@ -127,7 +127,7 @@ fn late() -> Mine {
     }
 }
 
-/// Opens the window and reads the options, once. False: there is no memory.
+/// Opens the substrate as the options say, once. False: there is no memory.
 fn start() -> bool {
     let starting = STARTING.lock();
     match STATE.load(Ordering::Acquire) {
@@ -138,20 +138,15 @@ fn start() -> bool {
     // Where everything is passed on, this copy only serves first-class heaps, and
     // the other one has read the options.
     let peered = foreign::find_peer();
-    let options = if peered { &Options::DEFAULT } else { options::get() };
-    os::pretend_page_size(options.page);
-    chunk::set_delay(options.purge_ms);
-    chunk::allow_huge_pages(options.huge_pages);
-    if !chunk::open(options.window) {
+    if !substrate::open(|| if peered { &Options::DEFAULT } else { options::get() }) {
         STATE.store(FAILED, Ordering::Release);
         return false;
     }
-    STARTED_AT.store(os::now_ns(), Ordering::Relaxed);
-    PROCESS.store(os::process_id(), Ordering::Relaxed);
     STATE.store(READY, Ordering::Release);
     drop(starting);
-    os::on_thread_exit(thread_exit);
-    fork::register();
+    os::on_thread_exit(Exit::Cache, thread_exit);
+    substrate::begun();
+    fork::join(Part::Heap, &HANDLERS);
     true
 }
 
@@ -163,25 +158,6 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     tls::set_own(EXITED);
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.leave();
-}
-
-/// Nanoseconds of the clock when the heap started; 0 before.
-pub(crate) fn started_at() -> u64 {
-    STARTED_AT.load(Ordering::Relaxed)
-}
-
-/// In a forked child: notes the new process.
-pub(super) fn note_process() {
-    PROCESS.store(os::process_id(), Ordering::Relaxed);
-}
-
-/// Whether the caller runs in the process the heap knows of: false in a child
-/// of `vfork`, which borrows its parent's memory and must not speak for it.
-///
-/// True as long as the heap has not started: it can speak for nobody else.
-pub(crate) fn is_original_process() -> bool {
-    let process = PROCESS.load(Ordering::Relaxed);
-    process == 0 || process == os::process_id()
 }
 
 /// Holds the locks across a fork.

@@ -30,6 +30,18 @@ pub(crate) mod fake;
 
 pub(crate) use imp::*;
 
+/// What is to be done when a thread ends.
+#[derive(Clone, Copy)]
+pub(crate) enum Exit {
+    /// Its cache is put to rest.
+    Cache,
+    /// Its desk becomes free.
+    Desk,
+}
+
+/// How many of them there are.
+const EXITS: usize = 2;
+
 /// What the window needs of an operating system's memory.
 pub(crate) trait Memory {
     /// Bytes in a page: the grain of commit and decommit. A power of two.

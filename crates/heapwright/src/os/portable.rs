@@ -17,7 +17,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-use super::Memory;
+use super::{EXITS, Exit, Memory};
 
 /// The table of the address map is an allocation of its own here.
 pub(crate) const TABLE_ADJACENT: bool = false;
@@ -59,6 +59,20 @@ pub(crate) const HAS_HUGE_PAGES: bool = false;
 ///
 /// None is needed.
 pub(crate) unsafe fn put_huge_page(_at: *mut u8) {}
+
+/// Does nothing: there are none.
+///
+/// # Safety
+///
+/// None is needed.
+pub(crate) unsafe fn advise_huge_pages(_at: *mut u8, _size: usize, _want: bool) {}
+
+/// Does nothing: all memory is there.
+///
+/// # Safety
+///
+/// None is needed.
+pub(crate) unsafe fn populate(_at: *mut u8, _size: usize) {}
 
 impl Memory for System {
     fn page_size(&self) -> usize {
@@ -254,31 +268,35 @@ pub(crate) fn symbol(_name: &CStr) -> *mut u8 {
     ptr::null_mut()
 }
 
-static ON_EXIT: OnceLock<unsafe extern "C" fn(*mut c_void)> = OnceLock::new();
+static ON_EXIT: [OnceLock<unsafe extern "C" fn(*mut c_void)>; EXITS] =
+    [const { OnceLock::new() }; EXITS];
 
-struct ExitWatch(Cell<*mut c_void>);
+struct ExitWatch([Cell<*mut c_void>; EXITS]);
 
 impl Drop for ExitWatch {
     fn drop(&mut self) {
-        if let (Some(run), false) = (ON_EXIT.get(), self.0.get().is_null()) {
-            // SAFETY: the token is what the exit function asked for.
-            unsafe { run(self.0.get()) };
+        for (run, token) in ON_EXIT.iter().zip(&self.0) {
+            if let (Some(run), false) = (run.get(), token.get().is_null()) {
+                // SAFETY: the token is what the exit function asked for.
+                unsafe { run(token.get()) };
+            }
         }
     }
 }
 
 std::thread_local! {
-    static WATCH: ExitWatch = const { ExitWatch(Cell::new(ptr::null_mut())) };
+    static WATCH: ExitWatch =
+        const { ExitWatch([const { Cell::new(ptr::null_mut()) }; EXITS]) };
 }
 
 /// Names the function that runs when a watched thread ends.
-pub(crate) fn on_thread_exit(run: unsafe extern "C" fn(*mut c_void)) -> bool {
-    ON_EXIT.set(run).is_ok()
+pub(crate) fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
+    ON_EXIT[exit as usize].set(run).is_ok()
 }
 
 /// Asks for the exit function to run with `token` when this thread ends.
-pub(crate) fn watch_this_thread(token: *mut c_void) {
-    WATCH.with(|watch| watch.0.set(token));
+pub(crate) fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
+    WATCH.try_with(|watch| watch.0[exit as usize].set(token)).is_ok()
 }
 
 /// A number that no other thread of the process has while this one lives.
@@ -294,7 +312,7 @@ pub(crate) fn around_fork(
 ) {
 }
 
-/// Two words per thread.
+/// Three words per thread.
 pub(crate) mod tls {
     extern crate std;
     use core::cell::Cell;
@@ -305,6 +323,7 @@ pub(crate) mod tls {
     std::thread_local! {
         static FAST: Cell<*mut u8> = const { Cell::new((&raw const SENTINEL).cast_mut().cast()) };
         static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
+        static DESK: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Where the words are. They have no destructor, so the end of a thread
@@ -333,5 +352,16 @@ pub(crate) mod tls {
     /// Sets the thread's own word.
     pub(crate) fn set_own(word: *mut u8) {
         OWN.with(|cell| cell.set(word));
+    }
+
+    /// The thread's desk number, or 0.
+    #[inline]
+    pub(crate) fn desk() -> usize {
+        DESK.with(Cell::get)
+    }
+
+    /// Sets the thread's desk number.
+    pub(crate) fn set_desk(desk: usize) {
+        DESK.with(|cell| cell.set(desk));
     }
 }

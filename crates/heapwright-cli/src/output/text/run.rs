@@ -147,6 +147,7 @@ fn parts(out: &mut String, stats: &Stats, look: Look) {
         ("remote backlog", stats.rss_remote),
         ("lazily freed", stats.rss_lazy),
         ("metadata", stats.rss_metadata),
+        ("pools, arenas", stats.rss_pools),
         ("not ours", stats.rss_not_ours),
     ];
     let heading = format!("resident memory at exit: {}", units::bytes(stats.rss));

@@ -196,6 +196,37 @@ pub(crate) unsafe fn put_huge_page(at: *mut u8) {
     });
 }
 
+/// Asks for huge pages behind a range, or asks for them no more. Best effort.
+///
+/// # Safety
+///
+/// The range is the caller's, committed and page aligned.
+pub(crate) unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
+    let advice = if want { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+    // SAFETY: advice about a mapping of ours changes no contents.
+    keeping_errno(|| unsafe { libc::madvise(at.cast(), size, advice) });
+}
+
+/// Puts pages behind a range before it is touched. Where the kernel cannot
+/// (before Linux 5.14), each page is read and written back.
+///
+/// # Safety
+///
+/// The range is the caller's, committed and page aligned.
+pub(crate) unsafe fn populate(at: *mut u8, size: usize) {
+    // SAFETY: the contents of the pages do not change.
+    let done = keeping_errno(|| unsafe { libc::madvise(at.cast(), size, libc::MADV_POPULATE_WRITE) });
+    if done != 0 {
+        for offset in (0..size).step_by(kernel_page_size()) {
+            let byte = at.wrapping_add(offset);
+            // SAFETY: in the range, which is the caller's.
+            let value = unsafe { byte.read_volatile() };
+            // SAFETY: as above.
+            unsafe { byte.write_volatile(value) };
+        }
+    }
+}
+
 /// Keeps a range out of core dumps. Best effort.
 ///
 /// # Safety

@@ -3,34 +3,36 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use super::super::{EXITS, Exit};
 use super::keeping_errno;
 
-/// `pthread_key_t + 1`, or 0 before [`on_thread_exit`].
-static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+/// `pthread_key_t + 1` each, or 0 before [`on_thread_exit`].
+static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
 /// Names the function that runs when a thread that called
-/// [`watch_this_thread`] ends. Once a process; false where the system has no
-/// key left (then caches of ended threads are not reused).
+/// [`watch_this_thread`] ends. Once a process and `exit`; false where the system
+/// has no key left (then caches of ended threads are not reused).
 ///
 /// A pthread key, not `thread_local!` with a destructor: registering the
 /// latter allocates.
-pub(crate) fn on_thread_exit(run: unsafe extern "C" fn(*mut c_void)) -> bool {
+pub(crate) fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
     let mut key = 0;
     // SAFETY: `key` is a valid place for the answer; `run` takes what is set.
     let got = keeping_errno(|| unsafe { libc::pthread_key_create(&raw mut key, Some(run)) });
     if got == 0 {
-        EXIT_KEY.store(key + 1, Ordering::Release);
+        EXIT_KEYS[exit as usize].store(key + 1, Ordering::Release);
     }
     got == 0
 }
 
 /// Asks for the exit function to run with `token` (not null) when the calling
-/// thread ends.
-pub(crate) fn watch_this_thread(token: *mut c_void) {
-    if let Some(key) = EXIT_KEY.load(Ordering::Acquire).checked_sub(1) {
-        // SAFETY: the key was created above and is never deleted.
-        keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) });
-    }
+/// thread ends. False where there is none.
+pub(crate) fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
+    let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
+        return false;
+    };
+    // SAFETY: the key was created above and is never deleted.
+    keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) }) == 0
 }
 
 /// A number that no other thread of the process has while this one lives. A

@@ -1,9 +1,10 @@
-//! Two words per thread, aarch64: the twin of `tls_x86_64`.
+//! Three words per thread, aarch64: the twin of `tls_x86_64`.
 //!
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
 //! own    the thread's cache, or null, or EXITED
+//! desk   the thread's desk number (see `pool::desk`), or 0
 //! ```
 //!
 //! The initial-exec sequence: the thread pointer, plus an offset from the GOT.
@@ -18,9 +19,10 @@ global_asm!(
     ".globl __heapwright_0_1_tls",
     ".hidden __heapwright_0_1_tls",
     ".type __heapwright_0_1_tls, @object",
-    ".size __heapwright_0_1_tls, 16",
+    ".size __heapwright_0_1_tls, 24",
     "__heapwright_0_1_tls:",
     ".xword {sentinel}",
+    ".xword 0",
     ".xword 0",
     ".popsection",
     sentinel = sym SENTINEL,
@@ -61,7 +63,7 @@ pub(crate) fn set_fast(word: *mut u8) {
 /// The thread's own word.
 #[inline]
 pub(crate) fn own() -> *mut u8 {
-    // SAFETY: the block is two words.
+    // SAFETY: the block is three words.
     let own = unsafe { block().add(1) };
     // SAFETY: the second initialised word of this thread's block.
     unsafe { *own }
@@ -69,8 +71,25 @@ pub(crate) fn own() -> *mut u8 {
 
 /// Sets the thread's own word.
 pub(crate) fn set_own(word: *mut u8) {
-    // SAFETY: the block is two words.
+    // SAFETY: the block is three words.
     let own = unsafe { block().add(1) };
     // SAFETY: the second word of this thread's block; only this module touches it.
     unsafe { *own = word };
+}
+
+/// The thread's desk number, or 0.
+#[inline(always)]
+pub(crate) fn desk() -> usize {
+    // SAFETY: the block is three words.
+    let desk = unsafe { block().add(2) };
+    // SAFETY: the third initialised word of this thread's block.
+    unsafe { desk.read().addr() }
+}
+
+/// Sets the thread's desk number.
+pub(crate) fn set_desk(number: usize) {
+    // SAFETY: the block is three words.
+    let desk = unsafe { block().add(2) };
+    // SAFETY: the third word of this thread's block; only this module touches it.
+    unsafe { desk.write(core::ptr::without_provenance_mut(number)) };
 }

@@ -1,16 +1,17 @@
-//! Two words per thread, x86-64.
+//! Three words per thread, x86-64.
 //!
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
 //! own    the thread's cache, or null, or EXITED
+//! desk   the thread's desk number (see `pool::desk`), or 0
 //! ```
 //!
 //! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden
 //! `.tdata` symbol read through its GOT entry is *initial exec*: two
 //! instructions, and an executable's linker relaxes them further. Initial exec
 //! takes part of the room that glibc keeps for libraries loaded late, so the
-//! block is kept at 16 bytes.
+//! block is kept at 24 bytes.
 //!
 //! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the
 //! first instruction of a thread, so nobody ever tests it for null.
@@ -25,9 +26,10 @@ global_asm!(
     ".globl __heapwright_0_1_tls",
     ".hidden __heapwright_0_1_tls",
     ".type __heapwright_0_1_tls, @object",
-    ".size __heapwright_0_1_tls, 16",
+    ".size __heapwright_0_1_tls, 24",
     "__heapwright_0_1_tls:",
     ".quad {sentinel}",
+    ".quad 0",
     ".quad 0",
     ".popsection",
     sentinel = sym SENTINEL,
@@ -91,6 +93,37 @@ pub(crate) fn set_own(word: *mut u8) {
             "mov qword ptr fs:[{0} + 8], {1}",
             out(reg) _,
             in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The thread's desk number, or 0.
+#[inline(always)]
+pub(crate) fn desk() -> usize {
+    let desk;
+    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path
+    // reads it again after setting it.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0} + 16]",
+            out(reg) desk,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    desk
+}
+
+/// Sets the thread's desk number.
+pub(crate) fn set_desk(desk: usize) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0} + 16], {1}",
+            out(reg) _,
+            in(reg) desk,
             options(nostack, preserves_flags),
         );
     }

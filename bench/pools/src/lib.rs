@@ -1,0 +1,66 @@
+//! heapwright's pools and arenas beside Zig's MemoryPool and Rust's pools.
+//!
+//! The question is always how one thing compares with another on the same
+//! machine in the same minute, so a run of this program measures one contender
+//! in one pattern, prints a line, and ends: `ci/pools.sh` starts the runs, one
+//! process each, in turns, and lets this program print the tables.
+//!
+//! ```text
+//! pools plan [quick]      the runs, a line each (see [`plan`])
+//! pools run PATTERN ...   one of them: `ns X`, and what else the pattern tells
+//! pools one NAME COUNT    COUNT pairs of one contender, for a counter of
+//!                         instructions to watch
+//! pools golden            calls whose instructions are counted (see [`golden`])
+//! pools report FILE       the tables, then what was asked, measured and found
+//! ```
+//!
+//! A file is a pattern ([`article`], [`pairs`], [`shared`], [`churn`],
+//! [`policies`], [`colour`], [`arenas`], [`resident`]) with its traits; [`peers`]
+//! implements those traits for other crates, [`ours`] for heapwright. Both are
+//! built into two programs of one source: `pools`, whose `Box` is glibc's, and
+//! `pools-mimalloc`, whose global allocator is mimalloc.
+
+pub mod arenas;
+pub mod article;
+pub mod churn;
+pub mod colour;
+pub mod golden;
+pub mod measure;
+pub mod ours;
+pub mod pairs;
+pub mod peers;
+pub mod plan;
+pub mod policies;
+pub mod random;
+pub mod report;
+pub mod resident;
+pub mod shared;
+
+use std::process::ExitCode;
+
+/// What both programs do: the arguments say.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["plan"] => plan::print(false),
+        ["plan", "quick"] => plan::print(true),
+        ["run", "article", ref rest @ ..] => article::run(rest),
+        ["run", "pairs", ref rest @ ..] => pairs::run(rest),
+        ["run", "shared", ref rest @ ..] => shared::run(rest),
+        ["run", "churn", ref rest @ ..] => churn::run(rest),
+        ["run", "policy", ref rest @ ..] => policies::run(rest),
+        ["run", "colour", ref rest @ ..] => colour::run(rest),
+        ["run", "arena", ref rest @ ..] => arenas::run(rest),
+        ["run", "resident", ref rest @ ..] => resident::run(rest),
+        ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),
+        ["golden"] => golden::run(),
+        ["report", file] => return report::run(file),
+        _ => None,
+    };
+    if done.is_none() {
+        eprintln!("pools: not understood: {}", words.join(" "));
+        return ExitCode::from(2);
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,350 @@
+//! heapwright in every pattern.
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use heapwright::arena::Arena;
+use heapwright::pool::{
+    Bitmap, Boxed, Key, Linked, Magazine, Pool, SharedBoxed, SharedPool, Stack,
+};
+
+use crate::article::{Store, churn as article_churn};
+use crate::churn::{graph, list};
+use crate::measure::Object;
+use crate::pairs::{Maker, Work, measure};
+use crate::{arenas, colour, golden, policies, resident, shared};
+
+/// heapwright's malloc and free.
+struct Malloc<const BYTES: usize>;
+
+impl<const BYTES: usize> Store for Malloc<BYTES> {
+    #[inline(always)]
+    fn create(&mut self) -> *mut u8 {
+        heapwright::heap::malloc(BYTES)
+    }
+
+    #[inline(always)]
+    unsafe fn destroy(&mut self, object: *mut u8) {
+        // SAFETY: from `create`, once, says the caller.
+        unsafe { heapwright::heap::free(object) };
+    }
+}
+
+/// The arena. Nothing is taken back, until a limit is reached at which all is:
+/// the program goes on to hold pointers that it no longer looks at.
+struct Growing<const BYTES: usize> {
+    arena: Arena,
+    left: usize,
+    limit: usize,
+}
+
+impl<const BYTES: usize> Store for Growing<BYTES> {
+    #[inline(always)]
+    fn create(&mut self) -> *mut u8 {
+        if self.left < BYTES {
+            self.arena.reset();
+            self.left = self.limit;
+        }
+        self.left -= BYTES;
+        self.arena.alloc_layout(Layout::new::<Bytes<BYTES>>()).as_ptr()
+    }
+
+    #[inline(always)]
+    unsafe fn destroy(&mut self, _object: *mut u8) {}
+}
+
+/// When the arena is reset in the touched article.
+const ARENA_LIMIT: usize = 256 << 20;
+
+/// An object of the article.
+struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
+
+struct Slots<const BYTES: usize>(Pool<Bytes<BYTES>>);
+
+impl<const BYTES: usize> Store for Slots<BYTES> {
+    #[inline(always)]
+    fn create(&mut self) -> *mut u8 {
+        self.0.create_uninit().as_ptr().cast()
+    }
+
+    #[inline(always)]
+    unsafe fn destroy(&mut self, object: *mut u8) {
+        // SAFETY: a slot's address is not 0.
+        let object = unsafe { NonNull::new_unchecked(object.cast()) };
+        // SAFETY: from `create`, once, says the caller.
+        unsafe { self.0.forget(object) };
+    }
+}
+
+/// The article's columns.
+pub fn article<const BYTES: usize, const TOUCHED: bool>(name: &str, rounds: usize) -> Option<()> {
+    match name {
+        "malloc" => article_churn::<BYTES, TOUCHED>(Malloc::<BYTES>, rounds),
+        "arena" => {
+            let limit = if TOUCHED { ARENA_LIMIT } else { usize::MAX };
+            let store = Growing::<BYTES> { arena: Arena::new(), left: limit, limit };
+            article_churn::<BYTES, TOUCHED>(store, rounds);
+        }
+        "pool" => article_churn::<BYTES, TOUCHED>(Slots::<BYTES>(Pool::new()), rounds),
+        _ => return None,
+    }
+    Some(())
+}
+
+struct Owning<'a, T>(&'a Pool<T>);
+
+impl<'a, T> Maker<T> for Owning<'a, T> {
+    type Handle = Boxed<'a, T>;
+
+    #[inline(always)]
+    fn make(&mut self, value: T) -> Self::Handle {
+        self.0.boxed(value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: Self::Handle) {
+        drop(handle);
+    }
+}
+
+struct SharedOwning<'a, T>(&'a SharedPool<T>);
+
+impl<'a, T> Maker<T> for SharedOwning<'a, T> {
+    type Handle = SharedBoxed<'a, T>;
+
+    #[inline(always)]
+    fn make(&mut self, value: T) -> Self::Handle {
+        self.0.boxed(value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: Self::Handle) {
+        drop(handle);
+    }
+}
+
+struct Raw<'a, T>(&'a Pool<T>);
+
+impl<T> Maker<T> for Raw<'_, T> {
+    type Handle = NonNull<T>;
+
+    #[inline(always)]
+    fn make(&mut self, value: T) -> Self::Handle {
+        self.0.create(value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: Self::Handle) {
+        // SAFETY: from `make`, once: the patterns end what they made.
+        unsafe { self.0.destroy(handle) };
+    }
+}
+
+struct SharedRaw<'a, T>(&'a SharedPool<T>);
+
+impl<T> Maker<T> for SharedRaw<'_, T> {
+    type Handle = NonNull<T>;
+
+    #[inline(always)]
+    fn make(&mut self, value: T) -> Self::Handle {
+        self.0.create(value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: Self::Handle) {
+        // SAFETY: as in `Raw`.
+        unsafe { self.0.destroy(handle) };
+    }
+}
+
+struct Keyed<'a>(&'a mut Pool<Object>);
+
+impl Maker<Object> for Keyed<'_> {
+    type Handle = Key<Object>;
+
+    #[inline(always)]
+    fn make(&mut self, value: Object) -> Self::Handle {
+        self.0.insert(value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: Self::Handle) {
+        std::hint::black_box(self.0.remove(handle).map(|object| object.a));
+    }
+}
+
+/// The pairs.
+pub fn pairs(name: &str, work: Work) -> Option<()> {
+    match name {
+        "pool-owning" => measure(Owning(&Pool::new()), work),
+        "pool-raw" => measure(Raw(&Pool::new()), work),
+        "pool-keyed" => measure(Keyed(&mut Pool::new()), work),
+        "shared-owning" => measure(SharedOwning(&SharedPool::new()), work),
+        "shared-raw" => measure(SharedRaw(&SharedPool::new()), work),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Several threads.
+pub fn shared(name: &str, work: shared::Work) -> Option<()> {
+    if name != "shared" {
+        return None;
+    }
+    let pool = SharedPool::new();
+    match work.handed_over {
+        false => shared::measure(work, || SharedOwning(&pool)),
+        true => shared::hand_over(work, || SharedOwning(&pool)),
+    }
+    Some(())
+}
+
+/// A million nodes.
+pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
+    match (name, shape) {
+        ("pool", "graph") => graph(Owning(&Pool::new()), count),
+        ("pool", "list") => list(Owning(&Pool::new()), count),
+        ("shared", "graph") => graph(SharedOwning(&SharedPool::new()), count),
+        ("shared", "list") => list(SharedOwning(&SharedPool::new()), count),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The patterns want the same of each policy, which is a type.
+macro_rules! of_policies {
+    ($($policy:ident),*) => {
+        $(impl policies::Pool for Pool<Object, $policy> {
+            #[inline(always)]
+            fn create(&self, value: Object) -> NonNull<Object> {
+                self.create(value)
+            }
+
+            #[inline(always)]
+            unsafe fn destroy(&self, object: NonNull<Object>) {
+                // SAFETY: the caller's promise.
+                unsafe { self.destroy(object) };
+            }
+
+            fn sum(&mut self) -> u64 {
+                self.iter_mut().fold(0, |sum, object| sum.wrapping_add(object.a))
+            }
+        })*
+
+        /// The policies.
+        pub fn policy(name: &str, shape: &str, count: usize) -> Option<()> {
+            $(if name == stringify!($policy) {
+                let pool = Pool::<Object, $policy>::builder().build();
+                return policies::measure(pool, shape, count);
+            })*
+            None
+        }
+    };
+}
+of_policies!(Magazine, Linked, Stack, Bitmap);
+
+/// The first objects of many pools.
+pub fn colour(name: &str) -> Option<()> {
+    if name != "pools" {
+        return None;
+    }
+    let pools: Vec<Pool<Object>> = (0..colour::POOLS).map(|_| Pool::new()).collect();
+    let objects: Vec<_> = pools.iter().map(|pool| pool.create(Object::new(0))).collect();
+    colour::walk(&objects);
+    Some(())
+}
+
+impl arenas::Arena for Arena {
+    #[inline(always)]
+    fn number(&self, value: u32) -> NonNull<u32> {
+        NonNull::from(self.alloc(value))
+    }
+
+    #[inline(always)]
+    fn piece(&self, layout: Layout) -> NonNull<u8> {
+        self.alloc_layout(layout)
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+}
+
+/// The arena.
+pub fn arena(name: &str, shape: &str, count: usize) -> Option<()> {
+    if name == "arena" { arenas::measure(Arena::new(), shape, count) } else { None }
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn call_arena_u32(arena: &Arena, value: u32) -> NonNull<u32> {
+    NonNull::from(arena.alloc(value))
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn call_arena_layout(arena: &Arena, size: usize, align: usize) -> NonNull<u8> {
+    // SAFETY: only called with the parts of a layout.
+    arena.alloc_layout(unsafe { Layout::from_size_align_unchecked(size, align) })
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
+extern "C" fn call_pool_create(pool: &Pool<u64>, value: u64) -> NonNull<u64> {
+    pool.create(value)
+}
+
+#[inline(never)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn call_pool_destroy(pool: &Pool<u64>, object: NonNull<u64>) {
+    // SAFETY: the caller's promise.
+    unsafe { pool.destroy(object) };
+}
+
+/// The calls whose instructions are counted.
+pub fn golden() {
+    golden::arena(
+        Arena::new(),
+        |a, n| call_arena_u32(a, n),
+        |a, s, b| call_arena_layout(a, s, b),
+        |a| a.reset(),
+    );
+    let pool = Pool::new();
+    golden::parts(|| {
+        let objects: [NonNull<u64>; 8] = std::array::from_fn(|i| call_pool_create(&pool, i as u64));
+        for object in objects {
+            // SAFETY: just made, and this once.
+            unsafe { call_pool_destroy(&pool, object) };
+        }
+    });
+}
+
+impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
+    const BYTES: usize = BYTES;
+
+    fn create(&self) -> NonNull<u8> {
+        let slot: NonNull<u8> = self.0.create_uninit().cast();
+        // SAFETY: the slot has BYTES bytes.
+        unsafe { slot.write_bytes(1, BYTES) };
+        slot
+    }
+
+    unsafe fn destroy(&self, object: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.forget(object.cast()) };
+    }
+
+    fn trim(&mut self) -> usize {
+        self.0.trim()
+    }
+}
+
+/// Memory kept after a trim.
+pub fn resident(bytes: usize, shape: &str, count: usize) -> Option<()> {
+    match bytes {
+        32 => resident::measure(|| Slots::<32>(Pool::new()), shape, count),
+        200 => resident::measure(|| Slots::<200>(Pool::new()), shape, count),
+        8192 => resident::measure(|| Slots::<8192>(Pool::new()), shape, count),
+        _ => None,
+    }
+}

@@ -1,0 +1,122 @@
+//! One object made and one destroyed, warm: what a pool costs when nothing else
+//! does.
+//!
+//! Objects of 32 bytes, in pools that have already held more of them than the
+//! pattern needs. `pair` makes one and destroys it at once; `in order` makes 100
+//! and destroys them in the order in which they were made; `random order`
+//! destroys them in another.
+//!
+//! Handles differ in what they can do, so they are compared within their kind:
+//! *owning*, a handle whose drop returns the slot; *raw*, a pointer that the
+//! program must give back; *keyed*, an index or key into the pool.
+
+use std::hint::black_box;
+
+use crate::measure::{Object, report, time, warm_host};
+use crate::random::Random;
+
+/// A pool and one kind of handle to its objects. Implemented for a reference to
+/// the pool, so that handles may borrow from it.
+pub trait Maker<T> {
+    /// What the program holds.
+    type Handle;
+
+    /// A new object.
+    fn make(&mut self, value: T) -> Self::Handle;
+
+    /// The end of one.
+    fn end(&mut self, handle: Self::Handle);
+}
+
+/// How many objects a pool holds before it is measured.
+const WARM: u64 = 1024;
+const BATCH: usize = 100;
+
+/// What a contender is asked to do.
+#[derive(Clone, Copy)]
+pub enum Shape {
+    /// Make one, destroy it.
+    Pair,
+    /// 100, then destroyed as made.
+    InOrder,
+    /// 100, then destroyed in a random order.
+    RandomOrder,
+}
+
+/// So many pairs, and how they are made.
+#[derive(Clone, Copy)]
+pub struct Work {
+    shape: Shape,
+    pairs: u64,
+    /// Whether the result is printed: a counter of instructions wants none.
+    timed: bool,
+}
+
+#[inline(always)]
+fn single(maker: &mut impl Maker<Object>, pairs: u64) {
+    for i in 0..pairs {
+        let handle = black_box(maker.make(Object::new(i)));
+        maker.end(handle);
+    }
+}
+
+#[inline(always)]
+fn batches<M: Maker<Object>>(maker: &mut M, pairs: u64, order: Option<&[u16]>) {
+    let mut handles: Vec<M::Handle> = Vec::with_capacity(BATCH);
+    for _ in 0..pairs / BATCH as u64 {
+        for i in 0..BATCH as u64 {
+            handles.push(black_box(maker.make(Object::new(i))));
+        }
+        match order {
+            None => handles.drain(..).for_each(|handle| maker.end(handle)),
+            Some(order) => {
+                for &at in order {
+                    let handle = handles.swap_remove(usize::from(at));
+                    maker.end(handle);
+                }
+            }
+        }
+    }
+}
+
+/// Does the work with one contender.
+pub fn measure(mut maker: impl Maker<Object>, work: Work) {
+    let warm: Vec<_> = (0..WARM).map(|i| maker.make(Object::new(i))).collect();
+    warm.into_iter().for_each(|handle| maker.end(handle));
+    // Which of the handles that are left goes next.
+    let mut random = Random::new();
+    let order: Vec<u16> = (1..=BATCH).rev().map(|left| random.below(left) as u16).collect();
+    let mut go = |pairs| match work.shape {
+        Shape::Pair => single(&mut maker, pairs),
+        Shape::InOrder => batches(&mut maker, pairs, None),
+        Shape::RandomOrder => batches(&mut maker, pairs, Some(&order)),
+    };
+    if !work.timed {
+        return go(work.pairs);
+    }
+    go(work.pairs / 10);
+    report(time(work.pairs, || go(work.pairs)));
+}
+
+fn contender(name: &str, work: Work) -> Option<()> {
+    crate::peers::pairs(name, work).or_else(|| crate::ours::pairs(name, work))
+}
+
+/// `NAME pair|in-order|random-order PAIRS`.
+pub fn run(words: &[&str]) -> Option<()> {
+    let [name, shape, pairs] = *words else { return None };
+    let shape = match shape {
+        "pair" => Shape::Pair,
+        "in-order" => Shape::InOrder,
+        "random-order" => Shape::RandomOrder,
+        _ => return None,
+    };
+    warm_host(1 << 20);
+    contender(name, Work { shape, pairs: pairs.parse().ok()?, timed: true })
+}
+
+/// Just that many pairs of one contender. Two such runs, of different counts,
+/// differ by the pairs alone.
+pub fn one(name: &str, pairs: u64) -> Option<()> {
+    contender(name, Work { shape: Shape::Pair, pairs, timed: false })
+}

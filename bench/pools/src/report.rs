@@ -1,0 +1,482 @@
+//! The tables, and what was asked, measured and found.
+//!
+//! Reads the lines that `ci/pools.sh` collects,
+//! `SECTION;ROW;COLUMN;ROUND;NUMBER;WHAT ELSE THE RUN SAID`. A cell of a table is
+//! the median over the rounds; in brackets stands heapwright's ratio to that
+//! cell, the median of the rounds' ratios.
+//!
+//! A figure is such a ratio with its 95 % interval, by order statistics, so that
+//! it holds whatever the noise is like: the interval goes from the k-th smallest
+//! to the k-th largest, where chance leaves the true median outside at most 5
+//! times of 100. A bound is *met* if the interval reaches it, *met, certainly* if
+//! the whole interval lies within, *MISSED* otherwise. To be *ahead* the median
+//! itself must be below 1. What is counted and not timed, and what differs by
+//! large factors and is run in few rounds, is judged by its worst round.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use crate::plan::{
+    ARENAS, ARTICLE_ROWS, ARTICLE_TOUCHED, ARTICLE_UNTOUCHED, CHURN, COLOUR, HANDED,
+    PAIR_CONTENDERS, PAIRS, POLICIES, RESIDENT, SHARED,
+};
+
+/// The fewest rounds that an interval can be had of.
+const TRUSTED_ROUNDS: usize = 6;
+
+/// A cell's numbers, by round.
+type Rounds = BTreeMap<usize, f64>;
+
+#[derive(Default)]
+struct Results {
+    /// Sections, rows and columns in the order in which they came.
+    order: Vec<(String, String, String)>,
+    numbers: BTreeMap<(String, String, String), Rounds>,
+    said: BTreeMap<(String, String, String), String>,
+}
+
+impl Results {
+    fn parse(text: &str) -> Option<Self> {
+        let mut results = Self::default();
+        for line in text.lines() {
+            let mut fields = line.splitn(6, ';');
+            let mut field = || fields.next().map(str::to_owned);
+            let key = (field()?, field()?, field()?);
+            let (round, number, said) = (field()?.parse().ok()?, field()?.parse().ok()?, field()?);
+            if !results.numbers.contains_key(&key) {
+                results.order.push(key.clone());
+            }
+            results.numbers.entry(key.clone()).or_default().insert(round, number);
+            results.said.insert(key, said);
+        }
+        Some(results)
+    }
+
+    fn of(&self, section: &str, row: &str, column: &str) -> Option<&Rounds> {
+        self.numbers.get(&(section.to_owned(), row.to_owned(), column.to_owned()))
+    }
+
+    fn said(&self, section: &str, row: &str, column: &str) -> &str {
+        let key = (section.to_owned(), row.to_owned(), column.to_owned());
+        self.said.get(&key).map_or("", String::as_str)
+    }
+
+    fn rows(&self, section: &str) -> Vec<&str> {
+        distinct(self.order.iter().filter(|key| key.0 == section).map(|key| key.1.as_str()))
+    }
+
+    fn columns(&self, section: &str) -> Vec<&str> {
+        distinct(self.order.iter().filter(|key| key.0 == section).map(|key| key.2.as_str()))
+    }
+}
+
+fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut list = Vec::new();
+    for one in all {
+        if !list.contains(&one) {
+            list.push(one);
+        }
+    }
+    list
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values = sorted(values.into_iter().collect());
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[middle],
+        _ => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+/// How many of the smallest, and of the largest, lie outside the interval of the
+/// median of `n`: as many as chance puts on one side at most 2.5 times of 100.
+fn outside(n: usize) -> usize {
+    let (mut term, mut below, mut k) = (0.5f64.powi(n as i32), 0.0, 0);
+    while below + term <= 0.025 {
+        below += term;
+        term *= (n - k) as f64 / (k + 1) as f64;
+        k += 1;
+    }
+    k.saturating_sub(1)
+}
+
+/// A ratio: median, interval, how many rounds.
+#[derive(Clone, Copy)]
+struct Estimate {
+    value: f64,
+    low: f64,
+    high: f64,
+    smallest: f64,
+    largest: f64,
+    rounds: usize,
+}
+
+impl Estimate {
+    fn of(values: Vec<f64>) -> Option<Self> {
+        let values = sorted(values);
+        let (&smallest, &largest) = (values.first()?, values.last()?);
+        let cut = outside(values.len());
+        Some(Self {
+            value: median(values.iter().copied()),
+            low: values[cut],
+            high: values[values.len() - 1 - cut],
+            smallest,
+            largest,
+            rounds: values.len(),
+        })
+    }
+
+    /// In the rounds that both were part of.
+    fn ratio(one: &Rounds, other: &Rounds) -> Option<Self> {
+        Self::of(one.iter().filter_map(|(r, ns)| Some(ns / other.get(r)?)).collect())
+    }
+
+    fn shown(&self) -> String {
+        if self.rounds < TRUSTED_ROUNDS {
+            return format!("{:.2} ({} rounds)", self.value, self.rounds);
+        }
+        format!("{:.2} ({:.2} to {:.2})", self.value, self.low, self.high)
+    }
+}
+
+fn number(value: f64) -> String {
+    match value {
+        v if v >= 1000.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// A section's matrix; `base` says which cell is heapwright's for a cell.
+fn table(
+    results: &Results,
+    section: &str,
+    head: &str,
+    base: impl Fn(&str, &str) -> Option<(String, String)>,
+) -> String {
+    let columns = results.columns(section);
+    let mut text = format!("| {head} |");
+    columns.iter().for_each(|column| text += &format!(" {column} |"));
+    text += "\n|---|";
+    text += &"--:|".repeat(columns.len());
+    for row in results.rows(section) {
+        text += &format!("\n| {row} |");
+        for column in &columns {
+            let Some(cell) = results.of(section, row, column) else {
+                text += " |";
+                continue;
+            };
+            text += &format!(" {}", number(median(cell.values().copied())));
+            let ours = base(row, column)
+                .filter(|(r, c)| (r.as_str(), c.as_str()) != (row, *column))
+                .and_then(|(r, c)| results.of(section, &r, &c));
+            if let Some(ratio) = ours.and_then(|ours| Estimate::ratio(ours, cell)) {
+                text += &format!(" ({:.2})", ratio.value);
+            }
+            text += " |";
+        }
+    }
+    text + "\n"
+}
+
+/// What is asked of a figure.
+#[derive(Clone, Copy)]
+enum Asked {
+    /// A ratio below 1.
+    Ahead,
+    /// A ratio, timed in many rounds.
+    AtMost(f64),
+    /// The other over ours, each round.
+    Times(f64),
+    /// A count, each round.
+    Count(f64),
+}
+
+struct Figures<'a> {
+    results: &'a Results,
+    lines: Vec<String>,
+    failed: bool,
+}
+
+impl Figures<'_> {
+    fn line(&mut self, what: &str, asked: Asked, measured: &str, verdict: &str) {
+        let asked = match asked {
+            Asked::Ahead => "< 1".to_owned(),
+            Asked::AtMost(bound) => format!("<= {bound}"),
+            Asked::Times(bound) => format!(">= {bound}x"),
+            Asked::Count(bound) => format!("<= {bound}"),
+        };
+        self.failed |= verdict.starts_with("MISSED") || verdict == "not measured";
+        self.lines.push(format!("| {what} | {asked} | {measured} | {verdict} |"));
+    }
+
+    fn judge(&mut self, what: &str, asked: Asked, estimate: Option<Estimate>, beside: &str) {
+        let Some(e) = estimate else { return self.line(what, asked, "", "not measured") };
+        let few = e.rounds < TRUSTED_ROUNDS;
+        let met = |met: bool| if met { "met" } else { "MISSED" };
+        let (measured, verdict) = match asked {
+            Asked::Ahead | Asked::AtMost(_) if few => (e.shown(), "too few rounds"),
+            Asked::Ahead if e.high < 1.0 => (e.shown(), "met, certainly"),
+            Asked::Ahead => (e.shown(), met(e.value < 1.0)),
+            Asked::AtMost(bound) if e.high <= bound => (e.shown(), "met, certainly"),
+            Asked::AtMost(bound) => (e.shown(), met(e.low <= bound)),
+            Asked::Times(bound) => {
+                (format!("{:.1}x at least", e.smallest), met(e.smallest >= bound))
+            }
+            Asked::Count(bound) => (number(e.largest), met(e.largest <= bound)),
+        };
+        let measured =
+            if beside.is_empty() { measured } else { format!("{measured}, to {beside}") };
+        self.line(what, asked, &measured, verdict);
+    }
+
+    /// Ours to the fastest of some others, all of a section; cells are row and column.
+    fn best(
+        &mut self,
+        what: &str,
+        asked: Asked,
+        section: &str,
+        ours: (&str, &str),
+        others: &[(&str, &str)],
+    ) {
+        let cell = |(row, column)| self.results.of(section, row, column);
+        let fastest = others
+            .iter()
+            .filter_map(|&at| Some((at, median(cell(at)?.values().copied()))))
+            .min_by(|one, other| one.1.total_cmp(&other.1));
+        let Some(((row, column), _)) = fastest else { return self.judge(what, asked, None, "") };
+        let (ours_cell, other) = (cell(ours), cell((row, column)));
+        let estimate = ours_cell.zip(other).and_then(|(ours, other)| match asked {
+            Asked::Times(_) => Estimate::ratio(other, ours),
+            _ => Estimate::ratio(ours, other),
+        });
+        let beside = if row == ours.0 { column } else { row };
+        self.judge(what, asked, estimate, beside);
+    }
+
+    fn count(&mut self, what: &str, bound: f64, section: &str, row: &str, column: &str) {
+        let cell = self.results.of(section, row, column);
+        let estimate = cell.and_then(|cell| Estimate::of(cell.values().copied().collect()));
+        self.judge(what, Asked::Count(bound), estimate, "");
+    }
+}
+
+/// The article's own counts: allocations, frees, peak.
+const ARTICLE_COUNTS: [&str; 3] = ["1248859 1248731 154", "499709 499587 154", "12589 12464 146"];
+const POOL: &str = "heapwright Pool";
+const ZIG_POOLS: [&str; 2] = ["Zig MemoryPool", "Zig MemoryPool, smp"];
+
+/// The counts beside the article's, and whether all columns had the same.
+fn counts(results: &Results, failed: &mut bool) -> String {
+    let mut text =
+        String::from("| made, destroyed, peak | all columns here | the article |\n|---|--:|--:|");
+    for ((row, ..), article) in ARTICLE_ROWS.into_iter().zip(ARTICLE_COUNTS) {
+        let mut seen = Vec::new();
+        for section in [ARTICLE_UNTOUCHED, ARTICLE_TOUCHED] {
+            let columns = results.columns(section);
+            seen.extend(
+                columns
+                    .iter()
+                    .map(|column| results.said(section, row, column))
+                    .filter(|said| !said.is_empty()),
+            );
+        }
+        let seen = distinct(seen.into_iter());
+        *failed |= seen.len() > 1;
+        let note = if seen.len() > 1 { " DIFFERENT" } else { "" };
+        text += &format!("\n| {row} | {}{note} | {article} |", seen.join(" or "));
+    }
+    text + "\n"
+}
+
+fn figures(results: &Results) -> Figures<'_> {
+    let mut all = Figures { results, lines: Vec::new(), failed: false };
+    for (section, variant) in [(ARTICLE_UNTOUCHED, "untouched"), (ARTICLE_TOUCHED, "touched")] {
+        for (row, ..) in ARTICLE_ROWS {
+            let what = format!("Pool to Zig's MemoryPool, {row}, {variant}");
+            let others = ZIG_POOLS.map(|column| (row, column));
+            all.best(&what, Asked::Ahead, section, (row, POOL), &others);
+        }
+    }
+    for ((row, ..), times) in ARTICLE_ROWS.into_iter().zip([7.5, 20.0, 86.0]) {
+        let what = format!("faster than Zig's DebugAllocator with traces, {row}, untouched");
+        let others = [(row, "Zig debug, 6 frames")];
+        all.best(&what, Asked::Times(times), ARTICLE_UNTOUCHED, (row, POOL), &others);
+    }
+
+    let kind = |kinds: &[&str]| -> Vec<(&str, &str)> {
+        PAIR_CONTENDERS
+            .iter()
+            .map(|contender| contender.0)
+            .filter(|name| kinds.iter().any(|kind| name.starts_with(kind)))
+            .filter(|name| !name.contains("heapwright"))
+            .map(|name| (name, "pair"))
+            .collect()
+    };
+    let ours = ("owning: heapwright Pool", "pair");
+    all.best("32 B, owning", Asked::AtMost(0.8), PAIRS, ours, &kind(&["owning"]));
+    let ours = ("raw: heapwright Pool", "pair");
+    all.best(
+        "32 B, raw, to raw and keyed",
+        Asked::AtMost(0.8),
+        PAIRS,
+        ours,
+        &kind(&["raw", "keyed"]),
+    );
+
+    for row in ["1 threads", "2 threads", "8 threads"] {
+        for (column, way) in
+            [("plurality in a Mutex", "one pool"), ("plurality, each its own", "a pool each")]
+        {
+            let what = format!("SharedPool to plurality ({way}), {row}");
+            let ours = (row, "heapwright SharedPool");
+            all.best(&what, Asked::Ahead, SHARED, ours, &[(row, column)]);
+        }
+    }
+    for (row, what) in [
+        ("graph", "a million nodes made in a graph, Pool to plurality"),
+        ("list", "a million boxes replaced at random, Pool to plurality"),
+    ] {
+        let others = ["plurality Alloc", "plurality Box", "plurality Box on mimalloc"]
+            .map(|column| (row, column));
+        all.best(what, Asked::AtMost(0.8), CHURN, (row, POOL), &others);
+    }
+    for (row, bound) in [("u32", 10.0), ("layout", 12.0)] {
+        let what = format!("Arena, {row}: instructions");
+        all.count(&what, bound, "instructions", &format!("arena_{row}"), "path");
+        let what = format!("Arena, {row}: conditional branches");
+        all.count(&what, 1.0, "instructions", &format!("arena_{row}"), "branches");
+    }
+    for row in ["32 B", "200 B", "8 KiB"] {
+        let what = format!("kept after trim, {row}, over pages with objects");
+        all.count(&what, 1.1, RESIDENT, row, "random");
+    }
+    all
+}
+
+fn print(results: &Results) -> bool {
+    let mut failed = false;
+    let column =
+        |name: &'static str| move |row: &str, _: &str| Some((row.to_owned(), name.to_owned()));
+    let none = |_: &str, _: &str| None;
+    println!(
+        "Medians in nanoseconds, if nothing else is said; in brackets heapwright's\n\
+         ratio to it.\n\n\
+         ## The article\n\n\
+         An operation is a creation or a destruction; all hold the loop's own time.\n\
+         Zig 0.17, the DebugAllocator built ReleaseSafe, the pools ReleaseFast. Ratios\n\
+         are those of heapwright's Pool. In the touched article the arena is reset\n\
+         after each 256 MiB.\n"
+    );
+    for (section, head) in [(ARTICLE_UNTOUCHED, "untouched"), (ARTICLE_TOUCHED, "touched")] {
+        println!("{}", table(results, section, head, column(POOL)));
+    }
+    println!("{}", counts(results, &mut failed));
+    println!("## Warm pairs of 32 bytes\n");
+    let of_kind = |row: &str, column: &str| {
+        let kind = row.split(':').next()?;
+        Some((format!("{kind}: heapwright Pool"), column.to_owned()))
+    };
+    println!("{}", table(results, PAIRS, "a pair", of_kind));
+    println!("## Several threads\n");
+    let shared = "heapwright SharedPool";
+    println!("{}", table(results, SHARED, "a pair in each thread", column(shared)));
+    println!("{}", table(results, HANDED, "ended in another", column(shared)));
+    println!("## A million nodes\n");
+    println!("{}", table(results, CHURN, "a node", column(POOL)));
+    println!("## Free lists\n");
+    println!("{}", table(results, POLICIES, "an object", column("Magazine")));
+    println!("## The first objects of 64 pools\n");
+    println!("{}", table(results, COLOUR, "one touch", column("heapwright")));
+    println!("## Arenas\n");
+    println!("{}", table(results, ARENAS, "a piece", column("heapwright Arena")));
+    println!("{}", table(results, "instructions", "instructions of a call, with the ret", none));
+    println!("## Kept after a trim\n");
+    println!("{}", table(results, RESIDENT, "resident over pages with objects", none));
+    for row in results.rows(RESIDENT) {
+        for shape in results.columns(RESIDENT) {
+            println!("- {row}, {shape}: {}", results.said(RESIDENT, row, shape));
+        }
+    }
+    let figures = figures(results);
+    println!("\n## Asked and measured\n\n| figure | asked | measured | |\n|---|--:|--:|---|");
+    figures.lines.iter().for_each(|line| println!("{line}"));
+    failed || figures.failed
+}
+
+/// Reads and prints; fails if a figure was missed.
+pub fn run(file: &str) -> ExitCode {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("pools: cannot read {file}: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let Some(results) = Results::parse(&text) else {
+        eprintln!("pools: {file} is not what ci/pools.sh collects");
+        return ExitCode::from(2);
+    };
+    if print(&results) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_cuts_as_much_as_chance_allows() {
+        // Of 6 rounds the range itself is the interval: 2 of 2^6 lie outside.
+        assert_eq!([6, 8, 9, 12, 15].map(outside), [0, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn an_estimate_is_of_the_rounds_that_both_have() {
+        let one = Rounds::from([(1, 1.0), (2, 4.0), (3, 9.0)]);
+        let other = Rounds::from([(1, 1.0), (2, 2.0)]);
+        let ratio = Estimate::ratio(&one, &other).unwrap();
+        assert_eq!((ratio.rounds, ratio.value), (2, 1.5));
+    }
+
+    fn verdict(asked: Asked, values: &[f64]) -> String {
+        let results = Results::default();
+        let mut all = Figures { results: &results, lines: Vec::new(), failed: false };
+        all.judge("", asked, Estimate::of(values.to_vec()), "");
+        let verdict = all.lines[0].split('|').nth(4).unwrap().trim().to_owned();
+        assert_eq!(all.failed, verdict == "MISSED" || verdict == "not measured");
+        verdict
+    }
+
+    #[test]
+    fn verdicts() {
+        let mixed = [0.7, 0.79, 0.9, 0.9, 0.9, 1.1, 1.1, 1.1, 1.2];
+        assert_eq!(verdict(Asked::Ahead, &mixed), "met");
+        assert_eq!(verdict(Asked::Ahead, &mixed[..5]), "too few rounds");
+        assert_eq!(verdict(Asked::Ahead, &[0.9; 9]), "met, certainly");
+        assert_eq!(verdict(Asked::Ahead, &[1.0; 9]), "MISSED");
+        // The interval goes from the second to the eighth.
+        assert_eq!(verdict(Asked::AtMost(0.8), &mixed), "met");
+        assert_eq!(verdict(Asked::AtMost(0.75), &mixed), "MISSED");
+        assert_eq!(verdict(Asked::Times(7.5), &[9.0, 7.0]), "MISSED");
+        assert_eq!(verdict(Asked::Count(10.0), &[10.0]), "met");
+        assert_eq!(verdict(Asked::Count(10.0), &[]), "not measured");
+    }
+
+    #[test]
+    fn a_table_has_a_hole_where_nothing_was_run() {
+        let results = Results::parse("s;r;a;1;10;\ns;r;b;1;20;\ns;q;b;1;5;x\n").unwrap();
+        let base = |row: &str, _: &str| Some((row.to_owned(), "a".to_owned()));
+        assert_eq!(
+            table(&results, "s", "h", base),
+            "| h | a | b |\n|---|--:|--:|\n| r | 10.0 | 20.0 (0.50) |\n| q | | 5.00 |\n"
+        );
+        assert_eq!(results.said("s", "q", "b"), "x");
+    }
+}

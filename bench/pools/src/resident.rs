@@ -1,0 +1,99 @@
+//! How much memory a pool keeps after `trim`.
+//!
+//! Many objects are made and written all over, nine of ten are destroyed, the
+//! pool is trimmed. It should then keep the OS pages in which an object lives
+//! and little else: the result is the process' growth in resident memory since
+//! before the pool, bookkeeping included, over the bytes of those pages.
+//!
+//! `random` leaves one object in ten, wherever it is; `runs` leaves whole runs of
+//! 512 neighbours in ten, as a program does that ends what it began together.
+
+use std::collections::BTreeSet;
+use std::ptr::NonNull;
+
+use crate::measure::{PAGE, warm_host};
+use crate::random::Random;
+
+const RUN: usize = 512;
+
+/// A pool of objects of one size, raw.
+pub trait Pool {
+    /// Bytes of an object.
+    const BYTES: usize;
+
+    /// A new object, every byte of it written.
+    fn create(&self) -> NonNull<u8>;
+
+    /// The end of one.
+    ///
+    /// # Safety
+    ///
+    /// It came from [`create`](Self::create) of this pool and is destroyed once.
+    unsafe fn destroy(&self, object: NonNull<u8>);
+
+    /// Gives back what it can; the bytes.
+    fn trim(&mut self) -> usize;
+}
+
+/// The resident bytes of this process, exactly: `statm` may lag behind.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("smaps_rollup");
+    let line = text.lines().find(|line| line.starts_with("Rss:")).expect("Rss");
+    let kibibytes = line.split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());
+    kibibytes.expect("a number") * 1024
+}
+
+/// Does it; prints the ratio and what it is made of.
+pub fn measure<P: Pool>(pool: impl FnOnce() -> P, shape: &str, count: usize) -> Option<()> {
+    let mut objects = vec![NonNull::dangling(); count];
+    resident();
+    let before = resident();
+    let mut pool = pool();
+    for place in &mut objects {
+        *place = pool.create();
+    }
+    let full = resident() - before;
+    let mut random = Random::new();
+    match shape {
+        "random" => random.shuffle(&mut objects),
+        "runs" => {
+            let mut runs: Vec<&[NonNull<u8>]> = objects.chunks(RUN).collect();
+            random.shuffle(&mut runs);
+            let shuffled = runs.concat();
+            // In place: the list itself was counted before.
+            objects.copy_from_slice(&shuffled);
+        }
+        _ => return None,
+    }
+    for &object in &objects[count / 10..] {
+        // SAFETY: each of them once.
+        unsafe { pool.destroy(object) };
+    }
+    let given_back = pool.trim();
+    let kept = resident().saturating_sub(before);
+    let pages: BTreeSet<usize> = objects[..count / 10]
+        .iter()
+        .flat_map(|object| {
+            let first = object.addr().get();
+            first / PAGE..=(first + P::BYTES - 1) / PAGE
+        })
+        .collect();
+    println!("ns {:.4}", kept as f64 / (pages.len() * PAGE) as f64);
+    let mebibytes = |bytes: usize| bytes as f64 / (1 << 20) as f64;
+    println!(
+        "counts {:.1} MiB full, {:.1} said to be given back, {:.1} kept, {:.1} in pages with objects",
+        mebibytes(full),
+        mebibytes(given_back),
+        mebibytes(kept),
+        mebibytes(pages.len() * PAGE)
+    );
+    Some(())
+}
+
+/// `BYTES random|runs COUNT`.
+pub fn run(words: &[&str]) -> Option<()> {
+    let [bytes, shape, count] = *words else { return None };
+    let (bytes, count): (usize, usize) = (bytes.parse().ok()?, count.parse().ok()?);
+    warm_host(bytes * count * 5 / 4);
+    crate::ours::resident(bytes, shape, count)
+}

@@ -1,0 +1,116 @@
+//! One pool, several threads.
+//!
+//! `own`: each thread makes an object, touches it and destroys it, over and over;
+//! all start at one barrier, and the time is that of a pair in a thread, by the
+//! clock on the wall. `hand-over`: half of the threads make objects and send them
+//! in parcels, the other half destroys them.
+//!
+//! plurality's pool may move to another thread and its boxes may be dropped by
+//! any, but only one thread at a time may make objects in it: for several it is
+//! put behind a `Mutex`, as its documentation shows. `plurality, each its own`
+//! gives each thread a pool instead, which is no longer one pool that all share.
+
+use std::hint::black_box;
+use std::ops::DerefMut;
+use std::sync::Barrier;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
+
+use crate::measure::{Object, report, warm_host};
+use crate::pairs::Maker;
+
+const PARCEL: usize = 128;
+
+/// So much work for so many threads.
+#[derive(Clone, Copy)]
+pub struct Work {
+    /// How many.
+    pub threads: usize,
+    /// How many pairs each of them does.
+    pub pairs: u64,
+    /// Whether objects end in another thread than they began in.
+    pub handed_over: bool,
+}
+
+/// The slowest thread's time for a pair. A worker gets its maker from `maker`,
+/// in its own thread.
+pub fn measure<M>(work: Work, maker: impl Fn() -> M + Sync)
+where
+    M: Maker<Object>,
+    M::Handle: DerefMut<Target = Object>,
+{
+    let barrier = Barrier::new(work.threads);
+    let slowest = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..work.threads)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut maker = maker();
+                    let mut go = |pairs| {
+                        for i in 0..pairs {
+                            let mut handle = black_box(maker.make(Object::new(i)));
+                            handle.a += 1;
+                            maker.end(handle);
+                        }
+                    };
+                    go(work.pairs / 10);
+                    barrier.wait();
+                    let start = Instant::now();
+                    go(work.pairs);
+                    start.elapsed()
+                })
+            })
+            .collect();
+        workers.into_iter().filter_map(|worker| worker.join().ok()).max()
+    });
+    report(slowest.map_or(f64::NAN, |time| time.as_nanos() as f64 / work.pairs as f64));
+}
+
+/// As [`measure`], but the threads are pairs of a maker and an ender.
+pub fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
+where
+    M: Maker<Object>,
+    M::Handle: DerefMut<Target = Object> + Send,
+{
+    let couples = work.threads / 2;
+    let barrier = Barrier::new(couples + 1);
+    let start = std::thread::scope(|scope| {
+        for _ in 0..couples {
+            let (sender, receiver): (SyncSender<Vec<M::Handle>>, Receiver<_>) = sync_channel(4);
+            let (maker, barrier) = (&maker, &barrier);
+            scope.spawn(move || {
+                let mut maker = maker();
+                barrier.wait();
+                for first in (0..work.pairs).step_by(PARCEL) {
+                    let parcel = (0..PARCEL as u64).map(|i| maker.make(Object::new(first + i)));
+                    if sender.send(parcel.collect()).is_err() {
+                        return;
+                    }
+                }
+            });
+            scope.spawn(move || {
+                let mut ender = maker();
+                for parcel in receiver {
+                    for mut handle in parcel {
+                        handle.a += 1;
+                        ender.end(handle);
+                    }
+                }
+            });
+        }
+        barrier.wait();
+        Instant::now()
+    });
+    report(start.elapsed().as_nanos() as f64 / work.pairs as f64);
+}
+
+/// `NAME own|hand-over THREADS PAIRS`.
+pub fn run(words: &[&str]) -> Option<()> {
+    let [name, shape, threads, pairs] = *words else { return None };
+    let work = Work {
+        threads: threads.parse().ok()?,
+        pairs: pairs.parse().ok()?,
+        handed_over: shape == "hand-over",
+    };
+    warm_host(8 << 20);
+    crate::peers::shared(name, work).or_else(|| crate::ours::shared(name, work))
+}

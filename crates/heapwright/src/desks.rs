@@ -1,0 +1,183 @@
+//! Desks: a small number for each thread that asks, passed on when it ends.
+//!
+//! ```text
+//!   taken    word 0            word 1
+//!            1 1 0 1 ......    0 0 ......      bit d: some thread sits at desk d
+//!
+//!   a thread asks:   the lowest free bit, once; the number stays in the thread
+//!   a thread ends:   the bit is clear; the next thread finds the desk as it was left
+//! ```
+//!
+//! Whoever has something per thread (the magazines of shared pools) keeps it in
+//! an array by desk number. There is then nothing to do in each of them when a
+//! thread ends, and there are never more than there were threads at a time. What
+//! was left at a desk belongs to whoever sits there next: leaving *releases*, and
+//! taking *acquires*, so the next thread sees all that the last one wrote. That is
+//! the whole protocol; loom checks it.
+//!
+//! Called by `pool::shared`.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Desks; threads beyond so many at a time get none.
+pub(crate) const DESKS: usize = 4096;
+
+/// Who sits where: `WORDS` times 64 desks.
+pub(crate) struct Desks<const WORDS: usize> {
+    taken: [AtomicU64; WORDS],
+}
+
+impl<const WORDS: usize> Desks<WORDS> {
+    /// All free.
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self { taken: [const { AtomicU64::new(0) }; WORDS] }
+    }
+
+    /// Takes a desk that nobody sits at.
+    pub(crate) fn take(&self) -> Option<usize> {
+        for (at, word) in self.taken.iter().enumerate() {
+            let mut taken = word.load(Ordering::Relaxed);
+            while taken != u64::MAX {
+                let bit = 1 << (!taken).trailing_zeros();
+                // Acquire: the desk is as the last one left it.
+                let before = word.fetch_or(bit, Ordering::Acquire);
+                if before & bit == 0 {
+                    return Some(at * 64 + bit.trailing_zeros() as usize);
+                }
+                taken = before;
+            }
+        }
+        None
+    }
+
+    /// Leaves a desk that was taken.
+    pub(crate) fn leave(&self, desk: usize) {
+        // Release: the next one sees it as we leave it.
+        self.taken[desk / 64].fetch_and(!(1 << (desk % 64)), Ordering::Release);
+    }
+}
+
+#[cfg(not(loom))]
+mod thread {
+    use core::ffi::c_void;
+    use core::ptr;
+
+    use super::{DESKS, Desks};
+    use crate::os::{self, Exit, tls};
+    use crate::sync::Lock;
+
+    static ALL: Desks<{ DESKS / 64 }> = Desks::new();
+
+    /// The desk of the calling thread, if it took one; else a number that is none.
+    #[inline(always)]
+    pub(crate) fn mine() -> usize {
+        tls::desk().wrapping_sub(1)
+    }
+
+    /// Takes a desk for the calling thread, which has none. `None` where all are
+    /// taken, or nobody would hear of the thread's end.
+    #[cold]
+    pub(crate) fn take() -> Option<usize> {
+        static WATCHED: Lock<Option<bool>> = Lock::new(None);
+        {
+            // Once; where the system has no key to spare, it is not asked again.
+            let mut watched = WATCHED.lock();
+            if !*watched.get_or_insert_with(|| os::on_thread_exit(Exit::Desk, leave)) {
+                return None;
+            }
+        }
+        let desk = ALL.take()?;
+        let token = ptr::without_provenance_mut(desk + 1);
+        if !os::watch_this_thread(Exit::Desk, token) {
+            ALL.leave(desk);
+            return None;
+        }
+        tls::set_desk(desk + 1);
+        Some(desk)
+    }
+
+    unsafe extern "C" fn leave(token: *mut c_void) {
+        tls::set_desk(0);
+        ALL.leave(token.addr() - 1);
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use thread::{mine, take};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn desks_are_taken_once_lowest_first() {
+        let desks: Desks<2> = Desks::new();
+        for desk in 0..128 {
+            assert_eq!(desks.take(), Some(desk));
+        }
+        assert_eq!(desks.take(), None);
+        desks.leave(100);
+        desks.leave(7);
+        assert_eq!((desks.take(), desks.take(), desks.take()), (Some(7), Some(100), None));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two desks with a magazine each, as a shared pool has them.
+    struct Pool {
+        desks: Desks<1>,
+        magazines: [UnsafeCell<usize>; 2],
+    }
+
+    impl Pool {
+        /// What a thread does: it sits down, takes and puts slots, and leaves.
+        fn work(&self) {
+            let desk = self.desks.take().expect("there are 64");
+            self.magazines[desk].with_mut(|slots| {
+                // SAFETY: the desk is ours alone; loom checks that it is.
+                unsafe { *slots += 1 };
+            });
+            self.desks.leave(desk);
+        }
+    }
+
+    fn model(threads: usize) {
+        loom::model(move || {
+            let pool = Arc::new(Pool {
+                desks: Desks { taken: [AtomicU64::new(0)] },
+                magazines: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            });
+            let others: [_; 1] = core::array::from_fn(|_| {
+                let pool = Arc::clone(&pool);
+                thread::spawn(move || (1..threads).for_each(|_| pool.work()))
+            });
+            pool.work();
+            for other in others {
+                other.join().unwrap();
+            }
+            // Whoever destroys the pool finds every slot.
+            let found: usize = pool.magazines.iter().map(|m| {
+                // SAFETY: all threads have ended.
+                m.with(|slots| unsafe { *slots })
+            }).sum();
+            assert_eq!(found, threads);
+        });
+    }
+
+    #[test]
+    fn loom_a_desk_is_one_threads_at_a_time() {
+        model(2);
+    }
+
+    #[test]
+    fn loom_a_desk_passed_on_is_as_it_was_left() {
+        model(3);
+    }
+}

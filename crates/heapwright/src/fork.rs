@@ -1,0 +1,123 @@
+//! Fork: every lock held by the thread that forks, and given back on both sides.
+//!
+//! ```text
+//!   before    heap -> pools -> substrate      the order in which they are taken
+//!   fork
+//!   unlock    substrate -> pools -> heap      in the parent and in the child
+//!   child     substrate -> pools -> heap      forget what other threads were doing
+//! ```
+//!
+//! So no lock is held by a thread that the child does not have, and what the
+//! locks protect (runs, metadata, registries, shared pools) is whole. What is
+//! not under a lock is each part's own to argue for: see `heap::fork`.
+//!
+//! Handlers of others that were registered before ours run while the locks are
+//! held, in the same thread, and may allocate: see `sync::hold_all`.
+//!
+//! A child of `vfork` runs none of this and shares the parent's memory until
+//! it execs, as with any allocator.
+//!
+//! Called by the parts, which join when they start.
+
+use core::ptr;
+
+use crate::os;
+use crate::sync;
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+
+/// What has locks, in the order in which they are taken.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    /// Caches and first-class heaps.
+    Heap,
+    /// Pools that threads share, and their names.
+    Pools,
+    /// The window and what is carved from it.
+    Substrate,
+}
+
+const PARTS: usize = 3;
+
+/// What a part does around a fork.
+pub(crate) struct Handlers {
+    /// Takes the locks.
+    pub(crate) before: fn(),
+    /// Gives them back. Follows `before` in the same thread or its copy.
+    pub(crate) unlock: unsafe fn(),
+    /// Then, in the child: puts right what other threads were doing. Is told
+    /// whether the forking thread was the only one.
+    pub(crate) in_child: fn(bool),
+}
+
+static JOINED: [AtomicPtr<Handlers>; PARTS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; PARTS];
+/// The fork under way took no lock.
+static UNLOCKED: AtomicBool = AtomicBool::new(false);
+/// The parts, as bits, whose locks the fork under way took.
+static HELD: AtomicU8 = AtomicU8::new(0);
+
+/// Adds a part.
+pub(crate) fn join(part: Part, handlers: &'static Handlers) {
+    JOINED[part as usize].store(ptr::from_ref(handlers).cast_mut(), Ordering::Release);
+}
+
+fn joined(part: usize) -> Option<&'static Handlers> {
+    // SAFETY: null, or handlers that live as long as the process.
+    unsafe { JOINED[part].load(Ordering::Acquire).as_ref() }
+}
+
+/// Registers the handlers. Once.
+pub(crate) fn register() {
+    os::around_fork(before, in_parent, in_child);
+}
+
+unsafe extern "C" fn before() {
+    // One thread: nobody else can hold a lock, and if this is a signal handler
+    // that interrupted the heap, this thread does. The child goes on where the
+    // handler returns, and gives the lock back itself.
+    UNLOCKED.store(os::is_single_threaded(), Ordering::Relaxed);
+    HELD.store(0, Ordering::Relaxed);
+    if UNLOCKED.load(Ordering::Relaxed) {
+        return;
+    }
+    for part in 0..PARTS {
+        if let Some(handlers) = joined(part) {
+            (handlers.before)();
+            HELD.fetch_or(1 << part, Ordering::Relaxed);
+        }
+    }
+    sync::hold_all();
+}
+
+/// Gives the locks back.
+///
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    if UNLOCKED.load(Ordering::Relaxed) {
+        return;
+    }
+    sync::hold_all_no_more();
+    let held = HELD.load(Ordering::Relaxed);
+    for part in (0..PARTS).rev().filter(|part| held >> part & 1 != 0) {
+        if let Some(handlers) = joined(part) {
+            // SAFETY: the same contract; the part's locks were taken.
+            unsafe { (handlers.unlock)() };
+        }
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    // SAFETY: the C library runs this after `before`, in the same thread.
+    unsafe { unlock() };
+}
+
+unsafe extern "C" fn in_child() {
+    // SAFETY: the C library runs this after `before`, in the copy of the thread.
+    unsafe { unlock() };
+    let alone = UNLOCKED.load(Ordering::Relaxed);
+    for handlers in (0..PARTS).rev().filter_map(joined) {
+        (handlers.in_child)(alone);
+    }
+}

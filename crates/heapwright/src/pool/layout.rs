@@ -1,0 +1,205 @@
+//! Arithmetic of a pool: slots, segments that double, and indexes.
+//!
+//! ```text
+//!   segment      0        1        2                3
+//!   slots        S        S        2 S              4 S  ...
+//!   indexes   | 0 .. S | S .. 2S | 2S ....... 4S | 4S .............. 8S |
+//! ```
+//!
+//! `S` is a power of two, the most slots that fit in 64 KiB, or 1; so an index
+//! leads to its segment by counting leading zeros, and a pool that doubles 32
+//! times has seen every index of 32 bits. A segment may have fewer slots than
+//! its share of indexes (no memory for all, or a limit); the rest of them are
+//! then nobody's.
+//!
+//! A pointer leads to its slot by a division that is exact, and so a shift and
+//! a multiplication by the inverse modulo 2^64; a pointer that is no slot's
+//! start is told by multiplying back.
+
+#![forbid(unsafe_code)]
+
+use crate::size_class::UNIT;
+
+/// Segments a pool can have.
+pub(super) const SEGMENTS: usize = 33;
+/// One more than the last index.
+const INDEXES: u64 = 1 << 32;
+/// First slots begin at one of so many cache lines.
+const COLOURS: usize = 64;
+const LINE: usize = 64;
+/// Bytes in which colours differ: a page, as the first cache is indexed.
+const PAGE: usize = 4096;
+
+/// The shape of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Bytes from one slot to the next.
+    size: usize,
+    align: usize,
+    /// The inverse of the odd part of `size` modulo 2^64.
+    inverse: u64,
+    /// The slots of segment 0, as a power of two.
+    first: u32,
+}
+
+impl Shape {
+    /// The shape of a pool of objects of `size` bytes at multiples of `align`, a
+    /// power of two. `None` where the size cannot be had. A slot is a byte at
+    /// least, so objects of no size have addresses, indexes and keys as well.
+    pub(super) const fn of(size: usize, align: usize) -> Option<Self> {
+        if !align.is_power_of_two() || align > 1 << 32 || size > 1 << 40 {
+            return None;
+        }
+        let size = if size == 0 { 1 } else { size }.next_multiple_of(align);
+        let slots = UNIT / size;
+        let first = if slots == 0 { 0 } else { slots.ilog2() };
+        Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
+    }
+
+    /// The shape of the same pool with one segment for `limit` slots.
+    pub(super) const fn in_one(self, limit: u32) -> Self {
+        let first = (limit as u64).next_power_of_two().trailing_zeros();
+        Self { first: if first < 32 { first } else { 32 }, ..self }
+    }
+
+    /// Bytes from one slot to the next.
+    #[inline]
+    pub(super) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// What slots are aligned to.
+    pub(super) const fn align(&self) -> usize {
+        self.align
+    }
+
+    /// The first index of `segment`.
+    #[inline]
+    pub(super) const fn first_index(&self, segment: usize) -> u64 {
+        if segment == 0 { 0 } else { 1 << (self.first as usize + segment - 1) }
+    }
+
+    /// How many indexes `segment` has.
+    pub(super) const fn indexes(&self, segment: usize) -> u64 {
+        let from = self.first_index(segment);
+        let share = if segment == 0 { 1 << self.first } else { from };
+        let left = INDEXES.saturating_sub(from);
+        if share < left { share } else { left }
+    }
+
+    /// The segment that `index` is in, and its place there.
+    #[inline]
+    pub(super) const fn place(&self, index: u32) -> (usize, usize) {
+        let above = index as u64 >> self.first;
+        let segment = (u64::BITS - above.leading_zeros()) as usize;
+        (segment, (index as u64 - self.first_index(segment)) as usize)
+    }
+
+    /// The slot that begins `offset` bytes behind the first one's start, if one does.
+    #[inline]
+    pub(super) const fn slot_at(&self, offset: usize) -> Option<usize> {
+        let slot =
+            ((offset as u64) >> self.size.trailing_zeros()).wrapping_mul(self.inverse) as usize;
+        if slot.wrapping_mul(self.size) == offset && slot <= offset { Some(slot) } else { None }
+    }
+
+    /// Bytes before the first slot of a pool with this id, so that pools' first
+    /// objects lie in different sets of the cache. None where slots are whole
+    /// pages, which would then straddle one more.
+    pub(super) const fn colour(&self, id: u32) -> usize {
+        if self.size.is_multiple_of(PAGE) || self.align >= PAGE {
+            return 0;
+        }
+        // 27 is odd, so that 64 pools in a row get 64 colours; and far enough from
+        // 1 that two in a row do not share the pair of lines that is fetched at once.
+        let colour = id as usize * 27 % COLOURS * LINE;
+        colour & !(self.align - 1)
+    }
+}
+
+/// The inverse of an odd number modulo 2^64, by Newton's iteration: each step
+/// doubles the bits that are right, and the number itself is right in three.
+const fn inverse(odd: usize) -> u64 {
+    let odd = odd as u64;
+    let mut inverse = odd;
+    let mut bits = 3;
+    while bits < 64 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        bits *= 2;
+    }
+    inverse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::cases;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases(500))]
+
+        #[test]
+        fn slots_are_found_at_their_starts_and_nowhere_else(
+            size in 1usize..5_000_000, slot in 0usize..100_000, inside in 1usize..5_000_000,
+        ) {
+            let shape = Shape::of(size, 1).unwrap();
+            prop_assert_eq!(shape.slot_at(slot * size), Some(slot));
+            if inside < size {
+                prop_assert_eq!(shape.slot_at(slot * size + inside), None);
+            }
+        }
+
+        #[test]
+        fn indexes_lead_to_their_segments(size in 1usize..200_000, index: u32) {
+            let shape = Shape::of(size, 1).unwrap();
+            let (segment, at) = shape.place(index);
+            prop_assert!(segment < SEGMENTS);
+            prop_assert!((at as u64) < shape.indexes(segment));
+            prop_assert_eq!(shape.first_index(segment) + at as u64, u64::from(index));
+        }
+
+        #[test]
+        fn one_segment_has_all_indexes_of_a_limit(limit in 1u32.., index: u32) {
+            let shape = Shape::of(48, 16).unwrap().in_one(limit);
+            prop_assert!(shape.indexes(0) >= u64::from(limit));
+            let index = index % limit;
+            prop_assert_eq!(shape.place(index), (0, index as usize));
+        }
+    }
+
+    #[test]
+    fn segments_follow_one_another_without_a_gap() {
+        for size in [1, 8, 24, 64, 4096, 65_536, 1 << 20] {
+            let shape = Shape::of(size, 1).unwrap();
+            let mut next = 0;
+            for segment in 0..SEGMENTS {
+                if shape.indexes(segment) > 0 {
+                    assert_eq!(shape.first_index(segment), next);
+                    next += shape.indexes(segment);
+                }
+            }
+            assert_eq!(next, INDEXES, "{size}");
+        }
+    }
+
+    #[test]
+    fn sixty_four_pools_have_sixty_four_colours() {
+        let shape = Shape::of(48, 16).unwrap();
+        let mut seen = [false; COLOURS];
+        for id in 1000..1064 {
+            let colour = shape.colour(id);
+            assert!(colour.is_multiple_of(LINE) && !seen[colour / LINE]);
+            seen[colour / LINE] = true;
+        }
+        assert_eq!(Shape::of(8192, 4096).unwrap().colour(7), 0);
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_had_are_refused() {
+        assert_eq!(Shape::of(usize::MAX, 1), None);
+        assert_eq!(Shape::of(8, 3), None);
+        assert_eq!(Shape::of(0, 1).unwrap().size(), 1);
+        assert_eq!(Shape::of(1, 64).unwrap().size(), 64);
+    }
+}

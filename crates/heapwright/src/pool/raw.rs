@@ -1,0 +1,301 @@
+//! The raw pool: slots of one size, known when the program runs.
+//!
+//! ```text
+//!   alloc:   front  -->  frontier  -->  sets refill the front  -->  another segment
+//!   free:    front  -->  (full) its older half into the sets
+//! ```
+//!
+//! The first step of each is inline: a handful of instructions. All that follows
+//! is out of line and pays for sixteen operations at a time.
+//!
+//! In checked builds (feature `checked`) each operation also looks its slot up:
+//! a slot is given back once, to its own pool, and not written to afterwards.
+
+use core::alloc::Layout;
+
+use super::layout::Shape;
+use super::policy::{FreeList, Magazine, REFILL};
+use super::store::{Called, Config, Store};
+use super::{Reset, Stats, checked};
+
+/// Slots of one size and alignment, raw.
+///
+/// What [`Pool`](super::Pool) is made of, for those who learn the size only when
+/// they run, and for C. One thread at a time. Slots stay where they are; memory
+/// that is given back to the pool is used again, the last first, or lowest
+/// address first (see [`Magazine`]).
+///
+/// Dropping the pool gives all its memory back, slots in use included: it knows
+/// nothing of what is in them.
+///
+/// After Zig's `MemoryPool`, with fresh slots in a row instead of on a list.
+///
+/// ```
+/// use core::alloc::Layout;
+/// use heapwright::pool::RawPool;
+///
+/// let mut pool: RawPool = RawPool::new(Layout::new::<[u64; 4]>());
+/// let slot = pool.alloc();
+/// assert!(!slot.is_null() && pool.contains(slot));
+/// // SAFETY: the slot is this pool's, and not used any more.
+/// unsafe { pool.free(slot) };
+/// assert_eq!(pool.alloc(), slot);
+/// ```
+pub struct RawPool<F: FreeList = Magazine> {
+    front: F,
+    store: Store,
+}
+
+// SAFETY: nothing in it belongs to a thread; the pointers lead to memory that is
+// the pool's alone.
+unsafe impl<F: FreeList> Send for RawPool<F> {}
+
+impl<F: FreeList> RawPool<F> {
+    /// An empty pool of slots for `layout`. Takes no memory yet.
+    ///
+    /// # Panics
+    ///
+    /// Where the layout is of more than a tebibyte, or aligned to more than 4 GiB.
+    #[must_use]
+    pub const fn new(layout: Layout) -> Self {
+        let config = Config::of(Called::Name("raw"));
+        Self::with(layout, config)
+    }
+
+    /// An empty pool whose name, limit and kind of pages can be chosen.
+    ///
+    /// ```
+    /// use core::alloc::Layout;
+    /// use heapwright::pool::{Magazine, RawPool};
+    ///
+    /// let layout = Layout::new::<u64>();
+    /// let mut pool = RawPool::<Magazine>::builder(layout).name("ids").limit(2).build();
+    /// assert!(!pool.alloc().is_null() && !pool.alloc().is_null());
+    /// assert!(pool.alloc().is_null());
+    /// ```
+    #[must_use]
+    pub const fn builder(layout: Layout) -> RawBuilder<F> {
+        let config = Config::of(Called::Name("raw"));
+        RawBuilder { layout, config, front: core::marker::PhantomData }
+    }
+
+    pub(super) const fn with(layout: Layout, config: Config) -> Self {
+        let (mut size, mut align) = (layout.size(), layout.align());
+        if F::LINKS {
+            size = if size < size_of::<usize>() { size_of::<usize>() } else { size };
+            align = if align < align_of::<usize>() { align_of::<usize>() } else { align };
+        }
+        match Shape::of(size, align) {
+            Some(shape) => Self { front: F::EMPTY, store: Store::new(shape, config) },
+            None => panic!("a pool's objects are at most a tebibyte, at multiples of 4 GiB at most"),
+        }
+    }
+
+    /// A slot, uninitialised; null where there is no memory or the limit is
+    /// reached. O(1), but for the system calls of growth.
+    #[inline]
+    #[must_use]
+    pub fn alloc(&mut self) -> *mut u8 {
+        let popped = self.front.pop();
+        let slot = if popped.is_null() { self.store.fresh() } else { popped };
+        let fresh = popped.is_null();
+        let (slot, fresh) = if slot.is_null() { self.alloc_cold() } else { (slot, fresh) };
+        if cfg!(feature = "checked") && !slot.is_null() {
+            checked::handed_out(&mut self.store, slot, fresh, F::LINKS);
+        }
+        slot
+    }
+
+    /// A slot, or null, and whether it was never handed out.
+    #[cold]
+    #[inline(never)]
+    fn alloc_cold(&mut self) -> (*mut u8, bool) {
+        if self.store.has_returned() {
+            let mut slots = [core::ptr::null_mut(); REFILL + 1];
+            let count = self.store.take(&mut slots[..=F::REFILL]);
+            for &slot in &slots[..count - 1] {
+                // SAFETY: taken out of the store's sets just now. A front has room
+                // for a refill when it is empty.
+                let kept = unsafe { self.front.push(slot) };
+                debug_assert!(kept);
+            }
+            return (slots[count - 1], false);
+        }
+        if !self.store.open_frontier() || !self.front.reserve(self.store.capacity()) {
+            return (core::ptr::null_mut(), true);
+        }
+        (self.store.fresh(), true)
+    }
+
+    /// Gives a slot back. O(1).
+    ///
+    /// Where the pool looks closer (when its front overflows, and always in checked
+    /// builds), a slot of another pool, or one that is free already, ends the
+    /// process with one line that says whose it is.
+    ///
+    /// # Safety
+    ///
+    /// The slot is of this pool, in use, and nobody uses it afterwards.
+    #[inline]
+    pub unsafe fn free(&mut self, slot: *mut u8) {
+        if cfg!(feature = "checked") {
+            checked::taken_back(&mut self.store, slot);
+        }
+        // SAFETY: the same contract.
+        if !unsafe { self.front.push(slot) } {
+            self.free_cold(slot);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_cold(&mut self, slot: *mut u8) {
+        let mut spilled = [core::ptr::null_mut(); REFILL];
+        let count = self.front.spill(&mut spilled);
+        self.store.put(&spilled[..count]);
+        // SAFETY: the slot is free, by the contract of `free`.
+        if !unsafe { self.front.push(slot) } {
+            self.store.put(&[slot]);
+        }
+    }
+
+    /// Puts everything free into the store's sets.
+    pub(super) fn settle(&mut self) -> &mut Store {
+        let mut spilled = [core::ptr::null_mut(); 64];
+        loop {
+            let count = self.front.spill(&mut spilled);
+            self.store.settle(&spilled[..count]);
+            if count == 0 {
+                return &mut self.store;
+            }
+        }
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Slots in use.
+    #[must_use]
+    pub fn len(&mut self) -> usize {
+        self.store.out() - self.front.len()
+    }
+
+    /// Whether no slot is in use.
+    #[must_use]
+    pub fn is_empty(&mut self) -> bool {
+        self.len() == 0
+    }
+
+    /// Slots it has memory for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.store.capacity()
+    }
+
+    /// Bytes from one slot to the next: the size asked for, rounded up to the
+    /// alignment, and at least 1 (a word for [`Linked`](super::Linked)).
+    #[must_use]
+    pub fn slot_size(&self) -> usize {
+        self.store.shape().size()
+    }
+
+    /// Whether an address lies in this pool's memory, in a slot that is in use or
+    /// not. O(1); any address may be asked about.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, address: *const u8) -> bool {
+        self.store.segment_of(address.addr()).is_some()
+    }
+
+    /// The index of the slot that begins at an address, if one does that was
+    /// handed out. O(1).
+    #[must_use]
+    pub fn index_of(&mut self, slot: *const u8) -> Option<u32> {
+        self.store.sync();
+        let (segment, slot) = self.store.position(slot.addr())?;
+        Some(self.store.index_of(segment, slot))
+    }
+
+    /// The slot with an index, if the pool has memory there. O(1).
+    #[must_use]
+    pub fn slot_of(&self, index: u32) -> Option<*mut u8> {
+        let (segment, slot) = self.store.shape().place(index);
+        let found = self.store.segments().get(segment)?;
+        (slot < found.slots()).then(|| found.slot(self.store.shape(), slot))
+    }
+
+    /// Makes sure that `count` slots can be handed out without asking for memory,
+    /// fresh ones in order of their addresses; puts pages behind them now if
+    /// `touch`. False: no memory, or the limit is reached.
+    pub fn preheat(&mut self, count: usize, touch: bool) -> bool {
+        let more = count.saturating_sub(self.front.len());
+        self.store.preheat(more, touch) && self.front.reserve(self.store.capacity())
+    }
+
+    /// Takes every slot back, and keeps as much memory as `how` says.
+    pub fn reset(&mut self, how: Reset) {
+        self.settle().reset(how);
+        if matches!(how, Reset::FreeAll) {
+            self.front.end();
+        }
+    }
+
+    /// Gives every page that holds no slot in use to the kernel, now. Returns
+    /// bytes. O(slots that were handed out / 64).
+    pub fn trim(&mut self) -> usize {
+        self.settle().trim()
+    }
+
+    /// What there is.
+    #[must_use]
+    pub fn stats(&mut self) -> Stats {
+        let held = self.front.len();
+        let mut stats = self.store.stats();
+        stats.live -= held;
+        stats
+    }
+
+    /// Calls `visit` with every slot in use, in order of their addresses.
+    pub fn for_each(&mut self, mut visit: impl FnMut(*mut u8)) {
+        let mut at = (0, 0);
+        self.settle();
+        while let Some((segment, slot)) = self.store.next_out(at.0, at.1) {
+            visit(self.store.slot(segment, slot));
+            at = (segment, slot + 1);
+        }
+    }
+
+    pub(super) fn store_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+}
+
+impl<F: FreeList> Drop for RawPool<F> {
+    fn drop(&mut self) {
+        self.settle();
+        self.front.end();
+        self.store.end();
+    }
+}
+
+/// Chooses how a [`RawPool`] is made.
+pub struct RawBuilder<F> {
+    layout: Layout,
+    config: Config,
+    front: core::marker::PhantomData<F>,
+}
+
+super::builder_choices!(RawBuilder<F>);
+
+impl<F: FreeList> RawBuilder<F> {
+    /// The pool, empty.
+    ///
+    /// # Panics
+    ///
+    /// As [`RawPool::new`].
+    #[must_use]
+    pub const fn build(self) -> RawPool<F> {
+        RawPool::with(self.layout, self.config)
+    }
+}

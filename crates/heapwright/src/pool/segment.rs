@@ -1,0 +1,364 @@
+//! One segment of a pool: a run of units cut into slots, and what is known of them.
+//!
+//! ```text
+//!   units     | colour | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
+//!
+//!   side      the set of returned slots (`returned`), in units of its own
+//!   keys      a generation a slot, in units of its own, once a key was asked for
+//! ```
+//!
+//! A slot is in one of four states:
+//!
+//! ```text
+//!   untouched --carve--> out (the program's, or in a front) --put--> returned
+//!                            ^---------------take----------------------+
+//! ```
+//!
+//! The record of the first unit says the slot's size, the colour and the
+//! segment's number, so that `describe` and the pool find a slot by any address
+//! in it. Nothing is kept in free slots but by the front `Linked`, so pages of
+//! free slots can go back to the kernel.
+//!
+//! Generations outlive the slots: a segment that was given back keeps them, so
+//! that keys of objects long gone stay stale.
+//!
+//! Called by `store` alone.
+
+use core::ptr;
+use core::slice;
+
+use super::layout::Shape;
+use super::returned::Levels;
+use crate::address_map::{Entry, MAP};
+use crate::chunk::{self, Want};
+use crate::os::{self, HUGE_PAGE, Memory};
+use crate::size_class::UNIT;
+use crate::slab::SYSTEM;
+use crate::sync::atomic::Ordering;
+
+/// A run of units for a segment's records: zeroed, and its own.
+#[derive(Clone, Copy)]
+pub(super) struct Side {
+    at: *mut u8,
+    unit: usize,
+    units: usize,
+}
+
+impl Side {
+    const NONE: Self = Self { at: ptr::null_mut(), unit: 0, units: 0 };
+
+    /// `bytes` bytes of zeroes, or `None` where there is no memory.
+    pub(super) fn take(bytes: usize) -> Option<Self> {
+        let units = bytes.div_ceil(UNIT);
+        let run = chunk::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)?;
+        let at = MAP.address_of(run.unit);
+        if !run.zero {
+            // SAFETY: the run was just taken; nobody else knows it.
+            unsafe { ptr::write_bytes(at, 0, units * UNIT) };
+        }
+        Some(Self { at, unit: run.unit, units })
+    }
+
+    /// Its first byte, or null.
+    pub(super) fn at(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// Gives the one back that begins at `at`; null: there is none.
+    pub(super) fn give_at(at: *mut u8) {
+        if !at.is_null() {
+            let unit = MAP.unit_of(at.addr());
+            chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
+        }
+    }
+
+    /// Gives it back, if there is one.
+    pub(super) fn give(&mut self) {
+        if self.units > 0 {
+            chunk::give(self.unit, self.units);
+        }
+        *self = Self::NONE;
+    }
+}
+
+/// One segment; all zero: none.
+pub(super) struct Segment {
+    /// The first slot; null: no segment.
+    base: *mut u8,
+    unit: usize,
+    units: usize,
+    slots: usize,
+    /// Slots that were ever handed out.
+    pub(super) carved: usize,
+    /// Slots in the set.
+    pub(super) free: usize,
+    levels: Levels,
+    side: Side,
+    keys: Side,
+}
+
+/// What a segment must know of its pool.
+#[derive(Clone, Copy)]
+pub(super) struct Of {
+    pub(super) shape: Shape,
+    pub(super) id: u32,
+    pub(super) huge: bool,
+}
+
+impl Segment {
+    /// Whether there is one.
+    pub(super) fn exists(&self) -> bool {
+        !self.base.is_null()
+    }
+
+    /// Takes memory for `slots` slots, as segment `number` of a pool.
+    pub(super) fn open(&mut self, of: Of, number: usize, slots: usize) -> bool {
+        debug_assert!(!self.exists());
+        let Of { shape, id, huge } = of;
+        let colour = shape.colour(id);
+        let Some(bytes) = slots.checked_mul(shape.size()).and_then(|b| b.checked_add(colour)) else {
+            return false;
+        };
+        let levels = Levels::of(slots);
+        // The second set, of checked builds: slots that are out.
+        let sets = if cfg!(feature = "checked") { 2 } else { 1 };
+        let Some(mut side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
+            return false;
+        };
+        let huge = huge && os::HAS_HUGE_PAGES && bytes >= HUGE_PAGE;
+        let align = if huge { shape.align().max(HUGE_PAGE) } else { shape.align() };
+        let (units, align) = (bytes.div_ceil(UNIT), align.div_ceil(UNIT));
+        let head = Entry::pool_head(id);
+        let Some(run) = chunk::take(units, align, Want::Any, head, Entry::pool_rest) else {
+            side.give();
+            return false;
+        };
+        let record = MAP.record(run.unit);
+        record.usable.store(shape.size(), Ordering::Relaxed);
+        record.requested.store(colour, Ordering::Relaxed);
+        record.heap.store(number as u32, Ordering::Relaxed);
+        let at = MAP.address_of(run.unit);
+        if huge {
+            // SAFETY: the run is ours, committed, and whole pages.
+            unsafe { os::advise_huge_pages(at, units * UNIT, true) };
+        }
+        *self = Self {
+            base: at.wrapping_add(colour),
+            unit: run.unit,
+            units,
+            slots,
+            carved: 0,
+            free: 0,
+            levels,
+            side,
+            keys: self.keys,
+        };
+        true
+    }
+
+    /// Gives the memory back but for the generations. Nobody uses a slot any more.
+    /// At once to the kernel if `now`, else in its time.
+    pub(super) fn close(&mut self, of: Of, now: bool) {
+        let at = MAP.address_of(self.unit);
+        let bytes = self.units * UNIT;
+        if of.huge {
+            // SAFETY: the run is ours, committed, and whole pages.
+            unsafe { os::advise_huge_pages(at, bytes, false) };
+        }
+        // SAFETY: by the contract nobody uses the contents.
+        if now && unsafe { SYSTEM.decommit(at, bytes) } {
+            chunk::note_purged(bytes);
+            chunk::give_moved(self.unit, self.units, bytes);
+        } else {
+            chunk::give(self.unit, self.units);
+        }
+        self.side.give();
+        self.base = ptr::null_mut();
+        (self.units, self.slots, self.carved, self.free) = (0, 0, 0, 0);
+    }
+
+    /// Gives the generations back as well. Nobody has a key any more.
+    pub(super) fn forget_keys(&mut self) {
+        self.keys.give();
+    }
+
+    /// Slots it has.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Slots that were never handed out.
+    pub(super) fn untouched(&self) -> usize {
+        self.slots - self.carved
+    }
+
+    /// The first slot.
+    pub(super) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// Bytes of address space it has.
+    pub(super) fn bytes(&self) -> usize {
+        self.units * UNIT
+    }
+
+    /// The slot with this number.
+    #[inline]
+    pub(super) fn slot(&self, shape: &Shape, slot: usize) -> *mut u8 {
+        debug_assert!(slot <= self.slots);
+        self.base.wrapping_add(slot * shape.size())
+    }
+
+    /// The number of the slot that begins at `address`, if one does that was
+    /// handed out.
+    #[inline]
+    pub(super) fn number_of(&self, shape: &Shape, address: usize) -> Option<usize> {
+        shape.slot_at(address.wrapping_sub(self.base.addr())).filter(|&slot| slot < self.carved)
+    }
+
+    fn set(&self, which: usize) -> (*mut u64, usize) {
+        let words = self.levels.words();
+        (self.side.at.cast::<u64>().wrapping_add(which * words), words)
+    }
+
+    /// The set's words, to be changed.
+    fn words(&mut self, which: usize) -> &mut [u64] {
+        let (at, words) = self.set(which);
+        // SAFETY: the side has the words of each set, aligned; it is this
+        // segment's alone, which is borrowed.
+        unsafe { slice::from_raw_parts_mut(at, words) }
+    }
+
+    fn words_seen(&self, which: usize) -> &[u64] {
+        let (at, words) = self.set(which);
+        // SAFETY: as above; nobody writes while it is borrowed.
+        unsafe { slice::from_raw_parts(at, words) }
+    }
+
+    /// Puts a slot into the set. False: it is there already.
+    #[inline]
+    pub(super) fn put(&mut self, slot: usize) -> bool {
+        let levels = self.levels;
+        let fresh = levels.insert(self.words(0), slot);
+        self.free += usize::from(fresh);
+        fresh
+    }
+
+    /// Takes up to `most` slots out of the set, the lowest: the first, and bits.
+    pub(super) fn take(&mut self, most: usize) -> (usize, u64) {
+        let levels = self.levels;
+        let (first, bits) = levels.take_lowest(self.words(0), most);
+        self.free -= bits.count_ones() as usize;
+        (first, bits)
+    }
+
+    /// The first slot from `from` on that is out. The set has all that is free.
+    pub(super) fn next_out(&self, from: usize) -> Option<usize> {
+        self.levels.next_absent(self.words_seen(0), from, self.carved)
+    }
+
+    /// Takes every slot for untouched.
+    pub(super) fn forget(&mut self) {
+        let levels = self.levels;
+        levels.clear(self.words(0));
+        if cfg!(feature = "checked") {
+            levels.clear(self.words(1));
+        }
+        (self.carved, self.free) = (0, 0);
+    }
+
+    /// Notes that a slot is out, or no longer. False: it was so before.
+    pub(super) fn note_out(&mut self, slot: usize, out: bool) -> bool {
+        let levels = self.levels;
+        let words = self.words(1);
+        if out {
+            return levels.insert(words, slot);
+        }
+        let was = levels.contains(words, slot);
+        words[slot / 64] &= !(1 << (slot % 64));
+        was
+    }
+
+    /// Gives the pages back that hold no slot that is out. The set has all that is
+    /// free. Returns bytes.
+    pub(super) fn purge(&self, shape: &Shape) -> usize {
+        let page = SYSTEM.page_size();
+        let end = self.touched(shape).next_multiple_of(page);
+        let mut given = 0;
+        let mut stretch = None;
+        for at in (0..=end).step_by(page) {
+            let goes = at < end && self.is_free(shape, at, at + page);
+            match (goes, stretch) {
+                (true, None) => stretch = Some(at),
+                (false, Some(since)) => {
+                    given += self.decommit(since, at);
+                    stretch = None;
+                }
+                _ => {}
+            }
+        }
+        given
+    }
+
+    /// Gives the pages behind the first `keep` slots back. No slot is out.
+    pub(super) fn purge_behind(&self, shape: &Shape, keep: usize) {
+        let page = SYSTEM.page_size();
+        let from = self.slot(shape, keep).addr() - MAP.address_of(self.unit).addr();
+        let (from, to) = (from.next_multiple_of(page), self.touched(shape).next_multiple_of(page));
+        if from < to {
+            self.decommit(from, to);
+        }
+    }
+
+    /// Bytes from the units' start to the end of the slots that were handed out.
+    fn touched(&self, shape: &Shape) -> usize {
+        self.slot(shape, self.carved).addr() - MAP.address_of(self.unit).addr()
+    }
+
+    /// Gives bytes `from..to` of the units, whole pages that hold nothing, to the
+    /// kernel. Returns how many went.
+    fn decommit(&self, from: usize, to: usize) -> usize {
+        let first = MAP.address_of(self.unit).wrapping_add(from);
+        // SAFETY: by the contract no slot that is out reaches into these pages.
+        let gone = if unsafe { SYSTEM.decommit(first, to - from) } { to - from } else { 0 };
+        chunk::note_purged(gone);
+        gone
+    }
+
+    /// Whether no slot that is out reaches into bytes `from..to` of the units.
+    fn is_free(&self, shape: &Shape, from: usize, to: usize) -> bool {
+        let before = self.base.addr() - MAP.address_of(self.unit).addr();
+        let first = from.saturating_sub(before) / shape.size();
+        let last = to.saturating_sub(before).div_ceil(shape.size()).min(self.carved);
+        first >= last || self.levels.contains_all(self.words_seen(0), first, last)
+    }
+
+    /// Puts pages behind untouched slots, `count` of them.
+    pub(super) fn populate(&self, shape: &Shape, count: usize) {
+        let page = SYSTEM.page_size();
+        let start = MAP.address_of(self.unit);
+        let offset = |slot| self.slot(shape, slot).addr() - start.addr();
+        let from = offset(self.carved) / page * page;
+        let to = offset(self.carved + count).next_multiple_of(page);
+        // SAFETY: pages of our run; what is there stays as it is.
+        unsafe { os::populate(start.wrapping_add(from), to - from) };
+    }
+
+    /// The generations, one a slot; null before [`Segment::want_keys`].
+    #[inline]
+    pub(super) fn keys(&self) -> *mut u32 {
+        self.keys.at.cast()
+    }
+
+    /// Makes room for generations. `share` is how many indexes the segment has.
+    /// False: no memory.
+    pub(super) fn want_keys(&mut self, share: usize) -> bool {
+        if self.keys.at.is_null() {
+            match Side::take(share * size_of::<u32>()) {
+                Some(keys) => self.keys = keys,
+                None => return false,
+            }
+        }
+        true
+    }
+}

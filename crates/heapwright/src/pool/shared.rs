@@ -1,0 +1,788 @@
+//! The pool that threads share: a magazine at each desk, one store behind a lock.
+//!
+//! ```text
+//!   thread --> desk number --> magazine of 62 slots        no lock, no atomics
+//!                                |  empty: 31 from the store     ^ full: 31 to it
+//!                                v                               |
+//!                              store (sets, frontier, segments), one lock
+//! ```
+//!
+//! An object may be destroyed by any thread: its slot goes into *that* thread's
+//! magazine. Nothing asks whose a slot is, so there is nothing to send home. A
+//! producer and a consumer meet at the lock once in 31 objects each.
+//!
+//! Desks (`crate::desks`) make a magazine one thread's at a time and pass it on
+//! when the thread ends. Threads without a desk go to the store.
+//!
+//! A pool with a limit counts its objects, one atomic addition each way: else a
+//! free slot at another desk would be a refusal, or the limit none.
+//!
+//! The store and its lock are an object of `Ids`, never freed, so that a fork can
+//! hold the locks of all pools, wherever the pools are.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::{self, ManuallyDrop};
+use core::ops::{Deref, DerefMut};
+use core::ptr::{self, NonNull};
+
+use super::layout::Shape;
+use super::segment::Side;
+use super::store::{Called, Config, Store};
+use super::{Refused, Reset, Stats, checked};
+use crate::desks::{self, DESKS};
+use crate::ids::Ids;
+use crate::misuse;
+use crate::size_class::UNIT;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// Slots a magazine has room for.
+const ROUNDS: usize = 62;
+/// Slots that go to the store, or come from it, at a time.
+const BATCH: usize = ROUNDS / 2;
+/// Magazines in a block of units.
+const IN_BLOCK: usize = UNIT / size_of::<Magazine>();
+const BLOCKS: usize = DESKS / IN_BLOCK;
+
+/// The free slots at one desk. Zero is an empty one.
+#[repr(C, align(64))]
+struct Magazine {
+    /// Written by the thread at the desk; read by whoever counts.
+    count: AtomicUsize,
+    slots: UnsafeCell<[*mut u8; ROUNDS]>,
+    _spare: usize,
+}
+
+const _: () = assert!(size_of::<Magazine>() == 512);
+
+impl Magazine {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn set_count(&self, count: usize) {
+        self.count.store(count, Ordering::Relaxed);
+    }
+
+    /// The place of a slot.
+    #[inline(always)]
+    fn place(&self, at: usize) -> *mut *mut u8 {
+        self.slots.get().cast::<*mut u8>().wrapping_add(at)
+    }
+
+    /// The slots.
+    ///
+    /// # Safety
+    ///
+    /// The caller sits at the desk, and makes no other reference meanwhile.
+    #[expect(clippy::mut_from_ref, reason = "the desk is the caller's alone, by the contract")]
+    unsafe fn slots(&self) -> &mut [*mut u8; ROUNDS] {
+        // SAFETY: the same contract.
+        unsafe { &mut *self.slots.get() }
+    }
+
+    /// Takes all slots out.
+    ///
+    /// # Safety
+    ///
+    /// As [`Magazine::slots`].
+    unsafe fn take_all(&self) -> &[*mut u8] {
+        let count = self.count();
+        self.set_count(0);
+        // SAFETY: the same contract.
+        unsafe { &self.slots()[..count] }
+    }
+}
+
+/// What is one, of all threads.
+struct Central {
+    store: Lock<Store>,
+    /// The next one that no pool has.
+    vacant: AtomicPtr<Central>,
+}
+
+struct Vacant(*mut Central);
+
+// SAFETY: leads to objects that any thread may reach and nobody frees.
+unsafe impl Send for Vacant {}
+
+static CENTRALS: Ids<Central> = Ids::new();
+static VACANT: Lock<Vacant> = Lock::new(Vacant(ptr::null_mut()));
+
+impl Central {
+    /// One that no pool has. `None` where there is no memory.
+    fn take(store: Store) -> Option<&'static Self> {
+        // The objects lie in the window.
+        if !store.open_substrate() {
+            return None;
+        }
+        let mut vacant = VACANT.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            *found.store.lock() = store;
+            return Some(found);
+        }
+        let make = |at: *mut Self, _| {
+            let made = Self { store: Lock::new(store), vacant: AtomicPtr::new(ptr::null_mut()) };
+            // SAFETY: memory for one object, which nobody else knows.
+            unsafe { at.write(made) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { CENTRALS.make(make) }
+    }
+
+    fn give(&'static self) {
+        let mut vacant = VACANT.lock();
+        self.vacant.store(vacant.0, Ordering::Relaxed);
+        vacant.0 = ptr::from_ref(self).cast_mut();
+    }
+}
+
+/// Holds the locks across a fork.
+pub(super) fn before_fork() {
+    VACANT.acquire();
+    for central in CENTRALS.all() {
+        central.store.acquire();
+    }
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    for central in CENTRALS.all() {
+        // SAFETY: the same contract, as for what follows.
+        unsafe { central.store.release() };
+    }
+    // SAFETY: as above.
+    unsafe { VACANT.release() };
+}
+
+/// Objects of one type that many threads make and destroy.
+///
+/// As [`Pool`](super::Pool), but `Sync`: each thread has a magazine of free slots
+/// and takes no lock while it lasts; an object may be destroyed by any thread.
+/// Objects come and go by handles ([`SharedBoxed`]) or raw.
+///
+/// Free slots at other threads' desks (at most 62 each) are not this thread's to
+/// use; so a pool without a limit may be that much larger than its objects. With
+/// a limit, exactly as many objects may live as it says, and each operation costs
+/// one atomic addition more.
+///
+/// After scudo's and tcmalloc's per-thread caches, and Bonwick's magazines.
+///
+/// ```
+/// use heapwright::pool::SharedPool;
+///
+/// static WORDS: SharedPool<String> = SharedPool::new();
+///
+/// let made = WORDS.boxed(String::from("made here"));
+/// std::thread::spawn(move || assert_eq!(*made, "made here")).join().unwrap();
+/// assert_eq!(WORDS.len(), 0);
+/// ```
+///
+/// A handle cannot outlive its pool:
+///
+/// ```compile_fail,E0597
+/// use heapwright::pool::{SharedBoxed, SharedPool};
+/// let handle: SharedBoxed<'_, u32>;
+/// {
+///     let pool: SharedPool<u32> = SharedPool::new();
+///     handle = pool.boxed(1);
+/// }
+/// assert_eq!(*handle, 1);
+/// ```
+///
+/// nor go to another thread with what must stay:
+///
+/// ```compile_fail,E0277
+/// use heapwright::pool::SharedPool;
+/// use std::rc::Rc;
+/// static POOL: SharedPool<Rc<u32>> = SharedPool::new();
+/// ```
+pub struct SharedPool<T> {
+    blocks: [AtomicPtr<Magazine>; BLOCKS],
+    central: AtomicPtr<Central>,
+    config: Config,
+    /// Live objects, where there is a limit.
+    live: AtomicU32,
+    objects: PhantomData<T>,
+}
+
+// SAFETY: objects are made by one thread and dropped by another (`T: Send`); no
+// reference to one is given out but by its handle. Magazines are one thread's at a
+// time, the store is under its lock.
+unsafe impl<T: Send> Sync for SharedPool<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Send for SharedPool<T> {}
+
+impl<T> SharedPool<T> {
+    const SHAPE: Shape = match Shape::of(size_of::<T>(), align_of::<T>()) {
+        Some(shape) => shape,
+        None => panic!("a pool's objects are at most a tebibyte, at multiples of 4 GiB at most"),
+    };
+
+    /// An empty pool. Takes no memory yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// An empty pool whose name, limit and kind of pages can be chosen.
+    ///
+    /// ```
+    /// use heapwright::pool::SharedPool;
+    /// let pool = SharedPool::<u64>::builder().name("jobs").limit(1).build();
+    /// let one = pool.boxed(1);
+    /// assert!(pool.try_boxed(2).is_err());
+    /// drop(one);
+    /// assert!(pool.try_boxed(2).is_ok());
+    /// ```
+    #[must_use]
+    pub const fn builder() -> SharedBuilder<T> {
+        let config = Config::of(Called::Type(core::any::type_name::<T>));
+        SharedBuilder { config, made: PhantomData }
+    }
+
+    const fn limited(&self) -> bool {
+        self.config.limit < u32::MAX
+    }
+
+    /// The magazine at the calling thread's desk, if there is one.
+    #[inline(always)]
+    fn magazine(&self) -> Option<&Magazine> {
+        let desk = desks::mine();
+        // No desk is a number that is in no block.
+        let block = self.blocks.get(desk / IN_BLOCK)?;
+        let block = NonNull::new(block.load(Ordering::Acquire))?;
+        // SAFETY: a block has so many magazines.
+        let magazine = unsafe { block.add(desk % IN_BLOCK) };
+        // SAFETY: blocks live as long as the pool; zero is a magazine.
+        Some(unsafe { magazine.as_ref() })
+    }
+
+    #[inline(always)]
+    fn alloc(&self) -> Option<NonNull<T>> {
+        if self.limited() && !self.count_one() {
+            return None;
+        }
+        let magazine = self.magazine();
+        if let Some(magazine) = magazine
+            && let Some(left) = magazine.count().checked_sub(1)
+            && !cfg!(feature = "checked")
+        {
+            magazine.set_count(left);
+            // SAFETY: the desk is this thread's; below the count, so a slot is there.
+            let slot = unsafe { magazine.place(left).read() };
+            // SAFETY: slots in magazines are not null.
+            return Some(unsafe { NonNull::new_unchecked(slot.cast()) });
+        }
+        let slot = self.alloc_cold(magazine);
+        if slot.is_none() && self.limited() {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        slot
+    }
+
+    /// Counts an object in. False: the limit is reached.
+    fn count_one(&self) -> bool {
+        let limit = self.config.limit;
+        let more = |live| (live < limit).then_some(live + 1);
+        self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_cold(&self, magazine: Option<&Magazine>) -> Option<NonNull<T>> {
+        let central = self.central()?;
+        let magazine = magazine.or_else(|| self.sit_down());
+        let mut store = central.store.lock();
+        if cfg!(feature = "checked") {
+            let mut one = [ptr::null_mut()];
+            let fresh = store.take(&mut one) == 0;
+            let slot = if fresh { store.fresh_or_grow() } else { one[0] };
+            if !slot.is_null() {
+                checked::handed_out(&mut store, slot, fresh, false);
+            }
+            return NonNull::new(slot.cast());
+        }
+        let Some(magazine) = magazine else {
+            let mut one = [ptr::null_mut()];
+            let slot = if store.take(&mut one) == 0 { store.fresh_or_grow() } else { one[0] };
+            return NonNull::new(slot.cast());
+        };
+        // SAFETY: the desk is this thread's.
+        let slots = unsafe { magazine.slots() };
+        let mut count = store.take(&mut slots[..BATCH]);
+        if count == 0 {
+            // Fresh ones, of one segment, the lowest on top.
+            while count < BATCH {
+                let slot = if count == 0 { store.fresh_or_grow() } else { store.fresh() };
+                if slot.is_null() {
+                    break;
+                }
+                slots[count] = slot;
+                count += 1;
+            }
+            slots[..count].reverse();
+        }
+        let left = count.checked_sub(1)?;
+        magazine.set_count(left);
+        NonNull::new(slots[left].cast())
+    }
+
+    /// # Safety
+    ///
+    /// The slot is this pool's and in use; what was in it is gone.
+    #[inline(always)]
+    unsafe fn free(&self, slot: NonNull<T>) {
+        if self.limited() {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(magazine) = self.magazine()
+            && !cfg!(feature = "checked")
+        {
+            let count = magazine.count();
+            if count < ROUNDS {
+                // SAFETY: the desk is this thread's, and there is room.
+                unsafe { magazine.place(count).write(slot.as_ptr().cast()) };
+                magazine.set_count(count + 1);
+                return;
+            }
+        }
+        self.free_cold(slot.as_ptr().cast());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_cold(&self, slot: *mut u8) {
+        let Some(central) = self.central() else { misuse::not_of_pool(0, slot.addr()) };
+        let magazine = self.magazine().or_else(|| self.sit_down());
+        let mut store = central.store.lock();
+        if cfg!(feature = "checked") {
+            checked::taken_back(&mut store, slot);
+            return store.put(&[slot]);
+        }
+        let Some(magazine) = magazine else { return store.put(&[slot]) };
+        // SAFETY: the desk is this thread's.
+        let slots = unsafe { magazine.slots() };
+        let mut count = magazine.count();
+        if count == ROUNDS {
+            // Those that have been there longest.
+            store.put(&slots[..BATCH]);
+            slots.copy_within(BATCH.., 0);
+            count -= BATCH;
+        }
+        slots[count] = slot;
+        magazine.set_count(count + 1);
+    }
+
+    /// The magazine of the calling thread, which had none. `None` where it gets none.
+    fn sit_down(&self) -> Option<&Magazine> {
+        if desks::mine() >= DESKS {
+            desks::take()?;
+        }
+        let block = self.blocks.get(desks::mine() / IN_BLOCK)?;
+        if block.load(Ordering::Acquire).is_null() {
+            let mut side = Side::take(IN_BLOCK * size_of::<Magazine>())?;
+            let made: *mut Magazine = side.at().cast();
+            let first = ptr::null_mut();
+            if block.compare_exchange(first, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                // Another thread of this block was first.
+                side.give();
+            }
+        }
+        self.magazine()
+    }
+
+    fn central(&self) -> Option<&'static Central> {
+        let central = self.central.load(Ordering::Acquire);
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(central) = unsafe { central.as_ref() } {
+            return Some(central);
+        }
+        // More slots than objects, for those that wait at desks; the limit itself
+        // is counted.
+        let limit = self.config.limit.saturating_add((DESKS * ROUNDS) as u32);
+        let config = Config { limit, in_one: false, ..self.config };
+        let made = Central::take(Store::new(Self::SHAPE, config))?;
+        let new = ptr::from_ref(made).cast_mut();
+        let first = ptr::null_mut();
+        match self.central.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Some(made),
+            Err(other) => {
+                made.give();
+                // SAFETY: an object, which is never freed.
+                Some(unsafe { &*other })
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_room(&self) -> ! {
+        misuse::no_room("pool ", self.config.called.name())
+    }
+
+    /// Makes an object, owned by the handle.
+    #[inline]
+    #[must_use]
+    pub fn boxed(&self, value: T) -> SharedBoxed<'_, T> {
+        SharedBoxed { object: self.create(value), pool: self }
+    }
+
+    /// Makes an object, owned by the handle.
+    ///
+    /// # Errors
+    ///
+    /// The value, where there is no memory or the limit is reached.
+    #[inline]
+    pub fn try_boxed(&self, value: T) -> Result<SharedBoxed<'_, T>, Refused<T>> {
+        self.try_create(value).map(|object| SharedBoxed { object, pool: self })
+    }
+
+    /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the
+    /// pool's end.
+    #[inline]
+    #[must_use]
+    pub fn create(&self, value: T) -> NonNull<T> {
+        match self.try_create(value) {
+            Ok(object) => object,
+            Err(_) => self.no_room(),
+        }
+    }
+
+    /// Makes an object that lives until [`SharedPool::destroy`], a reset, or the
+    /// pool's end.
+    ///
+    /// # Errors
+    ///
+    /// The value, where there is no memory or the limit is reached.
+    #[inline]
+    pub fn try_create(&self, value: T) -> Result<NonNull<T>, Refused<T>> {
+        let Some(slot) = self.alloc() else { return Err(Refused(value)) };
+        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        unsafe { slot.write(value) };
+        Ok(slot)
+    }
+
+    /// Drops an object, in the calling thread, and takes its slot back, even if the
+    /// drop panics.
+    ///
+    /// # Safety
+    ///
+    /// The object was created by this pool (or let go of by
+    /// [`SharedBoxed::into_raw`]) and not destroyed; nobody uses it afterwards. If
+    /// another thread created it, `T` is `Send`.
+    #[inline]
+    pub unsafe fn destroy(&self, object: NonNull<T>) {
+        // Gives the slot back when it ends, however it ends.
+        let _slot = Vacating { object, pool: self };
+        if mem::needs_drop::<T>() {
+            // SAFETY: by the contract the object is whole, and nobody's any more.
+            unsafe { object.drop_in_place() };
+        }
+    }
+
+    /// Makes a handle of an object again.
+    ///
+    /// # Safety
+    ///
+    /// As [`SharedPool::destroy`]: the handle will.
+    pub unsafe fn own(&self, object: NonNull<T>) -> SharedBoxed<'_, T> {
+        SharedBoxed { object, pool: self }
+    }
+
+    /// Objects in use, give or take what other threads do meanwhile.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let Some(central) = self.made() else { return 0 };
+        let out = central.store.lock().out();
+        out.saturating_sub(self.at_desks())
+    }
+
+    /// Whether no object is in use, give or take what other threads do meanwhile.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The store, if there is one.
+    fn made(&self) -> Option<&'static Central> {
+        // SAFETY: null, or an object, which is never freed.
+        unsafe { self.central.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn magazines(&self) -> impl Iterator<Item = &Magazine> {
+        let blocks = self.blocks.iter().filter_map(|b| NonNull::new(b.load(Ordering::Acquire)));
+        // SAFETY: a block has so many magazines, and lives as long as the pool.
+        blocks.flat_map(|block| unsafe {
+            core::slice::from_raw_parts(block.as_ptr().cast_const(), IN_BLOCK)
+        })
+    }
+
+    /// Free slots at all desks, as far as it can be seen from here.
+    fn at_desks(&self) -> usize {
+        self.magazines().map(Magazine::count).sum()
+    }
+
+    /// Whether an address lies in this pool's memory. O(1), under the lock; any
+    /// address may be asked about.
+    #[must_use]
+    pub fn contains(&self, object: *const T) -> bool {
+        let address = object.addr();
+        self.made().is_some_and(|central| central.store.lock().segment_of(address).is_some())
+    }
+
+    /// Makes sure that `count` more objects can be made without asking the kernel
+    /// for memory; puts pages behind them now if `touch`. False: no memory.
+    pub fn preheat(&self, count: usize, touch: bool) -> bool {
+        self.central().is_some_and(|central| central.store.lock().preheat(count, touch))
+    }
+
+    /// Gives every page to the kernel that holds no live object and no slot at a
+    /// desk. Returns bytes.
+    pub fn trim(&self) -> usize {
+        let Some(central) = self.made() else { return 0 };
+        let mut store = central.store.lock();
+        if let Some(magazine) = self.magazine() {
+            // SAFETY: the desk is this thread's.
+            store.put(unsafe { magazine.take_all() });
+        }
+        store.trim()
+    }
+
+    /// What there is, give or take what other threads do meanwhile.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = match self.made() {
+            Some(central) => central.store.lock().stats(),
+            None => Store::new(Self::SHAPE, self.config).stats(),
+        };
+        stats.live = stats.live.saturating_sub(self.at_desks());
+        stats
+    }
+
+    /// Puts the slots at all desks into the sets.
+    fn settle(&mut self) -> Option<&'static Central> {
+        let central = self.made()?;
+        let mut store = central.store.lock();
+        store.settle(&[]);
+        for magazine in self.magazines() {
+            // SAFETY: the pool is borrowed alone, so no thread uses a magazine.
+            store.put(unsafe { magazine.take_all() });
+        }
+        drop(store);
+        Some(central)
+    }
+
+    /// Calls `visit` with every live object, in order of their addresses.
+    ///
+    /// ```
+    /// use heapwright::pool::SharedPool;
+    /// let mut pool = SharedPool::new();
+    /// let _two = [pool.create(1), pool.create(2)];
+    /// let mut sum = 0;
+    /// pool.for_each(|n| sum += *n);
+    /// assert_eq!(sum, 3);
+    /// ```
+    pub fn for_each(&mut self, mut visit: impl FnMut(&mut T)) {
+        let mut at = (0, 0);
+        while let Some(mut object) = self.next_live(&mut at) {
+            // SAFETY: a live object, and the pool is borrowed alone.
+            visit(unsafe { object.as_mut() });
+        }
+    }
+
+    /// The next live object. The lock is not held while code of the user's runs.
+    fn next_live(&mut self, at: &mut (usize, usize)) -> Option<NonNull<T>> {
+        let central = if *at == (0, 0) { self.settle()? } else { self.made()? };
+        let store = central.store.lock();
+        let (segment, slot) = store.next_out(at.0, at.1)?;
+        *at = (segment, slot + 1);
+        NonNull::new(store.slot(segment, slot).cast())
+    }
+
+    /// Drops what is live, in order of addresses, and keeps as much memory as `how`
+    /// says. Destructors that panic are treated as by [`Pool::reset`](super::Pool::reset).
+    pub fn reset(&mut self, how: Reset) {
+        let mut ending = Ending { pool: self, at: (0, 0), how };
+        ending.drop_live();
+    }
+}
+
+impl<T> Default for SharedPool<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for SharedPool<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedPool").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl<T> Drop for SharedPool<T> {
+    fn drop(&mut self) {
+        if cfg!(feature = "checked")
+            && let Some(central) = self.settle()
+        {
+            let mut store = central.store.lock();
+            let live = store.out();
+            if live > 0 {
+                misuse::live_at_end(store.id(), live, size_of::<T>());
+            }
+        }
+        self.reset(Reset::FreeAll);
+        if let Some(central) = self.made() {
+            central.store.lock().end();
+            central.give();
+        }
+        for block in &self.blocks {
+            Side::give_at(block.load(Ordering::Relaxed).cast());
+        }
+    }
+}
+
+/// Gives a slot back when it is dropped.
+struct Vacating<'p, T> {
+    object: NonNull<T>,
+    pool: &'p SharedPool<T>,
+}
+
+impl<T> Drop for Vacating<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: whoever made this gave the object up.
+        unsafe { self.pool.free(self.object) };
+    }
+}
+
+/// A reset under way, which ends however a destructor does.
+struct Ending<'p, T> {
+    pool: &'p mut SharedPool<T>,
+    at: (usize, usize),
+    how: Reset,
+}
+
+impl<T> Ending<'_, T> {
+    fn drop_live(&mut self) {
+        while mem::needs_drop::<T>()
+            && let Some(object) = self.pool.next_live(&mut self.at)
+        {
+            // SAFETY: a live object, which the walk has passed.
+            unsafe { object.drop_in_place() };
+        }
+    }
+}
+
+impl<T> Drop for Ending<'_, T> {
+    fn drop(&mut self) {
+        // What is left, if a destructor panicked.
+        self.drop_live();
+        if let Some(central) = self.pool.settle() {
+            central.store.lock().reset(self.how);
+        }
+        *self.pool.live.get_mut() = 0;
+    }
+}
+
+/// An object of a [`SharedPool`], owned: dropping it drops the object and gives its
+/// slot back, in whichever thread.
+pub struct SharedBoxed<'p, T> {
+    object: NonNull<T>,
+    pool: &'p SharedPool<T>,
+}
+
+// SAFETY: the handle owns the object; the pool is for many threads.
+unsafe impl<T: Send> Send for SharedBoxed<'_, T> {}
+// SAFETY: a shared handle gives shared references alone.
+unsafe impl<T: Sync> Sync for SharedBoxed<'_, T> {}
+
+impl<T> SharedBoxed<'_, T> {
+    /// The object itself; its slot is free.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        let boxed = ManuallyDrop::new(self);
+        let _slot = Vacating { object: boxed.object, pool: boxed.pool };
+        // SAFETY: the handle owned the object, and is gone.
+        unsafe { boxed.object.read() }
+    }
+
+    /// Lets go of the object: [`SharedPool::destroy`], [`SharedPool::own`], a reset or
+    /// the pool's end will drop it.
+    #[must_use]
+    pub fn into_raw(self) -> NonNull<T> {
+        ManuallyDrop::new(self).object
+    }
+}
+
+impl<T> Deref for SharedBoxed<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the handle owns the object.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+impl<T> DerefMut for SharedBoxed<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the handle owns the object, and is borrowed alone.
+        unsafe { self.object.as_mut() }
+    }
+}
+
+impl<T> Drop for SharedBoxed<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the handle owned the object, and is gone.
+        unsafe { self.pool.destroy(self.object) };
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for SharedBoxed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for SharedBoxed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Chooses how a [`SharedPool`] is made.
+pub struct SharedBuilder<T> {
+    config: Config,
+    made: PhantomData<fn() -> T>,
+}
+
+super::builder_choices!(SharedBuilder<T>);
+
+impl<T> SharedBuilder<T> {
+    /// The pool, empty.
+    #[must_use]
+    pub const fn build(self) -> SharedPool<T> {
+        // Here, so that a type that no pool can hold is refused when this is compiled.
+        let _ = SharedPool::<T>::SHAPE;
+        SharedPool {
+            blocks: [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS],
+            central: AtomicPtr::new(ptr::null_mut()),
+            config: self.config,
+            live: AtomicU32::new(0),
+            objects: PhantomData,
+        }
+    }
+}

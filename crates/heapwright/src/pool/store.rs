@@ -1,0 +1,531 @@
+//! The slots of a pool: its segments, fresh slots in a row, returned slots in sets.
+//!
+//! ```text
+//!   table      | segment 0 | segment 1 | ...            in units of its own
+//!   frontier     next ---> end                          fresh slots of one segment
+//!   returned     a bit for each segment whose set is not empty
+//!
+//!   take:   returned slots, lowest first; where there are none, the frontier;
+//!           at its end, a segment with untouched slots; else a new one
+//! ```
+//!
+//! Fresh slots are never threaded onto anything: the frontier moves over them in
+//! order of their addresses, so memory that nobody asked for is not touched, and
+//! a pool of a million objects begins as an array. It is *closed* (`next == end`)
+//! while slots wait in sets, so that its owner asks one question on the way.
+//!
+//! Invariants: every carved slot is out, in the owner's front, or in its
+//! segment's set; `returned` names exactly the segments with a set that is not
+//! empty; while the frontier is open, `segment.carved` of its segment is behind
+//! (see [`Store::sync`]).
+//!
+//! Used by `raw` (one thread) and `shared` (under its lock).
+
+use super::layout::{SEGMENTS, Shape};
+use super::segment::{Of, Segment, Side};
+use super::{Reset, Stats};
+use crate::address_map::{Kind, MAP};
+use crate::misuse;
+use crate::names::Name;
+use crate::options;
+use crate::sync::atomic::Ordering;
+use crate::substrate;
+
+use core::ptr;
+
+/// Where a pool's name comes from.
+#[derive(Clone, Copy)]
+pub(super) enum Called {
+    /// It was given.
+    Name(&'static str),
+    /// It is that of the type.
+    Type(fn() -> &'static str),
+}
+
+impl Called {
+    /// The name: of a type without parameters, the last part of its path.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Name(name) => name,
+            Self::Type(path) => {
+                let path = path();
+                match path.rfind("::") {
+                    Some(at) if !path.contains(['<', '(', '[', '&']) => &path[at + 2..],
+                    _ => path,
+                }
+            }
+        }
+    }
+}
+
+/// What a pool is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Config {
+    pub(super) called: Called,
+    /// The most slots.
+    pub(super) limit: u32,
+    /// Whether a limit is reserved in one piece.
+    pub(super) in_one: bool,
+    pub(super) huge: bool,
+}
+
+impl Config {
+    pub(super) const fn of(called: Called) -> Self {
+        Self { called, limit: u32::MAX, in_one: true, huge: false }
+    }
+}
+
+// SAFETY: the pointers lead to memory that is the store's alone.
+unsafe impl Send for Store {}
+
+/// The slots of one pool.
+pub(super) struct Store {
+    /// The next fresh slot.
+    next: *mut u8,
+    /// The end of the fresh slots; `next` while the frontier is closed.
+    end: *mut u8,
+    shape: Shape,
+    table: *mut Segment,
+    /// Segments whose set is not empty, as bits.
+    returned: u64,
+    /// The segment of the open frontier.
+    current: usize,
+    name: Option<&'static Name>,
+    home: Option<Side>,
+    config: Config,
+    /// Whether pages of free slots may read as zero.
+    pub(super) given_back_pages: bool,
+}
+
+impl Store {
+    /// A store without a segment.
+    pub(super) const fn new(shape: Shape, config: Config) -> Self {
+        Self {
+            next: ptr::null_mut(),
+            end: ptr::null_mut(),
+            shape,
+            table: ptr::null_mut(),
+            returned: 0,
+            current: 0,
+            name: None,
+            home: None,
+            config,
+            given_back_pages: false,
+        }
+    }
+
+    /// Its shape.
+    #[inline]
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Its id, in the address map; 0 before the first segment.
+    pub(super) fn id(&self) -> u32 {
+        self.name.map_or(0, Name::id)
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        self.config.called.name()
+    }
+
+    fn of(&self) -> Of {
+        Of { shape: self.shape, id: self.id(), huge: self.config.huge }
+    }
+
+    /// All places for segments; none before the first.
+    pub(super) fn segments(&self) -> &[Segment] {
+        let count = if self.table.is_null() { 0 } else { SEGMENTS };
+        let table = if count == 0 { ptr::dangling() } else { self.table.cast_const() };
+        // SAFETY: null, or a table that is this store's.
+        unsafe { core::slice::from_raw_parts(table, count) }
+    }
+
+    fn segments_mut(&mut self) -> &mut [Segment] {
+        let count = if self.table.is_null() { 0 } else { SEGMENTS };
+        let table = if count == 0 { ptr::dangling_mut() } else { self.table };
+        // SAFETY: null, or a table that is this store's, which is borrowed.
+        unsafe { core::slice::from_raw_parts_mut(table, count) }
+    }
+
+    fn at(&mut self, segment: usize) -> &mut Segment {
+        debug_assert!(segment < SEGMENTS && !self.table.is_null());
+        // SAFETY: the table has so many places, and is this store's, which is
+        // borrowed.
+        unsafe { &mut *self.table.wrapping_add(segment) }
+    }
+
+    /// The next fresh slot of the open frontier, or null.
+    #[inline(always)]
+    pub(super) fn fresh(&mut self) -> *mut u8 {
+        let slot = self.next;
+        if slot == self.end {
+            return ptr::null_mut();
+        }
+        self.next = slot.wrapping_add(self.shape.size());
+        slot
+    }
+
+    /// The next fresh slot, of another segment if need be. Null: no memory, or the
+    /// limit is reached.
+    pub(super) fn fresh_or_grow(&mut self) -> *mut u8 {
+        let slot = self.fresh();
+        if !slot.is_null() || !self.open_frontier() { slot } else { self.fresh() }
+    }
+
+    /// Notes how far the open frontier has come.
+    pub(super) fn sync(&mut self) {
+        if !self.end.is_null() {
+            let (next, size, current) = (self.next, self.shape.size(), self.current);
+            let segment = self.at(current);
+            segment.carved = (next.addr() - segment.base().addr()) / size;
+        }
+    }
+
+    /// Closes the frontier.
+    fn close_frontier(&mut self) {
+        self.sync();
+        (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
+    }
+
+    /// Opens the frontier where slots are untouched, of a new segment if need be.
+    /// False: no memory, or the limit is reached.
+    #[cold]
+    pub(super) fn open_frontier(&mut self) -> bool {
+        self.close_frontier();
+        let Some(segment) = self.segments().iter().position(|s| s.untouched() > 0) else {
+            return self.grow() && self.open_frontier();
+        };
+        let shape = self.shape;
+        let found = self.at(segment);
+        let (next, end) = (found.slot(&shape, found.carved), found.slot(&shape, found.slots()));
+        (self.next, self.end, self.current) = (next, end, segment);
+        true
+    }
+
+    /// Takes memory for as many slots again.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        if self.table.is_null() && !self.begin() {
+            return false;
+        }
+        let have: usize = self.segments().iter().map(Segment::slots).sum();
+        let Some(number) = self.segments().iter().position(|s| !s.exists()) else { return false };
+        let left = self.config.limit as usize - have;
+        let mut slots = left.min(self.shape.indexes(number) as usize);
+        let of = self.of();
+        // Less and less where there is no memory for all.
+        while slots > 0 {
+            if self.at(number).open(of, number, slots) {
+                return true;
+            }
+            let bytes = slots * of.shape.size();
+            if bytes <= crate::size_class::UNIT {
+                return false;
+            }
+            slots /= 2;
+        }
+        false
+    }
+
+    /// Makes sure that there is a window to take memory from.
+    pub(super) fn open_substrate(&self) -> bool {
+        let opened = substrate::open(options::get);
+        if opened {
+            substrate::begun();
+            super::fork::join();
+        }
+        opened
+    }
+
+    /// Before the first segment: a table, an id, and one segment for all where
+    /// there is a limit.
+    fn begin(&mut self) -> bool {
+        if !self.open_substrate() {
+            return false;
+        }
+        let Some(home) = Side::take(SEGMENTS * size_of::<Segment>()) else { return false };
+        let Some(name) = Name::take(self.config.called.name()) else {
+            let mut home = home;
+            home.give();
+            return false;
+        };
+        (self.table, self.home, self.name) = (home.at().cast(), Some(home), Some(name));
+        let limit = self.config.limit;
+        if limit < u32::MAX && self.config.in_one {
+            let one = self.shape.in_one(limit);
+            let of = Of { shape: one, ..self.of() };
+            if self.at(0).open(of, 0, limit as usize) {
+                self.shape = one;
+            }
+        }
+        true
+    }
+
+    /// The segment and the number of the slot that begins at `slot`. Ends the
+    /// process where none does that was handed out.
+    fn find(&self, slot: *mut u8) -> (usize, usize) {
+        match self.position(slot.addr()) {
+            Some(found) => found,
+            None => misuse::not_of_pool(self.id(), slot.addr()),
+        }
+    }
+
+    /// The segment and the number of the slot that begins at `address`, if one does
+    /// that was handed out, as far as [`Store::sync`] knows.
+    #[inline]
+    pub(super) fn position(&self, address: usize) -> Option<(usize, usize)> {
+        let number = self.segment_of(address)?;
+        let slot = self.segments()[number].number_of(&self.shape, address)?;
+        Some((number, slot))
+    }
+
+    /// The segment that `address` lies in.
+    #[inline]
+    pub(super) fn segment_of(&self, address: usize) -> Option<usize> {
+        let (unit, entry) = MAP.lookup(address);
+        let head = match entry.kind() {
+            Kind::PoolHead => unit,
+            Kind::PoolRest(head) => head,
+            _ => return None,
+        };
+        let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
+        let ours = entry.kind() == Kind::PoolHead && entry.owner() == self.id();
+        ours.then(|| MAP.record(head).heap.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Puts slots into their segments' sets.
+    #[cold]
+    pub(super) fn put(&mut self, slots: &[*mut u8]) {
+        self.close_frontier();
+        for &slot in slots {
+            let (segment, number) = self.find(slot);
+            if !self.at(segment).put(number) {
+                misuse::freed_twice_in_pool(self.id(), slot.addr());
+            }
+            self.returned |= 1 << segment;
+        }
+    }
+
+    /// Takes returned slots, the lowest, into `out`, highest first. Returns how
+    /// many; they are at the start of `out`.
+    #[cold]
+    pub(super) fn take(&mut self, out: &mut [*mut u8]) -> usize {
+        let shape = self.shape;
+        let mut count = 0;
+        while self.returned != 0 && count < out.len() {
+            let number = self.returned.trailing_zeros() as usize;
+            let segment = self.at(number);
+            let (first, mut bits) = segment.take(out.len() - count);
+            while bits != 0 {
+                out[count] = segment.slot(&shape, first + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+                count += 1;
+            }
+            if segment.free == 0 {
+                self.returned &= !(1 << number);
+            }
+        }
+        out[..count].reverse();
+        count
+    }
+
+    /// Whether slots wait in sets.
+    #[inline]
+    pub(super) fn has_returned(&self) -> bool {
+        self.returned != 0
+    }
+
+    /// Slots that are not in a set and were handed out: out, or in a front.
+    pub(super) fn out(&mut self) -> usize {
+        self.sync();
+        self.segments().iter().map(|s| s.carved - s.free).sum()
+    }
+
+    /// Slots it could hand out without growing.
+    pub(super) fn ready(&mut self) -> usize {
+        self.sync();
+        self.segments().iter().map(|s| s.untouched() + s.free).sum()
+    }
+
+    /// Slots it has memory for.
+    pub(super) fn capacity(&self) -> usize {
+        self.segments().iter().map(Segment::slots).sum()
+    }
+
+    /// Makes sure that `count` slots can be handed out; with pages behind them if
+    /// `touch`. False: no memory, or the limit is reached.
+    pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
+        self.close_frontier();
+        while self.ready() < count {
+            if !self.grow() {
+                return false;
+            }
+        }
+        let returned: usize = self.segments().iter().map(|s| s.free).sum();
+        let mut left = if touch { count.saturating_sub(returned) } else { 0 };
+        let shape = self.shape;
+        for segment in self.segments().iter().filter(|s| s.exists()) {
+            let here = left.min(segment.untouched());
+            if here > 0 {
+                segment.populate(&shape, here);
+            }
+            left -= here;
+        }
+        true
+    }
+
+    /// The first slot that is out at or behind slot `from` of `segment`, or of a
+    /// later one. All that is free is in the sets, and the frontier closed.
+    pub(super) fn next_out(&self, segment: usize, from: usize) -> Option<(usize, usize)> {
+        let mut from = from;
+        for (number, at) in self.segments().iter().enumerate().skip(segment) {
+            if at.exists()
+                && let Some(slot) = at.next_out(from)
+            {
+                return Some((number, slot));
+            }
+            from = 0;
+        }
+        None
+    }
+
+    /// The slot with this number in a segment.
+    #[inline]
+    pub(super) fn slot(&self, segment: usize, slot: usize) -> *mut u8 {
+        self.segments()[segment].slot(&self.shape, slot)
+    }
+
+    /// Closes the frontier and puts what a front held into the sets.
+    pub(super) fn settle(&mut self, front: &[*mut u8]) {
+        self.close_frontier();
+        self.put(front);
+    }
+
+    /// Gives pages back that hold no slot that is out. Everything free is in the
+    /// sets. Returns bytes.
+    pub(super) fn trim(&mut self) -> usize {
+        self.close_frontier();
+        self.given_back_pages = true;
+        let of = self.of();
+        let mut bytes = 0;
+        for number in 0..self.segments().len() {
+            let segment = self.at(number);
+            if segment.exists() && segment.carved == segment.free {
+                bytes += segment.carved * of.shape.size();
+                segment.close(of, true);
+                self.returned &= !(1 << number);
+            } else if segment.exists() {
+                bytes += segment.purge(&of.shape);
+            }
+        }
+        bytes
+    }
+
+    /// Forgets all slots, and keeps as much memory as `how` says. Nothing is out.
+    pub(super) fn reset(&mut self, how: Reset) {
+        (self.next, self.end, self.returned) = (ptr::null_mut(), ptr::null_mut(), 0);
+        let of = self.of();
+        let keep = match how {
+            Reset::FreeAll => 0,
+            Reset::RetainCapacity => usize::MAX,
+            Reset::RetainUpTo(slots) => slots,
+        };
+        let mut kept = 0;
+        for segment in self.segments_mut().iter_mut().filter(|s| s.exists()) {
+            if kept >= keep {
+                segment.close(of, false);
+                continue;
+            }
+            if keep - kept < segment.carved {
+                segment.purge_behind(&of.shape, keep - kept);
+            }
+            segment.forget();
+            kept += segment.slots();
+        }
+    }
+
+    /// Gives everything back, the id too. Nothing is used any more.
+    pub(super) fn end(&mut self) {
+        self.reset(Reset::FreeAll);
+        for segment in self.segments_mut() {
+            segment.forget_keys();
+        }
+        if let Some(mut home) = self.home.take() {
+            home.give();
+        }
+        self.table = ptr::null_mut();
+        if let Some(name) = self.name.take() {
+            name.give();
+        }
+    }
+
+    /// The index of a slot.
+    #[inline]
+    pub(super) fn index_of(&self, segment: usize, slot: usize) -> u32 {
+        (self.shape.first_index(segment) + slot as u64) as u32
+    }
+
+    /// Where the generation of `index` is, if its segment has any.
+    #[inline]
+    pub(super) fn key(&self, index: u32) -> Option<*mut u32> {
+        let (segment, slot) = self.shape.place(index);
+        if self.table.is_null() {
+            return None;
+        }
+        let keys = self.segments().get(segment)?.keys();
+        (!keys.is_null()).then(|| keys.wrapping_add(slot))
+    }
+
+    /// As [`Store::key`], with memory for it if there was none.
+    pub(super) fn key_wanted(&mut self, index: u32) -> Option<*mut u32> {
+        let (segment, slot) = self.shape.place(index);
+        let share = self.shape.indexes(segment) as usize;
+        let segment = self.at(segment);
+        segment.want_keys(share).then(|| segment.keys().wrapping_add(slot))
+    }
+
+    /// The index of a slot of this store that was handed out.
+    #[inline]
+    pub(super) fn index_of_own(&self, slot: *mut u8) -> Option<u32> {
+        let number = self.segment_of(slot.addr())?;
+        let segment = &self.segments()[number];
+        let slot = self.shape.slot_at(slot.addr().wrapping_sub(segment.base().addr()))?;
+        Some(self.index_of(number, slot))
+    }
+
+    /// Whether a key was ever asked for.
+    pub(super) fn has_keys(&self) -> bool {
+        self.segments().iter().any(|segment| !segment.keys().is_null())
+    }
+
+    /// The slot of `index`.
+    #[inline]
+    pub(super) fn slot_of(&self, index: u32) -> *mut u8 {
+        let (segment, slot) = self.shape.place(index);
+        self.slot(segment, slot)
+    }
+
+    /// Notes that a slot is out, or no longer; ends the process where it was so
+    /// before, or is none.
+    pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
+        self.sync();
+        let (segment, number) = self.find(slot);
+        if !self.at(segment).note_out(number, out) {
+            misuse::freed_twice_in_pool(self.id(), slot.addr());
+        }
+    }
+
+    /// What statistics want to know, but for what fronts hold.
+    pub(super) fn stats(&mut self) -> Stats {
+        let live = self.out();
+        Stats {
+            live,
+            capacity: self.capacity(),
+            slot_size: self.shape.size(),
+            segments: self.segments().iter().filter(|s| s.exists()).count(),
+            reserved_bytes: self.segments().iter().map(Segment::bytes).sum(),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Pools against models, and at their edges.
+
+extern crate std;

@@ -1,0 +1,517 @@
+//! The pool of a type: owning handles, raw pointers, and resets that drop.
+//!
+//! Everything unsafe about an object's life is here, once: a value is written
+//! into a slot, dropped in place, and the slot given back whatever the drop does.
+//! No reference to the raw pool is held while code of the user runs, because
+//! that code may use the pool.
+
+use core::alloc::Layout;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::{self, ManuallyDrop};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+use super::policy::{FreeList, Magazine};
+use super::raw::RawPool;
+use super::store::{Called, Config};
+use super::{Refused, Reset, Stats};
+use crate::misuse;
+
+/// Objects of one type, made and destroyed in a handful of instructions.
+///
+/// Three ways to hold an object, which may be mixed: [`Boxed`] handles that give
+/// the slot back when they are dropped ([`Pool::boxed`]); raw pointers for those
+/// who manage lifetimes ([`Pool::create`], [`Pool::destroy`]); and keys that go
+/// stale ([`Pool::insert`], [`Pool::get`], [`Pool::remove`]). Objects do not move.
+///
+/// One thread at a time; [`SharedPool`](super::SharedPool) is for many. Dropping
+/// the pool drops what is live and gives all memory back. Objects of no size take
+/// a byte each.
+///
+/// The functions that begin with `try_` give the value back where there is no
+/// memory or the limit is reached; the others end the process with one line.
+///
+/// ```
+/// use heapwright::pool::Pool;
+///
+/// let pool = Pool::new();
+/// let hello = pool.boxed(String::from("hello"));
+/// assert_eq!(hello.len(), 5);
+/// assert_eq!(pool.len(), 1);
+/// drop(hello);
+/// assert_eq!(pool.len(), 0);
+/// ```
+///
+/// A handle cannot outlive its pool:
+///
+/// ```compile_fail,E0597
+/// use heapwright::pool::{Boxed, Pool};
+/// let handle: Boxed<'_, u32>;
+/// {
+///     let pool: Pool<u32> = Pool::new();
+///     handle = pool.boxed(1);
+/// }
+/// assert_eq!(*handle, 1);
+/// ```
+///
+/// nor a reset, nor can a pool be reset while a reference is out:
+///
+/// ```compile_fail,E0502
+/// use heapwright::pool::{Pool, Reset};
+/// let mut pool: Pool<u32> = Pool::new();
+/// let handle = pool.boxed(1);
+/// pool.reset(Reset::FreeAll);
+/// assert_eq!(*handle, 1);
+/// ```
+///
+/// ```compile_fail,E0502
+/// use heapwright::pool::Pool;
+/// let mut pool: Pool<u32> = Pool::new();
+/// let key = pool.insert(1);
+/// let one = pool.get(key);
+/// pool.remove(key);
+/// assert_eq!(one, Some(&1));
+/// ```
+///
+/// and it stays in its thread:
+///
+/// ```compile_fail,E0277
+/// use heapwright::pool::Pool;
+/// let pool: Pool<u32> = Pool::new();
+/// std::thread::scope(|scope| scope.spawn(|| drop(pool.boxed(1))).join().unwrap());
+/// ```
+pub struct Pool<T, F: FreeList = Magazine> {
+    raw: UnsafeCell<RawPool<F>>,
+    objects: PhantomData<T>,
+}
+
+impl<T> Pool<T> {
+    /// An empty pool. Takes no memory yet.
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let pool: Pool<[u8; 100]> = Pool::new();
+    /// assert_eq!((pool.len(), pool.capacity()), (0, 0));
+    /// ```
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl<T, F: FreeList> Pool<T, F> {
+    /// An empty pool whose name, limit, kind of pages and free list can be chosen.
+    ///
+    /// ```
+    /// use heapwright::pool::{Linked, Pool};
+    /// let pool = Pool::<u64, Linked>::builder().name("sessions").limit(1).build();
+    /// let one = pool.try_create(1).unwrap();
+    /// assert_eq!(pool.try_create(2).unwrap_err().0, 2);
+    /// // SAFETY: created above, and not used afterwards.
+    /// unsafe { pool.destroy(one) };
+    /// ```
+    #[must_use]
+    pub const fn builder() -> Builder<T, F> {
+        let config = Config::of(Called::Type(core::any::type_name::<T>));
+        Builder { config, made: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn alloc(&self) -> Option<NonNull<T>> {
+        // SAFETY: one thread at a time; nobody holds a reference to the raw pool
+        // across code that is not its own.
+        NonNull::new(unsafe { (*self.raw.get()).alloc() }.cast())
+    }
+
+    /// # Safety
+    ///
+    /// The slot is this pool's and in use; what was in it is gone.
+    #[inline(always)]
+    pub(super) unsafe fn free(&self, slot: NonNull<T>) {
+        // SAFETY: as in `alloc`; the rest is the same contract.
+        unsafe { (*self.raw.get()).free(slot.as_ptr().cast()) };
+    }
+
+    pub(super) fn raw(&mut self) -> &mut RawPool<F> {
+        self.raw.get_mut()
+    }
+
+    /// Runs `with` on the raw pool, without code of the user's.
+    pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool<F>) -> R) -> R {
+        // SAFETY: one thread at a time, and `with` is not the user's, so that this is
+        // the only reference.
+        with(unsafe { &mut *self.raw.get() })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn no_room(&self) -> ! {
+        misuse::no_room("pool ", self.with_raw(|raw| raw.store().name()))
+    }
+
+    /// Makes an object, owned by the handle.
+    #[inline]
+    #[must_use]
+    pub fn boxed(&self, value: T) -> Boxed<'_, T, F> {
+        match self.try_boxed(value) {
+            Ok(boxed) => boxed,
+            Err(_) => self.no_room(),
+        }
+    }
+
+    /// Makes an object, owned by the handle.
+    ///
+    /// # Errors
+    ///
+    /// The value, where there is no memory or the limit is reached.
+    #[inline]
+    pub fn try_boxed(&self, value: T) -> Result<Boxed<'_, T, F>, Refused<T>> {
+        self.try_create(value).map(|object| Boxed { object, pool: self })
+    }
+
+    /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end.
+    #[inline]
+    #[must_use]
+    pub fn create(&self, value: T) -> NonNull<T> {
+        match self.try_create(value) {
+            Ok(object) => object,
+            Err(_) => self.no_room(),
+        }
+    }
+
+    /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end.
+    ///
+    /// # Errors
+    ///
+    /// The value, where there is no memory or the limit is reached.
+    #[inline]
+    pub fn try_create(&self, value: T) -> Result<NonNull<T>, Refused<T>> {
+        let Some(slot) = self.alloc() else { return Err(Refused(value)) };
+        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        unsafe { slot.write(value) };
+        Ok(slot)
+    }
+
+    /// Drops an object and takes its slot back, even if the drop panics.
+    ///
+    /// # Safety
+    ///
+    /// The object was created by this pool (or let go of by [`Boxed::into_raw`])
+    /// and not destroyed; nobody uses it afterwards.
+    #[inline]
+    pub unsafe fn destroy(&self, object: NonNull<T>) {
+        // Gives the slot back when it ends, however it ends.
+        let _slot = Vacating { object, pool: self };
+        if mem::needs_drop::<T>() {
+            // SAFETY: by the contract the object is whole, and nobody's any more.
+            unsafe { object.drop_in_place() };
+        }
+    }
+
+    /// Makes a handle of an object again.
+    ///
+    /// # Safety
+    ///
+    /// As [`Pool::destroy`]: the handle will.
+    #[inline]
+    pub unsafe fn own(&self, object: NonNull<T>) -> Boxed<'_, T, F> {
+        Boxed { object, pool: self }
+    }
+
+    /// Objects in use. O(segments), and with [`Linked`](super::Linked) O(free slots).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.with_raw(RawPool::len)
+    }
+
+    /// Whether no object is in use.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Objects it has memory for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.with_raw(|raw| raw.capacity())
+    }
+
+    /// Whether an address lies in this pool's memory. O(1); any address may be
+    /// asked about.
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let pool = Pool::new();
+    /// let seven = pool.boxed(7);
+    /// assert!(pool.contains(&*seven) && !pool.contains(&7));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, object: *const T) -> bool {
+        self.with_raw(|raw| raw.contains(object.cast()))
+    }
+
+    /// The index of an object: a number that no other object of this pool has while
+    /// it lives, small if there were never many. O(1). `None` for what is no object
+    /// of this pool.
+    #[must_use]
+    pub fn index_of(&self, object: *const T) -> Option<u32> {
+        self.with_raw(|raw| raw.index_of(object.cast()))
+    }
+
+    /// Makes sure that `count` more objects can be made without asking for memory.
+    /// Fresh ones will lie in order of their addresses; pages are put behind them
+    /// now if `touch`. False: no memory, or the limit is reached.
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let pool: Pool<u64> = Pool::new();
+    /// assert!(pool.preheat(10_000, true));
+    /// assert!(pool.capacity() >= 10_000);
+    /// ```
+    pub fn preheat(&self, count: usize, touch: bool) -> bool {
+        self.with_raw(|raw| raw.preheat(count, touch))
+    }
+
+    /// Gives every page without a live object to the kernel, now. Returns bytes.
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let pool: Pool<[u8; 4096]> = Pool::new();
+    /// let many: Vec<_> = (0..100).map(|_| pool.boxed([1; 4096])).collect();
+    /// drop(many);
+    /// assert!(pool.trim() >= 100 * 4096);
+    /// ```
+    pub fn trim(&self) -> usize {
+        self.with_raw(RawPool::trim)
+    }
+
+    /// What there is.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.with_raw(RawPool::stats)
+    }
+
+    /// Drops what is live, in order of addresses, and keeps as much memory as `how`
+    /// says. Keys go stale; generations are kept, so that they stay so.
+    ///
+    /// Where a destructor panics the others run all the same, and all slots are
+    /// free when the panic goes on; where another one panics meanwhile, the process
+    /// ends, as with any panic in a panic.
+    pub fn reset(&mut self, how: Reset) {
+        let mut ending = Ending { pool: self, at: (0, 0), how };
+        ending.pool.raw().settle();
+        ending.drop_live();
+    }
+
+    /// Live objects, in order of their addresses.
+    ///
+    /// ```
+    /// use heapwright::pool::Pool;
+    /// let mut pool = Pool::new();
+    /// let [a, b, c] = [1, 2, 3].map(|n| pool.create(n));
+    /// // SAFETY: created above, and not used afterwards.
+    /// unsafe { pool.destroy(b) };
+    /// assert_eq!(pool.iter_mut().map(|n| *n).sum::<i32>(), 4);
+    /// ```
+    pub fn iter_mut(&mut self) -> IterMut<'_, T, F> {
+        self.raw().settle();
+        IterMut { pool: self, at: (0, 0) }
+    }
+
+    /// Live objects, in order of their addresses. `&mut`, because a handle may be
+    /// changing its object while only the pool is shared.
+    pub fn iter(&mut self) -> impl Iterator<Item = &T> {
+        self.iter_mut().map(|object| &*object)
+    }
+}
+
+impl<'a, T, F: FreeList> IntoIterator for &'a mut Pool<T, F> {
+    type Item = &'a mut T;
+    type IntoIter = IterMut<'a, T, F>;
+
+    fn into_iter(self) -> IterMut<'a, T, F> {
+        self.iter_mut()
+    }
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, F: FreeList> fmt::Debug for Pool<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+impl<T, F: FreeList> Drop for Pool<T, F> {
+    fn drop(&mut self) {
+        if cfg!(feature = "checked") {
+            self.report_live();
+        }
+        if mem::needs_drop::<T>() {
+            self.reset(Reset::FreeAll);
+        }
+    }
+}
+
+/// Gives a slot back when it is dropped.
+struct Vacating<'p, T, F: FreeList> {
+    object: NonNull<T>,
+    pool: &'p Pool<T, F>,
+}
+
+impl<T, F: FreeList> Drop for Vacating<'_, T, F> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: whoever made this gave the object up.
+        unsafe { self.pool.free(self.object) };
+    }
+}
+
+/// A reset under way, which ends however a destructor does.
+struct Ending<'p, T, F: FreeList> {
+    pool: &'p mut Pool<T, F>,
+    /// The segment and the slot where the walk goes on.
+    at: (usize, usize),
+    how: Reset,
+}
+
+impl<T, F: FreeList> Ending<'_, T, F> {
+    fn drop_live(&mut self) {
+        let keyed = self.pool.raw().store().has_keys();
+        if !mem::needs_drop::<T>() && !keyed {
+            return;
+        }
+        while let Some((segment, slot)) = self.pool.raw().store().next_out(self.at.0, self.at.1) {
+            self.at = (segment, slot + 1);
+            if keyed {
+                self.pool.make_stale(segment, slot);
+            }
+            let object = self.pool.raw().store().slot(segment, slot).cast::<T>();
+            // SAFETY: a live object, which the walk has passed.
+            unsafe { object.drop_in_place() };
+        }
+    }
+}
+
+impl<T, F: FreeList> Drop for Ending<'_, T, F> {
+    fn drop(&mut self) {
+        // What is left, if a destructor panicked.
+        self.drop_live();
+        self.pool.raw().reset(self.how);
+    }
+}
+
+/// An object of a [`Pool`], owned: dropping it drops the object and gives its slot
+/// back, even if the object's own drop panics.
+///
+/// ```
+/// use heapwright::pool::Pool;
+/// let pool = Pool::new();
+/// let text = pool.boxed(String::from("moved"));
+/// assert_eq!(text.into_inner(), "moved");
+/// assert!(pool.is_empty());
+/// ```
+pub struct Boxed<'p, T, F: FreeList = Magazine> {
+    object: NonNull<T>,
+    pool: &'p Pool<T, F>,
+}
+
+impl<T, F: FreeList> Boxed<'_, T, F> {
+    /// The object itself; its slot is free.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        let boxed = ManuallyDrop::new(self);
+        let _slot = Vacating { object: boxed.object, pool: boxed.pool };
+        // SAFETY: the handle owned the object, and is gone.
+        unsafe { boxed.object.read() }
+    }
+
+    /// Lets go of the object: [`Pool::destroy`], [`Pool::own`], a reset or the
+    /// pool's end will drop it.
+    #[must_use]
+    pub fn into_raw(self) -> NonNull<T> {
+        ManuallyDrop::new(self).object
+    }
+}
+
+impl<T, F: FreeList> Deref for Boxed<'_, T, F> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the handle owns the object.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+impl<T, F: FreeList> DerefMut for Boxed<'_, T, F> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the handle owns the object, and is borrowed alone.
+        unsafe { self.object.as_mut() }
+    }
+}
+
+impl<T, F: FreeList> Drop for Boxed<'_, T, F> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the handle owned the object, and is gone.
+        unsafe { self.pool.destroy(self.object) };
+    }
+}
+
+impl<T: fmt::Debug, F: FreeList> fmt::Debug for Boxed<'_, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Display, F: FreeList> fmt::Display for Boxed<'_, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Live objects of a [`Pool`], in order of their addresses; see
+/// [`Pool::iter_mut`].
+pub struct IterMut<'p, T, F: FreeList = Magazine> {
+    pool: &'p mut Pool<T, F>,
+    at: (usize, usize),
+}
+
+impl<'p, T, F: FreeList> Iterator for IterMut<'p, T, F> {
+    type Item = &'p mut T;
+
+    fn next(&mut self) -> Option<&'p mut T> {
+        let store = self.pool.raw().store();
+        let (segment, slot) = store.next_out(self.at.0, self.at.1)?;
+        let object = store.slot(segment, slot).cast::<T>();
+        self.at = (segment, slot + 1);
+        // SAFETY: a live object, given out once, while the pool is borrowed alone.
+        Some(unsafe { &mut *object })
+    }
+}
+
+/// Chooses how a [`Pool`] is made.
+pub struct Builder<T, F> {
+    config: Config,
+    made: PhantomData<fn() -> (T, F)>,
+}
+
+super::builder_choices!(Builder<T, F>);
+
+impl<T, F: FreeList> Builder<T, F> {
+    /// The pool, empty.
+    #[must_use]
+    pub const fn build(self) -> Pool<T, F> {
+        let raw = RawPool::with(Layout::new::<T>(), self.config);
+        Pool { raw: UnsafeCell::new(raw), objects: PhantomData }
+    }
+}

@@ -1,0 +1,103 @@
+//! The substrate: what every way to get memory stands on, opened once.
+//!
+//! ```text
+//!   NEW --first of heap, pool, arena--> window open --> READY
+//!                                           \--> FAILED (no memory)
+//! ```
+//!
+//! Opening allocates nothing through `malloc` and registers nothing, so it may
+//! come before `main` and under its caller's locks. What the C library may
+//! allocate for (the handlers around a fork) is left to [`begun`], which the
+//! caller calls when it holds no lock.
+//!
+//! Called by the front ends: `heap`, `pool`, `arena`.
+
+use crate::chunk;
+use crate::fork::{self, Part};
+use crate::options::Options;
+use crate::os;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+const NEW: u8 = 0;
+const READY: u8 = 1;
+const FAILED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(NEW);
+static OPENING: Lock<()> = Lock::new(());
+static STARTED_AT: AtomicU64 = AtomicU64::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Opens the window as the options say, if nobody has. False: there is no memory.
+pub(crate) fn open(options: impl FnOnce() -> &'static Options) -> bool {
+    match STATE.load(Ordering::Acquire) {
+        READY => true,
+        FAILED => false,
+        _ => open_first(options()),
+    }
+}
+
+#[cold]
+fn open_first(options: &Options) -> bool {
+    let _one = OPENING.lock();
+    match STATE.load(Ordering::Acquire) {
+        READY => return true,
+        FAILED => return false,
+        _ => {}
+    }
+    os::pretend_page_size(options.page);
+    chunk::set_delay(options.purge_ms);
+    chunk::allow_huge_pages(options.huge_pages);
+    let opened = chunk::open(options.window);
+    STARTED_AT.store(os::now_ns(), Ordering::Relaxed);
+    PROCESS.store(os::process_id(), Ordering::Relaxed);
+    STATE.store(if opened { READY } else { FAILED }, Ordering::Release);
+    opened
+}
+
+/// Registers what the C library may allocate for, once. The caller holds no lock.
+pub(crate) fn begun() {
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if !BEGUN.swap(true, Ordering::AcqRel) {
+        fork::register();
+        fork::join(Part::Substrate, &HANDLERS);
+    }
+}
+
+/// Nanoseconds of the clock when the window opened; 0 before.
+pub(crate) fn started_at() -> u64 {
+    STARTED_AT.load(Ordering::Relaxed)
+}
+
+/// Whether the caller runs in the process the substrate knows of: false in a
+/// child of `vfork`, which borrows its parent's memory and must not speak for it.
+///
+/// True as long as nothing has started: it can speak for nobody else.
+pub(crate) fn is_original_process() -> bool {
+    let process = PROCESS.load(Ordering::Relaxed);
+    process == 0 || process == os::process_id()
+}
+
+static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
+
+fn before() {
+    OPENING.acquire();
+    chunk::metadata::before_fork();
+    chunk::before_fork();
+}
+
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    // SAFETY: the same contract, as for all that follow.
+    unsafe { chunk::after_fork() };
+    // SAFETY: as above.
+    unsafe { chunk::metadata::after_fork() };
+    // SAFETY: as above.
+    unsafe { OPENING.release() };
+}
+
+fn in_child(_alone: bool) {
+    PROCESS.store(os::process_id(), Ordering::Relaxed);
+}
