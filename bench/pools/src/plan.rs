@@ -128,7 +128,8 @@ impl Plan {
                 if threads == 1 && section == HANDED {
                     continue;
                 }
-                let row = format!("{threads} threads");
+                let row =
+                    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
                 let count = self.count(if section == HANDED { 1_000_000 } else { 2_000_000 });
                 for (column, program, name) in contenders {
                     let command = format!("{program} run shared {name} {shape} {threads} {count}");

@@ -331,7 +331,7 @@ fn figures(results: &Results) -> Figures<'_> {
         &kind(&["raw", "keyed"]),
     );
 
-    for row in ["1 threads", "2 threads", "8 threads"] {
+    for row in ["1 thread", "2 threads", "8 threads"] {
         for (column, way) in
             [("plurality in a Mutex", "one pool"), ("plurality, each its own", "a pool each")]
         {

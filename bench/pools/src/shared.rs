@@ -1,8 +1,8 @@
 //! One pool, several threads.
 //!
 //! `own`: each thread makes an object, touches it and destroys it, over and over;
-//! all start at one barrier, and the time is that of a pair in a thread, by the
-//! clock on the wall. `hand-over`: half of the threads make objects and send them
+//! all start at one barrier, and the time is that on the wall for a pair in each
+//! thread: with more threads than cores it grows with their number. `hand-over`: half of the threads make objects and send them
 //! in parcels, the other half destroys them.
 //!
 //! plurality's pool may move to another thread and its boxes may be dropped by
@@ -13,7 +13,7 @@
 use std::hint::black_box;
 use std::ops::DerefMut;
 use std::sync::Barrier;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use crate::measure::{Object, report, warm_host};
@@ -32,37 +32,35 @@ pub struct Work {
     pub handed_over: bool,
 }
 
-/// The slowest thread's time for a pair. A worker gets its maker from `maker`,
-/// in its own thread.
+/// Time on the wall, from the first thread's start to the last one's end, for a
+/// pair in each of the threads. A worker gets its maker from `maker`, in its own
+/// thread.
 pub fn measure<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,
     M::Handle: DerefMut<Target = Object>,
 {
     let barrier = Barrier::new(work.threads);
-    let slowest = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..work.threads)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut maker = maker();
-                    let mut go = |pairs| {
-                        for i in 0..pairs {
-                            let mut handle = black_box(maker.make(Object::new(i)));
-                            handle.a += 1;
-                            maker.end(handle);
-                        }
-                    };
-                    go(work.pairs / 10);
-                    barrier.wait();
-                    let start = Instant::now();
-                    go(work.pairs);
-                    start.elapsed()
-                })
-            })
-            .collect();
-        workers.into_iter().filter_map(|worker| worker.join().ok()).max()
+    let start = std::thread::scope(|scope| {
+        let worker = || {
+            let mut maker = maker();
+            let mut go = |pairs| {
+                for i in 0..pairs {
+                    let mut handle = black_box(maker.make(Object::new(i)));
+                    handle.a += 1;
+                    maker.end(handle);
+                }
+            };
+            go(work.pairs / 10);
+            barrier.wait();
+            let start = Instant::now();
+            go(work.pairs);
+            start
+        };
+        let workers: Vec<_> = (0..work.threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().filter_map(|worker| worker.join().ok()).min()
     });
-    report(slowest.map_or(f64::NAN, |time| time.as_nanos() as f64 / work.pairs as f64));
+    told(start, work);
 }
 
 /// As [`measure`], but the threads are pairs of a maker and an ender.
@@ -72,35 +70,43 @@ where
     M::Handle: DerefMut<Target = Object> + Send,
 {
     let couples = work.threads / 2;
-    let barrier = Barrier::new(couples + 1);
+    let (barrier, maker) = (&Barrier::new(couples), &maker);
     let start = std::thread::scope(|scope| {
-        for _ in 0..couples {
-            let (sender, receiver): (SyncSender<Vec<M::Handle>>, Receiver<_>) = sync_channel(4);
-            let (maker, barrier) = (&maker, &barrier);
-            scope.spawn(move || {
-                let mut maker = maker();
-                barrier.wait();
-                for first in (0..work.pairs).step_by(PARCEL) {
-                    let parcel = (0..PARCEL as u64).map(|i| maker.make(Object::new(first + i)));
-                    if sender.send(parcel.collect()).is_err() {
-                        return;
+        let makers: Vec<_> = (0..couples)
+            .map(|_| {
+                let (sender, receiver) = sync_channel::<Vec<M::Handle>>(4);
+                scope.spawn(move || {
+                    let mut ender = maker();
+                    for parcel in receiver {
+                        for mut handle in parcel {
+                            handle.a += 1;
+                            ender.end(handle);
+                        }
                     }
-                }
-            });
-            scope.spawn(move || {
-                let mut ender = maker();
-                for parcel in receiver {
-                    for mut handle in parcel {
-                        handle.a += 1;
-                        ender.end(handle);
+                });
+                scope.spawn(move || {
+                    let mut maker = maker();
+                    barrier.wait();
+                    let start = Instant::now();
+                    for first in (0..work.pairs).step_by(PARCEL) {
+                        let parcel = (0..PARCEL as u64).map(|i| maker.make(Object::new(first + i)));
+                        if sender.send(parcel.collect()).is_err() {
+                            break;
+                        }
                     }
-                }
-            });
-        }
-        barrier.wait();
-        Instant::now()
+                    start
+                })
+            })
+            .collect();
+        makers.into_iter().filter_map(|maker| maker.join().ok()).min()
     });
-    report(start.elapsed().as_nanos() as f64 / work.pairs as f64);
+    told(start, work);
+}
+
+/// The scope has just ended, and with it the last of the threads.
+fn told(start: Option<Instant>, work: Work) {
+    let spent = start.map_or(f64::NAN, |start| start.elapsed().as_nanos() as f64);
+    report(spent / work.pairs as f64);
 }
 
 /// `NAME own|hand-over THREADS PAIRS`.

@@ -41,6 +41,7 @@ pub(crate) fn text(out: &mut Report, stats: &Stats) {
         ("  remote backlog", stats.rss_remote),
         ("  lazily freed", stats.rss_lazy),
         ("  metadata", stats.rss_metadata),
+        ("  pools, arenas", stats.rss_pools),
         ("  not heapwright's", stats.rss_not_ours),
     ] {
         line(out, name).kib(value, 12).byte(b'\n');

@@ -20,6 +20,7 @@ use core::num::NonZeroU32;
 use core::ptr::NonNull;
 
 use super::policy::FreeList;
+use super::store::Walk;
 use super::typed::Pool;
 use super::Refused;
 use crate::misuse;
@@ -180,9 +181,8 @@ impl<T, F: FreeList> Pool<T, F> {
     pub(super) fn report_live(&mut self) {
         let raw = self.raw();
         raw.settle();
-        let (mut at, mut count) = ((0, 0), 0);
-        while let Some((segment, slot)) = raw.store().next_out(at.0, at.1) {
-            at = (segment, slot + 1);
+        let (mut walk, mut count) = (Walk::default(), 0);
+        while let Some((segment, slot)) = raw.store().next_out(&mut walk) {
             let store = raw.store();
             let place = store.key(store.index_of(segment, slot));
             // SAFETY: the generation of a slot of this pool.

@@ -15,7 +15,7 @@ use core::alloc::Layout;
 
 use super::layout::Shape;
 use super::policy::{FreeList, Magazine, REFILL};
-use super::store::{Called, Config, Store};
+use super::store::{Called, Config, Store, Walk};
 use super::{Reset, Stats, checked};
 
 /// Slots of one size and alignment, raw.
@@ -258,11 +258,10 @@ impl<F: FreeList> RawPool<F> {
 
     /// Calls `visit` with every slot in use, in order of their addresses.
     pub fn for_each(&mut self, mut visit: impl FnMut(*mut u8)) {
-        let mut at = (0, 0);
+        let mut walk = Walk::default();
         self.settle();
-        while let Some((segment, slot)) = self.store.next_out(at.0, at.1) {
+        while let Some((segment, slot)) = self.store.next_out(&mut walk) {
             visit(self.store.slot(segment, slot));
-            at = (segment, slot + 1);
         }
     }
 

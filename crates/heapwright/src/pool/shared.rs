@@ -29,7 +29,7 @@ use core::ptr::{self, NonNull};
 
 use super::layout::Shape;
 use super::segment::Side;
-use super::store::{Called, Config, Store};
+use super::store::{Called, Config, Store, Walk};
 use super::{Refused, Reset, Stats, checked};
 use crate::desks::{self, DESKS};
 use crate::ids::Ids;
@@ -320,7 +320,11 @@ impl<T> SharedPool<T> {
         };
         // SAFETY: the desk is this thread's.
         let slots = unsafe { magazine.slots() };
-        let mut count = store.take(&mut slots[..BATCH]);
+        // Whoever sat at the desk before may have left slots there.
+        let mut count = magazine.count();
+        if count == 0 {
+            count = store.take(&mut slots[..BATCH]);
+        }
         if count == 0 {
             // Fresh ones, of one segment, the lowest on top.
             while count < BATCH {
@@ -594,26 +598,25 @@ impl<T> SharedPool<T> {
     /// assert_eq!(sum, 3);
     /// ```
     pub fn for_each(&mut self, mut visit: impl FnMut(&mut T)) {
-        let mut at = (0, 0);
-        while let Some(mut object) = self.next_live(&mut at) {
+        let mut walk = Walk::default();
+        while let Some(mut object) = self.next_live(&mut walk) {
             // SAFETY: a live object, and the pool is borrowed alone.
             visit(unsafe { object.as_mut() });
         }
     }
 
     /// The next live object. The lock is not held while code of the user's runs.
-    fn next_live(&mut self, at: &mut (usize, usize)) -> Option<NonNull<T>> {
-        let central = if *at == (0, 0) { self.settle()? } else { self.made()? };
+    fn next_live(&mut self, walk: &mut Walk) -> Option<NonNull<T>> {
+        let central = if walk.has_begun() { self.made()? } else { self.settle()? };
         let store = central.store.lock();
-        let (segment, slot) = store.next_out(at.0, at.1)?;
-        *at = (segment, slot + 1);
+        let (segment, slot) = store.next_out(walk)?;
         NonNull::new(store.slot(segment, slot).cast())
     }
 
     /// Drops what is live, in order of addresses, and keeps as much memory as `how`
     /// says. Destructors that panic are treated as by [`Pool::reset`](super::Pool::reset).
     pub fn reset(&mut self, how: Reset) {
-        let mut ending = Ending { pool: self, at: (0, 0), how };
+        let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.drop_live();
     }
 }
@@ -669,14 +672,14 @@ impl<T> Drop for Vacating<'_, T> {
 /// A reset under way, which ends however a destructor does.
 struct Ending<'p, T> {
     pool: &'p mut SharedPool<T>,
-    at: (usize, usize),
+    walk: Walk,
     how: Reset,
 }
 
 impl<T> Ending<'_, T> {
     fn drop_live(&mut self) {
         while mem::needs_drop::<T>()
-            && let Some(object) = self.pool.next_live(&mut self.at)
+            && let Some(object) = self.pool.next_live(&mut self.walk)
         {
             // SAFETY: a live object, which the walk has passed.
             unsafe { object.drop_in_place() };
@@ -784,5 +787,13 @@ impl<T> SharedBuilder<T> {
             live: AtomicU32::new(0),
             objects: PhantomData,
         }
+    }
+}
+
+#[cfg(test)]
+impl<T> SharedPool<T> {
+    /// Objects as the limit counts them.
+    pub(super) fn live_now(&self) -> u32 {
+        self.live.load(Ordering::Relaxed)
     }
 }

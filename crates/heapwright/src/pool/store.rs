@@ -78,6 +78,23 @@ impl Config {
 // SAFETY: the pointers lead to memory that is the store's alone.
 unsafe impl Send for Store {}
 
+/// How far a walk over the slots that are out has come.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Walk {
+    /// The first slot of the segment it is in; 0: it has not begun.
+    base: usize,
+    segment: usize,
+    /// The slot where it goes on.
+    slot: usize,
+}
+
+impl Walk {
+    /// Whether it has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.base != 0
+    }
+}
+
 /// The slots of one pool.
 pub(super) struct Store {
     /// The next fresh slot.
@@ -207,8 +224,13 @@ impl Store {
     /// Takes memory for as many slots again.
     #[cold]
     fn grow(&mut self) -> bool {
-        if self.table.is_null() && !self.begin() {
-            return false;
+        if self.table.is_null() {
+            if !self.begin() {
+                return false;
+            }
+            if self.segments()[0].exists() {
+                return true;
+            }
         }
         let have: usize = self.segments().iter().map(Segment::slots).sum();
         let Some(number) = self.segments().iter().position(|s| !s.exists()) else { return false };
@@ -358,6 +380,13 @@ impl Store {
     /// `touch`. False: no memory, or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
+        if self.table.is_null() && self.config.limit == u32::MAX && count < u32::MAX as usize {
+            // The first segment for all of them, so that they lie in a row.
+            let one = self.shape.in_one(count as u32);
+            if one.indexes(0) > self.shape.indexes(0) {
+                self.shape = one;
+            }
+        }
         while self.ready() < count {
             if !self.grow() {
                 return false;
@@ -376,19 +405,22 @@ impl Store {
         true
     }
 
-    /// The first slot that is out at or behind slot `from` of `segment`, or of a
-    /// later one. All that is free is in the sets, and the frontier closed.
-    pub(super) fn next_out(&self, segment: usize, from: usize) -> Option<(usize, usize)> {
-        let mut from = from;
-        for (number, at) in self.segments().iter().enumerate().skip(segment) {
-            if at.exists()
-                && let Some(slot) = at.next_out(from)
+    /// The next slot of a walk over all that are out, in order of their addresses.
+    /// All that is free is in the sets, and the frontier closed.
+    pub(super) fn next_out(&self, walk: &mut Walk) -> Option<(usize, usize)> {
+        loop {
+            if walk.base != 0
+                && let Some(slot) = self.segments()[walk.segment].next_out(walk.slot)
             {
-                return Some((number, slot));
+                walk.slot = slot + 1;
+                return Some((walk.segment, slot));
             }
-            from = 0;
+            // The next segment: there are few, and their addresses are in no order.
+            let behind = |(number, s): (usize, &Segment)| (s.base().addr(), number);
+            let all = self.segments().iter().enumerate().map(behind);
+            let (base, segment) = all.filter(|&(base, _)| base > walk.base).min()?;
+            *walk = Walk { base, segment, slot: 0 };
         }
-        None
     }
 
     /// The slot with this number in a segment.

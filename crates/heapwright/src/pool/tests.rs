@@ -1,3 +1,517 @@
 //! Pools against models, and at their edges.
 
 extern crate std;
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::NonNull;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::cases;
+use crate::{Kind, describe};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create(u64),
+    Destroy(usize),
+    Insert(u64),
+    Remove(usize),
+    Iterate,
+    Trim,
+    Preheat(usize),
+    Reset(Reset),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        40 => any::<u64>().prop_map(Step::Create),
+        35 => any::<usize>().prop_map(Step::Destroy),
+        15 => any::<u64>().prop_map(Step::Insert),
+        12 => any::<usize>().prop_map(Step::Remove),
+        3 => Just(Step::Iterate),
+        2 => Just(Step::Trim),
+        2 => (0usize..3000).prop_map(Step::Preheat),
+        1 => prop_oneof![
+            Just(Reset::FreeAll),
+            Just(Reset::RetainCapacity),
+            (0usize..5000).prop_map(Reset::RetainUpTo),
+        ]
+        .prop_map(Step::Reset),
+    ];
+    // Bursts, so that fronts overflow and segments fill.
+    prop::collection::vec((step, 1usize..80), 1..120)
+        .prop_map(|runs| runs.into_iter().flat_map(|(step, n)| burst(&step, n)).collect())
+}
+
+fn burst(step: &Step, times: usize) -> Vec<Step> {
+    let once = matches!(step, Step::Iterate | Step::Trim | Step::Preheat(_) | Step::Reset(_));
+    (0..if once { 1 } else { times as u64 })
+        .map(|i| match step {
+            Step::Create(value) => Step::Create(value.wrapping_add(i)),
+            Step::Insert(value) => Step::Insert(value.wrapping_add(i)),
+            other => other.clone(),
+        })
+        .collect()
+}
+
+/// An object that knows its value twice, with something behind it.
+#[derive(Clone, Copy)]
+struct Object<const PAD: usize> {
+    value: u64,
+    _pad: [u8; PAD],
+    again: u64,
+}
+
+impl<const PAD: usize> Object<PAD> {
+    fn new(value: u64) -> Self {
+        Self { value, _pad: [value as u8; PAD], again: !value }
+    }
+
+    fn is(&self, value: u64) -> bool {
+        self.value == value && self.again == !value
+    }
+}
+
+fn against_a_model<F: FreeList, const PAD: usize>(steps: Vec<Step>) {
+    let mut pool: Pool<Object<PAD>, F> = Pool::builder().build();
+    let mut raw: BTreeMap<usize, (NonNull<Object<PAD>>, u64)> = BTreeMap::new();
+    let mut keyed: Vec<(Key<Object<PAD>>, u64)> = Vec::new();
+    let mut stale: Vec<Key<Object<PAD>>> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Create(value) => {
+                let object = pool.create(Object::new(value));
+                assert!(pool.contains(object.as_ptr()));
+                assert!(raw.insert(object.addr().get(), (object, value)).is_none());
+            }
+            Step::Destroy(which) => {
+                let Some(&address) = raw.keys().nth(which % raw.len().max(1)) else { continue };
+                let (object, value) = raw.remove(&address).unwrap();
+                // SAFETY: created above.
+                assert!(unsafe { object.as_ref() }.is(value));
+                // SAFETY: created above, and out of the model.
+                unsafe { pool.destroy(object) };
+            }
+            Step::Insert(value) => keyed.push((pool.insert(Object::new(value)), value)),
+            Step::Remove(which) if !keyed.is_empty() => {
+                let (key, value) = keyed.swap_remove(which % keyed.len());
+                assert!(pool.get(key).unwrap().is(value));
+                assert!(pool.remove(key).unwrap().is(value));
+                stale.push(key);
+            }
+            Step::Remove(_) => {}
+            Step::Iterate => {
+                let live: Vec<_> =
+                    pool.iter_mut().map(|object| (object as *mut Object<PAD>).addr()).collect();
+                assert!(live.is_sorted());
+                let mut model: Vec<_> = raw.keys().copied().collect();
+                let of = |key| (pool.get(key).unwrap() as *const Object<PAD>).addr();
+                model.extend(keyed.iter().map(|&(key, _)| of(key)));
+                model.sort_unstable();
+                assert_eq!(live, model);
+            }
+            Step::Trim => {
+                pool.trim();
+            }
+            Step::Preheat(count) => assert!(pool.preheat(count, count % 2 == 0)),
+            Step::Reset(how) => {
+                pool.reset(how);
+                raw.clear();
+                stale.extend(keyed.drain(..).map(|(key, _)| key));
+                if let Reset::FreeAll = how {
+                    assert_eq!(pool.capacity(), 0);
+                }
+            }
+        }
+        assert_eq!(pool.len(), raw.len() + keyed.len());
+    }
+    for (key, value) in keyed {
+        assert!(pool.get(key).unwrap().is(value));
+    }
+    for key in stale {
+        assert!(pool.get(key).is_none(), "{key:?} is stale");
+    }
+    for (object, value) in raw.into_values() {
+        // SAFETY: created above, and live.
+        assert!(unsafe { object.as_ref() }.is(value));
+        let index = pool.index_of(object.as_ptr()).unwrap();
+        assert_eq!(pool.with_raw(|raw| raw.slot_of(index)), Some(object.as_ptr().cast()));
+        let found = describe(object.as_ptr().cast::<u8>().wrapping_add(3));
+        assert_eq!((found.kind, found.block), (Kind::Pool, object.addr().get()));
+        assert_eq!((found.size, found.offset), (size_of::<Object<PAD>>(), 3));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn a_magazine_keeps_to_the_model(steps in steps()) {
+        against_a_model::<Magazine, 8>(steps);
+    }
+
+    #[test]
+    fn a_magazine_of_large_objects_keeps_to_the_model(steps in steps()) {
+        against_a_model::<Magazine, 5000>(steps);
+    }
+
+    #[test]
+    fn a_linked_list_keeps_to_the_model(steps in steps()) {
+        against_a_model::<Linked, 8>(steps);
+    }
+
+    #[test]
+    fn a_stack_keeps_to_the_model(steps in steps()) {
+        against_a_model::<Stack, 80>(steps);
+    }
+
+    #[test]
+    fn a_bitmap_keeps_to_the_model(steps in steps()) {
+        against_a_model::<Bitmap, 0>(steps);
+    }
+}
+
+/// Counts its drops, and panics in some.
+struct Dropping<'a> {
+    drops: &'a Cell<usize>,
+    panics: bool,
+}
+
+impl Drop for Dropping<'_> {
+    fn drop(&mut self) {
+        self.drops.set(self.drops.get() + 1);
+        assert!(!self.panics, "a destructor that panics");
+    }
+}
+
+#[test]
+fn every_object_is_dropped_once() {
+    let drops = Cell::new(0);
+    let make = || Dropping { drops: &drops, panics: false };
+    let mut pool = Pool::new();
+    let raw = pool.create(make());
+    drop(pool.boxed(make()));
+    assert_eq!(drops.get(), 1);
+    let taken = pool.boxed(make()).into_inner();
+    assert_eq!(drops.get(), 1);
+    drop(taken);
+    // SAFETY: created above, once.
+    unsafe { pool.destroy(raw) };
+    assert_eq!(drops.get(), 3);
+    let _left = [pool.create(make()), pool.create(make())];
+    let _key = pool.insert(make());
+    pool.reset(Reset::RetainCapacity);
+    assert_eq!(drops.get(), 6);
+    let _left = pool.create(make());
+    drop(pool);
+    assert_eq!(drops.get(), 7);
+}
+
+#[test]
+fn a_destructor_that_panics_leaks_no_slot_and_no_other_object() {
+    let drops = Cell::new(0);
+    let mut pool = Pool::new();
+    let boxed = pool.boxed(Dropping { drops: &drops, panics: true });
+    let at: *const _ = &*boxed;
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(boxed))).is_err());
+    assert_eq!((drops.get(), pool.len()), (1, 0));
+    let again = pool.boxed(Dropping { drops: &drops, panics: false });
+    assert!(core::ptr::eq(at, &*again), "the slot is used again");
+    drop(again);
+    drops.set(0);
+    for n in 0..100 {
+        let _ = pool.create(Dropping { drops: &drops, panics: n == 40 });
+    }
+    let reset = catch_unwind(AssertUnwindSafe(|| pool.reset(Reset::RetainCapacity)));
+    assert!(reset.is_err());
+    assert_eq!((drops.get(), pool.len()), (100, 0));
+}
+
+#[test]
+fn a_shared_pool_survives_destructors_that_panic() {
+    let drops = Cell::new(0);
+    let mut pool = SharedPool::new();
+    let boxed = pool.boxed(Dropping { drops: &drops, panics: true });
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(boxed))).is_err());
+    assert_eq!((drops.get(), pool.len()), (1, 0));
+    for n in 0..100 {
+        let _ = pool.create(Dropping { drops: &drops, panics: n == 40 });
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| pool.reset(Reset::FreeAll))).is_err());
+    assert_eq!((drops.get(), pool.len()), (101, 0));
+}
+
+#[test]
+fn a_limit_is_exact_and_refusals_return_the_value() {
+    for limit in [1u32, 2, 33, 1000, 5000] {
+        let pool = Pool::<u64>::builder().limit(limit).build();
+        let mut held: Vec<_> =
+            (0..limit).map(|n| pool.try_boxed(n.into()).ok().expect("below the limit")).collect();
+        assert_eq!(pool.try_boxed(77).err().map(|refused| refused.0), Some(77));
+        assert_eq!(pool.stats().segments, 1, "one reservation");
+        held.swap_remove(limit as usize / 2);
+        held.push(pool.try_boxed(78).ok().expect("one is free again"));
+        assert!(pool.try_create(79).is_err() && pool.try_insert(80).is_err());
+    }
+    let none = Pool::<u64>::builder().limit(0).build();
+    assert!(none.try_boxed(1).is_err());
+}
+
+#[test]
+fn a_limit_beyond_all_memory_is_no_refusal() {
+    let pool = Pool::<[u8; 1 << 20]>::builder().limit(u32::MAX - 1).build();
+    assert!(pool.with_raw(|raw| !raw.alloc().is_null()));
+}
+
+#[test]
+fn objects_of_no_size_have_addresses_and_keys() {
+    let mut pool = Pool::new();
+    let (a, b) = (pool.create(()), pool.create(()));
+    assert_ne!(a, b);
+    let key = pool.insert(());
+    assert_eq!((pool.len(), pool.iter_mut().count()), (3, 3));
+    assert_eq!((pool.remove(key), pool.get(key)), (Some(()), None));
+    // SAFETY: created above.
+    unsafe { pool.destroy(a) };
+    assert_eq!(pool.len(), 1);
+    #[repr(align(256))]
+    struct Over;
+    let pool = Pool::new();
+    for _ in 0..100 {
+        assert!(pool.create(Over).addr().get().is_multiple_of(256));
+    }
+}
+
+#[test]
+fn any_alignment_is_kept() {
+    for shift in 0..if cfg!(miri) { 18 } else { 23 } {
+        let align = 1 << shift;
+        for size in [1, align, 3 * align / 2] {
+            let mut pool: RawPool = RawPool::new(Layout::from_size_align(size, align).unwrap());
+            let slots: Vec<_> = (0..5).map(|_| pool.alloc()).collect();
+            for &slot in &slots {
+                assert!(!slot.is_null() && slot.addr().is_multiple_of(align));
+            }
+            for slot in slots {
+                // SAFETY: taken above, once.
+                unsafe { pool.free(slot) };
+            }
+        }
+    }
+}
+
+#[test]
+fn fresh_objects_lie_in_a_row_and_returned_ones_come_back_lowest_first() {
+    let pool = Pool::new();
+    let objects: Vec<_> = (0..1000u64).map(|n| pool.create(n)).collect();
+    assert!(objects.is_sorted());
+    for &object in objects.iter().rev() {
+        // SAFETY: created above, once.
+        unsafe { pool.destroy(object) };
+    }
+    // Those in the magazine first: here the lowest anyway. Then in order.
+    let again: Vec<_> = (0..1000u64).map(|n| pool.create(n)).collect();
+    let later = &again[32..];
+    assert!(later.is_sorted(), "what comes from the sets comes in order");
+}
+
+#[test]
+fn preheated_objects_lie_in_a_row() {
+    let pool: Pool<[u64; 6]> = Pool::new();
+    assert!(pool.preheat(5000, true));
+    let before = pool.capacity();
+    let objects: Vec<_> = (0..5000u64).map(|n| pool.create([n; 6])).collect();
+    assert!(objects.is_sorted());
+    assert_eq!(pool.capacity(), before);
+}
+
+#[test]
+fn huge_pages_change_nothing_but_the_alignment() {
+    let mut pool = Pool::<[u64; 8]>::builder().huge_pages(true).build();
+    let count = if cfg!(miri) { 2_000 } else { 200_000 };
+    for n in 0..count {
+        let _ = pool.create([n; 8]);
+    }
+    assert_eq!(pool.iter_mut().map(|o| o[3]).sum::<u64>(), count * (count - 1) / 2);
+    pool.reset(Reset::FreeAll);
+    assert_eq!(pool.capacity(), 0);
+}
+
+#[test]
+fn a_reset_keeps_what_it_is_told_to() {
+    let mut pool: Pool<[u8; 64]> = Pool::new();
+    let fill = |pool: &Pool<[u8; 64]>| (0..5000).for_each(|_| _ = pool.create([1; 64]));
+    fill(&pool);
+    let full = pool.capacity();
+    pool.reset(Reset::RetainCapacity);
+    assert_eq!((pool.capacity(), pool.len()), (full, 0));
+    fill(&pool);
+    pool.reset(Reset::RetainUpTo(1500));
+    assert!((1500..full).contains(&pool.capacity()));
+    fill(&pool);
+    pool.reset(Reset::FreeAll);
+    assert_eq!((pool.capacity(), pool.stats().segments), (0, 0));
+}
+
+#[test]
+fn a_trim_gives_back_all_pages_without_an_object() {
+    let pool: Pool<[u8; 1024]> = Pool::new();
+    let mut held: Vec<_> = (0..4000).map(|_| pool.boxed([7; 1024])).collect();
+    let kept: Vec<_> = held.drain(..).enumerate().filter(|(n, _)| n % 100 == 0).collect();
+    let given = pool.trim();
+    // Forty objects in as many pages, or two each where they straddle.
+    assert!(given >= (4000 * 1024) - 40 * 2 * 4096 - (64 << 10), "{given}");
+    assert!(kept.iter().all(|(_, object)| **object == [7; 1024]));
+    drop(kept);
+    pool.trim();
+    assert_eq!(pool.capacity(), 0, "segments without an object go as a whole");
+    assert_eq!(*pool.boxed([3; 1024]), [3; 1024]);
+}
+
+#[test]
+fn keys_outlive_nothing() {
+    let mut pool = Pool::new();
+    let keys: Vec<_> = (0..1000).map(|n| pool.insert(n)).collect();
+    assert!(keys.iter().enumerate().all(|(n, &key)| pool.get(key) == Some(&n)));
+    pool.reset(Reset::FreeAll);
+    let again: Vec<_> = (0..1000).map(|n| pool.insert(n)).collect();
+    assert!(keys.iter().all(|&key| pool.get(key).is_none() && !pool.contains_key(key)));
+    *pool.get_mut(again[3]).unwrap() = 99;
+    assert_eq!(pool.remove(again[3]), Some(99));
+    assert_eq!(pool.remove(again[3]), None);
+    let bits = again[5].to_bits();
+    assert_eq!(pool.get(Key::from_bits(bits).unwrap()), Some(&5));
+    assert_eq!(Key::<usize>::from_bits(0), None);
+    assert_eq!(Key::<usize>::from_bits(2 << 32), None, "an even generation is no key's");
+    let beyond = Key::from_bits(bits | 0xffff_0000).unwrap();
+    assert_eq!(pool.get(beyond), None);
+}
+
+#[test]
+fn pools_know_their_own_objects() {
+    let (one, two) = (Pool::new(), Pool::new());
+    let (a, b) = (one.boxed(1), two.boxed(2));
+    assert!(one.contains(&*a) && !one.contains(&*b));
+    assert!(two.contains(&*b) && !two.contains(&*a));
+    assert!(!one.contains(&3));
+    assert_eq!((one.index_of(&*a), one.index_of(&*b)), (Some(0), None));
+    assert_ne!((&raw const *a).addr() % 4096, (&raw const *b).addr() % 4096, "other colours");
+}
+
+#[test]
+fn names_are_the_last_part_of_a_plain_type() {
+    struct Plain;
+    assert_eq!(Pool::<Plain>::new().with_raw(|raw| raw.store().name()), "Plain");
+    let name = Pool::<Vec<u8>>::new().with_raw(|raw| raw.store().name());
+    assert!(name.ends_with("Vec<u8>") && name.contains("::"));
+}
+
+#[test]
+fn threads_share_a_pool() {
+    let rounds = if cfg!(miri) { 40 } else { 20_000 };
+    let pool = SharedPool::new();
+    std::thread::scope(|scope| {
+        for seed in 0..4u64 {
+            let pool = &pool;
+            scope.spawn(move || {
+                let mut held = Vec::new();
+                let mut random = seed + 1;
+                for round in 0..rounds {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if random >> 63 == 0 || held.is_empty() {
+                        held.push((pool.boxed([seed, round]), round));
+                    } else {
+                        let at = (random >> 33) as usize % held.len();
+                        let (object, round) = held.swap_remove(at);
+                        assert_eq!(*object, [seed, round]);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(pool.len(), 0);
+}
+
+#[test]
+fn objects_made_here_are_destroyed_there() {
+    let count = if cfg!(miri) { 300 } else { 50_000 };
+    let pool = SharedPool::new();
+    let (send, receive) = std::sync::mpsc::sync_channel(100);
+    std::thread::scope(|scope| {
+        let pool = &pool;
+        scope.spawn(move || {
+            for n in 0..count {
+                send.send((pool.boxed(n), n)).unwrap();
+            }
+        });
+        scope.spawn(move || {
+            for (object, n) in receive {
+                assert_eq!(*object, n);
+            }
+        });
+    });
+    assert_eq!(pool.len(), 0);
+    assert!(pool.stats().capacity < 20_000, "slots come back to the one who makes objects");
+}
+
+#[test]
+fn desks_are_passed_on_with_what_is_at_them() {
+    let pool: SharedPool<[u64; 16]> = SharedPool::new();
+    for _ in 0..if cfg!(miri) { 5 } else { 300 } {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let held: Vec<_> = (0..50).map(|n| pool.boxed([n; 16])).collect();
+                drop(held);
+            });
+        });
+    }
+    assert_eq!(pool.len(), 0);
+    assert!(pool.stats().segments <= 2, "no thread's slots are lost");
+}
+
+#[test]
+fn a_shared_limit_is_exact() {
+    let pool = SharedPool::<u64>::builder().limit(100).build();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..if cfg!(miri) { 2 } else { 500 } {
+                    let held: Vec<_> = (0..60).map_while(|n| pool.try_boxed(n).ok()).collect();
+                    assert!(pool.live_now() <= 100);
+                    drop(held);
+                }
+            });
+        }
+    });
+    let held: Vec<_> = (0..100).map(|n| pool.try_boxed(n).ok().expect("all are free")).collect();
+    assert!(pool.try_boxed(0).is_err());
+    drop(held);
+}
+
+#[test]
+fn a_shared_pool_is_walked_trimmed_and_reset() {
+    let mut pool: SharedPool<u64> = SharedPool::new();
+    let objects: Vec<_> = (0..1000).map(|n| pool.create(n)).collect();
+    for &object in objects.iter().filter(|o| o.addr().get() % 16 == 0) {
+        // SAFETY: created above, once.
+        unsafe { pool.destroy(object) };
+    }
+    let mut sum = 0;
+    let mut count = 0;
+    pool.for_each(|n| {
+        sum += *n;
+        count += 1;
+    });
+    assert_eq!((count, pool.len()), (500, 500));
+    assert!(sum > 0 && pool.preheat(10_000, true));
+    pool.reset(Reset::FreeAll);
+    assert_eq!((pool.len(), pool.stats().capacity), (0, 0));
+    assert!(!pool.contains(objects[0].as_ptr()));
+    let _again = pool.create(1);
+    assert_eq!(pool.len(), 1);
+}

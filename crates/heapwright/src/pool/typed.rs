@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 use super::policy::{FreeList, Magazine};
 use super::raw::RawPool;
-use super::store::{Called, Config};
+use super::store::{Called, Config, Walk};
 use super::{Refused, Reset, Stats};
 use crate::misuse;
 
@@ -301,7 +301,7 @@ impl<T, F: FreeList> Pool<T, F> {
     /// free when the panic goes on; where another one panics meanwhile, the process
     /// ends, as with any panic in a panic.
     pub fn reset(&mut self, how: Reset) {
-        let mut ending = Ending { pool: self, at: (0, 0), how };
+        let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.pool.raw().settle();
         ending.drop_live();
     }
@@ -318,7 +318,7 @@ impl<T, F: FreeList> Pool<T, F> {
     /// ```
     pub fn iter_mut(&mut self) -> IterMut<'_, T, F> {
         self.raw().settle();
-        IterMut { pool: self, at: (0, 0) }
+        IterMut { pool: self, walk: Walk::default() }
     }
 
     /// Live objects, in order of their addresses. `&mut`, because a handle may be
@@ -377,8 +377,7 @@ impl<T, F: FreeList> Drop for Vacating<'_, T, F> {
 /// A reset under way, which ends however a destructor does.
 struct Ending<'p, T, F: FreeList> {
     pool: &'p mut Pool<T, F>,
-    /// The segment and the slot where the walk goes on.
-    at: (usize, usize),
+    walk: Walk,
     how: Reset,
 }
 
@@ -388,8 +387,7 @@ impl<T, F: FreeList> Ending<'_, T, F> {
         if !mem::needs_drop::<T>() && !keyed {
             return;
         }
-        while let Some((segment, slot)) = self.pool.raw().store().next_out(self.at.0, self.at.1) {
-            self.at = (segment, slot + 1);
+        while let Some((segment, slot)) = self.pool.raw().store().next_out(&mut self.walk) {
             if keyed {
                 self.pool.make_stale(segment, slot);
             }
@@ -483,7 +481,7 @@ impl<T: fmt::Display, F: FreeList> fmt::Display for Boxed<'_, T, F> {
 /// [`Pool::iter_mut`].
 pub struct IterMut<'p, T, F: FreeList = Magazine> {
     pool: &'p mut Pool<T, F>,
-    at: (usize, usize),
+    walk: Walk,
 }
 
 impl<'p, T, F: FreeList> Iterator for IterMut<'p, T, F> {
@@ -491,9 +489,8 @@ impl<'p, T, F: FreeList> Iterator for IterMut<'p, T, F> {
 
     fn next(&mut self) -> Option<&'p mut T> {
         let store = self.pool.raw().store();
-        let (segment, slot) = store.next_out(self.at.0, self.at.1)?;
+        let (segment, slot) = store.next_out(&mut self.walk)?;
         let object = store.slot(segment, slot).cast::<T>();
-        self.at = (segment, slot + 1);
         // SAFETY: a live object, given out once, while the pool is borrowed alone.
         Some(unsafe { &mut *object })
     }
