@@ -21,6 +21,8 @@ mod adapters;
 #[cfg(not(loom))]
 mod address_map;
 #[cfg(not(loom))]
+pub mod arena;
+#[cfg(not(loom))]
 mod cache;
 #[cfg(not(loom))]
 mod chunk;

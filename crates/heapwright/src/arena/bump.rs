@@ -1,0 +1,70 @@
+//! The arithmetic of a bump allocator.
+//!
+//! ```text
+//!   position          start            end                limit
+//!   |  used ... | padding | the request  |    free          |
+//! ```
+//!
+//! Upwards, because then the last request can grow where it is, which is what
+//! collections ask for; and one comparison is enough: addresses are below 2^57 and
+//! a `Layout`'s size below 2^63, so that no sum wraps.
+
+#![forbid(unsafe_code)]
+
+/// Where `size` bytes at a multiple of `align`, a power of two, begin and end, the
+/// first time from `position` on.
+#[inline(always)]
+pub(super) const fn place(position: usize, size: usize, align: usize) -> (usize, usize) {
+    let start = (position + (align - 1)) & align.wrapping_neg();
+    (start, start + size)
+}
+
+/// Bytes of the first chunk, and of the largest that is taken without being asked.
+pub(super) const FIRST: usize = 64 << 10;
+const LARGEST: usize = 8 << 20;
+
+/// Bytes of the next chunk, and of the one that follows it: twice as much each
+/// time. A request that does not fit gets a chunk of its own, and changes nothing:
+/// one large request is no reason to expect another.
+pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
+    if needed > usual {
+        return (needed, usual);
+    }
+    (usual, if usual < LARGEST { usual * 2 } else { usual })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::cases;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases(500))]
+
+        #[test]
+        fn requests_are_aligned_and_do_not_overlap(
+            position in 1usize..1 << 57, size in 0usize..=isize::MAX as usize, shift in 0u32..47,
+        ) {
+            let align = 1usize << shift;
+            let size = size & !(align - 1);
+            let (start, end) = place(position, size, align);
+            prop_assert!(start >= position && start - position < align);
+            prop_assert!(start.is_multiple_of(align));
+            prop_assert_eq!(end.checked_sub(start), Some(size));
+        }
+    }
+
+    #[test]
+    fn chunks_double_and_large_requests_change_nothing() {
+        let mut usual = FIRST;
+        let mut sizes = [0; 10];
+        for size in &mut sizes {
+            (*size, usual) = next_chunk(usual, 100);
+        }
+        assert_eq!(sizes[0], FIRST);
+        assert!(sizes[..8].windows(2).all(|pair| pair[1] == pair[0] * 2));
+        assert_eq!(sizes[9], LARGEST);
+        assert_eq!(next_chunk(FIRST, 1 << 30), (1 << 30, FIRST));
+    }
+}

@@ -1,0 +1,166 @@
+//! The chunks of an arena: runs of units in a list, each used before the next.
+//!
+//! ```text
+//!   chunk  <->  chunk  <->  chunk  <->  chunk          kept by a reset
+//!     full        full        ^ current    free
+//! ```
+//!
+//! The list runs through the records of the chunks' first units, so nothing of it
+//! lies in the memory that the arena hands out. What is behind the current chunk
+//! was used before a reset or a rewind, and will be again. A chunk that is too
+//! small for a request is stepped over until the next reset.
+
+use core::alloc::Layout;
+use core::cell::Cell;
+
+use super::bump;
+use crate::address_map::{Entry, MAP};
+use crate::chunk::{self, Want};
+use crate::options;
+use crate::os::Memory;
+use crate::size_class::UNIT;
+use crate::slab::{ByOwner, SYSTEM, UnitList};
+use crate::substrate;
+use crate::sync::atomic::Ordering;
+
+/// All chunks of one arena. One thread at a time, or a lock.
+pub(super) struct Chunks {
+    list: UnitList<ByOwner>,
+    /// Bytes of the next chunk.
+    usual: Cell<usize>,
+    /// Bytes it may still take.
+    left: Cell<usize>,
+}
+
+/// A chunk's bounds.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) start: *mut u8,
+    pub(super) end: usize,
+}
+
+/// The bounds of the chunk that begins at `unit`.
+pub(super) fn bounds(unit: usize) -> Bounds {
+    let start = MAP.address_of(unit);
+    Bounds { start, end: start.addr() + length(unit) }
+}
+
+fn length(unit: usize) -> usize {
+    MAP.record(unit).units.load(Ordering::Relaxed) as usize * UNIT
+}
+
+impl Chunks {
+    /// None yet; at most `limit` bytes of them.
+    pub(super) const fn new(limit: usize) -> Self {
+        Self { list: UnitList::new(), usual: Cell::new(bump::FIRST), left: Cell::new(limit) }
+    }
+
+    /// The first chunk.
+    pub(super) fn first(&self) -> Option<usize> {
+        self.list.first()
+    }
+
+    /// A chunk that has room for `layout`, behind `current`: one that is there, or a
+    /// new one. `None`: no memory, or the limit is reached.
+    pub(super) fn next(&self, current: Option<usize>, layout: Layout) -> Option<usize> {
+        let behind = |unit| self.list.after(&MAP, unit);
+        let mut last = current;
+        let mut at = current.map_or_else(|| self.list.first(), behind);
+        while let Some(unit) = at {
+            let Bounds { start, end } = bounds(unit);
+            if bump::place(start.addr(), layout.size(), layout.align()).1 <= end {
+                return Some(unit);
+            }
+            last = at;
+            at = behind(unit);
+        }
+        let unit = self.take(layout)?;
+        self.list.insert_after(&MAP, last, unit);
+        Some(unit)
+    }
+
+    #[cold]
+    fn take(&self, layout: Layout) -> Option<usize> {
+        if !substrate::open(options::get) {
+            return None;
+        }
+        substrate::begun();
+        let needed = layout.size().checked_next_multiple_of(UNIT)?;
+        let (usual, next) = bump::next_chunk(self.usual.get(), needed);
+        let align = layout.align().div_ceil(UNIT);
+        // As much as is needed where there is no more.
+        for (bytes, next) in [(usual, next), (needed.max(UNIT), self.usual.get())] {
+            let Some(left) = self.left.get().checked_sub(bytes) else { continue };
+            let units = bytes / UNIT;
+            let run = chunk::take(units, align, Want::Any, Entry::ARENA, |_| Entry::ARENA);
+            if let Some(run) = run {
+                self.left.set(left);
+                self.usual.set(next);
+                return Some(run.unit);
+            }
+        }
+        None
+    }
+
+    /// Gives the chunks behind `current` back (all, if there is none), at once if
+    /// `now`. Returns bytes.
+    pub(super) fn give_behind(&self, current: Option<usize>, now: bool) -> usize {
+        let mut bytes = 0;
+        while let Some(unit) =
+            current.map_or_else(|| self.list.first(), |at| self.list.after(&MAP, at))
+        {
+            let size = length(unit);
+            self.list.remove(&MAP, unit);
+            // SAFETY: nobody uses what lies behind the current chunk.
+            if now && unsafe { SYSTEM.decommit(MAP.address_of(unit), size) } {
+                chunk::note_purged(size);
+                chunk::give_moved(unit, size / UNIT, size);
+            } else {
+                chunk::give(unit, size / UNIT);
+            }
+            self.left.set(self.left.get() + size);
+            bytes += size;
+        }
+        self.usual.set(bump::FIRST.max(self.usual.get().min(self.bytes())));
+        bytes
+    }
+
+    /// Gives the whole pages from `from` to the end of chunk `unit` to the kernel.
+    /// Returns bytes.
+    pub(super) fn purge_rest(&self, unit: usize, from: usize) -> usize {
+        let Bounds { start, end } = bounds(unit);
+        let from = from.next_multiple_of(SYSTEM.page_size());
+        if from >= end {
+            return 0;
+        }
+        let at = start.wrapping_add(from - start.addr());
+        // SAFETY: nobody uses what lies behind the position.
+        let gone = if unsafe { SYSTEM.decommit(at, end - from) } { end - from } else { 0 };
+        chunk::note_purged(gone);
+        gone
+    }
+
+    /// Bytes of all chunks.
+    pub(super) fn bytes(&self) -> usize {
+        self.up_to(None)
+    }
+
+    /// Bytes of the chunks before `unit`, or of all.
+    pub(super) fn up_to(&self, unit: Option<usize>) -> usize {
+        let mut bytes = 0;
+        let mut at = self.list.first();
+        while let Some(this) = at
+            && at != unit
+        {
+            bytes += length(this);
+            at = self.list.after(&MAP, this);
+        }
+        bytes
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        self.give_behind(None, false);
+    }
+}

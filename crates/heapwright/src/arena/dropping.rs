@@ -1,0 +1,191 @@
+//! The arena that drops what it holds.
+//!
+//! ```text
+//!   last --> { how to drop, where, how many, the one before } --> ... --> null
+//! ```
+//!
+//! The entries lie in the arena, beside the values; only types that need dropping
+//! get one. Values are dropped in the opposite order of their making, as Rust drops
+//! what a function holds.
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem;
+use core::ptr::{self, NonNull};
+
+use super::local::Arena;
+use super::methods::{no_room, put};
+use crate::pool::Refused;
+
+/// What is to be dropped.
+struct Entry {
+    before: *mut Entry,
+    drop: unsafe fn(NonNull<u8>, usize),
+    values: NonNull<u8>,
+    count: usize,
+}
+
+/// An [`Arena`] that drops what is in it, the last made first, when it is reset or
+/// ends.
+///
+/// A value that needs dropping costs four words more; others cost nothing. Values
+/// may borrow from what outlives the arena.
+///
+/// ```
+/// use heapwright::arena::DropArena;
+/// let mut arena = DropArena::new();
+/// let text = arena.alloc(String::from("on the heap"));
+/// text.push_str(", and freed");
+/// arena.reset();
+/// ```
+///
+/// ```compile_fail,E0597
+/// use heapwright::arena::DropArena;
+/// struct Prints<'a>(&'a str);
+/// impl Drop for Prints<'_> {
+///     fn drop(&mut self) { println!("{}", self.0) }
+/// }
+/// let arena = DropArena::new();
+/// let text = String::from("gone before the arena");
+/// arena.alloc(Prints(&text));
+/// ```
+pub struct DropArena<'a> {
+    arena: Arena,
+    last: Cell<*mut Entry>,
+    /// It drops values that may borrow for `'a`.
+    holds: PhantomData<Cell<&'a ()>>,
+}
+
+unsafe fn drop_all<T>(values: NonNull<u8>, count: usize) {
+    let values = ptr::slice_from_raw_parts_mut(values.cast::<T>().as_ptr(), count);
+    // SAFETY: the values of an entry, whole, and dropped once.
+    unsafe { values.drop_in_place() };
+}
+
+impl<'a> DropArena<'a> {
+    /// An empty arena. Takes no memory yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { arena: Arena::new(), last: Cell::new(ptr::null_mut()), holds: PhantomData }
+    }
+
+    /// Puts a value into the arena.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+    pub fn alloc<T: 'a>(&self, value: T) -> &mut T {
+        match self.try_alloc(value) {
+            Ok(value) => value,
+            Err(_) => no_room(),
+        }
+    }
+
+    /// Puts a value into the arena.
+    ///
+    /// # Errors
+    ///
+    /// The value, where there is no memory.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+    pub fn try_alloc<T: 'a>(&self, value: T) -> Result<&mut T, Refused<T>> {
+        if !mem::needs_drop::<T>() {
+            return self.arena.try_alloc(value);
+        }
+        let (layout, entry) = (Layout::new::<T>(), Layout::new::<Entry>());
+        let (Some(at), Some(entry)) = (self.arena.core.place(layout), self.arena.core.place(entry))
+        else {
+            return Err(Refused(value));
+        };
+        // SAFETY: memory of the type's layout, which nobody else has.
+        let value = unsafe { put(at, value) };
+        let what = Entry { before: self.last.get(), drop: drop_all::<T>, values: at, count: 1 };
+        // SAFETY: memory of an entry's layout, which nobody else has.
+        self.last.set(unsafe { put(entry, what) });
+        Ok(value)
+    }
+
+    /// Puts what an iterator gives into the arena as a slice.
+    ///
+    /// Where the iterator panics, what it gave before is not dropped.
+    #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+    pub fn alloc_slice_fill_iter<T: 'a, I>(&self, from: I) -> &mut [T]
+    where
+        I: IntoIterator<Item = T>,
+        I::IntoIter: ExactSizeIterator,
+    {
+        let Some(entry) = self.arena.core.place(Layout::new::<Entry>()) else { no_room() };
+        let values = self.arena.alloc_slice_fill_iter(from);
+        if mem::needs_drop::<T>() {
+            let at = NonNull::from(&mut *values).cast();
+            let count = values.len();
+            let what = Entry { before: self.last.get(), drop: drop_all::<T>, values: at, count };
+            // SAFETY: memory of an entry's layout, which nobody else has.
+            self.last.set(unsafe { put(entry, what) });
+        }
+        values
+    }
+
+    /// Drops everything, the last made first, and keeps all chunks.
+    ///
+    /// Where a destructor panics the others run all the same, and the arena is empty
+    /// when the panic goes on.
+    pub fn reset(&mut self) {
+        struct Rest<'r>(&'r Arena, &'r Cell<*mut Entry>);
+        impl Rest<'_> {
+            fn run(&self) {
+                // SAFETY: null, or an entry of the arena, which is whole until it is
+                // reset below.
+                while let Some(entry) = unsafe { self.1.get().as_ref() } {
+                    self.1.set(entry.before);
+                    // SAFETY: the entry's values, once.
+                    unsafe { (entry.drop)(entry.values, entry.count) };
+                }
+            }
+        }
+        impl Drop for Rest<'_> {
+            fn drop(&mut self) {
+                // What is left, if a destructor panicked.
+                self.run();
+                self.0.core.reset();
+            }
+        }
+        // Dropped at the end of the statement, whatever happens in it.
+        Rest(&self.arena, &self.last).run();
+    }
+
+    /// Gives memory behind what is in use to the kernel, now. Returns bytes.
+    pub fn trim(&mut self) -> usize {
+        self.arena.trim()
+    }
+
+    /// See [`Arena::used_bytes`].
+    #[must_use]
+    pub fn used_bytes(&self) -> usize {
+        self.arena.used_bytes()
+    }
+
+    /// See [`Arena::reserved_bytes`].
+    #[must_use]
+    pub fn reserved_bytes(&self) -> usize {
+        self.arena.reserved_bytes()
+    }
+}
+
+impl Default for DropArena<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for DropArena<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DropArena").field(&self.arena).finish()
+    }
+}
+
+impl Drop for DropArena<'_> {
+    fn drop(&mut self) {
+        self.reset();
+    }
+}

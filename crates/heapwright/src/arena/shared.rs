@@ -1,0 +1,146 @@
+//! The arena that threads share.
+//!
+//! ```text
+//!   current chunk --> its record { position, end }      position moved by one exchange
+//!        ^
+//!        +-- under the lock, to the next chunk, by whoever finds no room
+//! ```
+//!
+//! Position and end belong to a chunk, not to the arena, so a thread that still
+//! sees the last chunk compares what belongs together: it takes what is left there
+//! or finds no room. Chunks stay with the arena until it is reset or dropped, which
+//! nobody else may use it for.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::ptr::NonNull;
+
+use super::bump;
+use super::chunks::{self, Chunks};
+use super::methods::{allocating, no_room};
+use crate::address_map::MAP;
+use crate::pool::Refused;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// An arena for many threads at a time: see [`Arena`](super::Arena).
+///
+/// Making something is one atomic exchange. Threads that make much should have an
+/// [`Arena`](super::Arena) each; this one is for results that they leave together.
+///
+/// ```
+/// use heapwright::arena::SharedArena;
+///
+/// let arena = SharedArena::new();
+/// let made: Vec<&mut u32> = std::thread::scope(|scope| {
+///     let threads: Vec<_> = (0..3).map(|n| scope.spawn({ let a = &arena; move || a.alloc(n) })).collect();
+///     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+/// });
+/// assert_eq!(made, [&0, &1, &2]);
+/// ```
+pub struct SharedArena {
+    /// The first unit of the current chunk; 0: none.
+    current: AtomicUsize,
+    chunks: Lock<Chunks>,
+}
+
+impl SharedArena {
+    /// An empty arena. Takes no memory yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_limit(usize::MAX)
+    }
+
+    /// An empty arena that takes at most `bytes` bytes of memory, in whole chunks of
+    /// 64 KiB.
+    #[must_use]
+    pub const fn with_limit(bytes: usize) -> Self {
+        Self { current: AtomicUsize::new(0), chunks: Lock::new(Chunks::new(bytes)) }
+    }
+
+    #[inline]
+    fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+        let mut unit = self.current.load(Ordering::Acquire);
+        loop {
+            if let Some(at) = Self::place_in(unit, layout) {
+                return Some(at);
+            }
+            if layout.size() == 0 {
+                return NonNull::new(core::ptr::without_provenance_mut(layout.align()));
+            }
+            unit = self.next_chunk(unit, layout)?;
+        }
+    }
+
+    /// Takes memory from a chunk, if it has room.
+    #[inline]
+    fn place_in(unit: usize, layout: Layout) -> Option<NonNull<u8>> {
+        if unit == 0 {
+            return None;
+        }
+        let record = MAP.record(unit);
+        let chunk = chunks::bounds(unit);
+        let place = |position| {
+            let (start, end) = bump::place(position, layout.size(), layout.align());
+            (end <= chunk.end).then_some((start, end))
+        };
+        let moved = |position| place(position).map(|(_, end)| end);
+        // Relaxed: what is handed out is nobody else's, so there is nothing to see.
+        let position =
+            record.requested.fetch_update(Ordering::Relaxed, Ordering::Relaxed, moved).ok()?;
+        let (start, _) = place(position)?;
+        NonNull::new(chunk.start.with_addr(start))
+    }
+
+    /// The chunk after `unit`, if that is still the current one; else the current one.
+    #[cold]
+    #[inline(never)]
+    fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
+        let chunks = self.chunks.lock();
+        let current = self.current.load(Ordering::Relaxed);
+        if current != unit {
+            return Some(current);
+        }
+        let next = chunks.next((unit != 0).then_some(unit), layout)?;
+        let start = chunks::bounds(next).start.addr();
+        MAP.record(next).requested.store(start, Ordering::Relaxed);
+        self.current.store(next, Ordering::Release);
+        Some(next)
+    }
+
+    allocating!('_, );
+
+    /// Takes everything back and keeps all chunks.
+    pub fn reset(&mut self) {
+        let chunks = self.chunks.lock();
+        if let Some(first) = chunks.first() {
+            let start = chunks::bounds(first).start.addr();
+            MAP.record(first).requested.store(start, Ordering::Relaxed);
+            self.current.store(first, Ordering::Release);
+        }
+    }
+
+    /// Bytes of all chunks.
+    #[must_use]
+    pub fn reserved_bytes(&self) -> usize {
+        self.chunks.lock().bytes()
+    }
+}
+
+// SAFETY: chunks are reached under the lock, positions by atomic exchange, and
+// memory is handed out once.
+unsafe impl Sync for SharedArena {}
+// SAFETY: nothing in it belongs to a thread.
+unsafe impl Send for SharedArena {}
+
+impl Default for SharedArena {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SharedArena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedArena").field("reserved_bytes", &self.reserved_bytes()).finish()
+    }
+}
