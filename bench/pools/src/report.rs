@@ -371,9 +371,10 @@ fn print(results: &Results) -> bool {
          ratio to it.\n\n\
          ## The article\n\n\
          An operation is a creation or a destruction; all hold the loop's own time.\n\
-         Zig 0.17, the DebugAllocator built ReleaseSafe, the pools ReleaseFast. Ratios\n\
-         are those of heapwright's Pool. In the touched article the arena is reset\n\
-         after each 256 MiB.\n"
+         Zig 0.17, the DebugAllocator built ReleaseSafe, where every new object is\n\
+         filled with 0xaa, touched or not; the pools ReleaseFast. Ratios are those of\n\
+         heapwright's Pool. In the touched article the arena is reset after each\n\
+         256 MiB.\n"
     );
     for (section, head) in [(ARTICLE_UNTOUCHED, "untouched"), (ARTICLE_TOUCHED, "touched")] {
         println!("{}", table(results, section, head, column(POOL)));

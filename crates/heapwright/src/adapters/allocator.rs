@@ -1,5 +1,11 @@
 //! The body that all versions of the `Allocator` trait share.
 //!
+//! ```text
+//!   Source   allocate, deallocate, resize          one implementation a kind of memory
+//!     ^
+//!   Allocator of allocator-api2 0.2, 0.4, std      one macro, written out per version
+//! ```
+//!
 //! A zero-sized request gets a dangling, aligned pointer, as the traits allow,
 //! so empty collections cost nothing.
 
@@ -7,18 +13,102 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use super::Heapwright;
+use crate::arena::{Arena, Scope};
+
+/// What the traits need of a kind of memory.
+pub(super) trait Source {
+    /// A block, or `None` where there is no memory. The size is not 0.
+    fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>>;
+
+    /// Frees a block.
+    ///
+    /// # Safety
+    ///
+    /// The block came from here with this layout, whose size is not 0.
+    unsafe fn give(&self, block: NonNull<u8>, layout: Layout);
+
+    /// Changes a block's size, moving it where it must. `None`: no memory, and the
+    /// block is as it was.
+    ///
+    /// # Safety
+    ///
+    /// The block came from here with the layout `old`; the alignments are the same,
+    /// and neither size is 0.
+    unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>>;
+}
+
+impl Source for Heapwright {
+    #[inline]
+    fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
+        NonNull::new(match zeroed {
+            // SAFETY: the size is not 0.
+            false => unsafe { self.alloc(layout) },
+            // SAFETY: the size is not 0.
+            true => unsafe { self.alloc_zeroed(layout) },
+        })
+    }
+
+    #[inline]
+    unsafe fn give(&self, block: NonNull<u8>, layout: Layout) {
+        // SAFETY: by the contract the block is of this layout.
+        unsafe { self.dealloc(block.as_ptr(), layout) };
+    }
+
+    #[inline]
+    unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: by the contract the block is of the old layout; the new size is not
+        // 0, and no larger than a layout allows.
+        NonNull::new(unsafe { self.realloc(block.as_ptr(), old, new.size()) })
+    }
+}
+
+/// Memory of an arena: the last block grows, shrinks and goes back in place.
+macro_rules! of_arena {
+    ($type:ty) => {
+        impl Source for $type {
+            #[inline]
+            fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
+                let block = self.core.place(layout)?;
+                if zeroed {
+                    // SAFETY: the block has so many bytes, and is nobody else's.
+                    unsafe { block.write_bytes(0, layout.size()) };
+                }
+                Some(block)
+            }
+
+            #[inline]
+            unsafe fn give(&self, block: NonNull<u8>, layout: Layout) {
+                self.core.give(block, layout.size());
+            }
+
+            #[inline]
+            unsafe fn change(
+                &self,
+                block: NonNull<u8>,
+                old: Layout,
+                new: Layout,
+            ) -> Option<NonNull<u8>> {
+                // SAFETY: the same contract.
+                unsafe { self.core.move_to(block, old, new) }
+            }
+        }
+    };
+}
+of_arena!(Arena);
+of_arena!(Scope<'_>);
 
 /// A block, or `None` where there is no memory.
 #[inline]
-pub(super) fn allocate(layout: Layout, zeroed: bool) -> Option<NonNull<[u8]>> {
-    let block = match (layout.size(), zeroed) {
-        (0, _) => core::ptr::without_provenance_mut(layout.align()),
-        // SAFETY: the size is not 0.
-        (_, false) => unsafe { Heapwright.alloc(layout) },
-        // SAFETY: the size is not 0.
-        (_, true) => unsafe { Heapwright.alloc_zeroed(layout) },
+pub(super) fn allocate(
+    source: &impl Source,
+    layout: Layout,
+    zeroed: bool,
+) -> Option<NonNull<[u8]>> {
+    let block = match layout.size() {
+        0 => NonNull::new(core::ptr::without_provenance_mut(layout.align()))?,
+        _ => source.take(layout, zeroed)?,
     };
-    Some(NonNull::slice_from_raw_parts(NonNull::new(block)?, layout.size()))
+    Some(NonNull::slice_from_raw_parts(block, layout.size()))
 }
 
 /// Frees a block.
@@ -27,10 +117,10 @@ pub(super) fn allocate(layout: Layout, zeroed: bool) -> Option<NonNull<[u8]>> {
 ///
 /// The block came from [`allocate`] or [`resize`] with this layout.
 #[inline]
-pub(super) unsafe fn deallocate(block: NonNull<u8>, layout: Layout) {
+pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout: Layout) {
     if layout.size() != 0 {
-        // SAFETY: by the contract the block is of this layout.
-        unsafe { Heapwright.dealloc(block.as_ptr(), layout) };
+        // SAFETY: the same contract.
+        unsafe { source.give(block, layout) };
     }
 }
 
@@ -40,7 +130,9 @@ pub(super) unsafe fn deallocate(block: NonNull<u8>, layout: Layout) {
 /// # Safety
 ///
 /// The block came from here with the layout `old`.
+#[inline]
 pub(super) unsafe fn resize(
+    source: &impl Source,
     block: NonNull<u8>,
     old: Layout,
     new: Layout,
@@ -48,10 +140,8 @@ pub(super) unsafe fn resize(
 ) -> Option<NonNull<[u8]>> {
     let kept = old.size().min(new.size());
     if old.align() == new.align() && old.size() != 0 && new.size() != 0 {
-        // SAFETY: by the contract the block is of the old layout; the new size
-        // is not 0, and no larger than a layout allows.
-        let moved = unsafe { Heapwright.realloc(block.as_ptr(), old, new.size()) };
-        let moved = NonNull::new(moved)?;
+        // SAFETY: the same contract; the rest was just checked.
+        let moved = unsafe { source.change(block, old, new) }?;
         if zeroed {
             // SAFETY: the block has the new size, of which `kept` bytes are used.
             let tail = unsafe { moved.add(kept) };
@@ -60,39 +150,46 @@ pub(super) unsafe fn resize(
         }
         return Some(NonNull::slice_from_raw_parts(moved, new.size()));
     }
-    let moved = allocate(new, zeroed)?;
+    let moved = allocate(source, new, zeroed)?;
     // SAFETY: both have `kept` bytes, and the new one is ours alone.
     unsafe { block.copy_to_nonoverlapping(moved.cast(), kept) };
     // SAFETY: the same contract.
-    unsafe { deallocate(block, old) };
+    unsafe { deallocate(source, block, old) };
     Some(moved)
 }
 
-/// Implements one version of the trait for [`Heapwright`].
+/// Implements one version of the trait for every kind of memory.
 macro_rules! implement {
     ($($path:ident)::+) => {
         use core::alloc::Layout;
         use core::ptr::NonNull;
         use $($path)::+::{AllocError, Allocator};
         use super::{Heapwright, allocator};
+        use crate::arena::{Arena, Scope};
 
+        $crate::adapters::allocator::implement!(Heapwright, "every handle is the same allocator");
+        $crate::adapters::allocator::implement!(Arena, "chunks stay where they are if the arena moves");
+        $crate::adapters::allocator::implement!(Scope<'_>, "a scope is only ever borrowed");
+    };
+    ($type:ty, $why:literal) => {
         // SAFETY: blocks are of the layout asked for and stay valid until they are
-        // freed; every handle is the same allocator.
-        unsafe impl Allocator for Heapwright {
+        // freed, or the allocator can be used no more.
+        #[doc = $why]
+        unsafe impl Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-                allocator::allocate(layout, false).ok_or(AllocError)
+                allocator::allocate(self, layout, false).ok_or(AllocError)
             }
 
             #[inline]
             fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-                allocator::allocate(layout, true).ok_or(AllocError)
+                allocator::allocate(self, layout, true).ok_or(AllocError)
             }
 
             #[inline]
             unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
                 // SAFETY: the trait's contract.
-                unsafe { allocator::deallocate(block, layout) };
+                unsafe { allocator::deallocate(self, block, layout) };
             }
 
             #[inline]
@@ -103,7 +200,7 @@ macro_rules! implement {
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
                 // SAFETY: the trait's contract.
-                unsafe { allocator::resize(block, old, new, false) }.ok_or(AllocError)
+                unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
 
             #[inline]
@@ -114,7 +211,7 @@ macro_rules! implement {
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
                 // SAFETY: the trait's contract.
-                unsafe { allocator::resize(block, old, new, true) }.ok_or(AllocError)
+                unsafe { allocator::resize(self, block, old, new, true) }.ok_or(AllocError)
             }
 
             #[inline]
@@ -125,7 +222,7 @@ macro_rules! implement {
                 new: Layout,
             ) -> Result<NonNull<[u8]>, AllocError> {
                 // SAFETY: the trait's contract.
-                unsafe { allocator::resize(block, old, new, false) }.ok_or(AllocError)
+                unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
         }
     };

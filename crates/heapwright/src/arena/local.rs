@@ -29,7 +29,7 @@ pub struct Mark {
 }
 
 /// What arenas and scopes share.
-pub(super) struct Core {
+pub(crate) struct Core {
     /// The next free byte; not null, so that a request for nothing gets an address.
     position: Cell<*mut u8>,
     /// The end of the current chunk.
@@ -52,7 +52,7 @@ impl Core {
     }
 
     #[inline(always)]
-    pub(super) fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+    pub(crate) fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
         let position = self.position.get();
         let (start, end) = bump::place(position.addr(), layout.size(), layout.align());
         if end > self.limit.get() {
@@ -120,7 +120,7 @@ impl Core {
 
     /// Gives a block back: its memory, if it is the last one.
     #[inline]
-    pub(super) fn give(&self, block: NonNull<u8>, size: usize) {
+    pub(crate) fn give(&self, block: NonNull<u8>, size: usize) {
         if size > 0 && self.is_last(block, size) {
             self.position.set(block.as_ptr());
         }
@@ -203,7 +203,7 @@ impl Core {
 /// });
 /// ```
 pub struct Arena {
-    pub(super) core: Core,
+    pub(crate) core: Core,
 }
 
 // SAFETY: nothing in it belongs to a thread; it is the only way to its chunks.
@@ -340,7 +340,7 @@ impl Core {
     /// # Safety
     ///
     /// As [`Arena::resize`].
-    pub(super) unsafe fn move_to(
+    pub(crate) unsafe fn move_to(
         &self,
         block: NonNull<u8>,
         old: Layout,
@@ -387,7 +387,7 @@ impl fmt::Debug for Arena {
 /// A part of an arena's time: what is made in it lives until it ends. See
 /// [`Arena::scope`].
 pub struct Scope<'a> {
-    pub(super) core: &'a Core,
+    pub(crate) core: &'a Core,
     /// Invariant, so that scopes of different lifetimes cannot be exchanged.
     only: PhantomData<Cell<&'a ()>>,
 }
