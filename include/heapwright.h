@@ -61,6 +61,14 @@ typedef enum hw_kind {
    * heapwright's own tables and records.
    */
   HW_KIND_METADATA = 4,
+  /**
+   * An object of a pool, in use or free; owner is the pool's number.
+   */
+  HW_KIND_POOL = 5,
+  /**
+   * Memory of an arena.
+   */
+  HW_KIND_ARENA = 6,
 } hw_kind;
 
 /**
@@ -82,10 +90,20 @@ typedef enum hw_state {
 } hw_state;
 
 /**
+ * Memory that is given back all at once. Make one with hw_arena_create.
+ */
+typedef struct hw_arena hw_arena;
+
+/**
  * A heap of its own: blocks that live and die together. Make one with
  * hw_heap_new.
  */
 typedef struct hw_heap hw_heap;
+
+/**
+ * Objects of one size. Make one with hw_pool_create.
+ */
+typedef struct hw_pool hw_pool;
 
 /**
  * The answer of hw_describe.
@@ -113,7 +131,7 @@ typedef struct hw_description {
    */
   size_t offset;
   /**
-   * The number of the cache or heap that owns the block; 0 if none does.
+   * The number of the cache, heap or pool that owns the block; 0 if none does.
    */
   uint32_t owner;
   /**
@@ -127,7 +145,7 @@ typedef struct hw_description {
 } hw_description;
 
 /**
- * A process's memory at one moment. All sizes are in bytes. The eight parts
+ * A process's memory at one moment. All sizes are in bytes. The nine parts
  * rss_live to rss_not_ours add up to rss.
  *
  * Later versions add fields at the end: give hw_get_stats the size of the
@@ -184,6 +202,10 @@ typedef struct hw_statistics {
    * Part of rss: the heap's tables, records and caches.
    */
   uint64_t rss_metadata;
+  /**
+   * Part of rss: pools and arenas, what is free in them too.
+   */
+  uint64_t rss_pools;
   /**
    * Part of rss: code, stacks, files, other allocators.
    */
@@ -295,6 +317,68 @@ typedef struct hw_block {
  * What hw_heap_walk calls for each block. Return false to stop the walk.
  */
 typedef bool (*hw_visitor)(const struct hw_block *block, void *context);
+
+/**
+ * Where an arena stands. Made by hw_arena_mark, used by hw_arena_rewind.
+ */
+typedef struct hw_arena_mark_t {
+  /**
+   * The next free byte.
+   */
+  void *position;
+  /**
+   * The chunk it is in.
+   */
+  size_t chunk;
+} hw_arena_mark_t;
+
+/**
+ * What there is of an arena, in bytes. Later versions add fields at the end: give
+ * hw_arena_stats the size of the struct you were compiled with.
+ */
+typedef struct hw_arena_statistics {
+  /**
+   * Handed out, padding included.
+   */
+  uint64_t used_bytes;
+  /**
+   * All chunks.
+   */
+  uint64_t reserved_bytes;
+} hw_arena_statistics;
+
+/**
+ * What hw_pool_walk calls for each object. Return false to stop the walk.
+ */
+typedef bool (*hw_object_visitor)(void *object, void *context);
+
+/**
+ * What there is of a pool. All sizes are in bytes. Later versions add fields at the
+ * end: give hw_pool_stats the size of the struct you were compiled with.
+ */
+typedef struct hw_pool_statistics {
+  /**
+   * Objects in use.
+   */
+  uint64_t live;
+  /**
+   * Objects there is memory for.
+   */
+  uint64_t capacity;
+  /**
+   * Bytes from one object to the next.
+   */
+  uint64_t slot_size;
+  /**
+   * Runs of memory they lie in.
+   */
+  uint64_t segments;
+  /**
+   * Address space of these runs; what was never used, or was trimmed, is not
+   * resident.
+   */
+  uint64_t reserved_bytes;
+} hw_pool_statistics;
 
 #ifdef __cplusplus
 extern "C" {
@@ -417,6 +501,260 @@ bool hw_heap_walk(hw_visitor visit, void *context);
  * free it.
  */
 const char *hw_version(void);
+
+/**
+ * Makes an arena that takes at most limit bytes of memory; 0 is no limit. Takes no
+ * memory for blocks yet.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory.
+ */
+struct hw_arena *hw_arena_create(size_t limit);
+
+/**
+ * Gives size bytes, aligned to 16, uninitialised. They live until the arena is
+ * reset, rewound to before them, or destroyed.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now.
+ */
+void *hw_arena_alloc(struct hw_arena *arena, size_t size);
+
+/**
+ * Like hw_arena_alloc, at a multiple of alignment, which is a power of two.
+ *
+ * Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no memory or
+ * the limit is reached.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now.
+ */
+void *hw_arena_alloc_aligned(struct hw_arena *arena, size_t size, size_t alignment);
+
+/**
+ * Changes the size of a block of at least hw_arena_alloc's alignment from old_size
+ * to size bytes: in place if it is the last one made or shrinks; else its bytes
+ * move to a new one. A NULL block is a new one.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now; block is NULL or a block of it of old_size bytes. Afterwards only the
+ * returned one is used.
+ */
+void *hw_arena_resize(struct hw_arena *arena,
+                      void *block,
+                      size_t old_size,
+                      size_t size);
+
+/**
+ * Gives a block of size bytes back. Its memory is used again if it was the last one
+ * made. NULL is ignored.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now; block is NULL or a block of it of so many bytes, and not used any more.
+ */
+void hw_arena_free(struct hw_arena *arena, void *block, size_t size);
+
+/**
+ * Says where an arena stands, for hw_arena_rewind.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now.
+ */
+struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
+
+/**
+ * Takes back what was made since a mark, exactly that.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now; mark is one of it, and since then it was neither reset, nor trimmed, nor
+ * rewound to before it. Nobody uses what was made since.
+ */
+void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
+
+/**
+ * Takes everything back and keeps all memory for what comes next.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now. Nobody uses a block of it any more.
+ */
+void hw_arena_reset(struct hw_arena *arena);
+
+/**
+ * Gives memory behind what is in use to the kernel, now. Returns bytes.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now.
+ */
+size_t hw_arena_trim(struct hw_arena *arena);
+
+/**
+ * Writes what there is of an arena to *out, which is size bytes: pass
+ * sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
+ * larger one the rest is set to zero.
+ *
+ * Returns how many bytes of the struct this library knows.
+ *
+ * The program's duties:
+ *
+ * arena is an arena of hw_arena_create that was not destroyed, and this thread's
+ * now; out points to size bytes that can be written.
+ */
+size_t hw_arena_stats(struct hw_arena *arena,
+                      struct hw_arena_statistics *out,
+                      size_t size);
+
+/**
+ * Gives back an arena and every block in it. NULL is ignored.
+ *
+ * The program's duties:
+ *
+ * arena is NULL or an arena of hw_arena_create that was not destroyed. Nobody uses
+ * it or a block of it any more.
+ */
+void hw_arena_destroy(struct hw_arena *arena);
+
+/**
+ * Makes a pool of objects of size bytes, at multiples of alignment, which is a
+ * power of two. At most limit objects may be in use at a time; 0 is no limit, else
+ * address space for all is reserved in one piece if it can be had. name is what
+ * messages about the pool's objects call it; NULL is "raw". It is copied, up to 47
+ * bytes.
+ *
+ * Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
+ * that is no power of two, ENOMEM if there is no memory or no such size.
+ *
+ * The program's duties:
+ *
+ * name is NULL or a string.
+ */
+struct hw_pool *hw_pool_create(size_t size,
+                               size_t alignment,
+                               uint32_t limit,
+                               const char *name);
+
+/**
+ * Gives an object, uninitialised. Constant time, but for the system calls of
+ * growth.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+ */
+void *hw_pool_alloc(struct hw_pool *pool);
+
+/**
+ * Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
+ *
+ * Where the pool notices that the object is not its own, or was given back before,
+ * the program ends with a line that says whose it is.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
+ * object is NULL or an object of it that was not given back.
+ */
+void hw_pool_free(struct hw_pool *pool, void *object);
+
+/**
+ * Whether an address lies in the memory of a pool. Any address may be asked about;
+ * constant time.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+ */
+bool hw_pool_contains(struct hw_pool *pool, const void *address);
+
+/**
+ * Makes sure that count objects more can be had without asking the kernel for
+ * memory; puts pages behind them now if touch. Fresh objects come in the order of
+ * their addresses.
+ *
+ * Returns false if there is no memory or the limit is reached.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+ */
+bool hw_pool_preheat(struct hw_pool *pool, size_t count, bool touch);
+
+/**
+ * Visits every object in use, in the order of addresses. visit may neither use the
+ * pool nor throw.
+ *
+ * Returns whether the walk came to the end.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
+ * visit is a function that keeps to the above.
+ */
+bool hw_pool_walk(struct hw_pool *pool, hw_object_visitor visit, void *context);
+
+/**
+ * Takes all objects back and keeps memory for keep of them: 0 gives all memory
+ * back, SIZE_MAX keeps all.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+ * Nobody uses an object of it any more.
+ */
+void hw_pool_reset(struct hw_pool *pool, size_t keep);
+
+/**
+ * Gives every page that holds no object in use to the kernel, now. Returns bytes.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+ */
+size_t hw_pool_trim(struct hw_pool *pool);
+
+/**
+ * Writes what there is of a pool to *out, which is size bytes: pass
+ * sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
+ * larger one the rest is set to zero.
+ *
+ * Returns how many bytes of the struct this library knows.
+ *
+ * The program's duties:
+ *
+ * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
+ * out points to size bytes that can be written.
+ */
+size_t hw_pool_stats(struct hw_pool *pool, struct hw_pool_statistics *out, size_t size);
+
+/**
+ * Gives back a pool and every object in it. NULL is ignored.
+ *
+ * The program's duties:
+ *
+ * pool is NULL or a pool of hw_pool_create that was not destroyed. Nobody uses it
+ * or an object of it any more.
+ */
+void hw_pool_destroy(struct hw_pool *pool);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -14,7 +14,7 @@
 //! *Untouched*: the pointer is all that is looked at. *Touched*: one byte of each
 //! page of a new object is written, and its last.
 //!
-//! page of a new object is written, and its last.//! The nanoseconds hold the loop itself: two random numbers a round and two
+//! The nanoseconds hold the loop itself: two random numbers a round and two
 //! branches that no processor can foresee. The column `loop` is that loop over a
 //! store which does nothing.
 

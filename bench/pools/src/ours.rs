@@ -1,6 +1,7 @@
 //! heapwright in every pattern.
 
 use std::alloc::Layout;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use heapwright::arena::Arena;
@@ -59,12 +60,13 @@ const ARENA_LIMIT: usize = 256 << 20;
 /// An object of the article.
 struct Bytes<const BYTES: usize>(#[allow(dead_code, reason = "only its size counts")] [u8; BYTES]);
 
-struct Slots<const BYTES: usize>(Pool<Bytes<BYTES>>);
+/// Uninitialised, as the peers' are: what is written to an object is the pattern's.
+struct Slots<const BYTES: usize>(Pool<MaybeUninit<Bytes<BYTES>>>);
 
 impl<const BYTES: usize> Store for Slots<BYTES> {
     #[inline(always)]
     fn create(&mut self) -> *mut u8 {
-        self.0.create_uninit().as_ptr().cast()
+        self.0.create(MaybeUninit::uninit()).as_ptr().cast()
     }
 
     #[inline(always)]
@@ -72,7 +74,7 @@ impl<const BYTES: usize> Store for Slots<BYTES> {
         // SAFETY: a slot's address is not 0.
         let object = unsafe { NonNull::new_unchecked(object.cast()) };
         // SAFETY: from `create`, once, says the caller.
-        unsafe { self.0.forget(object) };
+        unsafe { self.0.destroy(object) };
     }
 }
 
@@ -323,7 +325,7 @@ impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
     const BYTES: usize = BYTES;
 
     fn create(&self) -> NonNull<u8> {
-        let slot: NonNull<u8> = self.0.create_uninit().cast();
+        let slot: NonNull<u8> = self.0.create(MaybeUninit::uninit()).cast();
         // SAFETY: the slot has BYTES bytes.
         unsafe { slot.write_bytes(1, BYTES) };
         slot
@@ -331,7 +333,7 @@ impl<const BYTES: usize> resident::Pool for Slots<BYTES> {
 
     unsafe fn destroy(&self, object: NonNull<u8>) {
         // SAFETY: the caller's promise.
-        unsafe { self.0.forget(object.cast()) };
+        unsafe { self.0.destroy(object.cast()) };
     }
 
     fn trim(&mut self) -> usize {

@@ -10,9 +10,9 @@
 //! look and count, and may neither allocate nor throw.
 
 use crate::errno;
+use crate::hw_pool::write_known;
 use crate::hw_types::{Block, Description, Heap, Statistics, Visitor};
 use core::ffi::{c_char, c_void};
-use core::mem::MaybeUninit;
 use heapwright::{heap, stats};
 use heapwright_record::Stats;
 
@@ -167,16 +167,9 @@ pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usiz
     if !taken {
         now = Stats::zero();
     }
-    let known = size_of::<Statistics>();
-    let both = known.min(size);
-    let out = out.cast::<MaybeUninit<u8>>();
-    // SAFETY: `Stats` is words without padding, at least `both` bytes of them; the
-    // caller's struct has as many.
-    unsafe { core::ptr::copy_nonoverlapping((&raw const now).cast(), out, both) };
-    // SAFETY: within the caller's struct.
-    let rest = unsafe { out.add(both) };
-    // SAFETY: what is left of the caller's struct.
-    unsafe { core::ptr::write_bytes(rest, 0, size - both) };
+    // SAFETY: `Stats` is words without padding, and laid out as the header's struct;
+    // the caller's has `size` bytes.
+    let known = unsafe { write_known(&now, out.cast(), size) };
     if taken { known } else { 0 }
 }
 

@@ -32,6 +32,10 @@ pub enum Kind {
     Large = 3,
     /// heapwright's own tables and records.
     Metadata = 4,
+    /// An object of a pool, in use or free; owner is the pool's number.
+    Pool = 5,
+    /// Memory of an arena.
+    Arena = 6,
 }
 
 /// Whether a block is in use.
@@ -61,7 +65,7 @@ pub struct Description {
     pub size: usize,
     /// How far into its block the address is, in bytes.
     pub offset: usize,
-    /// The number of the cache or heap that owns the block; 0 if none does.
+    /// The number of the cache, heap or pool that owns the block; 0 if none does.
     pub owner: u32,
     /// The number of the block's size class, for small blocks.
     pub size_class: u32,
@@ -88,12 +92,14 @@ pub struct Block {
 pub type Visitor = Option<unsafe extern "C" fn(block: *const Block, context: *mut c_void) -> bool>;
 
 /// The kinds in words, in the order of their numbers.
-const WORDS: [&core::ffi::CStr; 5] = [
+const WORDS: [&core::ffi::CStr; 7] = [
     c"not heapwright's memory",
     c"free memory of heapwright",
     c"a small block",
     c"a large block",
     c"heapwright's own metadata",
+    c"memory of a pool",
+    c"memory of an arena",
 ];
 
 impl From<heapwright::Description> for Description {
@@ -104,6 +110,8 @@ impl From<heapwright::Description> for Description {
             LibraryKind::Small => (Kind::Small, WORDS[2]),
             LibraryKind::Large => (Kind::Large, WORDS[3]),
             LibraryKind::Metadata => (Kind::Metadata, WORDS[4]),
+            LibraryKind::Pool => (Kind::Pool, WORDS[5]),
+            LibraryKind::Arena => (Kind::Arena, WORDS[6]),
         };
         let state = match library.state {
             LibraryState::Unknown => State::Unknown,

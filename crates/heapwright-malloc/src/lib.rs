@@ -52,6 +52,8 @@ mod deepbind;
 /// cbindgen:ignore
 mod errno;
 pub mod hw_api;
+pub mod hw_arena;
+pub mod hw_pool;
 pub mod hw_types;
 /// cbindgen:ignore
 mod introspection;

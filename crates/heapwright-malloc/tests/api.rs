@@ -73,6 +73,32 @@ fn heapwrights_own_functions_answer() {
 }
 
 #[test]
+fn pools_and_arenas_answer() {
+    fine("hw_pools.c", &ON_HEAPWRIGHT[1..]);
+}
+
+#[test]
+fn pointers_of_pools_in_the_wrong_place_are_named() {
+    use support::{How, command, compile, run};
+    let program = compile("hw_pools.c", How::Linked, &[]);
+    for (mistake, words) in [
+        (
+            "free",
+            ["free(0x", "this 48-byte object belongs to pool `Node`; give it back to that pool"],
+        ),
+        ("interior", ["free(0x", "12 bytes into the 48-byte object at 0x"]),
+        ("arena", ["free(0x", "in an arena, whose memory goes back with the arena"]),
+        ("other-pool", ["given to pool `Edge`, but this 48-byte object", "belongs to pool `Node`"]),
+        ("malloc", ["given to pool `Edge`, but this 112-byte block", "of malloc; use free"]),
+        ("twice", ["of pool `Edge` was given back before", "destroy each object once"]),
+        ("stale-heap", ["given to pool `Edge`, but the pointer", "is not heapwright's"]),
+    ] {
+        let outcome = run(command(&program, How::Linked).arg(mistake));
+        outcome.was_refused(mistake, &words);
+    }
+}
+
+#[test]
 fn a_block_of_another_heap_is_refused() {
     use support::{How, command, compile, run};
     let program = compile("heap_wrong_owner.c", How::Linked, &[]);

@@ -379,7 +379,8 @@ mod tests {
         assert!(mine(Entry::slab(5, 0)) && mine(Entry::slab(5, CLASSES - 1)));
         assert!(!mine(Entry::slab(4, 0)) && !mine(Entry::slab(6, 3)));
         let pool = [Entry::pool_head(5), Entry::pool_rest(5)];
-        for other in [Entry::FOREIGN, Entry::FREE, Entry::METADATA, Entry::LARGE_HEAD, pool[0], pool[1]]
+        for other in
+            [Entry::FOREIGN, Entry::FREE, Entry::METADATA, Entry::LARGE_HEAD, pool[0], pool[1]]
         {
             assert!(!mine(other));
         }

@@ -163,10 +163,14 @@ mod loom_tests {
                 other.join().unwrap();
             }
             // Whoever destroys the pool finds every slot.
-            let found: usize = pool.magazines.iter().map(|m| {
-                // SAFETY: all threads have ended.
-                m.with(|slots| unsafe { *slots })
-            }).sum();
+            let found: usize = pool
+                .magazines
+                .iter()
+                .map(|m| {
+                    // SAFETY: all threads have ended.
+                    m.with(|slots| unsafe { *slots })
+                })
+                .sum();
             assert_eq!(found, threads);
         });
     }

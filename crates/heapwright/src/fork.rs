@@ -49,8 +49,7 @@ pub(crate) struct Handlers {
     pub(crate) in_child: fn(bool),
 }
 
-static JOINED: [AtomicPtr<Handlers>; PARTS] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; PARTS];
+static JOINED: [AtomicPtr<Handlers>; PARTS] = [const { AtomicPtr::new(ptr::null_mut()) }; PARTS];
 /// The fork under way took no lock.
 static UNLOCKED: AtomicBool = AtomicBool::new(false);
 /// The parts, as bits, whose locks the fork under way took.

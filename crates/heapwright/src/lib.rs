@@ -37,9 +37,9 @@ mod ids;
 #[cfg(not(loom))]
 mod misuse;
 #[cfg(not(loom))]
-pub mod options;
-#[cfg(not(loom))]
 mod names;
+#[cfg(not(loom))]
+pub mod options;
 #[cfg(not(loom))]
 mod os;
 #[cfg(not(loom))]

@@ -149,7 +149,8 @@ pub(crate) fn freed_twice_in_pool(id: u32, address: usize) -> ! {
 #[cold]
 pub(crate) fn written_when_free(id: u32, object: usize, offset: usize) -> ! {
     let line = begin(Call::PoolFree, object).text("this object of pool `");
-    let line = Name::of(id, |name| line.bytes(name)).text("` was written to after it was given back, ");
+    let line =
+        Name::of(id, |name| line.bytes(name)).text("` was written to after it was given back, ");
     end(line.number(offset).text(" bytes into it; do not use an object once it is destroyed"))
 }
 

@@ -49,8 +49,16 @@ impl Name {
                 vacant.0 = found.vacant.load(Ordering::Relaxed);
                 found
             }
-            // SAFETY: the lock is held; a name of zeroes but for its id is one.
-            None => unsafe { NAMES.make(|at, id| (&raw mut (*at).id).write(id)) }?,
+            None => {
+                let bytes = [const { AtomicU8::new(0) }; LONGEST];
+                let vacant = AtomicPtr::new(ptr::null_mut());
+                // SAFETY: memory for one name, which nobody else knows.
+                let make = |at: *mut Self, id| unsafe {
+                    at.write(Self { id, vacant, length: AtomicU8::new(0), bytes });
+                };
+                // SAFETY: the lock is held, and `make` makes a name.
+                unsafe { NAMES.make(make) }?
+            }
         };
         drop(vacant);
         let kept = name.len().min(LONGEST);

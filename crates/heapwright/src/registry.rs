@@ -79,8 +79,10 @@ impl<T: Member + 'static> Registry<T> {
         if let Some(object) = Self::adopt(&mut resting) {
             return Some(object);
         }
-        // SAFETY: the lock is held; the rest is `Member`'s contract.
-        unsafe { self.ids.make(|at, id| T::make(at, id)) }
+        // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
+        let make = |at, id| unsafe { T::make(at, id) };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
     }
 
     /// Takes the first object at rest that nobody works on just now.

@@ -73,7 +73,6 @@ impl<'a> DropArena<'a> {
 
     /// Puts a value into the arena.
     #[inline]
-    #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
     pub fn alloc<T: 'a>(&self, value: T) -> &mut T {
         match self.try_alloc(value) {
             Ok(value) => value,

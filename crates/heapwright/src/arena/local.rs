@@ -19,13 +19,27 @@ use core::ptr::{self, NonNull};
 use super::bump;
 use super::chunks::{self, Bounds, Chunks};
 use super::methods::{allocating, no_room};
-use crate::pool::Refused;
+use crate::pool::{IN_REGISTERS, Refused};
 
 /// Where an arena stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     position: *mut u8,
     unit: Option<usize>,
+}
+
+impl Mark {
+    /// The mark as a position and a number, for where only these go.
+    #[must_use]
+    pub fn into_parts(self) -> (*mut u8, usize) {
+        (self.position, self.unit.unwrap_or(0))
+    }
+
+    /// The mark of [`Mark::into_parts`]; of others it is none.
+    #[must_use]
+    pub fn from_parts(position: *mut u8, number: usize) -> Self {
+        Self { position, unit: (number != 0).then_some(number) }
+    }
 }
 
 /// What arenas and scopes share.
@@ -51,16 +65,22 @@ impl Core {
         }
     }
 
+    /// Memory from the current chunk, if it has room.
     #[inline(always)]
-    pub(crate) fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+    pub(super) fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
         let position = self.position.get();
         let (start, end) = bump::place(position.addr(), layout.size(), layout.align());
         if end > self.limit.get() {
-            return self.place_cold(layout);
+            return None;
         }
         self.position.set(position.with_addr(end));
         // SAFETY: not null: the position is not, and the start is no less.
         Some(unsafe { NonNull::new_unchecked(position.with_addr(start)) })
+    }
+
+    #[inline(always)]
+    pub(crate) fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.place_here(layout).or_else(|| self.place_cold(layout))
     }
 
     #[cold]
@@ -100,9 +120,8 @@ impl Core {
 
     fn trim(&self) -> usize {
         let behind = self.chunks.give_behind(self.current.get(), true);
-        let rest = self.current.get().map(|unit| {
-            self.chunks.purge_rest(unit, self.position.get().addr())
-        });
+        let rest =
+            self.current.get().map(|unit| self.chunks.purge_rest(unit, self.position.get().addr()));
         behind + rest.unwrap_or(0)
     }
 
@@ -235,6 +254,11 @@ impl Arena {
         self.core.place(layout)
     }
 
+    #[inline(always)]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.core.place_here(layout)
+    }
+
     allocating!('_, );
 
     /// Runs `run` with a scope: what is made in it is given back when it ends,
@@ -327,7 +351,12 @@ impl Arena {
     /// assert_eq!(grown, Some(block));
     /// ```
     #[must_use]
-    pub unsafe fn resize(&self, block: NonNull<u8>, old: Layout, size: usize) -> Option<NonNull<u8>> {
+    pub unsafe fn resize(
+        &self,
+        block: NonNull<u8>,
+        old: Layout,
+        size: usize,
+    ) -> Option<NonNull<u8>> {
         let new = Layout::from_size_align(size, old.align()).ok()?;
         // SAFETY: the same contract.
         unsafe { self.core.move_to(block, old, new) }
@@ -396,6 +425,11 @@ impl<'a> Scope<'a> {
     #[inline(always)]
     fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
         self.core.place(layout)
+    }
+
+    #[inline(always)]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.core.place_here(layout)
     }
 
     allocating!('a, );

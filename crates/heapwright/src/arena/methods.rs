@@ -13,13 +13,26 @@ macro_rules! allocating {
         /// Ends the process with one line where there is no memory; `try_alloc`
         /// does not.
         #[inline(always)]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc<T>(& $($self_life)* self, value: T) -> & $life mut T {
-            match self.place(Layout::new::<T>()) {
-                // SAFETY: memory of the type's layout, which nobody else has.
-                Some(at) => unsafe { super::methods::put(at, value) },
-                None => no_room(),
-            }
+            let at = match self.place_here(Layout::new::<T>()) {
+                Some(at) => at,
+                None if size_of::<T>() <= IN_REGISTERS => return self.alloc_cold(value),
+                None => self.alloc_layout_cold(Layout::new::<T>()),
+            };
+            // SAFETY: memory of the type's layout, which nobody else has.
+            unsafe { super::methods::put(at, value) }
+        }
+
+        /// The rest of `alloc` for a value in registers: a call that is the last thing
+        /// its caller does, so that the way there needs no register saved.
+        #[cold]
+        #[inline(never)]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        fn alloc_cold<T>(& $($self_life)* self, value: T) -> & $life mut T {
+            let at = self.alloc_layout_cold(Layout::new::<T>());
+            // SAFETY: memory of the type's layout, which nobody else has.
+            unsafe { super::methods::put(at, value) }
         }
 
         /// As `alloc`.
@@ -28,7 +41,7 @@ macro_rules! allocating {
         ///
         /// The value, where there is no memory or the limit is reached.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc<T>(& $($self_life)* self, value: T) -> Result<& $life mut T, Refused<T>> {
             match self.place(Layout::new::<T>()) {
                 // SAFETY: memory of the type's layout, which nobody else has.
@@ -39,7 +52,7 @@ macro_rules! allocating {
 
         /// Puts a copy of a slice into the arena.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_copy<T: Copy>(& $($self_life)* self, from: &[T]) -> & $life mut [T] {
             self.try_alloc_slice_copy(from).unwrap_or_else(|_| no_room())
         }
@@ -50,7 +63,7 @@ macro_rules! allocating {
         ///
         /// Where there is no memory or the limit is reached.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_slice_copy<T: Copy>(
             & $($self_life)* self,
             from: &[T],
@@ -64,7 +77,7 @@ macro_rules! allocating {
 
         /// Puts clones of a slice's elements into the arena. They will not be dropped.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_clone<T: Clone>(& $($self_life)* self, from: &[T]) -> & $life mut [T] {
             self.alloc_slice_fill_with(from.len(), |at| from[at].clone())
         }
@@ -72,7 +85,7 @@ macro_rules! allocating {
         /// Puts a slice of `length` elements into the arena, each made by `make` from
         /// its index. They will not be dropped.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_fill_with<T>(
             & $($self_life)* self,
             length: usize,
@@ -87,7 +100,7 @@ macro_rules! allocating {
         ///
         /// Where there is no memory, the limit is reached, or the slice would be larger
         /// than all memory.
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_slice_fill_with<T>(
             & $($self_life)* self,
             length: usize,
@@ -108,7 +121,7 @@ macro_rules! allocating {
 
         /// Puts what an iterator gives into the arena as a slice: as many as it says it
         /// has, or fewer, if it ends before.
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_fill_iter<T, I>(& $($self_life)* self, from: I) -> & $life mut [T]
         where
             I: IntoIterator<Item = T>,
@@ -133,7 +146,7 @@ macro_rules! allocating {
 
         /// Puts a copy of a string into the arena.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_str(& $($self_life)* self, from: &str) -> & $life mut str {
             self.try_alloc_str(from).unwrap_or_else(|_| no_room())
         }
@@ -144,7 +157,7 @@ macro_rules! allocating {
         ///
         /// Where there is no memory or the limit is reached.
         #[inline]
-        #[expect(clippy::mut_from_ref, reason = "memory that nobody else has")]
+        #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_str(& $($self_life)* self, from: &str) -> Result<& $life mut str, Refused<()>> {
             let bytes = self.try_alloc_slice_copy(from.as_bytes())?;
             // SAFETY: a copy of a string.
@@ -154,10 +167,17 @@ macro_rules! allocating {
         /// Memory for a layout, uninitialised.
         #[inline(always)]
         pub fn alloc_layout(& $($self_life)* self, layout: Layout) -> NonNull<u8> {
-            match self.place(layout) {
+            match self.place_here(layout) {
                 Some(at) => at,
-                None => no_room(),
+                None => self.alloc_layout_cold(layout),
             }
+        }
+
+        /// The rest of `alloc_layout`.
+        #[cold]
+        #[inline(never)]
+        fn alloc_layout_cold(& $($self_life)* self, layout: Layout) -> NonNull<u8> {
+            self.place(layout).unwrap_or_else(|| no_room())
         }
 
         /// As `alloc_layout`.

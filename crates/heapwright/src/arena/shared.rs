@@ -19,7 +19,7 @@ use super::bump;
 use super::chunks::{self, Chunks};
 use super::methods::{allocating, no_room};
 use crate::address_map::MAP;
-use crate::pool::Refused;
+use crate::pool::{IN_REGISTERS, Refused};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,6 +70,11 @@ impl SharedArena {
             }
             unit = self.next_chunk(unit, layout)?;
         }
+    }
+
+    #[inline]
+    fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
+        Self::place_in(self.current.load(Ordering::Acquire), layout)
     }
 
     /// Takes memory from a chunk, if it has room.

@@ -313,7 +313,8 @@ fn threads_share_an_arena() {
                 .map(|thread| {
                     let arena = &arena;
                     scope.spawn(move || {
-                        let make = |n: usize| arena.alloc_slice_fill_with(1 + n % 50, |_| thread + 1);
+                        let make =
+                            |n: usize| arena.alloc_slice_fill_with(1 + n % 50, |_| thread + 1);
                         let mine: Vec<&mut [u64]> = (0..count).map(make).collect();
                         assert!(mine.iter().all(|s| s.iter().all(|&n| n == thread + 1)));
                         mine.into_iter().map(|s| (s.as_ptr().addr(), size_of_val(s))).collect()

@@ -19,10 +19,10 @@ use core::marker::PhantomData;
 use core::num::NonZeroU32;
 use core::ptr::NonNull;
 
+use super::Refused;
 use super::policy::FreeList;
 use super::store::Walk;
 use super::typed::Pool;
-use super::Refused;
 use crate::misuse;
 
 /// Names an object of a [`Pool`] for as long as it lives, and nothing afterwards.
@@ -70,11 +70,12 @@ impl<T> Key<T> {
 
 impl<T, F: FreeList> Pool<T, F> {
     /// Makes an object that is held by a key.
+    #[inline]
     #[must_use]
     pub fn insert(&self, value: T) -> Key<T> {
         match self.try_insert(value) {
             Ok(key) => key,
-            Err(_) => misuse::no_room("pool ", self.with_raw(|raw| raw.store().name())),
+            Err(_) => self.no_room(),
         }
     }
 
@@ -83,26 +84,28 @@ impl<T, F: FreeList> Pool<T, F> {
     /// # Errors
     ///
     /// The value, where there is no memory or the limit is reached.
+    #[inline]
     pub fn try_insert(&self, value: T) -> Result<Key<T>, Refused<T>> {
         let Some(slot) = self.alloc() else { return Err(Refused(value)) };
-        let Some((index, generation)) = self.with_raw(|raw| {
-            let store = raw.store_mut();
-            let index = store.index_of_own(slot.as_ptr().cast())?;
-            let place = store.key_wanted(index)?;
-            // SAFETY: the generation of a slot of this pool.
-            let generation = unsafe { place.read() } | 1;
-            // SAFETY: as above.
-            unsafe { place.write(generation) };
-            Some((index, generation))
-        }) else {
-            // SAFETY: the slot was just taken, and nothing is in it.
-            unsafe { self.free(slot) };
-            return Err(Refused(value));
-        };
+        let wanted = self.with_raw(|raw| raw.store_mut().key_wanted(slot.as_ptr().cast()));
+        let Some((index, place)) = wanted else { return self.keyless(slot, value) };
+        // SAFETY: the generation of a slot of this pool.
+        let generation = unsafe { place.read() } | 1;
+        // SAFETY: as above.
+        unsafe { place.write(generation) };
         // SAFETY: a slot of the type's size and alignment, and ours alone.
         unsafe { slot.write(value) };
         let generation = NonZeroU32::new(generation).expect("odd");
         Ok(Key { index, generation, of: PhantomData })
+    }
+
+    /// There was no memory for a generation.
+    #[cold]
+    #[inline(never)]
+    fn keyless<K>(&self, slot: NonNull<T>, value: T) -> Result<K, Refused<T>> {
+        // SAFETY: the slot was just taken, and nothing is in it.
+        unsafe { self.free(slot) };
+        Err(Refused(value))
     }
 
     /// The object of a key; nothing for a stale one. O(1).
@@ -110,7 +113,7 @@ impl<T, F: FreeList> Pool<T, F> {
     #[must_use]
     pub fn get(&self, key: Key<T>) -> Option<&T> {
         // SAFETY: the object is live, and changed through `&mut self` alone.
-        self.find(key).map(|object| unsafe { object.as_ref() })
+        self.find(key).map(|(object, _)| unsafe { object.as_ref() })
     }
 
     /// The object of a key, to be changed; nothing for a stale one. O(1).
@@ -118,7 +121,7 @@ impl<T, F: FreeList> Pool<T, F> {
     #[must_use]
     pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
         // SAFETY: the object is live, and the pool is borrowed alone.
-        self.find(key).map(|mut object| unsafe { object.as_mut() })
+        self.find(key).map(|(mut object, _)| unsafe { object.as_mut() })
     }
 
     /// Takes the object of a key out; nothing for a stale one. The key is stale
@@ -133,9 +136,9 @@ impl<T, F: FreeList> Pool<T, F> {
     /// assert_eq!(other.index(), key.index(), "the slot is used again");
     /// assert_eq!((pool.get(key), pool.get(other)), (None, Some(&6)));
     /// ```
+    #[inline]
     pub fn remove(&mut self, key: Key<T>) -> Option<T> {
-        let object = self.find(key)?;
-        let place = self.raw().store().key(key.index)?;
+        let (object, place) = self.find(key)?;
         // SAFETY: the generation of a slot of this pool; the key's is odd.
         unsafe { place.write(key.generation.get().wrapping_add(1)) };
         // SAFETY: the object is live, and nobody's from here on.
@@ -152,23 +155,22 @@ impl<T, F: FreeList> Pool<T, F> {
         self.find(key).is_some()
     }
 
+    /// The object of a key, and where its generation is.
     #[inline]
-    fn find(&self, key: Key<T>) -> Option<NonNull<T>> {
-        self.with_raw(|raw| {
-            let store = raw.store();
-            let place = store.key(key.index)?;
-            // SAFETY: the generation of a slot that this pool may have.
-            if unsafe { place.read() } != key.generation.get() {
-                return None;
-            }
-            NonNull::new(store.slot_of(key.index).cast())
-        })
+    fn find(&self, key: Key<T>) -> Option<(NonNull<T>, *mut u32)> {
+        let (slot, place) = self.with_raw(|raw| raw.store().keyed(key.index))?;
+        // SAFETY: the generation of a slot that this pool may have.
+        if unsafe { place.read() } != key.generation.get() {
+            return None;
+        }
+        // SAFETY: a keyed object lives there, at no null address.
+        Some((unsafe { NonNull::new_unchecked(slot.cast()) }, place))
     }
 
     /// Makes the key of a slot stale, if it has one.
     pub(super) fn make_stale(&mut self, segment: usize, slot: usize) {
         let store = self.raw().store();
-        if let Some(place) = store.key(store.index_of(segment, slot)) {
+        if let Some((_, place)) = store.keyed(store.index_of(segment, slot)) {
             // SAFETY: the generation of a slot of this pool.
             let generation = unsafe { place.read() };
             // SAFETY: as above. Even numbers stay.
@@ -184,9 +186,9 @@ impl<T, F: FreeList> Pool<T, F> {
         let (mut walk, mut count) = (Walk::default(), 0);
         while let Some((segment, slot)) = raw.store().next_out(&mut walk) {
             let store = raw.store();
-            let place = store.key(store.index_of(segment, slot));
+            let place = store.keyed(store.index_of(segment, slot));
             // SAFETY: the generation of a slot of this pool.
-            let keyed = place.is_some_and(|place| unsafe { place.read() } & 1 != 0);
+            let keyed = place.is_some_and(|(_, place)| unsafe { place.read() } & 1 != 0);
             count += usize::from(!keyed);
         }
         if count > 0 {

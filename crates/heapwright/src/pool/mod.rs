@@ -58,6 +58,7 @@ pub use keyed::Key;
 pub use policy::{Bitmap, FreeList, Linked, Magazine, Stack};
 pub use raw::{RawBuilder, RawPool};
 pub use shared::{SharedBoxed, SharedBuilder, SharedPool};
+pub(crate) use typed::IN_REGISTERS;
 pub use typed::{Boxed, Builder, IterMut, Pool};
 
 use core::fmt;

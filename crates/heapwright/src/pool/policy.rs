@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              free slots are kept in              a slot that comes back
-//!   Magazine   32 pointers; the rest as bits       is next; the 33rd pushes 16 into the sets
+//!   Magazine   128 pointers; the rest as bits      is next; the 129th pushes 64 into the sets
 //!   Linked     the slots' own first words          is next
 //!   Stack      an array of pointers                is next
 //!   Bitmap     bits                                is next if it is the lowest
@@ -18,12 +18,12 @@
 //! A front holds slots that its store thinks are out. It never fails: a front
 //! that is full says so, and the slots go into the store's sets.
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use super::segment::Side;
 
 /// Slots that a refill takes out of the sets at a time.
-pub(super) const REFILL: usize = 16;
+pub(super) const REFILL: usize = 64;
 
 /// Where a pool keeps the slots that come back: [`Magazine`], [`Linked`],
 /// [`Stack`] or [`Bitmap`]. The default is the winner of the measurements.
@@ -32,6 +32,8 @@ pub(super) const REFILL: usize = 16;
 pub trait FreeList: sealed::Front {}
 
 pub(super) mod sealed {
+    use core::ptr::NonNull;
+
     /// What a pool asks of its front.
     pub trait Front: Sized {
         /// A front that holds nothing.
@@ -41,8 +43,8 @@ pub(super) mod sealed {
         /// How many slots it wants at a refill, besides the one that is needed.
         const REFILL: usize;
 
-        /// A slot, or null.
-        fn pop(&mut self) -> *mut u8;
+        /// A slot, if it holds any.
+        fn pop(&mut self) -> Option<NonNull<u8>>;
 
         /// Keeps a slot. False: it is full.
         ///
@@ -51,6 +53,16 @@ pub(super) mod sealed {
         /// The slot is free, the store's, and in no front; where
         /// [`Front::LINKS`], it has room for a word at a word's alignment.
         unsafe fn push(&mut self, slot: *mut u8) -> bool;
+
+        /// Keeps all of these, at most [`Front::REFILL`], the last on top. It is empty.
+        fn refill(&mut self, slots: &[*mut u8]) {
+            for &slot in slots {
+                // SAFETY: by the contract of `push`, which is this one's too; an
+                // empty front has room for a refill.
+                let kept = unsafe { self.push(slot) };
+                debug_assert!(kept);
+            }
+        }
 
         /// Takes slots out, those that have been there longest if it can tell:
         /// into the start of `out`. Returns how many; 0: there are none.
@@ -81,7 +93,7 @@ pub struct Magazine {
 
 impl Magazine {
     /// Slots it has room for.
-    const ROUNDS: usize = 32;
+    const ROUNDS: usize = 2 * REFILL;
 }
 
 impl FreeList for Magazine {}
@@ -92,13 +104,12 @@ impl Front for Magazine {
     const REFILL: usize = REFILL;
 
     #[inline(always)]
-    fn pop(&mut self) -> *mut u8 {
-        if self.count == 0 {
-            return ptr::null_mut();
-        }
-        self.count -= 1;
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        self.count = self.count.checked_sub(1)?;
         // SAFETY: `count` was at most the length, and above 0.
-        unsafe { *self.slots.get_unchecked(self.count) }
+        let slot = unsafe { *self.slots.get_unchecked(self.count) };
+        // SAFETY: slots are not null.
+        Some(unsafe { NonNull::new_unchecked(slot) })
     }
 
     #[inline(always)]
@@ -110,6 +121,11 @@ impl Front for Magazine {
         unsafe { *self.slots.get_unchecked_mut(self.count) = slot };
         self.count += 1;
         true
+    }
+
+    fn refill(&mut self, slots: &[*mut u8]) {
+        self.slots[..slots.len()].copy_from_slice(slots);
+        self.count = slots.len();
     }
 
     fn spill(&mut self, out: &mut [*mut u8]) -> usize {
@@ -147,13 +163,11 @@ impl Front for Linked {
     const REFILL: usize = REFILL;
 
     #[inline(always)]
-    fn pop(&mut self) -> *mut u8 {
-        let slot = self.head;
-        if !slot.is_null() {
-            // SAFETY: a free slot of ours, whose first word `push` wrote.
-            self.head = unsafe { slot.cast::<*mut u8>().read() };
-        }
-        slot
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        let slot = NonNull::new(self.head)?;
+        // SAFETY: a free slot of ours, whose first word `push` wrote.
+        self.head = unsafe { slot.cast::<*mut u8>().read() };
+        Some(slot)
     }
 
     #[inline(always)]
@@ -166,11 +180,10 @@ impl Front for Linked {
 
     fn spill(&mut self, out: &mut [*mut u8]) -> usize {
         let mut count = 0;
-        for place in out {
-            *place = self.pop();
-            if place.is_null() {
-                break;
-            }
+        while count < out.len()
+            && let Some(slot) = self.pop()
+        {
+            out[count] = slot.as_ptr();
             count += 1;
         }
         count
@@ -212,13 +225,12 @@ impl Front for Stack {
     const REFILL: usize = REFILL;
 
     #[inline(always)]
-    fn pop(&mut self) -> *mut u8 {
-        if self.count == 0 {
-            return ptr::null_mut();
-        }
-        self.count -= 1;
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        self.count = self.count.checked_sub(1)?;
         // SAFETY: below `count`, which is at most the array's length.
-        unsafe { self.slots.wrapping_add(self.count).read() }
+        let slot = unsafe { self.slots.wrapping_add(self.count).read() };
+        // SAFETY: slots are not null.
+        Some(unsafe { NonNull::new_unchecked(slot) })
     }
 
     #[inline(always)]
@@ -234,8 +246,10 @@ impl Front for Stack {
 
     fn spill(&mut self, out: &mut [*mut u8]) -> usize {
         let mut count = 0;
-        while count < out.len() && self.count > 0 {
-            out[count] = self.pop();
+        while count < out.len()
+            && let Some(slot) = self.pop()
+        {
+            out[count] = slot.as_ptr();
             count += 1;
         }
         count
@@ -283,8 +297,8 @@ impl Front for Bitmap {
     const REFILL: usize = 0;
 
     #[inline(always)]
-    fn pop(&mut self) -> *mut u8 {
-        ptr::null_mut()
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        None
     }
 
     #[inline(always)]

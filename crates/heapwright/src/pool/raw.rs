@@ -12,6 +12,7 @@
 //! a slot is given back once, to its own pool, and not written to afterwards.
 
 use core::alloc::Layout;
+use core::ptr::NonNull;
 
 use super::layout::Shape;
 use super::policy::{FreeList, Magazine, REFILL};
@@ -87,7 +88,9 @@ impl<F: FreeList> RawPool<F> {
         }
         match Shape::of(size, align) {
             Some(shape) => Self { front: F::EMPTY, store: Store::new(shape, config) },
-            None => panic!("a pool's objects are at most a tebibyte, at multiples of 4 GiB at most"),
+            None => {
+                panic!("a pool's objects are at most a tebibyte, at multiples of 4 GiB at most")
+            }
         }
     }
 
@@ -96,10 +99,30 @@ impl<F: FreeList> RawPool<F> {
     #[inline]
     #[must_use]
     pub fn alloc(&mut self) -> *mut u8 {
-        let popped = self.front.pop();
-        let slot = if popped.is_null() { self.store.fresh() } else { popped };
-        let fresh = popped.is_null();
-        let (slot, fresh) = if slot.is_null() { self.alloc_cold() } else { (slot, fresh) };
+        match self.pop() {
+            Some(slot) => slot.as_ptr(),
+            None => self.alloc_slow(),
+        }
+    }
+
+    /// A slot that is at hand: the part of [`RawPool::alloc`] that is worth
+    /// having inline.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
+        if cfg!(feature = "checked") { None } else { self.front.pop() }
+    }
+
+    /// The rest of [`RawPool::alloc`].
+    #[inline(never)]
+    pub(super) fn alloc_slow(&mut self) -> *mut u8 {
+        let popped = if cfg!(feature = "checked") { self.front.pop() } else { None };
+        let (slot, fresh) = match popped {
+            Some(slot) => (slot.as_ptr(), false),
+            None => match self.store.fresh() {
+                slot if slot.is_null() => self.alloc_cold(),
+                slot => (slot, true),
+            },
+        };
         if cfg!(feature = "checked") && !slot.is_null() {
             checked::handed_out(&mut self.store, slot, fresh, F::LINKS);
         }
@@ -113,12 +136,7 @@ impl<F: FreeList> RawPool<F> {
         if self.store.has_returned() {
             let mut slots = [core::ptr::null_mut(); REFILL + 1];
             let count = self.store.take(&mut slots[..=F::REFILL]);
-            for &slot in &slots[..count - 1] {
-                // SAFETY: taken out of the store's sets just now. A front has room
-                // for a refill when it is empty.
-                let kept = unsafe { self.front.push(slot) };
-                debug_assert!(kept);
-            }
+            self.front.refill(&slots[..count - 1]);
             return (slots[count - 1], false);
         }
         if !self.store.open_frontier() || !self.front.reserve(self.store.capacity()) {
@@ -136,7 +154,7 @@ impl<F: FreeList> RawPool<F> {
     /// # Safety
     ///
     /// The slot is of this pool, in use, and nobody uses it afterwards.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn free(&mut self, slot: *mut u8) {
         if cfg!(feature = "checked") {
             checked::taken_back(&mut self.store, slot);
@@ -256,13 +274,27 @@ impl<F: FreeList> RawPool<F> {
         stats
     }
 
-    /// Calls `visit` with every slot in use, in order of their addresses.
-    pub fn for_each(&mut self, mut visit: impl FnMut(*mut u8)) {
+    /// Calls `visit` with every slot in use, in order of their addresses, until it
+    /// returns false. Returns whether the walk came to the end.
+    ///
+    /// ```
+    /// use core::alloc::Layout;
+    /// use heapwright::pool::RawPool;
+    /// let mut pool: RawPool = RawPool::new(Layout::new::<u64>());
+    /// let slots = [pool.alloc(), pool.alloc()];
+    /// let mut seen = Vec::new();
+    /// assert!(pool.walk(|slot| { seen.push(slot); true }));
+    /// assert_eq!(seen, slots);
+    /// ```
+    pub fn walk(&mut self, mut visit: impl FnMut(*mut u8) -> bool) -> bool {
         let mut walk = Walk::default();
         self.settle();
         while let Some((segment, slot)) = self.store.next_out(&mut walk) {
-            visit(self.store.slot(segment, slot));
+            if !visit(self.store.slot(segment, slot)) {
+                return false;
+            }
         }
+        true
     }
 
     pub(super) fn store_mut(&mut self) -> &mut Store {

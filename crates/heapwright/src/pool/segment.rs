@@ -54,7 +54,7 @@ impl Side {
         let at = MAP.address_of(run.unit);
         if !run.zero {
             // SAFETY: the run was just taken; nobody else knows it.
-            unsafe { ptr::write_bytes(at, 0, units * UNIT) };
+            unsafe { ptr::write_bytes(at, 0, bytes) };
         }
         Some(Self { at, unit: run.unit, units })
     }
@@ -88,6 +88,8 @@ pub(super) struct Segment {
     unit: usize,
     units: usize,
     slots: usize,
+    /// Bytes of all slots.
+    span: usize,
     /// Slots that were ever handed out.
     pub(super) carved: usize,
     /// Slots in the set.
@@ -116,7 +118,8 @@ impl Segment {
         debug_assert!(!self.exists());
         let Of { shape, id, huge } = of;
         let colour = shape.colour(id);
-        let Some(bytes) = slots.checked_mul(shape.size()).and_then(|b| b.checked_add(colour)) else {
+        let Some(bytes) = slots.checked_mul(shape.size()).and_then(|b| b.checked_add(colour))
+        else {
             return false;
         };
         let levels = Levels::of(slots);
@@ -147,6 +150,7 @@ impl Segment {
             unit: run.unit,
             units,
             slots,
+            span: slots * shape.size(),
             carved: 0,
             free: 0,
             levels,
@@ -174,7 +178,7 @@ impl Segment {
         }
         self.side.give();
         self.base = ptr::null_mut();
-        (self.units, self.slots, self.carved, self.free) = (0, 0, 0, 0);
+        (self.units, self.slots, self.span, self.carved, self.free) = (0, 0, 0, 0, 0);
     }
 
     /// Gives the generations back as well. Nobody has a key any more.
@@ -195,6 +199,12 @@ impl Segment {
     /// The first slot.
     pub(super) fn base(&self) -> *mut u8 {
         self.base
+    }
+
+    /// Whether an address lies in a slot.
+    #[inline(always)]
+    pub(super) fn holds(&self, address: usize) -> bool {
+        address.wrapping_sub(self.base.addr()) < self.span
     }
 
     /// Bytes of address space it has.
@@ -352,6 +362,8 @@ impl Segment {
 
     /// Makes room for generations. `share` is how many indexes the segment has.
     /// False: no memory.
+    #[cold]
+    #[inline(never)]
     pub(super) fn want_keys(&mut self, share: usize) -> bool {
         if self.keys.at.is_null() {
             match Side::take(share * size_of::<u32>()) {

@@ -1,15 +1,15 @@
 //! The pool that threads share: a magazine at each desk, one store behind a lock.
 //!
 //! ```text
-//!   thread --> desk number --> magazine of 62 slots        no lock, no atomics
-//!                                |  empty: 31 from the store     ^ full: 31 to it
+//!   thread --> desk number --> magazine of 126 slots       no lock, no atomics
+//!                                |  empty: 63 from the store     ^ full: 63 to it
 //!                                v                               |
 //!                              store (sets, frontier, segments), one lock
 //! ```
 //!
 //! An object may be destroyed by any thread: its slot goes into *that* thread's
 //! magazine. Nothing asks whose a slot is, so there is nothing to send home. A
-//! producer and a consumer meet at the lock once in 31 objects each.
+//! producer and a consumer meet at the lock once in 63 objects each.
 //!
 //! Desks (`crate::desks`) make a magazine one thread's at a time and pass it on
 //! when the thread ends. Threads without a desk go to the store.
@@ -39,7 +39,7 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// Slots a magazine has room for.
-const ROUNDS: usize = 62;
+const ROUNDS: usize = 126;
 /// Slots that go to the store, or come from it, at a time.
 const BATCH: usize = ROUNDS / 2;
 /// Magazines in a block of units.
@@ -55,7 +55,7 @@ struct Magazine {
     _spare: usize,
 }
 
-const _: () = assert!(size_of::<Magazine>() == 512);
+const _: () = assert!(size_of::<Magazine>() == 1024);
 
 impl Magazine {
     #[inline(always)]
@@ -171,7 +171,7 @@ pub(super) unsafe fn after_fork() {
 /// and takes no lock while it lasts; an object may be destroyed by any thread.
 /// Objects come and go by handles ([`SharedBoxed`]) or raw.
 ///
-/// Free slots at other threads' desks (at most 62 each) are not this thread's to
+/// Free slots at other threads' desks (at most 126 each) are not this thread's to
 /// use; so a pool without a limit may be that much larger than its objects. With
 /// a limit, exactly as many objects may live as it says, and each operation costs
 /// one atomic addition more.

@@ -28,8 +28,8 @@ use crate::address_map::{Kind, MAP};
 use crate::misuse;
 use crate::names::Name;
 use crate::options;
-use crate::sync::atomic::Ordering;
 use crate::substrate;
+use crate::sync::atomic::Ordering;
 
 use core::ptr;
 
@@ -107,6 +107,9 @@ pub(super) struct Store {
     returned: u64,
     /// The segment of the open frontier.
     current: usize,
+    /// The segment that was last looked into: most slots come to the one the last
+    /// came to.
+    near: usize,
     name: Option<&'static Name>,
     home: Option<Side>,
     config: Config,
@@ -124,6 +127,7 @@ impl Store {
             table: ptr::null_mut(),
             returned: 0,
             current: 0,
+            near: 0,
             name: None,
             home: None,
             config,
@@ -285,11 +289,32 @@ impl Store {
         true
     }
 
+    /// The segment that a slot of this store lies in. Ends the process where it lies
+    /// in none.
+    #[inline(always)]
+    fn segment_near(&mut self, slot: *mut u8) -> usize {
+        let near = self.near;
+        if self.at(near).holds(slot.addr()) { near } else { self.segment_far(slot) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn segment_far(&mut self, slot: *mut u8) -> usize {
+        match self.segment_of(slot.addr()) {
+            Some(segment) => self.near = segment,
+            None => misuse::not_of_pool(self.id(), slot.addr()),
+        }
+        self.near
+    }
+
     /// The segment and the number of the slot that begins at `slot`. Ends the
     /// process where none does that was handed out.
-    fn find(&self, slot: *mut u8) -> (usize, usize) {
-        match self.position(slot.addr()) {
-            Some(found) => found,
+    #[inline]
+    fn find(&mut self, slot: *mut u8) -> (usize, usize) {
+        let segment = self.segment_near(slot);
+        let shape = self.shape;
+        match self.at(segment).number_of(&shape, slot.addr()) {
+            Some(number) => (segment, number),
             None => misuse::not_of_pool(self.id(), slot.addr()),
         }
     }
@@ -321,6 +346,12 @@ impl Store {
     #[cold]
     pub(super) fn put(&mut self, slots: &[*mut u8]) {
         self.close_frontier();
+        if slots.is_empty() {
+            return;
+        }
+        if self.table.is_null() {
+            misuse::not_of_pool(0, slots[0].addr());
+        }
         for &slot in slots {
             let (segment, number) = self.find(slot);
             if !self.at(segment).put(number) {
@@ -487,7 +518,7 @@ impl Store {
         if let Some(mut home) = self.home.take() {
             home.give();
         }
-        self.table = ptr::null_mut();
+        (self.table, self.near) = (ptr::null_mut(), 0);
         if let Some(name) = self.name.take() {
             name.give();
         }
@@ -499,32 +530,29 @@ impl Store {
         (self.shape.first_index(segment) + slot as u64) as u32
     }
 
-    /// Where the generation of `index` is, if its segment has any.
-    #[inline]
-    pub(super) fn key(&self, index: u32) -> Option<*mut u32> {
-        let (segment, slot) = self.shape.place(index);
-        if self.table.is_null() {
+    /// The slot of `index`, and where its generation is, if its segment has any.
+    #[inline(always)]
+    pub(super) fn keyed(&self, index: u32) -> Option<(*mut u8, *mut u32)> {
+        let (number, slot) = self.shape.place(index);
+        let segment = self.segments().get(number)?;
+        let keys = segment.keys();
+        let at = segment.base().wrapping_add(slot * self.shape.size());
+        (!keys.is_null()).then(|| (at, keys.wrapping_add(slot)))
+    }
+
+    /// The index of a slot of this store that was handed out, and where its
+    /// generation is, with memory for it if there was none.
+    #[inline(always)]
+    pub(super) fn key_wanted(&mut self, slot: *mut u8) -> Option<(u32, *mut u32)> {
+        let segment = self.segment_near(slot);
+        let shape = self.shape;
+        let at = self.at(segment);
+        let number = shape.slot_at(slot.addr().wrapping_sub(at.base().addr()))?;
+        if at.keys().is_null() && !at.want_keys(shape.indexes(segment) as usize) {
             return None;
         }
-        let keys = self.segments().get(segment)?.keys();
-        (!keys.is_null()).then(|| keys.wrapping_add(slot))
-    }
-
-    /// As [`Store::key`], with memory for it if there was none.
-    pub(super) fn key_wanted(&mut self, index: u32) -> Option<*mut u32> {
-        let (segment, slot) = self.shape.place(index);
-        let share = self.shape.indexes(segment) as usize;
-        let segment = self.at(segment);
-        segment.want_keys(share).then(|| segment.keys().wrapping_add(slot))
-    }
-
-    /// The index of a slot of this store that was handed out.
-    #[inline]
-    pub(super) fn index_of_own(&self, slot: *mut u8) -> Option<u32> {
-        let number = self.segment_of(slot.addr())?;
-        let segment = &self.segments()[number];
-        let slot = self.shape.slot_at(slot.addr().wrapping_sub(segment.base().addr()))?;
-        Some(self.index_of(number, slot))
+        let place = at.keys().wrapping_add(number);
+        Some((self.index_of(segment, number), place))
     }
 
     /// Whether a key was ever asked for.
@@ -532,16 +560,12 @@ impl Store {
         self.segments().iter().any(|segment| !segment.keys().is_null())
     }
 
-    /// The slot of `index`.
-    #[inline]
-    pub(super) fn slot_of(&self, index: u32) -> *mut u8 {
-        let (segment, slot) = self.shape.place(index);
-        self.slot(segment, slot)
-    }
-
     /// Notes that a slot is out, or no longer; ends the process where it was so
     /// before, or is none.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
+        if self.table.is_null() {
+            misuse::not_of_pool(0, slot.addr());
+        }
         self.sync();
         let (segment, number) = self.find(slot);
         if !self.at(segment).note_out(number, out) {

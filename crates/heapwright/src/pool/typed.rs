@@ -19,6 +19,10 @@ use super::store::{Called, Config, Walk};
 use super::{Refused, Reset, Stats};
 use crate::misuse;
 
+/// Values of so many bytes are passed in registers. A larger one that is passed to a
+/// slow path would be put together on the stack first, on the fast path, too.
+pub(crate) const IN_REGISTERS: usize = 16;
+
 /// Objects of one type, made and destroyed in a handful of instructions.
 ///
 /// Three ways to hold an object, which may be mixed: [`Boxed`] handles that give
@@ -120,9 +124,34 @@ impl<T, F: FreeList> Pool<T, F> {
 
     #[inline(always)]
     pub(super) fn alloc(&self) -> Option<NonNull<T>> {
+        self.pop().or_else(|| self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast())))
+    }
+
+    /// A slot that is at hand.
+    #[inline(always)]
+    fn pop(&self) -> Option<NonNull<T>> {
         // SAFETY: one thread at a time; nobody holds a reference to the raw pool
         // across code that is not its own.
-        NonNull::new(unsafe { (*self.raw.get()).alloc() }.cast())
+        unsafe { (*self.raw.get()).pop() }.map(NonNull::cast)
+    }
+
+    /// A slot where none was at hand. Ends the process where there is none at all.
+    #[inline(never)]
+    fn slot_slow(&self) -> NonNull<T> {
+        match self.with_raw(|raw| NonNull::new(raw.alloc_slow().cast::<T>())) {
+            Some(slot) => slot,
+            None => self.no_room(),
+        }
+    }
+
+    /// The rest of [`Pool::create`] for a value in registers: a call that is the last
+    /// thing its caller does, so that the way there needs no register saved.
+    #[inline(never)]
+    fn create_slow(&self, value: T) -> NonNull<T> {
+        let slot = self.slot_slow();
+        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        unsafe { slot.write(value) };
+        slot
     }
 
     /// # Safety
@@ -130,8 +159,10 @@ impl<T, F: FreeList> Pool<T, F> {
     /// The slot is this pool's and in use; what was in it is gone.
     #[inline(always)]
     pub(super) unsafe fn free(&self, slot: NonNull<T>) {
-        // SAFETY: as in `alloc`; the rest is the same contract.
-        unsafe { (*self.raw.get()).free(slot.as_ptr().cast()) };
+        // SAFETY: as in `alloc`.
+        let raw = unsafe { &mut *self.raw.get() };
+        // SAFETY: the same contract.
+        unsafe { raw.free(slot.as_ptr().cast()) };
     }
 
     pub(super) fn raw(&mut self) -> &mut RawPool<F> {
@@ -147,7 +178,7 @@ impl<T, F: FreeList> Pool<T, F> {
 
     #[cold]
     #[inline(never)]
-    fn no_room(&self) -> ! {
+    pub(super) fn no_room(&self) -> ! {
         misuse::no_room("pool ", self.with_raw(|raw| raw.store().name()))
     }
 
@@ -155,10 +186,7 @@ impl<T, F: FreeList> Pool<T, F> {
     #[inline]
     #[must_use]
     pub fn boxed(&self, value: T) -> Boxed<'_, T, F> {
-        match self.try_boxed(value) {
-            Ok(boxed) => boxed,
-            Err(_) => self.no_room(),
-        }
+        Boxed { object: self.create(value), pool: self }
     }
 
     /// Makes an object, owned by the handle.
@@ -175,10 +203,14 @@ impl<T, F: FreeList> Pool<T, F> {
     #[inline]
     #[must_use]
     pub fn create(&self, value: T) -> NonNull<T> {
-        match self.try_create(value) {
-            Ok(object) => object,
-            Err(_) => self.no_room(),
-        }
+        let slot = match self.pop() {
+            Some(slot) => slot,
+            None if size_of::<T>() <= IN_REGISTERS => return self.create_slow(value),
+            None => self.slot_slow(),
+        };
+        // SAFETY: a slot of the type's size and alignment, and ours alone.
+        unsafe { slot.write(value) };
+        slot
     }
 
     /// Makes an object that lives until [`Pool::destroy`], a reset, or the pool's end.

@@ -215,7 +215,8 @@ pub(crate) unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
 /// The range is the caller's, committed and page aligned.
 pub(crate) unsafe fn populate(at: *mut u8, size: usize) {
     // SAFETY: the contents of the pages do not change.
-    let done = keeping_errno(|| unsafe { libc::madvise(at.cast(), size, libc::MADV_POPULATE_WRITE) });
+    let done =
+        keeping_errno(|| unsafe { libc::madvise(at.cast(), size, libc::MADV_POPULATE_WRITE) });
     if done != 0 {
         for offset in (0..size).step_by(kernel_page_size()) {
             let byte = at.wrapping_add(offset);

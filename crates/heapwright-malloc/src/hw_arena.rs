@@ -1,0 +1,260 @@
+//! The arenas of `include/heapwright.h`: memory in a row, given back at once.
+//!
+//! A thin coat over the library's arena, whose record lies in a block of the
+//! process's heap. The comments on the public items are the header's documentation.
+
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+use crate::errno;
+use crate::hw_pool::write_known;
+use heapwright::arena::{Arena as Library, Mark};
+use heapwright::heap;
+
+/// Memory that is given back all at once. Make one with hw_arena_create.
+pub struct Arena {
+    _opaque: [u8; 0],
+}
+
+/// Where an arena stands. Made by hw_arena_mark, used by hw_arena_rewind.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ArenaMark {
+    /// The next free byte.
+    pub position: *mut c_void,
+    /// The chunk it is in.
+    pub chunk: usize,
+}
+
+/// What there is of an arena, in bytes. Later versions add fields at the end: give
+/// hw_arena_stats the size of the struct you were compiled with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ArenaStatistics {
+    /// Handed out, padding included.
+    pub used_bytes: u64,
+    /// All chunks.
+    pub reserved_bytes: u64,
+}
+
+/// What every block is aligned to.
+const NATURAL: usize = 16;
+
+/// The arena of a handle.
+///
+/// # Safety
+///
+/// The handle is one of hw_arena_create that was not destroyed, and no other thread
+/// uses it now.
+unsafe fn of<'a>(arena: *mut Arena) -> &'a mut Library {
+    // SAFETY: the same contract.
+    unsafe { &mut *arena.cast::<Library>() }
+}
+
+/// Makes an arena that takes at most limit bytes of memory; 0 is no limit. Takes no
+/// memory for blocks yet.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_arena_create(limit: usize) -> *mut Arena {
+    let at: *mut Library = heap::malloc_aligned(size_of::<Library>(), align_of::<Library>()).cast();
+    if at.is_null() {
+        return errno::fail(libc::ENOMEM).cast();
+    }
+    let made = if limit == 0 { Library::new() } else { Library::with_limit(limit) };
+    // SAFETY: room for the record, ours alone.
+    unsafe { at.write(made) };
+    at.cast()
+}
+
+/// Gives size bytes, aligned to 16, uninitialised. They live until the arena is
+/// reset, rewound to before them, or destroyed.
+///
+/// Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_alloc(arena: *mut Arena, size: usize) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { hw_arena_alloc_aligned(arena, size, NATURAL) }
+}
+
+/// Like hw_arena_alloc, at a multiple of alignment, which is a power of two.
+///
+/// Returns NULL with errno EINVAL if it is not one, ENOMEM if there is no memory or
+/// the limit is reached.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_alloc_aligned(
+    arena: *mut Arena,
+    size: usize,
+    alignment: usize,
+) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return errno::fail(libc::EINVAL);
+    }
+    let Ok(layout) = Layout::from_size_align(size, alignment) else {
+        return errno::fail(libc::ENOMEM);
+    };
+    // SAFETY: as the caller promises.
+    match unsafe { of(arena) }.try_alloc_layout(layout) {
+        Ok(block) => block.as_ptr().cast(),
+        Err(_) => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// Changes the size of a block of at least hw_arena_alloc's alignment from old_size
+/// to size bytes: in place if it is the last one made or shrinks; else its bytes
+/// move to a new one. A NULL block is a new one.
+///
+/// Returns NULL with errno ENOMEM if there is no memory; the block is as it was.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now; block is NULL or a block of it of old_size bytes. Afterwards only the
+/// returned one is used.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_resize(
+    arena: *mut Arena,
+    block: *mut c_void,
+    old_size: usize,
+    size: usize,
+) -> *mut c_void {
+    let Some(at) = NonNull::new(block.cast::<u8>()) else {
+        // SAFETY: as the caller promises.
+        return unsafe { hw_arena_alloc(arena, size) };
+    };
+    let Ok(old) = Layout::from_size_align(old_size, NATURAL) else {
+        return errno::fail(libc::ENOMEM);
+    };
+    // SAFETY: as the caller promises.
+    let arena = unsafe { of(arena) };
+    // SAFETY: as the caller promises; a size that is too large is refused.
+    match unsafe { arena.resize(at, old, size) } {
+        Some(block) => block.as_ptr().cast(),
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// Gives a block of size bytes back. Its memory is used again if it was the last one
+/// made. NULL is ignored.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now; block is NULL or a block of it of so many bytes, and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_free(arena: *mut Arena, block: *mut c_void, size: usize) {
+    if let Some(block) = NonNull::new(block.cast()) {
+        // SAFETY: as the caller promises.
+        let arena = unsafe { of(arena) };
+        // SAFETY: as the caller promises.
+        unsafe { arena.free(block, size) };
+    }
+}
+
+/// Says where an arena stands, for hw_arena_rewind.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
+    // SAFETY: as the caller promises.
+    let (position, chunk) = unsafe { of(arena) }.mark().into_parts();
+    ArenaMark { position: position.cast(), chunk }
+}
+
+/// Takes back what was made since a mark, exactly that.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now; mark is one of it, and since then it was neither reset, nor trimmed, nor
+/// rewound to before it. Nobody uses what was made since.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
+    let mark = Mark::from_parts(mark.position.cast(), mark.chunk);
+    // SAFETY: as the caller promises.
+    let arena = unsafe { of(arena) };
+    // SAFETY: as the caller promises.
+    unsafe { arena.rewind(mark) };
+}
+
+/// Takes everything back and keeps all memory for what comes next.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now. Nobody uses a block of it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
+    // SAFETY: as the caller promises.
+    unsafe { of(arena) }.reset();
+}
+
+/// Gives memory behind what is in use to the kernel, now. Returns bytes.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { of(arena) }.trim()
+}
+
+/// Writes what there is of an arena to *out, which is size bytes: pass
+/// sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
+/// larger one the rest is set to zero.
+///
+/// Returns how many bytes of the struct this library knows.
+///
+/// # Safety
+///
+/// arena is an arena of hw_arena_create that was not destroyed, and this thread's
+/// now; out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_stats(
+    arena: *mut Arena,
+    out: *mut ArenaStatistics,
+    size: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let arena = unsafe { of(arena) };
+    let now = ArenaStatistics {
+        used_bytes: arena.used_bytes() as u64,
+        reserved_bytes: arena.reserved_bytes() as u64,
+    };
+    // SAFETY: words without padding; the caller's struct has `size` bytes.
+    unsafe { write_known(&now, out, size) }
+}
+
+/// Gives back an arena and every block in it. NULL is ignored.
+///
+/// # Safety
+///
+/// arena is NULL or an arena of hw_arena_create that was not destroyed. Nobody uses
+/// it or a block of it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_arena_destroy(arena: *mut Arena) {
+    if arena.is_null() {
+        return;
+    }
+    let library = arena.cast::<Library>();
+    // SAFETY: as the caller promises.
+    unsafe { library.drop_in_place() };
+    // SAFETY: the block of hw_arena_create, with nothing in it.
+    unsafe { heap::free(library.cast()) };
+}

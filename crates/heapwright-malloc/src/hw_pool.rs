@@ -1,0 +1,305 @@
+//! The pools of `include/heapwright.h`: many objects of one size.
+//!
+//! A thin coat over the library's raw pool. The pool's own record lies in a block of
+//! the process's heap, with its name behind it, so that the caller need not keep the
+//! name. The comments on the public items are the header's documentation.
+
+use core::alloc::Layout;
+use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
+
+use crate::errno;
+use heapwright::heap;
+use heapwright::pool::{Magazine, RawPool, Reset};
+
+/// Objects of one size. Make one with hw_pool_create.
+pub struct Pool {
+    _opaque: [u8; 0],
+}
+
+/// What there is of a pool. All sizes are in bytes. Later versions add fields at the
+/// end: give hw_pool_stats the size of the struct you were compiled with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PoolStatistics {
+    /// Objects in use.
+    pub live: u64,
+    /// Objects there is memory for.
+    pub capacity: u64,
+    /// Bytes from one object to the next.
+    pub slot_size: u64,
+    /// Runs of memory they lie in.
+    pub segments: u64,
+    /// Address space of these runs; what was never used, or was trimmed, is not
+    /// resident.
+    pub reserved_bytes: u64,
+}
+
+/// What hw_pool_walk calls for each object. Return false to stop the walk.
+pub type ObjectVisitor =
+    Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void) -> bool>;
+
+/// Bytes of a name that are kept.
+const NAME: usize = 47;
+
+/// What a handle leads to.
+struct Whole {
+    pool: RawPool,
+    name: [u8; NAME],
+}
+
+/// The pool of a handle.
+///
+/// # Safety
+///
+/// The handle is one of hw_pool_create that was not destroyed, and no other thread
+/// uses it now.
+unsafe fn of<'a>(pool: *mut Pool) -> &'a mut RawPool {
+    // SAFETY: the same contract.
+    unsafe { &mut (*pool.cast::<Whole>()).pool }
+}
+
+/// Makes a pool of objects of size bytes, at multiples of alignment, which is a
+/// power of two. At most limit objects may be in use at a time; 0 is no limit, else
+/// address space for all is reserved in one piece if it can be had. name is what
+/// messages about the pool's objects call it; NULL is "raw". It is copied, up to 47
+/// bytes.
+///
+/// Takes no memory for objects yet. Returns NULL with errno EINVAL for an alignment
+/// that is no power of two, ENOMEM if there is no memory or no such size.
+///
+/// # Safety
+///
+/// name is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_create(
+    size: usize,
+    alignment: usize,
+    limit: u32,
+    name: *const c_char,
+) -> *mut Pool {
+    if !alignment.is_power_of_two() {
+        return errno::fail(libc::EINVAL).cast();
+    }
+    let layout = Layout::from_size_align(size, alignment);
+    let Some(layout) = layout.ok().filter(|_| size <= 1 << 40 && alignment <= 1 << 32) else {
+        return errno::fail(libc::ENOMEM).cast();
+    };
+    let at: *mut Whole = heap::malloc_aligned(size_of::<Whole>(), align_of::<Whole>()).cast();
+    if at.is_null() {
+        return errno::fail(libc::ENOMEM).cast();
+    }
+    let mut kept = [0; NAME];
+    let mut length = 0;
+    while !name.is_null() && length < NAME {
+        // SAFETY: the string has not ended before this byte.
+        let byte = unsafe { name.wrapping_add(length).read() }.cast_unsigned();
+        if byte == 0 {
+            break;
+        }
+        // What is no ASCII is shown as a question mark, as everywhere in messages.
+        kept[length] = if byte.is_ascii() { byte } else { b'?' };
+        length += 1;
+    }
+    let mut builder = RawPool::<Magazine>::builder(layout);
+    // SAFETY: room for the record, ours alone.
+    let name_at = unsafe { &raw mut (*at).name };
+    // SAFETY: as above.
+    unsafe { name_at.write(kept) };
+    if length > 0 {
+        // SAFETY: lives as long as the pool, which is dropped before it is freed.
+        let bytes = unsafe { core::slice::from_raw_parts(name_at.cast::<u8>(), length) };
+        builder = builder.name(core::str::from_utf8(bytes).unwrap_or("raw"));
+    }
+    if limit > 0 {
+        builder = builder.limit(limit);
+    }
+    // SAFETY: room for the record, ours alone.
+    let pool_at = unsafe { &raw mut (*at).pool };
+    // SAFETY: as above.
+    unsafe { pool_at.write(builder.build()) };
+    at.cast()
+}
+
+/// Gives an object, uninitialised. Constant time, but for the system calls of
+/// growth.
+///
+/// Returns NULL with errno ENOMEM if there is no memory or the limit is reached.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let object = unsafe { of(pool) }.alloc();
+    if object.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    object.cast()
+}
+
+/// Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
+///
+/// Where the pool notices that the object is not its own, or was given back before,
+/// the program ends with a line that says whose it is.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
+/// object is NULL or an object of it that was not given back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_free(pool: *mut Pool, object: *mut c_void) {
+    if !object.is_null() {
+        // SAFETY: as the caller promises.
+        let pool = unsafe { of(pool) };
+        // SAFETY: as the caller promises.
+        unsafe { pool.free(object.cast()) };
+    }
+}
+
+/// Whether an address lies in the memory of a pool. Any address may be asked about;
+/// constant time.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_contains(pool: *mut Pool, address: *const c_void) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { of(pool) }.contains(address.cast())
+}
+
+/// Makes sure that count objects more can be had without asking the kernel for
+/// memory; puts pages behind them now if touch. Fresh objects come in the order of
+/// their addresses.
+///
+/// Returns false if there is no memory or the limit is reached.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_preheat(pool: *mut Pool, count: usize, touch: bool) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { of(pool) }.preheat(count, touch)
+}
+
+/// Visits every object in use, in the order of addresses. visit may neither use the
+/// pool nor throw.
+///
+/// Returns whether the walk came to the end.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
+/// visit is a function that keeps to the above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_walk(
+    pool: *mut Pool,
+    visit: ObjectVisitor,
+    context: *mut c_void,
+) -> bool {
+    let Some(visit) = visit else { return true };
+    // SAFETY: as the caller promises.
+    unsafe { of(pool) }.walk(|object| {
+        // SAFETY: as the caller promises.
+        unsafe { visit(object.cast(), context) }
+    })
+}
+
+/// Takes all objects back and keeps memory for keep of them: 0 gives all memory
+/// back, SIZE_MAX keeps all.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+/// Nobody uses an object of it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
+    let how = match keep {
+        0 => Reset::FreeAll,
+        usize::MAX => Reset::RetainCapacity,
+        keep => Reset::RetainUpTo(keep),
+    };
+    // SAFETY: as the caller promises.
+    unsafe { of(pool) }.reset(how);
+}
+
+/// Gives every page that holds no object in use to the kernel, now. Returns bytes.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_trim(pool: *mut Pool) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { of(pool) }.trim()
+}
+
+/// Writes what there is of a pool to *out, which is size bytes: pass
+/// sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
+/// larger one the rest is set to zero.
+///
+/// Returns how many bytes of the struct this library knows.
+///
+/// # Safety
+///
+/// pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
+/// out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_stats(
+    pool: *mut Pool,
+    out: *mut PoolStatistics,
+    size: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let stats = unsafe { of(pool) }.stats();
+    let now = PoolStatistics {
+        live: stats.live as u64,
+        capacity: stats.capacity as u64,
+        slot_size: stats.slot_size as u64,
+        segments: stats.segments as u64,
+        reserved_bytes: stats.reserved_bytes as u64,
+    };
+    // SAFETY: words without padding; the caller's struct has `size` bytes.
+    unsafe { write_known(&now, out, size) }
+}
+
+/// Writes a struct to a caller's that may be shorter or longer. Returns the length
+/// of ours.
+///
+/// # Safety
+///
+/// `T` has no padding; `out` points to `size` bytes that can be written.
+pub(crate) unsafe fn write_known<T>(now: &T, out: *mut T, size: usize) -> usize {
+    let both = size_of::<T>().min(size);
+    let out = out.cast::<MaybeUninit<u8>>();
+    // SAFETY: both have as many bytes.
+    unsafe { core::ptr::copy_nonoverlapping(core::ptr::from_ref(now).cast(), out, both) };
+    // SAFETY: within the caller's struct.
+    let rest = unsafe { out.add(both) };
+    // SAFETY: what is left of the caller's struct.
+    unsafe { core::ptr::write_bytes(rest, 0, size - both) };
+    size_of::<T>()
+}
+
+/// Gives back a pool and every object in it. NULL is ignored.
+///
+/// # Safety
+///
+/// pool is NULL or a pool of hw_pool_create that was not destroyed. Nobody uses it
+/// or an object of it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_pool_destroy(pool: *mut Pool) {
+    if pool.is_null() {
+        return;
+    }
+    let whole = pool.cast::<Whole>();
+    // SAFETY: the record of hw_pool_create.
+    let inner = unsafe { &raw mut (*whole).pool };
+    // SAFETY: as the caller promises.
+    unsafe { inner.drop_in_place() };
+    // SAFETY: the block of hw_pool_create, with nothing in it.
+    unsafe { heap::free(whole.cast()) };
+}
