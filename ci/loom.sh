@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# loom on the core's lock-free part (remote.rs): every interleaving of two or
-# three threads, within a bound on preemptions, with every value the memory
+# loom on the core's lock-free parts (remote.rs, desks.rs): every interleaving of
+# two or three threads, within a bound on preemptions, with every value the memory
 # model allows. Then the proof that these tests can fail: without each of the
 # fences and orderings the design rests on, one of them must.
 set -euo pipefail
@@ -20,15 +20,14 @@ loom "$@" | tee "$SCRATCH/out"
 grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no loom test ran"
 
 say "without what the design rests on, a test must fail:"
-SOURCE=crates/heapwright/src/remote.rs
 mkdir "$SCRATCH/mutant"
 tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 failures=0
-# mutant NAME PATTERN REPLACEMENT: replaces the first match in remote.rs.
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in src/FILE.
 mutant() {
-    local name=$1 pattern=$2 replacement=$3
-    perl -0pe "s/$pattern/$replacement/" "$SOURCE" >"$SCRATCH/mutant/$SOURCE"
-    if cmp -s "$SOURCE" "$SCRATCH/mutant/$SOURCE"; then
+    local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
+    perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
+    if cmp -s "$source" "$SCRATCH/mutant/$source"; then
         printf 'FAIL %-44s the source has no such line any more\n' "$name"
         failures=$((failures + 1))
     elif (cd "$SCRATCH/mutant" && loom) >"$SCRATCH/out" 2>&1; then
@@ -41,13 +40,17 @@ mutant() {
         tail -5 "$SCRATCH/out"
         failures=$((failures + 1))
     fi
+    cp "$source" "$SCRATCH/mutant/$source"
 }
-mutant "the leaver does not fence" 'fence\(Ordering::SeqCst\);(\s+!stack)' '$1'
-mutant "the freer does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.is_orphaned)' '$1'
-mutant "the leaver fences too weakly" 'fence\(Ordering::SeqCst\);(\s+!stack)' 'fence(Ordering::AcqRel);$1'
-mutant "a push does not release" 'compare_exchange_weak\(top, head, Ordering::Release' 'compare_exchange_weak(top, head, Ordering::Relaxed'
-mutant "a take does not acquire" 'null_mut\(\), Ordering::Acquire' 'null_mut(), Ordering::Relaxed'
-mutant "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquire' 'ORPHANED, CLAIMED, Ordering::Relaxed'
-mutant "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
-mutant "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
+mutant remote.rs "the leaver does not fence" 'fence\(Ordering::SeqCst\);(\s+!stack)' '$1'
+mutant remote.rs "the freer does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.is_orphaned)' '$1'
+mutant remote.rs "the leaver fences too weakly" 'fence\(Ordering::SeqCst\);(\s+!stack)' 'fence(Ordering::AcqRel);$1'
+mutant remote.rs "a push does not release" 'compare_exchange_weak\(top, head, Ordering::Release' 'compare_exchange_weak(top, head, Ordering::Relaxed'
+mutant remote.rs "a take does not acquire" 'null_mut\(\), Ordering::Acquire' 'null_mut(), Ordering::Relaxed'
+mutant remote.rs "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquire' 'ORPHANED, CLAIMED, Ordering::Relaxed'
+mutant remote.rs "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
+mutant remote.rs "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
+mutant desks.rs "leaving a desk does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
+mutant desks.rs "taking a desk does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
+mutant desks.rs "a desk is taken without looking" 'before & bit == 0' 'true'
 [ $failures -eq 0 ] || die "$failures mutants survived"

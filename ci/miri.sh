@@ -32,4 +32,5 @@ miri 600 "" -p heapwright --lib -- "$@"
 SEEDS=${MIRI_SEEDS:-3}
 say "miri: threads, with $SEEDS other seeds"
 miri 600 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
-    blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many
+    blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
+    threads_share objects_made_here desks_are_passed

@@ -9,4 +9,13 @@ command_or_package cc gcc
 command_or_package c++ g++
 preload_library
 # All of them, even after a failure: the list is worth more than the first.
-cargo test --locked --workspace --no-fail-fast "$@"
+status=0
+cargo test --locked --workspace --no-fail-fast "$@" || status=$?
+[ $# -eq 0 ] || exit $status
+# What features add or change.
+cargo test --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-04 \
+    --test allocator_api2 || status=$?
+cargo test --quiet --locked -p heapwright --features checked --test checked_pools || status=$?
+cargo test --quiet --locked -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports" ||
+    { status=$?; grep -v 'ended with' "$SCRATCH/reports" >&2; }
+exit $status

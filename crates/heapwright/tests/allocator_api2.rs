@@ -22,6 +22,7 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 
 use common::{SLAB_MAX, UNIT, stats};
+use heapwright::arena::Arena;
 use heapwright::{Heapwright, heap};
 
 /// Writes a pattern to a block.
@@ -67,24 +68,58 @@ macro_rules! version {
                 assert_eq!(zeroed.capacity(), 0);
             }
 
-            pub(crate) fn methods() {
+            pub(crate) fn in_arenas() {
+                let mut arena = Arena::new();
+                methods(&arena);
+                arena.reset();
+                {
+                    let mut numbers = $api::vec::Vec::new_in(&arena);
+                    (0..100_000u64).for_each(|number| numbers.push(number));
+                    let at = numbers.as_ptr();
+                    assert!(numbers.iter().enumerate().all(|(n, &number)| n as u64 == number));
+                    // The last block shrinks and grows where it is.
+                    numbers.truncate(10);
+                    numbers.shrink_to_fit();
+                    numbers.reserve_exact(1000);
+                    assert_eq!(numbers.as_ptr(), at);
+                    let other = $api::boxed::Box::new_in([1u8; 100], &arena);
+                    numbers.reserve_exact(5000);
+                    assert!(numbers.as_ptr() != at && numbers[9] == 9);
+                    assert!(other.iter().all(|&byte| byte == 1));
+                }
+                arena.reset();
+                arena.scope(|outer| {
+                    let kept = $api::boxed::Box::new_in(5, &*outer);
+                    assert_eq!(*kept, 5);
+                    drop(kept);
+                    outer.scope(|inner| methods(&*inner));
+                });
+                assert_eq!(arena.used_bytes(), 0);
+                // An arena may be owned by what lies in it.
+                let mut owner = $api::vec::Vec::new_in(Arena::new());
+                (0..1000u32).for_each(|number| owner.push(number));
+                let moved = owner;
+                assert_eq!(moved.iter().sum::<u32>(), 499_500);
+            }
+
+            pub(crate) fn methods(source: impl Allocator) {
                 let layout = |size, align| Layout::from_size_align(size, align).unwrap();
                 let sizes = [0, 1, 16, 100, 5000, SLAB_MAX, SLAB_MAX + 1, 3 * UNIT];
                 for from in sizes {
                     for to in sizes {
                         for (align, then) in [(1, 1), (16, 64), (4096, 8), (64, 64)] {
                             let (old, new) = (layout(from, align), layout(to, then));
-                            let block = Heapwright.allocate(old).unwrap();
+                            let block = source.allocate(old).unwrap();
                             assert!(block.cast::<u8>().addr().get().is_multiple_of(align));
                             assert_eq!(block.len(), from);
                             fill(block);
                             let at = block.cast();
                             let resized = if to >= from {
                                 // SAFETY: the block is of the old layout.
-                                unsafe { Heapwright.grow_zeroed(at, old, new) }.unwrap()
+                                unsafe { source.grow_zeroed(at, old, new) }.unwrap()
                             } else {
                                 // SAFETY: the block is of the old layout.
-                                unsafe { Heapwright.shrink(at, old, new) }.unwrap()
+                                unsafe { source.shrink(at, old, new) }.unwrap()
                             };
                             assert!(resized.cast::<u8>().addr().get().is_multiple_of(then));
                             assert_eq!(resized.len(), to);
@@ -93,19 +128,19 @@ macro_rules! version {
                                 assert!(bytes(resized, to)[from..].iter().all(|&byte| byte == 0));
                             }
                             // SAFETY: the block is of the new layout, and not used again.
-                            unsafe { Heapwright.deallocate(resized.cast(), new) };
+                            unsafe { source.deallocate(resized.cast(), new) };
                         }
                     }
-                    let zeroed = Heapwright.allocate_zeroed(layout(from, 32)).unwrap();
+                    let zeroed = source.allocate_zeroed(layout(from, 32)).unwrap();
                     assert!(bytes(zeroed, from).iter().all(|&byte| byte == 0));
                     let (old, new) = (layout(from, 32), layout(from + 1000, 32));
                     // SAFETY: the block is of the old layout.
-                    let grown = unsafe { Heapwright.grow(zeroed.cast(), old, new) }.unwrap();
+                    let grown = unsafe { source.grow(zeroed.cast(), old, new) }.unwrap();
                     assert!(bytes(grown, from).iter().all(|&byte| byte == 0));
                     // SAFETY: the block is of the new layout, and not used again.
-                    unsafe { Heapwright.deallocate(grown.cast(), new) };
+                    unsafe { source.deallocate(grown.cast(), new) };
                 }
-                assert!(Heapwright.allocate(layout(isize::MAX as usize - 64, 1)).is_err());
+                assert!(source.allocate(layout(isize::MAX as usize - 64, 1)).is_err());
             }
         }
     };
@@ -140,18 +175,21 @@ fn the_allocator_trait_in_each_version() {
     #[cfg(feature = "allocator-api2-02")]
     {
         v02::collections();
-        v02::methods();
+        v02::methods(Heapwright);
+        v02::in_arenas();
         hash_maps();
     }
     #[cfg(feature = "allocator-api2-04")]
     {
         v04::collections();
-        v04::methods();
+        v04::methods(Heapwright);
+        v04::in_arenas();
     }
     #[cfg(feature = "nightly")]
     {
         nightly::collections();
-        nightly::methods();
+        nightly::methods(Heapwright);
+        nightly::in_arenas();
     }
     assert_eq!(stats().live_blocks, 0);
 }
