@@ -477,6 +477,11 @@ pub(crate) fn allow_huge_pages(allow: bool) {
     CHUNK.lock().huge_pages = allow && os::kernel_page_size() == 4096;
 }
 
+/// Whether memory that will be filled may lie in huge pages.
+pub(crate) fn may_have_huge_pages() -> bool {
+    os::HAS_HUGE_PAGES && CHUNK.lock().huge_pages
+}
+
 /// Sets how long dirty runs wait, in milliseconds; negative: for ever.
 pub(crate) fn set_delay(ms: i32) {
     DELAY_MS.store(ms, Ordering::Relaxed);

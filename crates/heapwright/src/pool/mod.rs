@@ -127,11 +127,14 @@ macro_rules! builder_choices {
                 self
             }
 
-            /// Asks for huge pages (of 2 MiB) behind segments that are as large.
-            /// Faster to touch and to walk, where nearly all of it will be used.
+            /// Asks for huge pages (of 2 MiB) behind all segments that are as large, or
+            /// for none. Unless it is said here, pools of objects of up to 1 KiB have
+            /// them from 4 MiB on, where new ones will be filled: faster to touch, to
+            /// walk, and to use at random. After a [`trim`](RawPool::trim) a segment
+            /// has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
-                self.config.huge = want;
+                self.config.huge = Some(want);
                 self
             }
         }

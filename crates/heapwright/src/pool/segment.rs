@@ -97,6 +97,8 @@ pub(super) struct Segment {
     levels: Levels,
     side: Side,
     keys: Side,
+    /// Whether huge pages were asked for.
+    huge: bool,
 }
 
 /// What a segment must know of its pool.
@@ -128,7 +130,7 @@ impl Segment {
         let Some(mut side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
             return false;
         };
-        let huge = huge && os::HAS_HUGE_PAGES && bytes >= HUGE_PAGE;
+        let huge = huge && bytes >= HUGE_PAGE;
         let align = if huge { shape.align().max(HUGE_PAGE) } else { shape.align() };
         let (units, align) = (bytes.div_ceil(UNIT), align.div_ceil(UNIT));
         let head = Entry::pool_head(id);
@@ -156,19 +158,17 @@ impl Segment {
             levels,
             side,
             keys: self.keys,
+            huge,
         };
         true
     }
 
     /// Gives the memory back but for the generations. Nobody uses a slot any more.
     /// At once to the kernel if `now`, else in its time.
-    pub(super) fn close(&mut self, of: Of, now: bool) {
+    pub(super) fn close(&mut self, now: bool) {
         let at = MAP.address_of(self.unit);
         let bytes = self.units * UNIT;
-        if of.huge {
-            // SAFETY: the run is ours, committed, and whole pages.
-            unsafe { os::advise_huge_pages(at, bytes, false) };
-        }
+        self.no_more_huge_pages();
         // SAFETY: by the contract nobody uses the contents.
         if now && unsafe { SYSTEM.decommit(at, bytes) } {
             chunk::note_purged(bytes);
@@ -179,6 +179,15 @@ impl Segment {
         self.side.give();
         self.base = ptr::null_mut();
         (self.units, self.slots, self.span, self.carved, self.free) = (0, 0, 0, 0, 0);
+    }
+
+    /// Huge pages would put back what is given to the kernel, and are not for others.
+    fn no_more_huge_pages(&mut self) {
+        if self.huge {
+            // SAFETY: the run is ours, committed, and whole pages.
+            unsafe { os::advise_huge_pages(MAP.address_of(self.unit), self.units * UNIT, false) };
+            self.huge = false;
+        }
     }
 
     /// Gives the generations back as well. Nobody has a key any more.
@@ -291,7 +300,8 @@ impl Segment {
 
     /// Gives the pages back that hold no slot that is out. The set has all that is
     /// free. Returns bytes.
-    pub(super) fn purge(&self, shape: &Shape) -> usize {
+    pub(super) fn purge(&mut self, shape: &Shape) -> usize {
+        self.no_more_huge_pages();
         let page = SYSTEM.page_size();
         let end = self.touched(shape).next_multiple_of(page);
         let mut given = 0;

@@ -25,6 +25,7 @@ use super::layout::{SEGMENTS, Shape};
 use super::segment::{Of, Segment, Side};
 use super::{Reset, Stats};
 use crate::address_map::{Kind, MAP};
+use crate::chunk;
 use crate::misuse;
 use crate::names::Name;
 use crate::options;
@@ -32,6 +33,11 @@ use crate::substrate;
 use crate::sync::atomic::Ordering;
 
 use core::ptr;
+
+/// Bytes in slots from which on segments lie in huge pages without being asked.
+const MANY: usize = 4 << 20;
+/// Objects up to this size are touched as a whole, or nearly.
+const SMALL: usize = 1024;
 
 /// Where a pool's name comes from.
 #[derive(Clone, Copy)]
@@ -66,12 +72,13 @@ pub(super) struct Config {
     pub(super) limit: u32,
     /// Whether a limit is reserved in one piece.
     pub(super) in_one: bool,
-    pub(super) huge: bool,
+    /// Huge pages behind large segments: yes, no, or where they will be filled.
+    pub(super) huge: Option<bool>,
 }
 
 impl Config {
     pub(super) const fn of(called: Called) -> Self {
-        Self { called, limit: u32::MAX, in_one: true, huge: false }
+        Self { called, limit: u32::MAX, in_one: true, huge: None }
     }
 }
 
@@ -152,7 +159,19 @@ impl Store {
     }
 
     fn of(&self) -> Of {
-        Of { shape: self.shape, id: self.id(), huge: self.config.huge }
+        Of { shape: self.shape, id: self.id(), huge: self.wants_huge_pages() }
+    }
+
+    /// Whether the next segment, if it is large, should lie in huge pages: where a
+    /// pool of small objects has filled [`MANY`] bytes, it will fill what comes next
+    /// as well, from the front to the back.
+    fn wants_huge_pages(&self) -> bool {
+        let small = self.shape.size() <= SMALL;
+        chunk::may_have_huge_pages()
+            && self
+                .config
+                .huge
+                .unwrap_or_else(|| small && self.capacity() * self.shape.size() >= MANY)
     }
 
     /// All places for segments; none before the first.
@@ -471,16 +490,16 @@ impl Store {
     pub(super) fn trim(&mut self) -> usize {
         self.close_frontier();
         self.given_back_pages = true;
-        let of = self.of();
+        let shape = self.shape;
         let mut bytes = 0;
         for number in 0..self.segments().len() {
             let segment = self.at(number);
             if segment.exists() && segment.carved == segment.free {
-                bytes += segment.carved * of.shape.size();
-                segment.close(of, true);
+                bytes += segment.carved * shape.size();
+                segment.close(true);
                 self.returned &= !(1 << number);
             } else if segment.exists() {
-                bytes += segment.purge(&of.shape);
+                bytes += segment.purge(&shape);
             }
         }
         bytes
@@ -489,7 +508,7 @@ impl Store {
     /// Forgets all slots, and keeps as much memory as `how` says. Nothing is out.
     pub(super) fn reset(&mut self, how: Reset) {
         (self.next, self.end, self.returned) = (ptr::null_mut(), ptr::null_mut(), 0);
-        let of = self.of();
+        let shape = self.shape;
         let keep = match how {
             Reset::FreeAll => 0,
             Reset::RetainCapacity => usize::MAX,
@@ -498,11 +517,11 @@ impl Store {
         let mut kept = 0;
         for segment in self.segments_mut().iter_mut().filter(|s| s.exists()) {
             if kept >= keep {
-                segment.close(of, false);
+                segment.close(false);
                 continue;
             }
             if keep - kept < segment.carved {
-                segment.purge_behind(&of.shape, keep - kept);
+                segment.purge_behind(&shape, keep - kept);
             }
             segment.forget();
             kept += segment.slots();
