@@ -65,7 +65,7 @@ mod thread {
 
     use super::{DESKS, Desks};
     use crate::os::{self, Exit, tls};
-    use crate::sync::Lock;
+    use crate::sync::atomic::{AtomicU8, Ordering};
 
     static ALL: Desks<{ DESKS / 64 }> = Desks::new();
 
@@ -79,13 +79,24 @@ mod thread {
     /// taken, or nobody would hear of the thread's end.
     #[cold]
     pub(crate) fn take() -> Option<usize> {
-        static WATCHED: Lock<Option<bool>> = Lock::new(None);
-        {
-            // Once; where the system has no key to spare, it is not asked again.
-            let mut watched = WATCHED.lock();
-            if !*watched.get_or_insert_with(|| os::on_thread_exit(Exit::Desk, leave)) {
-                return None;
+        // Once; where the system has no key to spare, it is not asked again. No lock,
+        // for a fork would have to hold it: who comes while another thread asks has no
+        // desk yet.
+        const ASKING: u8 = 1;
+        const WATCHED: u8 = 2;
+        const UNWATCHED: u8 = 3;
+        static STATE: AtomicU8 = AtomicU8::new(0);
+        let first = STATE.compare_exchange(0, ASKING, Ordering::Acquire, Ordering::Acquire);
+        match first {
+            Ok(_) => {
+                let watched = os::on_thread_exit(Exit::Desk, leave);
+                STATE.store(if watched { WATCHED } else { UNWATCHED }, Ordering::Release);
+                if !watched {
+                    return None;
+                }
             }
+            Err(WATCHED) => {}
+            Err(_) => return None,
         }
         let desk = ALL.take()?;
         let token = ptr::without_provenance_mut(desk + 1);

@@ -1,10 +1,10 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    heap -> pools -> substrate      the order in which they are taken
+//!   before    heap -> pools -> arenas -> substrate      the order in which they are taken
 //!   fork
-//!   unlock    substrate -> pools -> heap      in the parent and in the child
-//!   child     substrate -> pools -> heap      forget what other threads were doing
+//!   unlock    substrate -> arenas -> pools -> heap      in the parent and in the child
+//!   child     substrate -> arenas -> pools -> heap      forget what other threads were doing
 //! ```
 //!
 //! So no lock is held by a thread that the child does not have, and what the
@@ -22,8 +22,8 @@
 use core::ptr;
 
 use crate::os;
-use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use crate::sync::{self, Lock};
 
 /// What has locks, in the order in which they are taken.
 #[derive(Clone, Copy)]
@@ -32,11 +32,13 @@ pub(crate) enum Part {
     Heap,
     /// Pools that threads share, and their names.
     Pools,
+    /// Arenas that threads share.
+    Arenas,
     /// The window and what is carved from it.
     Substrate,
 }
 
-const PARTS: usize = 3;
+const PARTS: usize = 4;
 
 /// What a part does around a fork.
 pub(crate) struct Handlers {
@@ -55,8 +57,14 @@ static UNLOCKED: AtomicBool = AtomicBool::new(false);
 /// The parts, as bits, whose locks the fork under way took.
 static HELD: AtomicU8 = AtomicU8::new(0);
 
-/// Adds a part.
+/// Taken by whoever forks: two threads may do so at once, and the C library does not
+/// hold its own lock while handlers run.
+static FORKING: Lock<()> = Lock::new(());
+
+/// Adds a part, before its locks are used for the first time. Waits for a fork that is
+/// under way, which does not know of it. Again does no harm.
 pub(crate) fn join(part: Part, handlers: &'static Handlers) {
+    let _none_forks = FORKING.lock();
     JOINED[part as usize].store(ptr::from_ref(handlers).cast_mut(), Ordering::Release);
 }
 
@@ -74,11 +82,15 @@ unsafe extern "C" fn before() {
     // One thread: nobody else can hold a lock, and if this is a signal handler
     // that interrupted the heap, this thread does. The child goes on where the
     // handler returns, and gives the lock back itself.
-    UNLOCKED.store(os::is_single_threaded(), Ordering::Relaxed);
-    HELD.store(0, Ordering::Relaxed);
-    if UNLOCKED.load(Ordering::Relaxed) {
+    let alone = os::is_single_threaded();
+    if !alone {
+        FORKING.acquire();
+    }
+    UNLOCKED.store(alone, Ordering::Relaxed);
+    if alone {
         return;
     }
+    HELD.store(0, Ordering::Relaxed);
     for part in 0..PARTS {
         if let Some(handlers) = joined(part) {
             (handlers.before)();
@@ -105,6 +117,8 @@ unsafe fn unlock() {
             unsafe { (handlers.unlock)() };
         }
     }
+    // SAFETY: taken by `before`.
+    unsafe { FORKING.release() };
 }
 
 unsafe extern "C" fn in_parent() {

@@ -9,12 +9,16 @@
 //! whatever has happened since. Ids count up from 1; 0 is nobody. Finding one
 //! takes no lock; making one is its caller's to serialise.
 //!
-//! `registry` makes thread caches of them, `pool` the names of pools.
+//! [`Recycled`] hands such objects out and takes them back: what must outlive
+//! whoever has it, because a fork may have to hold its lock, or a late reader find it.
+//!
+//! `registry` makes thread caches of them; `names`, `pool` and `arena` recycle theirs.
 
 use core::ptr;
 
 use crate::address_map::MAX_OWNER;
 use crate::chunk::metadata;
+use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 const FIRST_SEGMENT: usize = 64;
@@ -99,6 +103,89 @@ impl<T: 'static> Ids<T> {
         self.made.store(id, Ordering::Release);
         // SAFETY: just made, and never freed.
         Some(unsafe { &*object })
+    }
+}
+
+/// An object that is handed out again and again.
+pub(crate) struct Slot<T> {
+    id: u32,
+    /// The next one that nobody has.
+    vacant: AtomicPtr<Slot<T>>,
+    pub(crate) value: T,
+}
+
+impl<T> Slot<T> {
+    /// Its id.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+}
+
+struct Vacant<T>(*mut Slot<T>);
+
+// SAFETY: leads to objects that any thread may reach and nobody frees.
+unsafe impl<T> Send for Vacant<T> {}
+
+/// Objects of one kind, handed out and taken back.
+pub(crate) struct Recycled<T> {
+    ids: Ids<Slot<T>>,
+    vacant: Lock<Vacant<T>>,
+}
+
+impl<T: Sync + 'static> Recycled<T> {
+    /// None, so far.
+    pub(crate) const fn new() -> Self {
+        Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
+    }
+
+    /// An object that nobody has: one that was given back, as it was left, or
+    /// `fresh`. `None` where there is no memory.
+    pub(crate) fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
+        let mut vacant = self.vacant.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            return Some(found);
+        }
+        let make = |at: *mut Slot<T>, id| {
+            let made = Slot { id, vacant: AtomicPtr::new(ptr::null_mut()), value: fresh };
+            // SAFETY: memory for one object, which nobody else knows.
+            unsafe { at.write(made) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
+    /// Takes an object back.
+    pub(crate) fn give(&self, slot: &'static Slot<T>) {
+        let mut vacant = self.vacant.lock();
+        slot.vacant.store(vacant.0, Ordering::Relaxed);
+        vacant.0 = ptr::from_ref(slot).cast_mut();
+    }
+
+    /// The object of an id, whoever has it.
+    pub(crate) fn get(&self, id: u32) -> Option<&'static T> {
+        self.ids.get(id).map(|slot| &slot.value)
+    }
+
+    /// All objects, those that nobody has as well.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
+        self.ids.all().map(|slot| &slot.value)
+    }
+
+    /// Holds the lock across a fork: no object is made meanwhile.
+    pub(crate) fn before_fork(&self) {
+        self.vacant.acquire();
+    }
+
+    /// Gives the lock back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Recycled::before_fork`] in the forking thread or its copy.
+    pub(crate) unsafe fn after_fork(&self) {
+        // SAFETY: by the contract this thread (or its original) holds the lock.
+        unsafe { self.vacant.release() };
     }
 }
 

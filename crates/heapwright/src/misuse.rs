@@ -116,11 +116,11 @@ fn in_pool(line: Line, found: &Description) -> Line {
     Name::of(found.owner, |name| line.text(" pool `").bytes(name).text("`"))
 }
 
-/// A pointer was given to the pool `id` that is not one of its objects.
+/// A pointer was given to a pool that is not one of its objects.
 #[cold]
-pub(crate) fn not_of_pool(id: u32, address: usize) -> ! {
-    let line = begin(Call::PoolFree, address);
-    let line = Name::of(id, |name| line.text("it was given to pool `").bytes(name).text("`, but "));
+pub(crate) fn not_of_pool(pool: &str, address: usize) -> ! {
+    let line = begin(Call::PoolFree, address).text("it was given to pool `");
+    let line = line.text(pool).text("`, but ");
     let found = describe(core::ptr::without_provenance(address));
     let (_, entry) = MAP.lookup(address);
     end(match entry.kind() {
@@ -136,30 +136,27 @@ pub(crate) fn not_of_pool(id: u32, address: usize) -> ! {
     })
 }
 
-/// An object of the pool `id` was given back that had been given back before.
+/// An object of a pool was given back that had been given back before.
 #[cold]
-pub(crate) fn freed_twice_in_pool(id: u32, address: usize) -> ! {
-    let line = begin(Call::PoolFree, address).text("this object of pool `");
-    let line = Name::of(id, |name| line.bytes(name));
+pub(crate) fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
+    let line = begin(Call::PoolFree, address).text("this object of pool `").text(pool);
     end(line.text("` was given back before; destroy each object once"))
 }
 
-/// Byte `offset` of a free object of the pool `id` is not what it was when it was
-/// given back: checked builds look.
+/// Byte `offset` of a free object of a pool is not what it was when it was given
+/// back: checked builds look.
 #[cold]
-pub(crate) fn written_when_free(id: u32, object: usize, offset: usize) -> ! {
-    let line = begin(Call::PoolFree, object).text("this object of pool `");
-    let line =
-        Name::of(id, |name| line.bytes(name)).text("` was written to after it was given back, ");
-    end(line.number(offset).text(" bytes into it; do not use an object once it is destroyed"))
+pub(crate) fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
+    let line = begin(Call::PoolFree, object).text("this object of pool `").text(pool);
+    let line = line.text("` was written to after it was given back, ").number(offset);
+    end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Objects of the pool `id` that nobody gave back are lost with the pool: checked
-/// builds say so. Not an end: their memory goes back all the same.
+/// Objects of a pool that nobody gave back are lost with the pool: checked builds
+/// say so. Not an end: their memory goes back all the same.
 #[cold]
-pub(crate) fn live_at_end(id: u32, objects: usize, size: usize) {
-    let line = Line::new().text("pool `");
-    let line = Name::of(id, |name| line.bytes(name)).text("` ended with ").number(objects);
+pub(crate) fn live_at_end(pool: &str, objects: usize, size: usize) {
+    let line = Line::new().text("pool `").text(pool).text("` ended with ").number(objects);
     line.text(if objects == 1 { " object of " } else { " objects of " })
         .number(size)
         .text(" bytes that were created and not destroyed")

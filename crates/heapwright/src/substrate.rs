@@ -17,7 +17,7 @@ use crate::fork::{self, Part};
 use crate::options::Options;
 use crate::os;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -56,11 +56,28 @@ fn open_first(options: &Options) -> bool {
 }
 
 /// Registers what the C library may allocate for, once. The caller holds no lock.
+///
+/// Who comes while another thread registers waits for it, because a fork without the
+/// handlers would copy locks that somebody holds; but not for ever, for in a child
+/// that was forked at that moment nobody will finish it. Who comes from inside (the
+/// C library allocates) goes on.
 pub(crate) fn begun() {
-    static BEGUN: AtomicBool = AtomicBool::new(false);
-    if !BEGUN.swap(true, Ordering::AcqRel) {
-        fork::register();
-        fork::join(Part::Substrate, &HANDLERS);
+    const DONE: usize = 1;
+    const PATIENCE: usize = 10_000;
+    static STATE: AtomicUsize = AtomicUsize::new(0);
+    let me = os::thread_token();
+    for _ in 0..PATIENCE {
+        match STATE.compare_exchange(0, me, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => {
+                fork::register();
+                fork::join(Part::Substrate, &HANDLERS);
+                STATE.store(DONE, Ordering::Release);
+                return;
+            }
+            Err(DONE) => return,
+            Err(who) if who == me => return,
+            Err(_) => os::yield_now(),
+        }
     }
 }
 

@@ -14,7 +14,14 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
+
+/// Before the first fork: nothing can know of a fork that began before the first use.
+fn begin() {
+    drop(SharedPool::new().boxed(1));
+    SharedArena::new().alloc(1);
+}
 
 /// Uses a pool in every way.
 fn use_pool(pool: &SharedPool<[u64; 4]>) {
@@ -30,6 +37,7 @@ fn use_pool(pool: &SharedPool<[u64; 4]>) {
 
 #[test]
 fn a_child_of_many_threads_uses_pools() {
+    begin();
     static POOL: SharedPool<[u64; 4]> = SharedPool::new();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -40,27 +48,79 @@ fn a_child_of_many_threads_uses_pools() {
                 }
             });
         }
-        for _ in 0..200 {
-            // SAFETY: the child uses pools, which is what is tested, and ends at once.
-            match unsafe { libc::fork() } {
-                -1 => panic!("no child"),
-                0 => {
-                    // SAFETY: no preconditions. A child that hangs dies of SIGALRM.
-                    unsafe { libc::alarm(30) };
-                    let run = || use_pool(&POOL);
-                    let well = std::panic::catch_unwind(run).is_ok();
-                    // SAFETY: no preconditions.
-                    unsafe { libc::_exit(i32::from(!well)) };
-                }
-                child => {
-                    let mut status = 0;
-                    // SAFETY: `status` is a valid place for the answer.
-                    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-                    assert_eq!(status, 0, "the child ended with status {status:#x}");
-                }
-            }
-        }
+        let ends: Vec<_> = (0..200).map(|_| in_a_child(|| use_pool(&POOL))).collect();
         stop.store(true, Ordering::Relaxed);
+        assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
+    });
+}
+
+/// Forks, runs `life` in the child, and returns how that ended.
+fn in_a_child(life: impl FnOnce()) -> i32 {
+    // SAFETY: the child uses pools and arenas, which is what is tested, and ends at
+    // once.
+    match unsafe { libc::fork() } {
+        -1 => -1,
+        0 => {
+            // SAFETY: no preconditions. A child that hangs dies of SIGALRM.
+            unsafe { libc::alarm(30) };
+            let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_ok();
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!well)) };
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the answer.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if waited == child { status } else { -1 }
+        }
+    }
+}
+
+#[test]
+fn threads_that_fork_at_the_same_time() {
+    begin();
+    static POOL: SharedPool<[u64; 4]> = SharedPool::new();
+    let ends: Vec<i32> = thread::scope(|scope| {
+        let forks = || (0..100).map(|_| in_a_child(|| drop(POOL.boxed([1; 4])))).max().unwrap();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(forks)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(ends, [0; 4]);
+}
+
+#[test]
+fn a_child_uses_an_arena_of_many_threads() {
+    begin();
+    let stop = AtomicBool::new(false);
+    let arena = SharedArena::with_limit(64 << 20);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // Most of these are refused, under the lock.
+                let _ = arena.try_alloc([0u8; 5000]);
+            }
+        });
+        let life = || drop(arena.try_alloc([0u8; 100_000]));
+        let ends: Vec<_> = (0..200).map(|_| in_a_child(life)).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
+    });
+}
+
+#[test]
+fn threads_come_and_go_while_another_forks() {
+    begin();
+    static POOL: SharedPool<u64> = SharedPool::new();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                thread::spawn(|| drop(POOL.boxed(1))).join().unwrap();
+            }
+        });
+        let ends: Vec<_> = (0..200).map(|_| in_a_child(|| drop(POOL.boxed(2)))).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
     });
 }
 

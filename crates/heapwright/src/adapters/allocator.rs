@@ -94,8 +94,8 @@ macro_rules! of_arena {
         }
     };
 }
-of_arena!(Arena);
-of_arena!(Scope<'_>);
+of_arena!(&Arena);
+of_arena!(&Scope<'_>);
 
 /// A block, or `None` where there is no memory.
 #[inline]
@@ -168,8 +168,8 @@ macro_rules! implement {
         use crate::arena::{Arena, Scope};
 
         $crate::adapters::allocator::implement!(Heapwright, "every handle is the same allocator");
-        $crate::adapters::allocator::implement!(Arena, "chunks stay where they are if the arena moves");
-        $crate::adapters::allocator::implement!(Scope<'_>, "a scope is only ever borrowed");
+        $crate::adapters::allocator::implement!(&Arena, "while it is borrowed the arena is not reset");
+        $crate::adapters::allocator::implement!(&Scope<'_>, "while it is borrowed the scope does not end");
     };
     ($type:ty, $why:literal) => {
         // SAFETY: blocks are of the layout asked for and stay valid until they are

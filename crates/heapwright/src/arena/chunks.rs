@@ -12,6 +12,7 @@
 
 use core::alloc::Layout;
 use core::cell::Cell;
+use core::ptr::NonNull;
 
 use super::bump;
 use crate::address_map::{Entry, MAP};
@@ -22,6 +23,15 @@ use crate::size_class::UNIT;
 use crate::slab::{ByOwner, SYSTEM, UnitList};
 use crate::substrate;
 use crate::sync::atomic::Ordering;
+
+/// Makes sure that there is a window to take memory from. False: no memory.
+pub(super) fn open_substrate() -> bool {
+    let opened = substrate::open(options::get);
+    if opened {
+        substrate::begun();
+    }
+    opened
+}
 
 /// All chunks of one arena. One thread at a time, or a lock.
 pub(super) struct Chunks {
@@ -43,6 +53,12 @@ pub(super) struct Bounds {
 pub(super) fn bounds(unit: usize) -> Bounds {
     let start = MAP.address_of(unit);
     Bounds { start, end: start.addr() + length(unit) }
+}
+
+/// The first byte of the chunk that begins at `unit`.
+pub(super) fn first_byte(unit: usize) -> NonNull<u8> {
+    // SAFETY: units are not at address 0.
+    unsafe { NonNull::new_unchecked(MAP.address_of(unit)) }
 }
 
 fn length(unit: usize) -> usize {
@@ -81,10 +97,9 @@ impl Chunks {
 
     #[cold]
     fn take(&self, layout: Layout) -> Option<usize> {
-        if !substrate::open(options::get) {
+        if !open_substrate() {
             return None;
         }
-        substrate::begun();
         let needed = layout.size().checked_next_multiple_of(UNIT)?;
         let (usual, next) = bump::next_chunk(self.usual.get(), needed);
         let align = layout.align().div_ceil(UNIT);

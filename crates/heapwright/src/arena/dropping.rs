@@ -115,14 +115,18 @@ impl<'a> DropArena<'a> {
     {
         let Some(entry) = self.arena.core.place(Layout::new::<Entry>()) else { no_room() };
         let values = self.arena.alloc_slice_fill_iter(from);
+        let count = values.len();
+        // One pointer that both the entry and the result come from: one made from a
+        // reference that is used afterwards would be invalid.
+        let first = NonNull::from(values).cast::<T>();
         if mem::needs_drop::<T>() {
-            let at = NonNull::from(&mut *values).cast();
-            let count = values.len();
-            let what = Entry { before: self.last.get(), drop: drop_all::<T>, values: at, count };
+            let (before, values) = (self.last.get(), first.cast());
+            let what = Entry { before, drop: drop_all::<T>, values, count };
             // SAFETY: memory of an entry's layout, which nobody else has.
             self.last.set(unsafe { put(entry, what) });
         }
-        values
+        // SAFETY: the slice that was just made.
+        unsafe { core::slice::from_raw_parts_mut(first.as_ptr(), count) }
     }
 
     /// Drops everything, the last made first, and keeps all chunks.

@@ -131,10 +131,12 @@ impl Core {
         self.chunks.up_to(Some(unit)) + here
     }
 
-    /// Whether a block is the last one.
+    /// Whether a block is the last one. One that ends where the current chunk begins
+    /// is of another.
     #[inline]
     fn is_last(&self, block: NonNull<u8>, size: usize) -> bool {
         block.addr().get() + size == self.position.get().addr()
+            && self.current.get().is_some_and(|unit| block >= chunks::first_byte(unit))
     }
 
     /// Gives a block back: its memory, if it is the last one.

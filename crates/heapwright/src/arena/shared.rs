@@ -10,18 +10,23 @@
 //! sees the last chunk compares what belongs together: it takes what is left there
 //! or finds no room. Chunks stay with the arena until it is reset or dropped, which
 //! nobody else may use it for.
+//!
+//! The chunks and their lock are recycled and never freed, so that a fork can hold
+//! the locks of all arenas, wherever the arenas are.
 
 use core::alloc::Layout;
 use core::fmt;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use super::bump;
 use super::chunks::{self, Chunks};
 use super::methods::{allocating, no_room};
 use crate::address_map::MAP;
+use crate::fork::{self, Handlers, Part};
+use crate::ids::{Recycled, Slot};
 use crate::pool::{IN_REGISTERS, Refused};
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// An arena for many threads at a time: see [`Arena`](super::Arena).
 ///
@@ -41,7 +46,32 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 pub struct SharedArena {
     /// The first unit of the current chunk; 0: none.
     current: AtomicUsize,
-    chunks: Lock<Chunks>,
+    chunks: AtomicPtr<Slot<Lock<Chunks>>>,
+    limit: usize,
+}
+
+/// The chunks of all shared arenas.
+static CHUNKS: Recycled<Lock<Chunks>> = Recycled::new();
+
+static HANDLERS: Handlers = Handlers { before: before_fork, unlock: after_fork, in_child: |_| {} };
+
+fn before_fork() {
+    CHUNKS.before_fork();
+    for chunks in CHUNKS.all() {
+        chunks.acquire();
+    }
+}
+
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+unsafe fn after_fork() {
+    for chunks in CHUNKS.all() {
+        // SAFETY: the same contract, as for what follows.
+        unsafe { chunks.release() };
+    }
+    // SAFETY: as above.
+    unsafe { CHUNKS.after_fork() };
 }
 
 impl SharedArena {
@@ -55,7 +85,33 @@ impl SharedArena {
     /// 64 KiB.
     #[must_use]
     pub const fn with_limit(bytes: usize) -> Self {
-        Self { current: AtomicUsize::new(0), chunks: Lock::new(Chunks::new(bytes)) }
+        let chunks = AtomicPtr::new(ptr::null_mut());
+        Self { current: AtomicUsize::new(0), chunks, limit: bytes }
+    }
+
+    /// The chunks, if there are any.
+    fn made(&self) -> Option<&'static Lock<Chunks>> {
+        // SAFETY: null, or an object, which is never freed.
+        unsafe { self.chunks.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
+    }
+
+    /// The chunks, made now if there are none. `None` where there is no memory.
+    fn made_now(&self) -> Option<&'static Lock<Chunks>> {
+        self.made().or_else(|| {
+            // The object lies in the window.
+            if !chunks::open_substrate() {
+                return None;
+            }
+            fork::join(Part::Arenas, &HANDLERS);
+            let slot = CHUNKS.take(Lock::new(Chunks::new(self.limit)))?;
+            *slot.value.lock() = Chunks::new(self.limit);
+            let (none, new) = (ptr::null_mut(), ptr::from_ref(slot).cast_mut());
+            if self.chunks.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                CHUNKS.give(slot);
+            }
+            self.made()
+        })
     }
 
     #[inline]
@@ -101,7 +157,7 @@ impl SharedArena {
     #[cold]
     #[inline(never)]
     fn next_chunk(&self, unit: usize, layout: Layout) -> Option<usize> {
-        let chunks = self.chunks.lock();
+        let chunks = self.made_now()?.lock();
         let current = self.current.load(Ordering::Relaxed);
         if current != unit {
             return Some(current);
@@ -117,8 +173,7 @@ impl SharedArena {
 
     /// Takes everything back and keeps all chunks.
     pub fn reset(&mut self) {
-        let chunks = self.chunks.lock();
-        if let Some(first) = chunks.first() {
+        if let Some(first) = self.made().and_then(|chunks| chunks.lock().first()) {
             let start = chunks::bounds(first).start.addr();
             MAP.record(first).requested.store(start, Ordering::Relaxed);
             self.current.store(first, Ordering::Release);
@@ -128,15 +183,19 @@ impl SharedArena {
     /// Bytes of all chunks.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
-        self.chunks.lock().bytes()
+        self.made().map_or(0, |chunks| chunks.lock().bytes())
     }
 }
 
-// SAFETY: chunks are reached under the lock, positions by atomic exchange, and
-// memory is handed out once.
-unsafe impl Sync for SharedArena {}
-// SAFETY: nothing in it belongs to a thread.
-unsafe impl Send for SharedArena {}
+impl Drop for SharedArena {
+    fn drop(&mut self) {
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(slot) = unsafe { self.chunks.get_mut().as_ref() } {
+            *slot.value.lock() = Chunks::new(0);
+            CHUNKS.give(slot);
+        }
+    }
+}
 
 impl Default for SharedArena {
     fn default() -> Self {

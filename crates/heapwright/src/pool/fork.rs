@@ -1,21 +1,36 @@
 //! The pools' part in a fork: the locks of names and of pools that threads share.
 //!
 //! A pool of one thread is whole in the child if it is that thread's; else nobody
-//! there may use it. Of a shared pool, what was free in other threads' magazines is
-//! lost to the child, once: their desks stay taken.
+//! there may use it. Of a shared pool, what was free at other threads' desks is lost
+//! to the child, once: the desks stay taken. A child that walks, resets or drops a
+//! pool takes it back, as far as it was copied whole.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
 use crate::names;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-static HANDLERS: Handlers = Handlers { before, unlock, in_child: |_| {} };
+static HANDLERS: Handlers = Handlers { before, unlock, in_child };
+
+/// This process is the child of one with several threads.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether desks of other threads may be copies of different moments.
+pub(super) fn has_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+fn in_child(alone: bool) {
+    FORKED.fetch_or(!alone, Ordering::Relaxed);
+}
 
 /// Takes part from now on.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
-    if !JOINED.swap(true, Ordering::AcqRel) {
+    if !JOINED.load(Ordering::Acquire) {
         fork::join(Part::Pools, &HANDLERS);
+        // Afterwards, so that the child of a fork that came between joins by itself.
+        JOINED.store(true, Ordering::Release);
     }
 }
 

@@ -21,9 +21,7 @@ use core::ptr::NonNull;
 
 use super::Refused;
 use super::policy::FreeList;
-use super::store::Walk;
 use super::typed::Pool;
-use crate::misuse;
 
 /// Names an object of a [`Pool`] for as long as it lives, and nothing afterwards.
 ///
@@ -56,7 +54,7 @@ impl<T> Key<T> {
     }
 
     /// The key of a number that [`Key::to_bits`] made. `None` for what is no key of
-    /// any pool; what is none of this pool finds nothing there.
+    /// any pool. A key of another pool of the same type may find an object of this one.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         match NonZeroU32::new((bits >> 32) as u32) {
@@ -175,24 +173,6 @@ impl<T, F: FreeList> Pool<T, F> {
             let generation = unsafe { place.read() };
             // SAFETY: as above. Even numbers stay.
             unsafe { place.write(generation.wrapping_add(generation & 1)) };
-        }
-    }
-
-    /// Checked builds: says how many objects are live that no key holds. Keyed ones
-    /// are the pool's own.
-    pub(super) fn report_live(&mut self) {
-        let raw = self.raw();
-        raw.settle();
-        let (mut walk, mut count) = (Walk::default(), 0);
-        while let Some((segment, slot)) = raw.store().next_out(&mut walk) {
-            let store = raw.store();
-            let place = store.keyed(store.index_of(segment, slot));
-            // SAFETY: the generation of a slot of this pool.
-            let keyed = place.is_some_and(|(_, place)| unsafe { place.read() } & 1 != 0);
-            count += usize::from(!keyed);
-        }
-        if count > 0 {
-            misuse::live_at_end(raw.store().id(), count, size_of::<T>());
         }
     }
 }

@@ -54,14 +54,21 @@ pub(super) mod sealed {
         /// [`Front::LINKS`], it has room for a word at a word's alignment.
         unsafe fn push(&mut self, slot: *mut u8) -> bool;
 
-        /// Keeps all of these, at most [`Front::REFILL`], the last on top. It is empty.
-        fn refill(&mut self, slots: &[*mut u8]) {
-            for &slot in slots {
-                // SAFETY: by the contract of `push`, which is this one's too; an
-                // empty front has room for a refill.
+        /// Keeps these, at most [`Front::REFILL`], the last on top. It is empty. Returns
+        /// how many it has no room for: the first so many.
+        fn refill(&mut self, slots: &[*mut u8]) -> usize {
+            let refused = slots.len().saturating_sub(self.room());
+            for &slot in &slots[refused..] {
+                // SAFETY: by the contract of `push`, which is this one's too.
                 let kept = unsafe { self.push(slot) };
                 debug_assert!(kept);
             }
+            refused
+        }
+
+        /// Slots it has room for.
+        fn room(&self) -> usize {
+            usize::MAX
         }
 
         /// Takes slots out, those that have been there longest if it can tell:
@@ -71,9 +78,9 @@ pub(super) mod sealed {
         /// How many it holds. May take time in proportion.
         fn len(&self) -> usize;
 
-        /// Makes room for all slots of the pool, `capacity` of them, where it must.
-        /// False: no memory.
-        fn reserve(&mut self, capacity: usize) -> bool;
+        /// Makes room for all slots of the pool, `capacity` of them, where it must, and
+        /// where there is memory for that.
+        fn reserve(&mut self, _capacity: usize) {}
 
         /// Gives its memory back. It holds nothing.
         fn end(&mut self);
@@ -123,9 +130,10 @@ impl Front for Magazine {
         true
     }
 
-    fn refill(&mut self, slots: &[*mut u8]) {
+    fn refill(&mut self, slots: &[*mut u8]) -> usize {
         self.slots[..slots.len()].copy_from_slice(slots);
         self.count = slots.len();
+        0
     }
 
     fn spill(&mut self, out: &mut [*mut u8]) -> usize {
@@ -138,10 +146,6 @@ impl Front for Magazine {
 
     fn len(&self) -> usize {
         self.count
-    }
-
-    fn reserve(&mut self, _capacity: usize) -> bool {
-        true
     }
 
     fn end(&mut self) {}
@@ -200,16 +204,13 @@ impl Front for Linked {
         count
     }
 
-    fn reserve(&mut self, _capacity: usize) -> bool {
-        true
-    }
-
     fn end(&mut self) {}
 }
 
 /// An array of pointers to all free slots.
 ///
-/// A word of memory beside each slot that is free.
+/// A word of memory beside each slot, in use or free; where there is none, free slots
+/// become bits.
 pub struct Stack {
     count: usize,
     room: usize,
@@ -259,13 +260,17 @@ impl Front for Stack {
         self.count
     }
 
-    fn reserve(&mut self, capacity: usize) -> bool {
+    fn room(&self) -> usize {
+        self.room - self.count
+    }
+
+    fn reserve(&mut self, capacity: usize) {
         if capacity <= self.room {
-            return true;
+            return;
         }
         let room = capacity.max(2 * self.room);
-        let Some(bytes) = room.checked_mul(size_of::<*mut u8>()) else { return false };
-        let Some(side) = Side::take(bytes) else { return false };
+        let Some(bytes) = room.checked_mul(size_of::<*mut u8>()) else { return };
+        let Some(side) = Side::take(bytes) else { return };
         let slots: *mut *mut u8 = side.at().cast();
         if self.count > 0 {
             // SAFETY: the old array has `count` pointers, the new one room for more.
@@ -273,7 +278,6 @@ impl Front for Stack {
         }
         self.end();
         (self.slots, self.room, self.side) = (slots, room, Some(side));
-        true
     }
 
     fn end(&mut self) {
@@ -312,10 +316,6 @@ impl Front for Bitmap {
 
     fn len(&self) -> usize {
         0
-    }
-
-    fn reserve(&mut self, _capacity: usize) -> bool {
-        true
     }
 
     fn end(&mut self) {}

@@ -115,34 +115,28 @@ impl<F: FreeList> RawPool<F> {
     /// The rest of [`RawPool::alloc`].
     #[inline(never)]
     pub(super) fn alloc_slow(&mut self) -> *mut u8 {
-        let popped = if cfg!(feature = "checked") { self.front.pop() } else { None };
-        let (slot, fresh) = match popped {
-            Some(slot) => (slot.as_ptr(), false),
-            None => match self.store.fresh() {
-                slot if slot.is_null() => self.alloc_cold(),
-                slot => (slot, true),
-            },
-        };
-        if cfg!(feature = "checked") && !slot.is_null() {
-            checked::handed_out(&mut self.store, slot, fresh, F::LINKS);
+        if cfg!(feature = "checked") {
+            return checked::alloc(&mut self.store);
         }
-        slot
+        let slot = self.store.fresh();
+        if slot.is_null() { self.alloc_cold() } else { slot }
     }
 
-    /// A slot, or null, and whether it was never handed out.
     #[cold]
     #[inline(never)]
-    fn alloc_cold(&mut self) -> (*mut u8, bool) {
+    fn alloc_cold(&mut self) -> *mut u8 {
         if self.store.has_returned() {
             let mut slots = [core::ptr::null_mut(); REFILL + 1];
             let count = self.store.take(&mut slots[..=F::REFILL]);
-            self.front.refill(&slots[..count - 1]);
-            return (slots[count - 1], false);
+            let refused = self.front.refill(&slots[..count - 1]);
+            self.store.put(&slots[..refused]);
+            return slots[count - 1];
         }
-        if !self.store.open_frontier() || !self.front.reserve(self.store.capacity()) {
-            return (core::ptr::null_mut(), true);
+        if !self.store.open_frontier() {
+            return core::ptr::null_mut();
         }
-        (self.store.fresh(), true)
+        self.front.reserve(self.store.capacity());
+        self.store.fresh()
     }
 
     /// Gives a slot back. O(1).
@@ -157,7 +151,7 @@ impl<F: FreeList> RawPool<F> {
     #[inline(always)]
     pub unsafe fn free(&mut self, slot: *mut u8) {
         if cfg!(feature = "checked") {
-            checked::taken_back(&mut self.store, slot);
+            return checked::free(&mut self.store, slot);
         }
         // SAFETY: the same contract.
         if !unsafe { self.front.push(slot) } {
@@ -248,7 +242,9 @@ impl<F: FreeList> RawPool<F> {
     /// `touch`. False: no memory, or the limit is reached.
     pub fn preheat(&mut self, count: usize, touch: bool) -> bool {
         let more = count.saturating_sub(self.front.len());
-        self.store.preheat(more, touch) && self.front.reserve(self.store.capacity())
+        let ready = self.store.preheat(more, touch);
+        self.front.reserve(self.store.capacity());
+        ready
     }
 
     /// Takes every slot back, and keeps as much memory as `how` says.
@@ -305,6 +301,9 @@ impl<F: FreeList> RawPool<F> {
 impl<F: FreeList> Drop for RawPool<F> {
     fn drop(&mut self) {
         self.settle();
+        if cfg!(feature = "checked") {
+            checked::at_end(&self.store);
+        }
         self.front.end();
         self.store.end();
     }

@@ -65,6 +65,17 @@ impl Levels {
         true
     }
 
+    /// Takes `slot` out. False: it was not in.
+    pub(super) fn remove(&self, words: &mut [u64], slot: usize) -> bool {
+        let word = &mut words[slot / 64];
+        let was = *word >> (slot % 64) & 1 != 0;
+        *word &= !(1 << (slot % 64));
+        if was && *word == 0 {
+            self.clear_above(words, slot / 64);
+        }
+        was
+    }
+
     /// Whether `slot` is in.
     pub(super) fn contains(&self, words: &[u64], slot: usize) -> bool {
         words[slot / 64] >> (slot % 64) & 1 != 0
@@ -169,6 +180,10 @@ mod tests {
                 let slot = slot as usize % slots;
                 prop_assert_eq!(levels.insert(&mut words, slot), model.insert(slot));
                 prop_assert!(levels.contains(&words, slot));
+                if most % 5 == 0 {
+                    prop_assert!(levels.remove(&mut words, slot) && model.remove(&slot));
+                    prop_assert!(!levels.remove(&mut words, slot));
+                }
                 let to = (slot + most).min(slots);
                 let all = (slot..to).all(|slot| model.contains(&slot));
                 prop_assert_eq!(levels.contains_all(&words, slot, to), all);
@@ -180,7 +195,8 @@ mod tests {
                     for &i in &taken {
                         prop_assert_eq!(model.pop_first(), Some(from + i));
                     }
-                    prop_assert!(taken.len() <= most && (most == 0 || !taken.is_empty()));
+                    prop_assert!(taken.len() <= most);
+                    prop_assert!(most == 0 || !taken.is_empty() || model.is_empty());
                 }
             }
             levels.clear(&mut words);

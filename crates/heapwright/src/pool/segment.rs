@@ -271,6 +271,11 @@ impl Segment {
         (first, bits)
     }
 
+    /// Whether a slot is in the set.
+    pub(super) fn is_returned(&self, slot: usize) -> bool {
+        self.levels.contains(self.words_seen(0), slot)
+    }
+
     /// The first slot from `from` on that is out. The set has all that is free.
     pub(super) fn next_out(&self, from: usize) -> Option<usize> {
         self.levels.next_absent(self.words_seen(0), from, self.carved)
@@ -293,9 +298,7 @@ impl Segment {
         if out {
             return levels.insert(words, slot);
         }
-        let was = levels.contains(words, slot);
-        words[slot / 64] &= !(1 << (slot % 64));
-        was
+        levels.remove(words, slot)
     }
 
     /// Gives the pages back that hold no slot that is out. The set has all that is

@@ -17,8 +17,8 @@
 //! A pool with a limit counts its objects, one atomic addition each way: else a
 //! free slot at another desk would be a refusal, or the limit none.
 //!
-//! The store and its lock are an object of `Ids`, never freed, so that a fork can
-//! hold the locks of all pools, wherever the pools are.
+//! The store and its lock are recycled and never freed, so that a fork can hold the
+//! locks of all pools, wherever the pools are.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -29,10 +29,10 @@ use core::ptr::{self, NonNull};
 
 use super::layout::Shape;
 use super::segment::Side;
-use super::store::{Called, Config, Store, Walk};
+use super::store::{Called, Config, Store, Walk, open_substrate};
 use super::{Refused, Reset, Stats, checked};
 use crate::desks::{self, DESKS};
-use crate::ids::Ids;
+use crate::ids::{Recycled, Slot};
 use crate::misuse;
 use crate::size_class::UNIT;
 use crate::sync::Lock;
@@ -98,56 +98,14 @@ impl Magazine {
     }
 }
 
-/// What is one, of all threads.
-struct Central {
-    store: Lock<Store>,
-    /// The next one that no pool has.
-    vacant: AtomicPtr<Central>,
-}
-
-struct Vacant(*mut Central);
-
-// SAFETY: leads to objects that any thread may reach and nobody frees.
-unsafe impl Send for Vacant {}
-
-static CENTRALS: Ids<Central> = Ids::new();
-static VACANT: Lock<Vacant> = Lock::new(Vacant(ptr::null_mut()));
-
-impl Central {
-    /// One that no pool has. `None` where there is no memory.
-    fn take(store: Store) -> Option<&'static Self> {
-        // The objects lie in the window.
-        if !store.open_substrate() {
-            return None;
-        }
-        let mut vacant = VACANT.lock();
-        // SAFETY: null, or an object, which is never freed.
-        if let Some(found) = unsafe { vacant.0.as_ref() } {
-            vacant.0 = found.vacant.load(Ordering::Relaxed);
-            *found.store.lock() = store;
-            return Some(found);
-        }
-        let make = |at: *mut Self, _| {
-            let made = Self { store: Lock::new(store), vacant: AtomicPtr::new(ptr::null_mut()) };
-            // SAFETY: memory for one object, which nobody else knows.
-            unsafe { at.write(made) };
-        };
-        // SAFETY: the lock is held, and `make` makes the object.
-        unsafe { CENTRALS.make(make) }
-    }
-
-    fn give(&'static self) {
-        let mut vacant = VACANT.lock();
-        self.vacant.store(vacant.0, Ordering::Relaxed);
-        vacant.0 = ptr::from_ref(self).cast_mut();
-    }
-}
+/// The stores of all shared pools.
+static STORES: Recycled<Lock<Store>> = Recycled::new();
 
 /// Holds the locks across a fork.
 pub(super) fn before_fork() {
-    VACANT.acquire();
-    for central in CENTRALS.all() {
-        central.store.acquire();
+    STORES.before_fork();
+    for store in STORES.all() {
+        store.acquire();
     }
 }
 
@@ -157,12 +115,12 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    for central in CENTRALS.all() {
+    for store in STORES.all() {
         // SAFETY: the same contract, as for what follows.
-        unsafe { central.store.release() };
+        unsafe { store.release() };
     }
     // SAFETY: as above.
-    unsafe { VACANT.release() };
+    unsafe { STORES.after_fork() };
 }
 
 /// Objects of one type that many threads make and destroy.
@@ -200,6 +158,19 @@ pub(super) unsafe fn after_fork() {
 /// assert_eq!(*handle, 1);
 /// ```
 ///
+/// nor hold what lives shorter than the pool's type says:
+///
+/// ```compile_fail,E0597
+/// use heapwright::pool::SharedPool;
+/// let mut pool: SharedPool<&'static str> = SharedPool::new();
+/// {
+///     let text = String::from("short");
+///     let short: &SharedPool<&str> = &pool;
+///     std::mem::forget(short.boxed(&text));
+/// }
+/// pool.for_each(|text| println!("{text}"));
+/// ```
+///
 /// nor go to another thread with what must stay:
 ///
 /// ```compile_fail,E0277
@@ -209,11 +180,12 @@ pub(super) unsafe fn after_fork() {
 /// ```
 pub struct SharedPool<T> {
     blocks: [AtomicPtr<Magazine>; BLOCKS],
-    central: AtomicPtr<Central>,
+    store: AtomicPtr<Slot<Lock<Store>>>,
     config: Config,
     /// Live objects, where there is a limit.
     live: AtomicU32,
-    objects: PhantomData<T>,
+    /// Invariant: values go in through a shared reference.
+    objects: PhantomData<UnsafeCell<T>>,
 }
 
 // SAFETY: objects are made by one thread and dropped by another (`T: Send`); no
@@ -301,17 +273,11 @@ impl<T> SharedPool<T> {
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, magazine: Option<&Magazine>) -> Option<NonNull<T>> {
-        let central = self.central()?;
+        let store = self.made_now()?;
         let magazine = magazine.or_else(|| self.sit_down());
-        let mut store = central.store.lock();
+        let mut store = store.lock();
         if cfg!(feature = "checked") {
-            let mut one = [ptr::null_mut()];
-            let fresh = store.take(&mut one) == 0;
-            let slot = if fresh { store.fresh_or_grow() } else { one[0] };
-            if !slot.is_null() {
-                checked::handed_out(&mut store, slot, fresh, false);
-            }
-            return NonNull::new(slot.cast());
+            return NonNull::new(checked::alloc(&mut store).cast());
         }
         let Some(magazine) = magazine else {
             let mut one = [ptr::null_mut()];
@@ -367,12 +333,12 @@ impl<T> SharedPool<T> {
     #[cold]
     #[inline(never)]
     fn free_cold(&self, slot: *mut u8) {
-        let Some(central) = self.central() else { misuse::not_of_pool(0, slot.addr()) };
+        let name = self.config.called.name();
+        let Some(store) = self.made() else { misuse::not_of_pool(name, slot.addr()) };
         let magazine = self.magazine().or_else(|| self.sit_down());
-        let mut store = central.store.lock();
+        let mut store = store.lock();
         if cfg!(feature = "checked") {
-            checked::taken_back(&mut store, slot);
-            return store.put(&[slot]);
+            return checked::free(&mut store, slot);
         }
         let Some(magazine) = magazine else { return store.put(&[slot]) };
         // SAFETY: the desk is this thread's.
@@ -406,27 +372,36 @@ impl<T> SharedPool<T> {
         self.magazine()
     }
 
-    fn central(&self) -> Option<&'static Central> {
-        let central = self.central.load(Ordering::Acquire);
+    /// The store, if there is one.
+    fn made(&self) -> Option<&'static Lock<Store>> {
         // SAFETY: null, or an object, which is never freed.
-        if let Some(central) = unsafe { central.as_ref() } {
-            return Some(central);
-        }
-        // More slots than objects, for those that wait at desks; the limit itself
-        // is counted.
-        let limit = self.config.limit.saturating_add((DESKS * ROUNDS) as u32);
-        let config = Config { limit, in_one: false, ..self.config };
-        let made = Central::take(Store::new(Self::SHAPE, config))?;
-        let new = ptr::from_ref(made).cast_mut();
-        let first = ptr::null_mut();
-        match self.central.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Some(made),
-            Err(other) => {
-                made.give();
-                // SAFETY: an object, which is never freed.
-                Some(unsafe { &*other })
+        unsafe { self.store.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
+    }
+
+    /// The store, made now if there is none. `None` where there is no memory.
+    fn made_now(&self) -> Option<&'static Lock<Store>> {
+        self.made().or_else(|| {
+            // The object lies in the window.
+            if !open_substrate() {
+                return None;
             }
-        }
+            let slot = STORES.take(Lock::new(self.new_store()))?;
+            let new = ptr::from_ref(slot).cast_mut();
+            let none = ptr::null_mut();
+            *slot.value.lock() = self.new_store();
+            if self.store.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                STORES.give(slot);
+            }
+            self.made()
+        })
+    }
+
+    const fn new_store(&self) -> Store {
+        // More slots than objects, for those that wait at desks; the limit itself is
+        // counted.
+        let limit = self.config.limit.saturating_add((DESKS * ROUNDS) as u32);
+        Store::new(Self::SHAPE, Config { limit, in_one: false, ..self.config })
     }
 
     #[cold]
@@ -507,8 +482,8 @@ impl<T> SharedPool<T> {
     /// Objects in use, give or take what other threads do meanwhile.
     #[must_use]
     pub fn len(&self) -> usize {
-        let Some(central) = self.made() else { return 0 };
-        let out = central.store.lock().out();
+        let Some(store) = self.made() else { return 0 };
+        let out = store.lock().out();
         out.saturating_sub(self.at_desks())
     }
 
@@ -516,12 +491,6 @@ impl<T> SharedPool<T> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// The store, if there is one.
-    fn made(&self) -> Option<&'static Central> {
-        // SAFETY: null, or an object, which is never freed.
-        unsafe { self.central.load(Ordering::Acquire).as_ref() }
     }
 
     fn magazines(&self) -> impl Iterator<Item = &Magazine> {
@@ -542,20 +511,20 @@ impl<T> SharedPool<T> {
     #[must_use]
     pub fn contains(&self, object: *const T) -> bool {
         let address = object.addr();
-        self.made().is_some_and(|central| central.store.lock().segment_of(address).is_some())
+        self.made().is_some_and(|store| store.lock().segment_of(address).is_some())
     }
 
     /// Makes sure that `count` more objects can be made without asking the kernel
     /// for memory; puts pages behind them now if `touch`. False: no memory.
     pub fn preheat(&self, count: usize, touch: bool) -> bool {
-        self.central().is_some_and(|central| central.store.lock().preheat(count, touch))
+        self.made_now().is_some_and(|store| store.lock().preheat(count, touch))
     }
 
     /// Gives every page to the kernel that holds no live object and no slot at a
     /// desk. Returns bytes.
     pub fn trim(&self) -> usize {
-        let Some(central) = self.made() else { return 0 };
-        let mut store = central.store.lock();
+        let Some(store) = self.made() else { return 0 };
+        let mut store = store.lock();
         if let Some(magazine) = self.magazine() {
             // SAFETY: the desk is this thread's.
             store.put(unsafe { magazine.take_all() });
@@ -567,7 +536,7 @@ impl<T> SharedPool<T> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = match self.made() {
-            Some(central) => central.store.lock().stats(),
+            Some(store) => store.lock().stats(),
             None => Store::new(Self::SHAPE, self.config).stats(),
         };
         stats.live = stats.live.saturating_sub(self.at_desks());
@@ -575,16 +544,21 @@ impl<T> SharedPool<T> {
     }
 
     /// Puts the slots at all desks into the sets.
-    fn settle(&mut self) -> Option<&'static Central> {
-        let central = self.made()?;
-        let mut store = central.store.lock();
+    fn settle(&mut self) -> Option<&'static Lock<Store>> {
+        let lock = self.made()?;
+        let mut store = lock.lock();
         store.settle(&[]);
         for magazine in self.magazines() {
             // SAFETY: the pool is borrowed alone, so no thread uses a magazine.
-            store.put(unsafe { magazine.take_all() });
+            let twice = store.put_each(unsafe { magazine.take_all() });
+            // The copies of two threads' magazines in a forked child may be of two
+            // moments, and a slot in both.
+            if let (Some(twice), false) = (twice, super::fork::has_forked()) {
+                misuse::freed_twice_in_pool(store.name(), twice.addr());
+            }
         }
         drop(store);
-        Some(central)
+        Some(lock)
     }
 
     /// Calls `visit` with every live object, in order of their addresses.
@@ -607,8 +581,8 @@ impl<T> SharedPool<T> {
 
     /// The next live object. The lock is not held while code of the user's runs.
     fn next_live(&mut self, walk: &mut Walk) -> Option<NonNull<T>> {
-        let central = if walk.has_begun() { self.made()? } else { self.settle()? };
-        let store = central.store.lock();
+        let store = if walk.has_begun() { self.made()? } else { self.settle()? };
+        let store = store.lock();
         let (segment, slot) = store.next_out(walk)?;
         NonNull::new(store.slot(segment, slot).cast())
     }
@@ -636,22 +610,25 @@ impl<T> fmt::Debug for SharedPool<T> {
 impl<T> Drop for SharedPool<T> {
     fn drop(&mut self) {
         if cfg!(feature = "checked")
-            && let Some(central) = self.settle()
+            && let Some(store) = self.settle()
         {
-            let mut store = central.store.lock();
-            let live = store.out();
-            if live > 0 {
-                misuse::live_at_end(store.id(), live, size_of::<T>());
+            checked::at_end(&store.lock());
+        }
+        // What is left to do where a destructor panics.
+        struct Rest<'p, T>(&'p mut SharedPool<T>);
+        impl<T> Drop for Rest<'_, T> {
+            fn drop(&mut self) {
+                // SAFETY: null, or an object, which is never freed.
+                if let Some(slot) = unsafe { self.0.store.get_mut().as_ref() } {
+                    slot.value.lock().end();
+                    STORES.give(slot);
+                }
+                for block in &self.0.blocks {
+                    Side::give_at(block.load(Ordering::Relaxed).cast());
+                }
             }
         }
-        self.reset(Reset::FreeAll);
-        if let Some(central) = self.made() {
-            central.store.lock().end();
-            central.give();
-        }
-        for block in &self.blocks {
-            Side::give_at(block.load(Ordering::Relaxed).cast());
-        }
+        Rest(self).0.reset(Reset::FreeAll);
     }
 }
 
@@ -691,8 +668,8 @@ impl<T> Drop for Ending<'_, T> {
     fn drop(&mut self) {
         // What is left, if a destructor panicked.
         self.drop_live();
-        if let Some(central) = self.pool.settle() {
-            central.store.lock().reset(self.how);
+        if let Some(store) = self.pool.settle() {
+            store.lock().reset(self.how);
         }
         *self.pool.live.get_mut() = 0;
     }
@@ -782,7 +759,7 @@ impl<T> SharedBuilder<T> {
         let _ = SharedPool::<T>::SHAPE;
         SharedPool {
             blocks: [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS],
-            central: AtomicPtr::new(ptr::null_mut()),
+            store: AtomicPtr::new(ptr::null_mut()),
             config: self.config,
             live: AtomicU32::new(0),
             objects: PhantomData,

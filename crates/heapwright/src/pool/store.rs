@@ -26,9 +26,11 @@ use super::segment::{Of, Segment, Side};
 use super::{Reset, Stats};
 use crate::address_map::{Kind, MAP};
 use crate::chunk;
+use crate::ids::Slot;
 use crate::misuse;
 use crate::names::Name;
 use crate::options;
+use crate::size_class::UNIT;
 use crate::substrate;
 use crate::sync::atomic::Ordering;
 
@@ -38,6 +40,16 @@ use core::ptr;
 const MANY: usize = 4 << 20;
 /// Objects up to this size are touched as a whole, or nearly.
 const SMALL: usize = 1024;
+
+/// Makes sure that there is a window to take memory from. False: no memory.
+pub(super) fn open_substrate() -> bool {
+    let opened = substrate::open(options::get);
+    if opened {
+        substrate::begun();
+        super::fork::join();
+    }
+    opened
+}
 
 /// Where a pool's name comes from.
 #[derive(Clone, Copy)]
@@ -117,7 +129,7 @@ pub(super) struct Store {
     /// The segment that was last looked into: most slots come to the one the last
     /// came to.
     near: usize,
-    name: Option<&'static Name>,
+    name: Option<&'static Slot<Name>>,
     home: Option<Side>,
     config: Config,
     /// Whether pages of free slots may read as zero.
@@ -150,7 +162,7 @@ impl Store {
 
     /// Its id, in the address map; 0 before the first segment.
     pub(super) fn id(&self) -> u32 {
-        self.name.map_or(0, Name::id)
+        self.name.map_or(0, Slot::id)
     }
 
     /// Its name.
@@ -248,7 +260,8 @@ impl Store {
     #[cold]
     fn grow(&mut self) -> bool {
         if self.table.is_null() {
-            if !self.begin() {
+            let limit = self.config.limit;
+            if !self.begin((limit < u32::MAX && self.config.in_one).then_some(limit)) {
                 return false;
             }
             if self.segments()[0].exists() {
@@ -265,8 +278,8 @@ impl Store {
             if self.at(number).open(of, number, slots) {
                 return true;
             }
-            let bytes = slots * of.shape.size();
-            if bytes <= crate::size_class::UNIT {
+            let bytes = slots.checked_mul(of.shape.size());
+            if bytes.is_some_and(|bytes| bytes <= UNIT) {
                 return false;
             }
             slots /= 2;
@@ -274,20 +287,10 @@ impl Store {
         false
     }
 
-    /// Makes sure that there is a window to take memory from.
-    pub(super) fn open_substrate(&self) -> bool {
-        let opened = substrate::open(options::get);
-        if opened {
-            substrate::begun();
-            super::fork::join();
-        }
-        opened
-    }
-
-    /// Before the first segment: a table, an id, and one segment for all where
-    /// there is a limit.
-    fn begin(&mut self) -> bool {
-        if !self.open_substrate() {
+    /// Before the first segment: a table, an id, and, if there is memory for it, one
+    /// segment for so many slots.
+    fn begin(&mut self, in_one: Option<u32>) -> bool {
+        if !open_substrate() {
             return false;
         }
         let Some(home) = Side::take(SEGMENTS * size_of::<Segment>()) else { return false };
@@ -297,11 +300,10 @@ impl Store {
             return false;
         };
         (self.table, self.home, self.name) = (home.at().cast(), Some(home), Some(name));
-        let limit = self.config.limit;
-        if limit < u32::MAX && self.config.in_one {
-            let one = self.shape.in_one(limit);
+        if let Some(slots) = in_one {
+            let one = self.shape.in_one(slots);
             let of = Of { shape: one, ..self.of() };
-            if self.at(0).open(of, 0, limit as usize) {
+            if self.at(0).open(of, 0, slots as usize) {
                 self.shape = one;
             }
         }
@@ -321,7 +323,7 @@ impl Store {
     fn segment_far(&mut self, slot: *mut u8) -> usize {
         match self.segment_of(slot.addr()) {
             Some(segment) => self.near = segment,
-            None => misuse::not_of_pool(self.id(), slot.addr()),
+            None => misuse::not_of_pool(self.name(), slot.addr()),
         }
         self.near
     }
@@ -334,7 +336,7 @@ impl Store {
         let shape = self.shape;
         match self.at(segment).number_of(&shape, slot.addr()) {
             Some(number) => (segment, number),
-            None => misuse::not_of_pool(self.id(), slot.addr()),
+            None => misuse::not_of_pool(self.name(), slot.addr()),
         }
     }
 
@@ -361,23 +363,32 @@ impl Store {
         ours.then(|| MAP.record(head).heap.load(Ordering::Relaxed) as usize)
     }
 
-    /// Puts slots into their segments' sets.
+    /// Puts slots into their segments' sets; ends the process where one is there.
     #[cold]
     pub(super) fn put(&mut self, slots: &[*mut u8]) {
+        if let Some(twice) = self.put_each(slots) {
+            misuse::freed_twice_in_pool(self.name(), twice.addr());
+        }
+    }
+
+    /// Puts slots into their segments' sets. Returns one that was there already.
+    pub(super) fn put_each(&mut self, slots: &[*mut u8]) -> Option<*mut u8> {
         self.close_frontier();
         if slots.is_empty() {
-            return;
+            return None;
         }
+        let mut twice = None;
         if self.table.is_null() {
-            misuse::not_of_pool(0, slots[0].addr());
+            misuse::not_of_pool(self.name(), slots[0].addr());
         }
         for &slot in slots {
             let (segment, number) = self.find(slot);
             if !self.at(segment).put(number) {
-                misuse::freed_twice_in_pool(self.id(), slot.addr());
+                twice = Some(slot);
             }
             self.returned |= 1 << segment;
         }
+        twice
     }
 
     /// Takes returned slots, the lowest, into `out`, highest first. Returns how
@@ -430,12 +441,13 @@ impl Store {
     /// `touch`. False: no memory, or the limit is reached.
     pub(super) fn preheat(&mut self, count: usize, touch: bool) -> bool {
         self.close_frontier();
-        if self.table.is_null() && self.config.limit == u32::MAX && count < u32::MAX as usize {
-            // The first segment for all of them, so that they lie in a row.
-            let one = self.shape.in_one(count as u32);
-            if one.indexes(0) > self.shape.indexes(0) {
-                self.shape = one;
-            }
+        // The first segment for all of them, so that they lie in a row.
+        if self.table.is_null()
+            && self.config.limit == u32::MAX
+            && count < u32::MAX as usize
+            && count as u64 > self.shape.indexes(0)
+        {
+            self.begin(Some(count as u32));
         }
         while self.ready() < count {
             if !self.grow() {
@@ -507,6 +519,10 @@ impl Store {
 
     /// Forgets all slots, and keeps as much memory as `how` says. Nothing is out.
     pub(super) fn reset(&mut self, how: Reset) {
+        self.close_frontier();
+        if cfg!(feature = "checked") {
+            super::checked::before_reset(self);
+        }
         (self.next, self.end, self.returned) = (ptr::null_mut(), ptr::null_mut(), 0);
         let shape = self.shape;
         let keep = match how {
@@ -514,8 +530,9 @@ impl Store {
             Reset::RetainCapacity => usize::MAX,
             Reset::RetainUpTo(slots) => slots,
         };
-        let mut kept = 0;
-        for segment in self.segments_mut().iter_mut().filter(|s| s.exists()) {
+        let (mut kept, mut returned) = (0, 0);
+        let all = self.segments_mut().iter_mut().enumerate();
+        for (number, segment) in all.filter(|(_, segment)| segment.exists()) {
             if kept >= keep {
                 segment.close(false);
                 continue;
@@ -523,9 +540,16 @@ impl Store {
             if keep - kept < segment.carved {
                 segment.purge_behind(&shape, keep - kept);
             }
-            segment.forget();
+            if cfg!(feature = "checked") {
+                // They stay in the sets, so that they are looked over when they go out.
+                returned |= u64::from(segment.free > 0) << number;
+            } else {
+                segment.forget();
+            }
             kept += segment.slots();
         }
+        self.returned = returned;
+        self.given_back_pages |= matches!(how, Reset::RetainUpTo(_));
     }
 
     /// Gives everything back, the id too. Nothing is used any more.
@@ -539,7 +563,7 @@ impl Store {
         }
         (self.table, self.near) = (ptr::null_mut(), 0);
         if let Some(name) = self.name.take() {
-            name.give();
+            Name::give(name);
         }
     }
 
@@ -555,7 +579,7 @@ impl Store {
         let (number, slot) = self.shape.place(index);
         let segment = self.segments().get(number)?;
         let keys = segment.keys();
-        let at = segment.base().wrapping_add(slot * self.shape.size());
+        let at = segment.base().wrapping_add(slot.wrapping_mul(self.shape.size()));
         (!keys.is_null()).then(|| (at, keys.wrapping_add(slot)))
     }
 
@@ -583,12 +607,12 @@ impl Store {
     /// before, or is none.
     pub(super) fn note_out(&mut self, slot: *mut u8, out: bool) {
         if self.table.is_null() {
-            misuse::not_of_pool(0, slot.addr());
+            misuse::not_of_pool(self.name(), slot.addr());
         }
         self.sync();
         let (segment, number) = self.find(slot);
         if !self.at(segment).note_out(number, out) {
-            misuse::freed_twice_in_pool(self.id(), slot.addr());
+            misuse::freed_twice_in_pool(self.name(), slot.addr());
         }
     }
 

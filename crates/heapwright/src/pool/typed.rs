@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 use super::policy::{FreeList, Magazine};
 use super::raw::RawPool;
 use super::store::{Called, Config, Walk};
-use super::{Refused, Reset, Stats};
+use super::{Refused, Reset, Stats, checked};
 use crate::misuse;
 
 /// Values of so many bytes are passed in registers. A larger one that is passed to a
@@ -79,6 +79,19 @@ pub(crate) const IN_REGISTERS: usize = 16;
 /// assert_eq!(one, Some(&1));
 /// ```
 ///
+/// and what is put in must live as long as what the pool's type says:
+///
+/// ```compile_fail,E0597
+/// use heapwright::pool::Pool;
+/// let mut pool: Pool<&'static str> = Pool::new();
+/// {
+///     let text = String::from("short");
+///     let short: &Pool<&str> = &pool;
+///     let _ = short.insert(&text);
+/// }
+/// assert_eq!(pool.iter_mut().count(), 1);
+/// ```
+///
 /// and it stays in its thread:
 ///
 /// ```compile_fail,E0277
@@ -88,7 +101,8 @@ pub(crate) const IN_REGISTERS: usize = 16;
 /// ```
 pub struct Pool<T, F: FreeList = Magazine> {
     raw: UnsafeCell<RawPool<F>>,
-    objects: PhantomData<T>,
+    /// Invariant: values go in through a shared reference.
+    objects: PhantomData<UnsafeCell<T>>,
 }
 
 impl<T> Pool<T> {
@@ -230,8 +244,8 @@ impl<T, F: FreeList> Pool<T, F> {
     ///
     /// # Safety
     ///
-    /// The object was created by this pool (or let go of by [`Boxed::into_raw`])
-    /// and not destroyed; nobody uses it afterwards.
+    /// The object was created by this pool (or let go of by [`Boxed::into_raw`]; not
+    /// inserted) and not destroyed; nobody uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
         // Gives the slot back when it ends, however it ends.
@@ -384,9 +398,11 @@ impl<T, F: FreeList> fmt::Debug for Pool<T, F> {
 impl<T, F: FreeList> Drop for Pool<T, F> {
     fn drop(&mut self) {
         if cfg!(feature = "checked") {
-            self.report_live();
+            let raw = self.raw();
+            raw.settle();
+            checked::at_end(raw.store());
         }
-        if mem::needs_drop::<T>() {
+        if mem::needs_drop::<T>() || cfg!(feature = "checked") {
             self.reset(Reset::FreeAll);
         }
     }
