@@ -41,7 +41,7 @@ fn destroy<T>(pool: &Pool<T>, object: NonNull<T>) {
     unsafe { pool.destroy(object) };
 }
 
-const DEADLY: [Case; 10] = [
+const DEADLY: [Case; 13] = [
     (
         "twice",
         || {
@@ -120,6 +120,37 @@ const DEADLY: [Case; 10] = [
         &["30 bytes into it"],
     ),
     (
+        "written after a reset",
+        || {
+            let mut pool = Pool::new();
+            let node = pool.create([0u8; 32]);
+            pool.reset(Reset::RetainCapacity);
+            // SAFETY: none; it is expected to be noticed.
+            unsafe { node.cast::<u8>().add(9).write(1) };
+            let _ = pool.create([0u8; 32]);
+        },
+        &["was written to after it was given back, 9 bytes into it"],
+    ),
+    (
+        "written after its end, and not used again",
+        || {
+            let pool = Pool::new();
+            let node = pool.create([0u8; 32]);
+            destroy(&pool, node);
+            // SAFETY: none; it is expected to be noticed when the pool ends.
+            unsafe { node.cast::<u8>().write(1) };
+        },
+        &["was written to after it was given back, 0 bytes into it"],
+    ),
+    (
+        "to a pool that never had an object",
+        || {
+            let empty = Pool::<Node>::builder().name("empty").build();
+            destroy(&empty, Pool::new().create(NODE));
+        },
+        &["it was given to pool `empty`, but this 32-byte object belongs to pool `Node`"],
+    ),
+    (
         "twice to a shared pool",
         || {
             let pool = SharedPool::new();
@@ -191,6 +222,24 @@ fn what_is_left_at_the_end() {
         assert!(said.contains(line), "{line:?} is not in {said}");
     }
     assert_eq!(said.matches("ended with").count(), 2, "{said}");
+}
+
+#[test]
+fn a_right_use_is_not_refused() {
+    let mut pool: RawPool = RawPool::new(Layout::new::<u64>());
+    for how in [Reset::RetainCapacity, Reset::RetainUpTo(100), Reset::FreeAll] {
+        let slots: Vec<_> = (0..200).map(|_| pool.alloc()).collect();
+        for &slot in &slots[..64] {
+            // SAFETY: taken just now.
+            unsafe { pool.free(slot) };
+        }
+        pool.reset(how);
+        let again: Vec<_> = (0..200).map(|_| pool.alloc()).collect();
+        for slot in again {
+            // SAFETY: taken just now.
+            unsafe { pool.free(slot) };
+        }
+    }
 }
 
 #[test]

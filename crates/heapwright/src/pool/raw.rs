@@ -293,6 +293,11 @@ impl<F: FreeList> RawPool<F> {
         true
     }
 
+    #[cfg(test)]
+    pub(super) fn front(&mut self) -> &mut F {
+        &mut self.front
+    }
+
     pub(super) fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }

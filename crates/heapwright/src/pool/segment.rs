@@ -124,18 +124,18 @@ impl Segment {
         else {
             return false;
         };
-        let levels = Levels::of(slots);
-        // The second set, of checked builds: slots that are out.
-        let sets = if cfg!(feature = "checked") { 2 } else { 1 };
-        let Some(mut side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
-            return false;
-        };
         let huge = huge && bytes >= HUGE_PAGE;
         let align = if huge { shape.align().max(HUGE_PAGE) } else { shape.align() };
         let (units, align) = (bytes.div_ceil(UNIT), align.div_ceil(UNIT));
         let head = Entry::pool_head(id);
         let Some(run) = chunk::take(units, align, Want::Any, head, Entry::pool_rest) else {
-            side.give();
+            return false;
+        };
+        let levels = Levels::of(slots);
+        // The second set, of checked builds: slots that are out.
+        let sets = if cfg!(feature = "checked") { 2 } else { 1 };
+        let Some(side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
+            chunk::give(run.unit, units);
             return false;
         };
         let record = MAP.record(run.unit);

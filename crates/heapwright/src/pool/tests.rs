@@ -412,6 +412,31 @@ fn names_are_the_last_part_of_a_plain_type() {
 }
 
 #[test]
+fn a_front_without_room_loses_nothing() {
+    use super::policy::sealed::Front;
+    let mut pool: Pool<u64, Stack> = Pool::builder().build();
+    let objects: Vec<_> = (0..500).map(|n| pool.create(n)).collect();
+    // As where there is no memory for its array.
+    pool.raw().settle();
+    pool.raw().front().end();
+    for &object in &objects[..300] {
+        // SAFETY: created above, once.
+        unsafe { pool.destroy(object) };
+    }
+    assert_eq!((pool.len(), pool.iter_mut().count()), (200, 200));
+    let _more: Vec<_> = (0..100).map(|n| pool.create(n)).collect();
+    assert_eq!((pool.len(), pool.iter_mut().count()), (300, 300));
+}
+
+#[test]
+fn a_preheat_that_cannot_be_had_changes_nothing() {
+    let mut pool: Pool<[u8; 1 << 20]> = Pool::new();
+    assert!(!pool.preheat(u32::MAX as usize - 1, false));
+    let key = pool.try_insert([1; 1 << 20]).ok().expect("one fits");
+    assert_eq!(pool.remove(key).unwrap()[5], 1);
+}
+
+#[test]
 fn threads_share_a_pool() {
     let rounds = if cfg!(miri) { 40 } else { 20_000 };
     let pool = SharedPool::new();
