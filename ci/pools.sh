@@ -125,7 +125,8 @@ if ! "$ZIG/bin/python" -m ziglang version >/dev/null 2>&1; then
     "$ZIG/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*' || die "no Zig"
 fi
 for mode in Safe Fast; do
-    "$ZIG/bin/python" -m ziglang build-exe "-ORelease$mode" bench/pools/zig/article.zig \
+    # For the same processor as Rust's programs: Zig's default is the one it runs on.
+    "$ZIG/bin/python" -m ziglang build-exe "-ORelease$mode" -mcpu=baseline bench/pools/zig/article.zig \
         -femit-bin="$SCRATCH/zig-${mode,,}" --cache-dir "$ZIG/cache" --global-cache-dir "$ZIG/cache"
 done
 

@@ -67,35 +67,53 @@ fn touch<const BYTES: usize>(object: *mut u8) {
     }
 }
 
+/// What Zig's `doNotOptimizeAway` does with a pointer: somebody may have used it, and
+/// what it leads to. (`black_box` would also store it and load it again.)
+#[inline(always)]
+fn keep(object: *mut u8) {
+    // SAFETY: no instruction.
+    unsafe { std::arch::asm!("/* {0} */", in(reg) object, options(nostack, preserves_flags)) };
+}
+
 /// The article's loop; prints what it took and what it did.
 pub fn churn<const BYTES: usize, const TOUCHED: bool>(mut store: impl Store, rounds: usize) {
     let mut live = [std::ptr::null_mut::<u8>(); ROOM];
-    let (mut count, mut peak, mut made, mut destroyed) = (0, 0, 0u64, 0u64);
+    let (mut count, mut peak, mut made, mut destroyed) = (0usize, 0, 0u64, 0u64);
     let mut random = Random::new();
     let start = Instant::now();
     for _ in 0..rounds {
-        let fill = count as f64 / TARGET as f64;
+        let fill = count.cast_signed() as f64 / TARGET as f64;
         if random.fraction() <= fill && count > 0 {
+            // No bounds are checked, as in the Zig program's release mode: the count
+            // never comes near the list's length.
             let at = random.below(count);
-            let object = live[at];
+            // SAFETY: below the count.
+            let object = unsafe { *live.get_unchecked(at) };
             count -= 1;
-            live[at] = live[count];
+            // SAFETY: as above.
+            let last = unsafe { *live.get_unchecked(count) };
+            // SAFETY: as above.
+            unsafe { *live.get_unchecked_mut(at) = last };
             // SAFETY: it was created, and has just left the list.
             unsafe { store.destroy(object) };
             destroyed += 1;
         }
         if random.fraction() >= fill {
-            let object = black_box(store.create());
+            let object = store.create();
+            keep(object);
             if TOUCHED {
                 touch::<BYTES>(object);
             }
-            live[count] = object;
+            // SAFETY: the count stays below the list's length, see above.
+            unsafe { *live.get_unchecked_mut(count) = object };
             count += 1;
             peak = peak.max(count);
             made += 1;
         }
     }
     let ns = start.elapsed().as_nanos() as f64 / (made + destroyed) as f64;
+    // Copies: what is printed by reference would live in memory in the loop.
+    let (made, destroyed, peak) = (black_box(made), black_box(destroyed), black_box(peak));
     println!("ns {ns:.3}\ncounts {made} {destroyed} {peak}");
 }
 

@@ -88,6 +88,10 @@ pub fn article<const BYTES: usize, const TOUCHED: bool>(name: &str, rounds: usiz
             article_churn::<BYTES, TOUCHED>(store, rounds);
         }
         "pool" => article_churn::<BYTES, TOUCHED>(Slots::<BYTES>(Pool::new()), rounds),
+        "pool-huge" => {
+            let pool = Pool::builder().huge_pages(true).build();
+            article_churn::<BYTES, TOUCHED>(Slots::<BYTES>(pool), rounds);
+        }
         _ => return None,
     }
     Some(())

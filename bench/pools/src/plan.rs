@@ -56,7 +56,7 @@ pub const ARTICLE_ROWS: [(&str, usize, usize, usize); 3] = [
 ];
 
 /// Of the article: column, program, store, how many rounds untouched and touched.
-const ARTICLE_COLUMNS: [(&str, &str, &str, usize, usize); 9] = [
+const ARTICLE_COLUMNS: [(&str, &str, &str, usize, usize); 10] = [
     ("loop", "pools", "loop", 0, 0),
     ("Zig debug, 6 frames", "zig-safe", "debug-traces", 3, 1),
     ("Zig debug", "zig-safe", "debug", 1, 1),
@@ -64,6 +64,7 @@ const ARTICLE_COLUMNS: [(&str, &str, &str, usize, usize); 9] = [
     ("heapwright malloc", "pools", "malloc", 0, 0),
     ("heapwright Arena", "pools", "arena", 0, 0),
     ("heapwright Pool", "pools", "pool", 0, 0),
+    ("Pool, huge pages", "pools", "pool-huge", 0, 0),
     ("Zig MemoryPool", "zig-fast", "pool-page", 0, 0),
     ("Zig MemoryPool, smp", "zig-fast", "pool-smp", 0, 0),
 ];

@@ -34,7 +34,8 @@ const Random = struct {
 
     /// 53 bits, from 0 to below 1.
     inline fn fraction(self: *Random) f64 {
-        return @as(f64, @floatFromInt(self.next() >> 11)) * 0x1p-53;
+        // Signed, which is one instruction everywhere.
+        return @as(f64, @floatFromInt(@as(i64, @intCast(self.next() >> 11)))) * 0x1p-53;
     }
 
     inline fn below(self: *Random, limit: usize) usize {
@@ -102,7 +103,7 @@ fn churn(comptime T: type, comptime touched: bool, store: anytype, rounds: usize
     var random: Random = .{ .state = 42 };
     const start = now();
     for (0..rounds) |_| {
-        const fill = @as(f64, @floatFromInt(count)) / target;
+        const fill = @as(f64, @floatFromInt(@as(i64, @intCast(count)))) / target;
         if (random.fraction() <= fill and count > 0) {
             const at = random.below(count);
             const object = live[at];
