@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The first step of each is inline: a handful of instructions. All that follows
-//! is out of line and pays for sixteen operations at a time.
+//! is out of line and pays for sixty-four operations at a time.
 //!
 //! In checked builds (feature `checked`) each operation also looks its slot up:
 //! a slot is given back once, to its own pool, and not written to afterwards.
