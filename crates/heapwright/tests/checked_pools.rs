@@ -41,6 +41,12 @@ fn destroy<T>(pool: &Pool<T>, object: NonNull<T>) {
     unsafe { pool.destroy(object) };
 }
 
+/// Writes to an object that is destroyed.
+fn write_stray(object: NonNull<u8>, offset: usize) {
+    // SAFETY: none; it is expected to be noticed. The memory is still the pool's.
+    unsafe { object.as_ptr().wrapping_add(offset).write(1) };
+}
+
 const DEADLY: [Case; 13] = [
     (
         "twice",
@@ -100,8 +106,7 @@ const DEADLY: [Case; 13] = [
             let pool = Pool::new();
             let node = pool.create([0u8; 32]);
             destroy(&pool, node);
-            // SAFETY: none; it is expected to be noticed.
-            unsafe { node.cast::<u8>().add(5).write(1) };
+            write_stray(node.cast(), 5);
             let _ = pool.create([0u8; 32]);
         },
         &["was written to after it was given back, 5 bytes into it"],
@@ -113,8 +118,7 @@ const DEADLY: [Case; 13] = [
             let node = pool.create([0u8; 32]);
             // SAFETY: created above.
             unsafe { pool.destroy(node) };
-            // SAFETY: none; it is expected to be noticed.
-            unsafe { node.cast::<u8>().add(30).write(1) };
+            write_stray(node.cast(), 30);
             let _ = pool.create([0u8; 32]);
         },
         &["30 bytes into it"],
@@ -125,8 +129,7 @@ const DEADLY: [Case; 13] = [
             let mut pool = Pool::new();
             let node = pool.create([0u8; 32]);
             pool.reset(Reset::RetainCapacity);
-            // SAFETY: none; it is expected to be noticed.
-            unsafe { node.cast::<u8>().add(9).write(1) };
+            write_stray(node.cast(), 9);
             let _ = pool.create([0u8; 32]);
         },
         &["was written to after it was given back, 9 bytes into it"],
@@ -137,8 +140,7 @@ const DEADLY: [Case; 13] = [
             let pool = Pool::new();
             let node = pool.create([0u8; 32]);
             destroy(&pool, node);
-            // SAFETY: none; it is expected to be noticed when the pool ends.
-            unsafe { node.cast::<u8>().write(1) };
+            write_stray(node.cast(), 0);
         },
         &["was written to after it was given back, 0 bytes into it"],
     ),

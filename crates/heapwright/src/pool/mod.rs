@@ -130,8 +130,7 @@ macro_rules! builder_choices {
             /// Asks for huge pages (of 2 MiB) behind all segments that are as large, or
             /// for none. Unless it is said here, pools of objects of up to 1 KiB have
             /// them from 4 MiB on, where new ones will be filled: faster to touch, to
-            /// walk, and to use at random. After a [`trim`](RawPool::trim) a segment
-            /// has none.
+            /// walk, and to use at random. After a trim a segment has none.
             #[must_use]
             pub const fn huge_pages(mut self, want: bool) -> Self {
                 self.config.huge = Some(want);

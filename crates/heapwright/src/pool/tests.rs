@@ -258,11 +258,11 @@ fn a_limit_is_exact_and_refusals_return_the_value() {
     for limit in [1u32, 2, 33, 1000, 5000].map(|limit| limit.min(scaled(5000) as u32)) {
         let pool = Pool::<u64>::builder().limit(limit).build();
         let mut held: Vec<_> =
-            (0..limit).map(|n| pool.try_boxed(n.into()).ok().expect("below the limit")).collect();
+            (0..limit).map(|n| pool.try_boxed(n.into()).expect("below the limit")).collect();
         assert_eq!(pool.try_boxed(77).err().map(|refused| refused.0), Some(77));
         assert_eq!(pool.stats().segments, 1, "one reservation");
         held.swap_remove(limit as usize / 2);
-        held.push(pool.try_boxed(78).ok().expect("one is free again"));
+        held.push(pool.try_boxed(78).expect("one is free again"));
         assert!(pool.try_create(79).is_err() && pool.try_insert(80).is_err());
     }
     let none = Pool::<u64>::builder().limit(0).build();
@@ -445,7 +445,7 @@ fn a_front_without_room_loses_nothing() {
 fn a_preheat_that_cannot_be_had_changes_nothing() {
     let mut pool: Pool<[u8; 1 << 14]> = Pool::new();
     assert!(!pool.preheat(u32::MAX as usize - 1, false), "64 TiB");
-    let key = pool.try_insert([1; 1 << 14]).ok().expect("one fits");
+    let key = pool.try_insert([1; 1 << 14]).expect("one fits");
     assert_eq!(pool.remove(key).unwrap()[5], 1);
 }
 
@@ -526,7 +526,7 @@ fn a_shared_limit_is_exact() {
             });
         }
     });
-    let held: Vec<_> = (0..100).map(|n| pool.try_boxed(n).ok().expect("all are free")).collect();
+    let held: Vec<_> = (0..100).map(|n| pool.try_boxed(n).expect("all are free")).collect();
     assert!(pool.try_boxed(0).is_err());
     drop(held);
 }
