@@ -246,7 +246,8 @@ blank_redis() { sed -E "s/$PORT_with|$PORT_without/PORT/g"; }
 blank_python3() {
     # regrtest's clock, load and temporary names; and this interpreter's own
     # numbers in messages.
-    sed -E -e 's/^[0-9]+:[0-9:.]+ load avg: [0-9.]+ //' -e 's/Total duration: .*//' -e 's/test_python_[0-9]+(æ|_worker_[0-9]+)?/TMP/g' \
+    # How long a test took is in the line of the next one, if it took long.
+    sed -E -e 's/^[0-9]+:[0-9:.]+ load avg: [0-9.]+ //' -e 's/ -- test_[a-z_]+ passed.*//' -e 's/Total duration: .*//' -e 's/test_python_[0-9]+(æ|_worker_[0-9]+)?/TMP/g' \
         -e 's/ in [0-9.]+ (sec|min|ms)[^)]*//' -e 's/@test_[0-9]+_tmp[^ ]*/TMP/g' -e '/^== /d' -e '/^Using random seed/d' -e 's/\([0-9.]+ sec\)//'
 }
 blank_python3_malloc() { blank_python3; }

@@ -93,7 +93,7 @@ pub unsafe extern "C" fn hw_pool_create(
     let mut length = 0;
     while !name.is_null() && length < NAME {
         // SAFETY: the string has not ended before this byte.
-        let byte = unsafe { name.wrapping_add(length).read() }.cast_unsigned();
+        let byte = unsafe { name.cast::<u8>().wrapping_add(length).read() };
         if byte == 0 {
             break;
         }
