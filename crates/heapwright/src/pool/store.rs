@@ -449,8 +449,15 @@ impl Store {
         {
             self.begin(Some(count as u32));
         }
+        let before: u64 = self.existing();
         while self.ready() < count {
             if !self.grow() {
+                // What was taken for it is of no use, and others may want it.
+                for number in 0..self.segments().len() {
+                    if before >> number & 1 == 0 && self.at(number).exists() {
+                        self.at(number).close(false);
+                    }
+                }
                 return false;
             }
         }
@@ -465,6 +472,12 @@ impl Store {
             left -= here;
         }
         true
+    }
+
+    /// The segments that exist, as bits.
+    fn existing(&self) -> u64 {
+        let all = self.segments().iter().enumerate();
+        all.fold(0, |bits, (number, segment)| bits | u64::from(segment.exists()) << number)
     }
 
     /// The next slot of a walk over all that are out, in order of their addresses.
