@@ -29,7 +29,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     // Miri is a thousand times slower: smaller blocks, and fewer.
-    let (large, most) = if cfg!(miri) { (70_000, 10) } else { (300_000, 150) };
+    let (large, most) = if cfg!(miri) { (70_000, 10) } else { (150_000, 80) };
     let size = prop_oneof![8 => 0usize..200, 2 => 200usize..9000, 1 => 9000usize..large];
     let step = prop_oneof![
         30 => (size.clone(), 0u32..14).prop_map(|(size, shift)| Step::Make { size, shift }),
@@ -139,7 +139,7 @@ fn against_a_model(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn an_arena_keeps_to_the_model(steps in steps()) {
