@@ -309,6 +309,7 @@ resident memory at exit: 20.0 MiB
   remote backlog           0 B    0.0 %
   lazily freed         1.0 MiB    5.0 %  #
   metadata           512.0 KiB    2.5 %  #
+  pools, arenas            0 B    0.0 %
   not ours             5.0 MiB   25.0 %  #######
 
 allocation sizes
