@@ -27,10 +27,10 @@ miri() { # SECONDS FLAGS ARGUMENTS...
 say "miri: heapwright-record"
 miri 300 "" -p heapwright-record --lib
 say "miri: heapwright"
-miri 600 "" -p heapwright --lib -- "$@"
+miri 900 "" -p heapwright --lib -- "$@"
 # A seed decides the schedule, the addresses, and what a relaxed load sees.
 SEEDS=${MIRI_SEEDS:-3}
 say "miri: threads, with $SEEDS other seeds"
-miri 600 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
+miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
     blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
     threads_share objects_made_here desks_are_passed

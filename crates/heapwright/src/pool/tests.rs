@@ -483,7 +483,7 @@ fn threads_share_a_pool() {
 
 #[test]
 fn objects_made_here_are_destroyed_there() {
-    let count = if cfg!(miri) { 300 } else { 50_000 };
+    let count = if cfg!(miri) { 80 } else { 50_000 };
     let pool = SharedPool::new();
     let (send, receive) = std::sync::mpsc::sync_channel(100);
     std::thread::scope(|scope| {
