@@ -2,7 +2,9 @@
 //!
 //! This is the lowest floor of the house: `no_std`, no dependencies, no
 //! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
-//! sides share this one definition, so a field cannot mean two things.
+//! sides share this one definition, so a field cannot mean two things. The
+//! other kind of file, in which the debug allocator reports mistakes, is
+//! described in [`debug`].
 //!
 //! ```text
 //! a stats file (little endian)
@@ -17,6 +19,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod debug;
 mod stats;
 
 pub use stats::{DecodeError, HEADER_BYTES, SIZE_BUCKETS, Stats};

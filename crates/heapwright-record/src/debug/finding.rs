@@ -1,0 +1,104 @@
+//! A mistake, as integers: what the library knows at the moment it finds one.
+//!
+//! ```text
+//! Finding, 144 bytes
+//!  0 kind 2 | call 1 | origin 1 | region 1 | access 1 | value 1 | 0 1
+//!  8 pointer 8 | block 8 | size 8 | align 8 | offset 8 | length 8
+//! 56 given_size 8 | given_align 8
+//! 72 here 24 | freed 24 | allocated 24
+//!
+//! Moment, 24 bytes
+//!  0 stack 4 | thread 4 | sequence 8 | ns 8
+//! ```
+
+use super::numbers::{Access, Call, FindingKind, Origin, Region};
+use super::wire::record;
+
+record! {
+    /// Where and when something was done. All zero: not known.
+    Moment {
+        /// The number of the stack; 0 where none was kept.
+        stack: u32,
+        /// The number of the thread, from 1.
+        thread: u32,
+        /// How many operations on the heap there had been, this one included.
+        sequence: u64,
+        /// Nanoseconds since the process began.
+        ns: u64,
+    }
+
+    /// A mistake of the program.
+    Finding {
+        /// What it is.
+        kind: FindingKind,
+        /// Where it was found.
+        call: Call,
+        /// How the block was made.
+        origin: Origin,
+        /// What the pointer leads to.
+        region: Region,
+        /// What an access did.
+        access: Access,
+        /// The first byte that was found changed.
+        value: u8,
+        /// Always zero.
+        spare: u8,
+        /// The pointer that was given, or the address accessed.
+        pointer: u64,
+        /// The start of the block; 0 where there is none.
+        block: u64,
+        /// The size the block was asked for with.
+        size: u64,
+        /// The alignment the block was asked for with.
+        align: u64,
+        /// Of the pointer, or of the first changed byte, from the block's start.
+        offset: i64,
+        /// How many bytes were changed.
+        length: u64,
+        /// The size that was given with the pointer.
+        given_size: u64,
+        /// The alignment that was given with the pointer.
+        given_align: u64,
+        /// Where it was found.
+        here: Moment,
+        /// Where the block was freed.
+        freed: Moment,
+        /// Where the block was allocated.
+        allocated: Moment,
+    }
+}
+
+/// Which of a finding's moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Where it was found.
+    Here,
+    /// Where the block was freed.
+    Freed,
+    /// Where the block was allocated.
+    Allocated,
+}
+
+impl Moment {
+    /// Nothing is known of it.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        self.stack == 0 && self.thread == 0 && self.sequence == 0 && self.ns == 0
+    }
+}
+
+impl Finding {
+    /// The moments something is known of, in the order in which they are told.
+    ///
+    /// ```
+    /// use heapwright_record::debug::{Finding, Moment, Role};
+    /// let moment = Moment { thread: 1, sequence: 17, ..Moment::default() };
+    /// let leak = Finding { allocated: moment, ..Finding::default() };
+    /// assert!(leak.moments().eq([(Role::Allocated, moment)]));
+    /// ```
+    pub fn moments(&self) -> impl Iterator<Item = (Role, Moment)> {
+        let all =
+            [(Role::Here, self.here), (Role::Freed, self.freed), (Role::Allocated, self.allocated)];
+        all.into_iter().filter(|(_, moment)| !moment.is_unknown())
+    }
+}

@@ -1,0 +1,103 @@
+//! The debug record: what the debug allocator writes while a program runs, and
+//! the command reads when it no longer does.
+//!
+//! The process may die at any moment and in any way, so the file is only ever
+//! appended to, each entry by one `write`. Whatever was written stays readable,
+//! and nothing has to be closed. The record is complete in itself: the modules,
+//! the threads and the stacks that a finding speaks of are entries before it.
+//!
+//! ```text
+//! a debug record (little endian)
+//! +-----------+-----------+---------+-------+-------+-------+- - -
+//! | magic 8   | version 4 | flags 4 | entry | entry | entry |
+//! | HWDEBUG\0 | 1         | 0       |       |       |       |
+//! +-----------+-----------+---------+-------+-------+-------+- - -
+//!
+//! an entry (not padded: it may begin at any byte)
+//! +-------+----------+----------------+------------+
+//! | tag 4 | length 4 | length bytes   | checksum 4 |   CRC-32C of all before it
+//! +-------+----------+----------------+------------+
+//!
+//! fields, in the order of the struct, with nothing between them
+//!   u8 u16 u32 u64 i64   as they are
+//!   an enum              its number; one that the reader does not know is Unknown
+//!   Text                 u32: length, top bit: it was cut | that many bytes
+//!   Frames               u32: count, top bit: it was cut | that many u64
+//!
+//! tag                                       tag
+//!   1  Process   who writes                   6  Finding   a mistake
+//!   2  Module    a program or library file    7  Site      a place to guard next time
+//!   3  Map       text of /proc/self/maps      8  Note      a line for people
+//!   4  Thread    its number and name          9  End       how it ended
+//!   5  Stack     return addresses
+//! ```
+//!
+//! **Growing.** A newer writer may add tags, which an older reader skips, and
+//! fields at the end of an entry, which an older reader does not look at. The
+//! fields that an older writer did not have read as zero. The low 16 flags may
+//! be ignored by those who do not know them, the high 16 may not. Anything else
+//! takes another version. Numbers of tags and enums are never used again.
+//!
+//! **Damage.** A reader stops at the first byte that is wrong, and says where
+//! it is. It does not look for a later entry to go on with: bytes that look
+//! like an entry may be text inside one. Nothing is lost by that, because the
+//! damage that happens is at the end: a write that was not finished. For the
+//! same reason a writer whose write came out short must not write again.
+//!
+//! **Stacks.** Frames are return addresses, innermost first: the call is the
+//! byte before. Only the first frame of `here` of a finding with
+//! [`Call::Access`] is the instruction itself.
+//!
+//! ```text
+//! record, text            what an entry is made of: the encoding of each field
+//! checksum                CRC-32C
+//! numbers                 the enums
+//! finding                 a mistake, as integers; sentence   the same in words
+//! entry                   all entries
+//! encoder, reader         the two sides
+//! ```
+
+mod checksum;
+mod encoder;
+mod entry;
+mod finding;
+mod numbers;
+mod reader;
+mod sentence;
+mod text;
+mod wire;
+
+pub use encoder::Encoder;
+pub use entry::{End, Entry, Map, Module, Note, Process, Site, Stack, Thread};
+pub use finding::{Finding, Moment, Role};
+pub use numbers::{Access, Call, Ending, FindingKind, Origin, Region};
+pub use reader::{Problem, Reader};
+pub use sentence::Words;
+pub use text::{Frames, MOST_FRAMES, Text};
+
+/// How a debug record begins.
+pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
+
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+/// The flags that a reader must know to understand the file.
+const BINDING_FLAGS: u32 = 0xffff_0000;
+
+/// Bytes before the first entry.
+pub const HEADER_BYTES: usize = 16;
+
+/// The first bytes of a debug record, to be written before any entry.
+///
+/// ```
+/// use heapwright_record::debug::{HEADER, Reader};
+/// assert_eq!(Reader::new(&HEADER).unwrap().count(), 0);
+/// ```
+pub const HEADER: [u8; HEADER_BYTES] = {
+    let [a, b, c, d, e, f, g, h] = MAGIC;
+    let [i, j, k, l] = VERSION.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
+};
+
+#[cfg(test)]
+mod tests;

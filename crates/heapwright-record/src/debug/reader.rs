@@ -1,0 +1,159 @@
+//! The reader's side: entries one after another, to the end or to the damage.
+
+use super::checksum::checksum;
+use super::encoder::{BEFORE, BEHIND};
+use super::entry::Entry;
+use super::wire::{Cursor, Field};
+use super::{BINDING_FLAGS, HEADER_BYTES, MAGIC, VERSION};
+use core::fmt;
+
+/// What is wrong with a debug record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Shorter than the header.
+    Short,
+    /// It does not begin as one.
+    NotARecord,
+    /// Written by a version that cannot be read.
+    Version(u32),
+    /// It has flags that must be known to read it, and are not.
+    Flags(u32),
+    /// The file ends within the entry that begins at this byte.
+    EndsWithin(u64),
+    /// The entry that begins at this byte is not what was written.
+    Checksum(u64),
+    /// The entry that begins at this byte was written wrongly.
+    Malformed(u64),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("the debug record ends within its header"),
+            Self::NotARecord => f.write_str("not a debug record of heapwright"),
+            Self::Version(version) => {
+                write!(f, "debug record of version {version}; this command reads {VERSION}")
+            }
+            Self::Flags(flags) => {
+                write!(f, "debug record with flags {flags:#x}, which this command does not know")
+            }
+            Self::EndsWithin(at) => write!(
+                f,
+                "the file ends in the middle of an entry at byte {at}: the process died while \
+                 writing, or the copy is incomplete"
+            ),
+            Self::Checksum(at) => write!(f, "checksum at byte {at} does not match"),
+            Self::Malformed(at) => {
+                write!(f, "the entry at byte {at} is shorter than it says itself")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Problem {}
+
+/// Reads a debug record.
+///
+/// It is an iterator of the entries. Where it ends, [`Reader::problem`] says
+/// whether that was the end of the file.
+///
+/// ```
+/// use heapwright_record::debug::{Encoder, Note, HEADER, Problem, Reader};
+///
+/// let mut file = HEADER.to_vec();
+/// let mut buffer = [0; Encoder::SMALLEST];
+/// file.extend_from_slice(Encoder::new(&mut buffer).entry(&Note { bytes: "x".into() }.into()));
+/// let mut reader = Reader::new(&file[..file.len() - 1]).unwrap();
+/// assert_eq!(reader.next(), None);
+/// assert_eq!(reader.problem(), Some(Problem::EndsWithin(16)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    at: u64,
+    skipped: u64,
+    problem: Option<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins to read.
+    ///
+    /// # Errors
+    ///
+    /// These bytes are no debug record, or not one this version can read.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
+        let known = bytes.len().min(MAGIC.len());
+        if bytes.get(..known) != MAGIC.get(..known) {
+            return Err(Problem::NotARecord);
+        }
+        let (header, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(Problem::Short)?;
+        let mut cursor = Cursor::new(header.get(MAGIC.len()..).unwrap_or_default());
+        let version = u32::take(&mut cursor);
+        if version != VERSION {
+            return Err(Problem::Version(version));
+        }
+        let flags = u32::take(&mut cursor);
+        if flags & BINDING_FLAGS != 0 {
+            return Err(Problem::Flags(flags));
+        }
+        Ok(Self { rest, at: HEADER_BYTES as u64, skipped: 0, problem: None })
+    }
+
+    /// Why no more entries come, unless it is the end of the file.
+    #[must_use]
+    pub const fn problem(&self) -> Option<Problem> {
+        self.problem
+    }
+
+    /// How many entries were skipped that only a newer version knows.
+    #[must_use]
+    pub const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// How many bytes were read; all of them are good.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// The next entry; inside, there is none if only a newer version knows it.
+    fn read(&mut self) -> Result<Option<Entry<'a>>, Problem> {
+        let cut = Problem::EndsWithin(self.at);
+        let mut head = Cursor::new(self.rest.get(..BEFORE).ok_or(cut)?);
+        let tag = u32::take(&mut head);
+        let length = u32::take(&mut head) as usize;
+        let whole = BEFORE.checked_add(length).ok_or(cut)?;
+        let (summed, rest) = self.rest.split_at_checked(whole).ok_or(cut)?;
+        let (sum, rest) = rest.split_at_checked(BEHIND).ok_or(cut)?;
+        if sum != checksum(summed).to_le_bytes() {
+            return Err(Problem::Checksum(self.at));
+        }
+        let mut payload = Cursor::new(summed.get(BEFORE..).unwrap_or_default());
+        let entry = Entry::take(tag, &mut payload);
+        if payload.is_broken() {
+            return Err(Problem::Malformed(self.at));
+        }
+        self.rest = rest;
+        self.at += (whole + BEHIND) as u64;
+        Ok(entry)
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        while self.problem.is_none() && !self.rest.is_empty() {
+            match self.read() {
+                Ok(Some(entry)) => return Some(entry),
+                Ok(None) => self.skipped += 1,
+                Err(problem) => self.problem = Some(problem),
+            }
+        }
+        None
+    }
+}
+
+impl core::iter::FusedIterator for Reader<'_> {}

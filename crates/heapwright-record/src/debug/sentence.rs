@@ -1,0 +1,580 @@
+//! The one sentence that says what happened, and the lines above the stacks.
+//!
+//! The library says it on stderr while the program dies, the command says it
+//! again from the record: so there is one place that knows the words. It needs
+//! no formatter and no memory: pieces go to a [`Words`] one by one.
+//!
+//! ```text
+//! heapwright: double-free: free of a 40-byte block that was freed before
+//!             `-- heading  `-- Finding::sentence
+//!     freed by thread 1, 3 operations earlier:
+//!     `-- Finding::title
+//! ```
+//!
+//! The sentences are short, name the size in bytes, and say *what was done to
+//! what*: the reader has the stacks for *where*.
+
+use super::finding::{Finding, Moment, Role};
+use super::numbers::{Access, Call, FindingKind, Origin, Region};
+
+/// Takes a sentence piece by piece.
+///
+/// ```
+/// use heapwright_record::debug::Words;
+///
+/// struct Line(String);
+///
+/// impl Words for Line {
+///     fn text(&mut self, text: &str) {
+///         self.0 += text;
+///     }
+///     fn number(&mut self, number: u64) {
+///         self.0 += &number.to_string();
+///     }
+///     fn address(&mut self, address: u64) {
+///         self.0 += &format!("{address:#x}");
+///     }
+/// }
+/// ```
+pub trait Words {
+    /// Letters.
+    fn text(&mut self, text: &str);
+    /// A number, in decimal.
+    fn number(&mut self, number: u64);
+    /// An address or a byte: in hexadecimal, behind `0x`.
+    fn address(&mut self, address: u64);
+}
+
+impl Finding {
+    /// What happened, in one sentence without a full stop.
+    ///
+    /// ```
+    /// # use heapwright_record::debug::{Call, Finding, FindingKind, Words};
+    /// # struct Line(String);
+    /// # impl Words for Line {
+    /// #     fn text(&mut self, text: &str) { self.0 += text; }
+    /// #     fn number(&mut self, number: u64) { self.0 += &number.to_string(); }
+    /// #     fn address(&mut self, address: u64) { self.0 += &format!("{address:#x}"); }
+    /// # }
+    /// let finding = Finding {
+    ///     kind: FindingKind::DoubleFree,
+    ///     call: Call::Free,
+    ///     block: 0x1000,
+    ///     size: 40,
+    ///     ..Finding::default()
+    /// };
+    /// let mut line = Line(String::new());
+    /// finding.sentence(&mut line);
+    /// assert_eq!(line.0, "free of a 40-byte block that was freed before");
+    /// ```
+    pub fn sentence(&self, out: &mut dyn Words) {
+        match self.kind {
+            FindingKind::Unknown => out.text("a mistake that this version has no words for"),
+            FindingKind::DoubleFree | FindingKind::ReallocAfterFree => {
+                out.text(self.verb());
+                out.text(" of ");
+                self.a_block(out);
+                out.text(" that was freed before");
+            }
+            FindingKind::InteriorFree => {
+                out.text(self.verb());
+                self.interior(out);
+            }
+            FindingKind::InvalidFree | FindingKind::InvalidRealloc => {
+                out.text(self.verb());
+                self.no_block(out);
+            }
+            FindingKind::SizeMismatch => {
+                out.text(self.sized_verb());
+                out.text(" says ");
+                out.number(self.given_size);
+                out.text(", allocated as ");
+                out.number(self.size);
+            }
+            FindingKind::AlignmentMismatch => {
+                out.text("alignment ");
+                out.number(self.given_align);
+                out.text(" given for ");
+                self.a_block(out);
+                out.text(" that was allocated with ");
+                out.number(self.align);
+            }
+            FindingKind::AllocatorMismatch => {
+                if self.region == Region::Block {
+                    out.number(self.size);
+                    out.text("-byte ");
+                }
+                out.text(match self.region {
+                    Region::FirstClassHeap => "block of a first-class heap",
+                    Region::Pool => "object of a pool",
+                    Region::Arena => "memory of an arena",
+                    _ => match self.origin {
+                        Origin::Unknown => "block of another allocator",
+                        Origin::Malloc => "block of malloc",
+                        Origin::Aligned => "block of aligned_alloc",
+                        Origin::New => "block of new",
+                        Origin::NewArray => "block of new[]",
+                        Origin::Rust => "block of Rust's allocator",
+                    },
+                });
+                out.text(" given to ");
+                out.text(self.verb());
+            }
+            FindingKind::Overflow | FindingKind::Underflow => self.accessed(out),
+            FindingKind::WriteAfterFree | FindingKind::UseAfterFree => {
+                self.accessed(out);
+            }
+            FindingKind::Leak => {
+                self.a_block(out);
+                out.text(" was never freed");
+            }
+        }
+    }
+
+    /// What stands above the stack of one of the finding's moments. `name` is
+    /// the thread's, where it has one.
+    ///
+    /// ```text
+    /// here, thread 1:
+    /// found at exit, thread 1 (main):
+    /// freed by thread 2, 3 operations earlier:
+    /// allocated by thread 1, 17 operations earlier (no stack was kept)
+    /// ```
+    pub fn title(&self, role: Role, name: &str, out: &mut dyn Words) {
+        let moment = match role {
+            Role::Here => {
+                out.text(match self.call {
+                    Call::Sweep => "found in a sweep",
+                    Call::Exit => "found at exit",
+                    Call::Retire => "found before its memory was used again",
+                    _ => "here",
+                });
+                thread(&self.here, ", thread ", name, out);
+                self.here
+            }
+            Role::Freed => {
+                out.text("freed");
+                thread(&self.freed, " by thread ", name, out);
+                self.earlier(&self.freed, out);
+                self.freed
+            }
+            Role::Allocated => {
+                out.text("allocated");
+                thread(&self.allocated, " by thread ", name, out);
+                self.earlier(&self.allocated, out);
+                self.allocated
+            }
+        };
+        out.text(if moment.stack == 0 { " (no stack was kept)" } else { ":" });
+    }
+
+    fn earlier(&self, moment: &Moment, out: &mut dyn Words) {
+        // Threads take their numbers many at a time: between two of them nothing can be
+        // said.
+        if moment.sequence != 0
+            && moment.thread == self.here.thread
+            && let Some(count @ 1..) = self.here.sequence.checked_sub(moment.sequence)
+        {
+            out.text(", ");
+            out.number(count);
+            out.text(if count == 1 { " operation earlier" } else { " operations earlier" });
+        }
+    }
+
+    /// The call that was made, as a person would name it.
+    fn verb(&self) -> &'static str {
+        match self.call {
+            Call::Unknown | Call::Access | Call::Sweep | Call::Exit | Call::Retire => {
+                match self.kind {
+                    FindingKind::InvalidRealloc | FindingKind::ReallocAfterFree => "realloc",
+                    _ => "free",
+                }
+            }
+            call => call.word(),
+        }
+    }
+
+    /// The same, where a size was given.
+    fn sized_verb(&self) -> &'static str {
+        match self.call {
+            Call::Delete => "sized delete",
+            Call::DeleteArray => "sized delete[]",
+            Call::Free => "sized free",
+            _ => self.verb(),
+        }
+    }
+
+    /// "a 40-byte block".
+    fn a_block(&self, out: &mut dyn Words) {
+        if self.block == 0 {
+            out.text("a block");
+            return;
+        }
+        out.text(if begins_with_a_vowel(self.size) { "an " } else { "a " });
+        out.number(self.size);
+        out.text("-byte block");
+    }
+
+    /// " of a pointer 12 bytes into a 96-byte block".
+    fn interior(&self, out: &mut dyn Words) {
+        out.text(" of a pointer ");
+        let distance = match u64::try_from(self.offset) {
+            Err(_) => {
+                bytes(self.offset.unsigned_abs(), out);
+                " before "
+            }
+            Ok(offset) if offset < self.size => {
+                bytes(offset, out);
+                " into "
+            }
+            Ok(offset) if offset == self.size => "to the end of ",
+            Ok(offset) => {
+                bytes(offset.saturating_sub(self.size), out);
+                " behind the end of "
+            }
+        };
+        out.text(distance);
+        self.a_block(out);
+        if !self.freed.is_unknown() {
+            out.text(" that was freed before");
+        }
+    }
+
+    /// What a pointer leads to that is no block.
+    fn no_block(&self, out: &mut dyn Words) {
+        if self.region == Region::Block && self.block != 0 {
+            return self.interior(out);
+        }
+        out.text(match self.region {
+            Region::Stack => " of a pointer to the stack",
+            Region::Globals => " of a pointer to the program's or a library's data",
+            Region::Code => " of a pointer to code",
+            Region::OtherHeap => " of a pointer into the C library's heap, not heapwright's",
+            Region::FirstClassHeap => " of a block of a first-class heap",
+            Region::Pool => " of a pool's object",
+            Region::Arena => " of memory of an arena",
+            _ => " of a pointer that malloc did not return",
+        });
+        out.text(match self.region {
+            Region::Block => ": it lies between blocks",
+            Region::Nothing => ": nothing is mapped there",
+            Region::Mapping => ": it leads to memory that the program mapped",
+            Region::Metadata => ": it leads to heapwright's own records",
+            _ => "",
+        });
+    }
+
+    /// "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all".
+    fn accessed(&self, out: &mut dyn Words) {
+        let found_later = self.call != Call::Access;
+        out.text(match self.access {
+            _ if found_later => "write",
+            Access::Write => "write",
+            Access::Read => "read",
+            Access::Unknown => "access",
+        });
+        if found_later {
+            out.text(" of ");
+            out.address(u64::from(self.value));
+        }
+        out.text(if self.offset < 0 { " at offset -" } else { " at offset " });
+        out.number(self.offset.unsigned_abs());
+        out.text(" of ");
+        self.a_block(out);
+        if matches!(self.kind, FindingKind::WriteAfterFree | FindingKind::UseAfterFree) {
+            out.text(" after it was freed");
+        }
+        if found_later && self.length > 1 {
+            out.text(", ");
+            bytes(self.length, out);
+            out.text(" in all");
+        }
+    }
+}
+
+/// "12 bytes".
+fn bytes(count: u64, out: &mut dyn Words) {
+    out.number(count);
+    out.text(if count == 1 { " byte" } else { " bytes" });
+}
+
+/// ", thread 2 (worker)", where the thread is known.
+fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
+    if moment.thread == 0 {
+        return;
+    }
+    out.text(before);
+    out.number(u64::from(moment.thread));
+    if !name.is_empty() {
+        out.text(" (");
+        out.text(name);
+        out.text(")");
+    }
+}
+
+/// Eight, eleven, eighteen, eighty, ... and their thousands, millions, ...
+fn begins_with_a_vowel(number: u64) -> bool {
+    let mut group = number;
+    while group >= 1000 {
+        group /= 1000;
+    }
+    matches!(group, 8 | 11 | 18 | 80..=89 | 800..=899)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::format;
+    use std::string::{String, ToString};
+
+    impl Words for String {
+        fn text(&mut self, text: &str) {
+            self.push_str(text);
+        }
+        fn number(&mut self, number: u64) {
+            self.push_str(&number.to_string());
+        }
+        fn address(&mut self, address: u64) {
+            self.push_str(&format!("{address:#x}"));
+        }
+    }
+
+    fn said(finding: &Finding) -> String {
+        let mut line = String::new();
+        finding.sentence(&mut line);
+        line
+    }
+
+    /// A finding on a block of this size.
+    fn on(kind: FindingKind, call: Call, size: u64) -> Finding {
+        Finding {
+            kind,
+            call,
+            origin: Origin::Malloc,
+            region: Region::Block,
+            access: Access::Write,
+            value: 0x41,
+            pointer: 0x1000,
+            block: 0x1000,
+            size,
+            align: 16,
+            length: 1,
+            given_size: 24,
+            given_align: 64,
+            ..Finding::default()
+        }
+    }
+
+    #[test]
+    fn frees_are_told() {
+        use FindingKind::*;
+        let double = on(DoubleFree, Call::Free, 40);
+        assert_eq!(said(&double), "free of a 40-byte block that was freed before");
+        let call = Call::DeleteArray;
+        assert_eq!(
+            said(&Finding { call, ..double }),
+            "delete[] of a 40-byte block that was freed before"
+        );
+        assert_eq!(
+            said(&on(ReallocAfterFree, Call::Realloc, 8)),
+            "realloc of an 8-byte block that was freed before"
+        );
+        assert_eq!(said(&Finding { block: 0, ..double }), "free of a block that was freed before");
+        let wrong = on(AllocatorMismatch, Call::Free, 40);
+        for (origin, region, call, words) in [
+            (Origin::NewArray, Region::Block, Call::Free, "40-byte block of new[] given to free"),
+            (Origin::New, Region::Block, Call::Free, "40-byte block of new given to free"),
+            (
+                Origin::Malloc,
+                Region::Block,
+                Call::Delete,
+                "40-byte block of malloc given to delete",
+            ),
+            (
+                Origin::New,
+                Region::Block,
+                Call::DeleteArray,
+                "40-byte block of new given to delete[]",
+            ),
+            (
+                Origin::Aligned,
+                Region::Block,
+                Call::Realloc,
+                "40-byte block of aligned_alloc given to realloc",
+            ),
+            (
+                Origin::Rust,
+                Region::Block,
+                Call::Free,
+                "40-byte block of Rust's allocator given to free",
+            ),
+            (
+                Origin::Malloc,
+                Region::Block,
+                Call::RustDealloc,
+                "40-byte block of malloc given to dealloc",
+            ),
+            (
+                Origin::Unknown,
+                Region::FirstClassHeap,
+                Call::Free,
+                "block of a first-class heap given to free",
+            ),
+            (Origin::Unknown, Region::Pool, Call::Free, "object of a pool given to free"),
+            (
+                Origin::Malloc,
+                Region::Block,
+                Call::HeapFree,
+                "40-byte block of malloc given to hw_heap_free",
+            ),
+        ] {
+            assert_eq!(said(&Finding { origin, region, call, ..wrong }), words);
+        }
+        let size = on(SizeMismatch, Call::Delete, 32);
+        for (call, words) in [
+            (Call::Delete, "sized delete says 24, allocated as 32"),
+            (Call::DeleteArray, "sized delete[] says 24, allocated as 32"),
+            (Call::FreeSized, "free_sized says 24, allocated as 32"),
+            (Call::RustDealloc, "dealloc says 24, allocated as 32"),
+        ] {
+            assert_eq!(said(&Finding { call, ..size }), words);
+        }
+        assert_eq!(
+            said(&on(AlignmentMismatch, Call::Delete, 32)),
+            "alignment 64 given for a 32-byte block that was allocated with 16"
+        );
+    }
+
+    #[test]
+    fn pointers_that_are_no_blocks_are_told() {
+        use FindingKind::*;
+        let interior = on(InteriorFree, Call::Free, 96);
+        for (offset, words) in [
+            (12, "free of a pointer 12 bytes into a 96-byte block"),
+            (1, "free of a pointer 1 byte into a 96-byte block"),
+            (96, "free of a pointer to the end of a 96-byte block"),
+            (100, "free of a pointer 4 bytes behind the end of a 96-byte block"),
+            (-8, "free of a pointer 8 bytes before a 96-byte block"),
+        ] {
+            assert_eq!(said(&Finding { offset, ..interior }), words);
+        }
+        let freed = Moment { thread: 1, ..Moment::default() };
+        assert_eq!(
+            said(&Finding { offset: 12, freed, ..interior }),
+            "free of a pointer 12 bytes into a 96-byte block that was freed before"
+        );
+        let invalid = Finding { block: 0, ..on(InvalidFree, Call::Free, 0) };
+        for (region, words) in [
+            (Region::Stack, "free of a pointer to the stack"),
+            (Region::Globals, "free of a pointer to the program's or a library's data"),
+            (Region::Code, "free of a pointer to code"),
+            (Region::OtherHeap, "free of a pointer into the C library's heap, not heapwright's"),
+            (Region::FirstClassHeap, "free of a block of a first-class heap"),
+            (Region::Pool, "free of a pool's object"),
+            (Region::Arena, "free of memory of an arena"),
+            (Region::Unknown, "free of a pointer that malloc did not return"),
+            (
+                Region::Nothing,
+                "free of a pointer that malloc did not return: nothing is mapped there",
+            ),
+            (Region::Block, "free of a pointer that malloc did not return: it lies between blocks"),
+        ] {
+            assert_eq!(said(&Finding { region, ..invalid }), words);
+            let again = Finding { kind: InvalidRealloc, call: Call::Realloc, region, ..invalid };
+            assert_eq!(said(&again), words.replacen("free", "realloc", 1));
+        }
+        let inside = Finding { offset: 12, ..on(InvalidRealloc, Call::Realloc, 96) };
+        assert_eq!(said(&inside), "realloc of a pointer 12 bytes into a 96-byte block");
+    }
+
+    #[test]
+    fn accesses_are_told() {
+        use FindingKind::*;
+        let over = Finding { offset: 40, ..on(Overflow, Call::Free, 40) };
+        assert_eq!(said(&over), "write of 0x41 at offset 40 of a 40-byte block");
+        assert_eq!(
+            said(&Finding { length: 3, ..over }),
+            "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all"
+        );
+        let caught = Finding { call: Call::Access, ..over };
+        for (access, words) in [
+            (Access::Read, "read at offset 40 of a 40-byte block"),
+            (Access::Write, "write at offset 40 of a 40-byte block"),
+            (Access::Unknown, "access at offset 40 of a 40-byte block"),
+        ] {
+            assert_eq!(said(&Finding { access, ..caught }), words);
+        }
+        assert_eq!(
+            said(&Finding { offset: -4, ..on(Underflow, Call::Sweep, 40) }),
+            "write of 0x41 at offset -4 of a 40-byte block"
+        );
+        let late = Finding { offset: 8, ..on(WriteAfterFree, Call::Retire, 40) };
+        assert_eq!(said(&late), "write of 0x41 at offset 8 of a 40-byte block after it was freed");
+        assert_eq!(
+            said(&Finding { length: 2, ..late }),
+            "write of 0x41 at offset 8 of a 40-byte block after it was freed, 2 bytes in all"
+        );
+        let used =
+            Finding { offset: 8, access: Access::Read, ..on(UseAfterFree, Call::Access, 40) };
+        assert_eq!(said(&used), "read at offset 8 of a 40-byte block after it was freed");
+        assert_eq!(said(&on(Leak, Call::Exit, 18)), "an 18-byte block was never freed");
+    }
+
+    #[test]
+    fn every_combination_has_words() {
+        let calls = if cfg!(miri) { &Call::ALL[..2] } else { Call::ALL };
+        for &kind in FindingKind::ALL {
+            for &call in calls {
+                for &region in Region::ALL {
+                    let line = said(&Finding { region, ..on(kind, call, 40) });
+                    assert!(!line.contains("  ") && !line.ends_with(' '), "{line}");
+                    assert!(!line.is_empty(), "{kind:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn moments_have_titles() {
+        let title = |finding: &Finding, role, name: &str| {
+            let mut line = String::new();
+            finding.title(role, name, &mut line);
+            line
+        };
+        let moment = |stack, sequence| Moment { stack, thread: 1, sequence, ns: 0 };
+        let finding = Finding {
+            here: moment(3, 20),
+            freed: moment(2, 17),
+            allocated: moment(1, 19),
+            ..on(FindingKind::DoubleFree, Call::Free, 40)
+        };
+        assert_eq!(title(&finding, Role::Here, ""), "here, thread 1:");
+        assert_eq!(title(&finding, Role::Here, "main"), "here, thread 1 (main):");
+        assert_eq!(title(&finding, Role::Freed, ""), "freed by thread 1, 3 operations earlier:");
+        assert_eq!(
+            title(&finding, Role::Allocated, "x"),
+            "allocated by thread 1 (x), 1 operation earlier:"
+        );
+        let unclear = Finding { freed: moment(0, 0), ..finding };
+        assert_eq!(title(&unclear, Role::Freed, ""), "freed by thread 1 (no stack was kept)");
+        let at_exit = Finding { call: Call::Exit, ..finding };
+        assert_eq!(title(&at_exit, Role::Here, ""), "found at exit, thread 1:");
+        let nobody = Finding { here: Moment::default(), call: Call::Sweep, ..finding };
+        assert_eq!(title(&nobody, Role::Here, ""), "found in a sweep (no stack was kept)");
+        assert_eq!(title(&nobody, Role::Freed, ""), "freed by thread 1:");
+    }
+
+    #[test]
+    fn articles_fit() {
+        for number in [8, 11, 18, 80, 89, 800, 8000, 11_000, 18_432, 80_000, 8_388_608, 11_534_336]
+        {
+            assert!(begins_with_a_vowel(number), "{number}");
+        }
+        for number in [0, 1, 10, 12, 40, 100, 110, 118, 180, 1100, 1800, 1_100_000, u64::MAX - 1] {
+            let expected = number == u64::MAX - 1; // eighteen quintillion
+            assert_eq!(begins_with_a_vowel(number), expected, "{number}");
+        }
+    }
+}

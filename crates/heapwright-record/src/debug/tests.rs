@@ -1,0 +1,319 @@
+//! The format as a whole: what version 1 is to the byte, and what happens to a
+//! file that is cut, changed, older or newer.
+
+extern crate std;
+
+use super::*;
+use std::string::String;
+use std::vec::Vec;
+use std::{format, vec};
+
+/// An entry of each kind, with another value in each field.
+pub(super) fn samples() -> Vec<Entry<'static>> {
+    let moment = |stack: u32| Moment {
+        stack,
+        thread: stack + 1,
+        sequence: 0x0102_0304_0506_0700 + u64::from(stack),
+        ns: 1_000_000_000 * u64::from(stack),
+    };
+    let process = Process {
+        pid: 4242,
+        parent: 4241,
+        time: 1_700_000_000_123_456_789,
+        page_size: 4096,
+        version: "0.1.0".into(),
+        exe: "/usr/bin/prog".into(),
+        options: "mode=debug".into(),
+        command: "prog\0-x\0".into(),
+    };
+    let module = Module {
+        id: 1,
+        start: 0x5500_0000_0000,
+        end: 0x5500_0000_2000,
+        bias: 0x5500_0000_0000,
+        build_id: Text::from(&[0xab, 0xcd, 0xef, 0x00][..]),
+        path: "/usr/bin/prog".into(),
+    };
+    let finding = Finding {
+        kind: FindingKind::Overflow,
+        call: Call::DeleteArray,
+        origin: Origin::NewArray,
+        region: Region::Block,
+        access: Access::Write,
+        value: 0x41,
+        spare: 0,
+        pointer: 0x7f00_0000_1000,
+        block: 0x7f00_0000_1000,
+        size: 40,
+        align: 16,
+        offset: -4,
+        length: 3,
+        given_size: 24,
+        given_align: 64,
+        here: moment(3),
+        freed: moment(2),
+        allocated: moment(1),
+    };
+    vec![
+        process.into(),
+        module.into(),
+        Map { bytes: "00400000-00401000 r-xp\n".into() }.into(),
+        Thread { number: 2, tid: 4243, name: "worker".into() }.into(),
+        Stack { id: 1, frames: Frames::new(&[0x5500_0000_10de, 0x5500_0000_1100]).and_more() }
+            .into(),
+        finding.into(),
+        Site { key: 0x1122_3344_5566_7788, odds: 100, last: FindingKind::WriteAfterFree, hits: 5 }
+            .into(),
+        Note { bytes: Text { bytes: b"a lin", cut: true } }.into(),
+        End {
+            findings: 1,
+            allocations: 17,
+            frees: 3,
+            peak_live_bytes: 1536,
+            ending: Ending::Abort,
+        }
+        .into(),
+    ]
+}
+
+/// Every byte, but under Miri, which takes its time.
+const STEP: usize = if cfg!(miri) { 31 } else { 1 };
+
+fn encode(entry: &Entry<'_>) -> Vec<u8> {
+    let mut buffer = [0xa5; Encoder::SMALLEST];
+    Encoder::new(&mut buffer).entry(entry).to_vec()
+}
+
+fn file(entries: &[Entry<'_>]) -> Vec<u8> {
+    let mut file = HEADER.to_vec();
+    entries.iter().for_each(|entry| file.extend(encode(entry)));
+    file
+}
+
+/// An entry with this payload, whatever it means.
+fn entry_of(tag: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
+    bytes.extend_from_slice(payload);
+    let sum = checksum::checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+fn after_header(entries: &[&[u8]]) -> Vec<u8> {
+    [&HEADER[..], &entries.concat()].concat()
+}
+
+#[test]
+fn version_1_is_these_bytes() {
+    let mut hex = String::new();
+    let mut line = |bytes: &[u8]| {
+        for part in bytes.chunks(32) {
+            part.iter().for_each(|byte| hex += &format!("{byte:02x}"));
+            hex += "\n";
+        }
+        hex += "\n";
+    };
+    line(&HEADER);
+    samples().iter().for_each(|entry| line(&encode(entry)));
+    assert_eq!(hex, include_str!("version_1.hex"), "the format of version 1 must not change");
+}
+
+#[test]
+fn every_entry_comes_back() {
+    let samples = samples();
+    let bytes = file(&samples);
+    let mut reader = Reader::new(&bytes).unwrap();
+    assert_eq!(reader.by_ref().collect::<Vec<_>>(), samples);
+    assert_eq!((reader.problem(), reader.skipped()), (None, 0));
+    assert_eq!(reader.position(), bytes.len() as u64);
+    let tags: Vec<u32> = samples.iter().map(Entry::tag).collect();
+    assert_eq!(tags, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_read_as_far_as_it_goes() {
+    let samples = samples();
+    let bytes = file(&samples);
+    let mut ends = vec![HEADER_BYTES];
+    for entry in &samples {
+        ends.push(ends.last().unwrap() + encode(entry).len());
+    }
+    for cut in (0..bytes.len()).step_by(STEP) {
+        let Ok(mut reader) = Reader::new(&bytes[..cut]) else {
+            assert_eq!(Reader::new(&bytes[..cut]).err(), Some(Problem::Short), "{cut}");
+            assert!(cut < HEADER_BYTES);
+            continue;
+        };
+        let whole = ends.iter().filter(|&&end| end <= cut).count() - 1;
+        assert_eq!(reader.by_ref().collect::<Vec<_>>(), samples[..whole], "{cut}");
+        let problem = (cut != ends[whole]).then_some(Problem::EndsWithin(ends[whole] as u64));
+        assert_eq!(reader.problem(), problem, "{cut}");
+        assert_eq!(reader.position(), ends[whole] as u64);
+    }
+}
+
+#[test]
+fn a_changed_byte_is_found_or_harmless() {
+    let samples = samples();
+    let original = file(&samples);
+    let changes: &[u8] = if cfg!(miri) { &[0x81] } else { &[1, 2, 4, 8, 16, 32, 64, 128, 255] };
+    for at in (0..original.len()).step_by(STEP) {
+        for change in changes {
+            let mut bytes = original.clone();
+            bytes[at] ^= change;
+            let Ok(mut reader) = Reader::new(&bytes) else {
+                assert!(at < HEADER_BYTES);
+                continue;
+            };
+            let entries: Vec<_> = reader.by_ref().collect();
+            assert!(samples.starts_with(&entries), "byte {at} ^ {change:#x}");
+            let unharmed = entries.len() == samples.len();
+            assert!(reader.problem().is_some() || unharmed, "byte {at} ^ {change:#x}");
+            // Only the flags that may be ignored are.
+            assert!(!unharmed || (12..14).contains(&at), "byte {at} ^ {change:#x}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_record_is_refused() {
+    assert_eq!(Reader::new(b"").err(), Some(Problem::Short));
+    assert_eq!(Reader::new(b"HWST").err(), Some(Problem::NotARecord));
+    assert_eq!(Reader::new(b"HWSTATS\0\x02\0\0\0\0\0\0\0").err(), Some(Problem::NotARecord));
+    let mut header = HEADER;
+    header[15] = 1;
+    assert_eq!(Reader::new(&header).err(), Some(Problem::Flags(1 << 24)));
+    header[8] = 2;
+    assert_eq!(Reader::new(&header).err(), Some(Problem::Version(2)));
+    header = HEADER;
+    header[12] = 1;
+    assert!(Reader::new(&header).is_ok());
+}
+
+#[test]
+fn newer_entries_are_skipped_and_newer_fields_ignored() {
+    let thread = Thread { number: 7, tid: 8, name: "x".into() };
+    let mut longer = encode(&thread.into());
+    longer.truncate(longer.len() - 4);
+    let longer = entry_of(4, &[&longer[8..], &[9; 11]].concat());
+    let bytes = after_header(&[&entry_of(1000, b"news"), &longer, &entry_of(u32::MAX, b"")]);
+    let mut reader = Reader::new(&bytes).unwrap();
+    assert_eq!(reader.by_ref().collect::<Vec<_>>(), [Entry::Thread(thread)]);
+    assert_eq!((reader.skipped(), reader.problem()), (2, None));
+}
+
+#[test]
+fn older_entries_are_filled_with_zeros() {
+    let bytes = after_header(&[&entry_of(4, &7u32.to_le_bytes()), &entry_of(9, b"")]);
+    let read: Vec<_> = Reader::new(&bytes).unwrap().collect();
+    let thread = Thread { number: 7, ..Thread::default() };
+    assert_eq!(read, [Entry::Thread(thread), Entry::End(End::default())]);
+}
+
+#[test]
+fn entries_that_contradict_themselves_are_damage() {
+    for payload in [&b"\x07\0"[..], b"\x07\0\0\0\x08\0\0\0\x05\0\0\0word"] {
+        let bytes = after_header(&[&entry_of(4, payload), &entry_of(9, b"")]);
+        let mut reader = Reader::new(&bytes).unwrap();
+        assert_eq!(reader.next(), None);
+        assert_eq!(reader.problem(), Some(Problem::Malformed(16)));
+        assert_eq!(reader.next(), None);
+    }
+    // A count of frames that is larger than any memory.
+    let frames = [&1u32.to_le_bytes()[..], &0x7fff_ffffu32.to_le_bytes()].concat();
+    let bytes = after_header(&[&entry_of(5, &frames)]);
+    let mut reader = Reader::new(&bytes).unwrap();
+    assert_eq!((reader.next(), reader.problem()), (None, Some(Problem::Malformed(16))));
+}
+
+#[test]
+fn a_tail_of_zeros_is_damage() {
+    let bytes = after_header(&[&encode(&samples()[3]), &[0; 64]]);
+    let mut reader = Reader::new(&bytes).unwrap();
+    assert_eq!(reader.by_ref().count(), 1);
+    assert!(matches!(reader.problem(), Some(Problem::Checksum(_))));
+}
+
+#[test]
+fn unknown_numbers_are_unknown() {
+    let mut payload = encode(&Finding::default().into());
+    payload.truncate(payload.len() - 4);
+    payload[8..14].copy_from_slice(&[0xff; 6]);
+    payload[16..24].fill(1);
+    let bytes = after_header(&[&entry_of(6, &payload[8..])]);
+    let expected = Finding { pointer: 0x0101_0101_0101_0101, ..Finding::default() };
+    assert!(Reader::new(&bytes).unwrap().eq([Entry::Finding(expected)]));
+    assert_eq!(expected.kind.heading(), "unknown");
+    for (index, &kind) in FindingKind::ALL.iter().enumerate() {
+        assert_eq!((kind as usize, FindingKind::from_u16(index as u16)), (index, kind));
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_cut_and_marked() {
+    let long = [b'x'; 2000];
+    let process = Process {
+        version: "0.1.0".into(),
+        exe: (&long[..]).into(),
+        command: "prog".into(),
+        ..Process::default()
+    };
+    let mut buffer = [0; 256];
+    let bytes = after_header(&[Encoder::new(&mut buffer).entry(&process.into())]);
+    assert_eq!(bytes.len(), HEADER_BYTES + 256);
+    let Some(Entry::Process(read)) = Reader::new(&bytes).unwrap().next() else { panic!() };
+    assert_eq!(read.version, "0.1.0".into());
+    assert!(read.exe.cut && !read.exe.bytes.is_empty() && long.starts_with(read.exe.bytes));
+    // The first takes what there is; what is empty was not cut.
+    assert_eq!(read.command, Text { bytes: b"", cut: true });
+    assert_eq!(read.options, Text::default());
+
+    let frames: Vec<u64> = (1..=100).collect();
+    let stack = Stack { id: 1, frames: Frames::new(&frames) };
+    assert_eq!((stack.frames.len(), stack.frames.cut()), (MOST_FRAMES, true));
+    assert_eq!(encode(&stack.into()).len(), 8 + 4 + 4 + 8 * MOST_FRAMES + 4);
+    let bytes = after_header(&[Encoder::new(&mut [0; 41]).entry(&stack.into())]);
+    let Some(Entry::Stack(read)) = Reader::new(&bytes).unwrap().next() else { panic!() };
+    assert!(read.frames.cut() && read.frames.iter().eq([1, 2]), "{:?}", read.frames);
+}
+
+#[test]
+fn the_smallest_buffer_holds_every_kind_of_entry() {
+    for entry in samples() {
+        let mut smaller = 0;
+        while Encoder::new(&mut vec![0; smaller]).entry(&entry).is_empty() {
+            smaller += 1;
+        }
+        assert!(smaller <= Encoder::SMALLEST / 4, "{entry:?}");
+        for size in [smaller, smaller + 1, smaller + 7] {
+            let mut buffer = vec![0; size];
+            let bytes = after_header(&[Encoder::new(&mut buffer).entry(&entry)]);
+            let mut reader = Reader::new(&bytes).unwrap();
+            assert_eq!(reader.by_ref().count(), 1);
+            assert_eq!(reader.problem(), None);
+        }
+    }
+    let finding = encode(&Finding::default().into());
+    assert_eq!(finding.len(), 8 + 144 + 4);
+}
+
+#[test]
+fn problems_are_one_line() {
+    for problem in [
+        Problem::Short,
+        Problem::NotARecord,
+        Problem::Version(2),
+        Problem::Flags(1 << 16),
+        Problem::EndsWithin(16),
+        Problem::Checksum(16),
+        Problem::Malformed(16),
+    ] {
+        let line = format!("{problem}");
+        assert!(!line.is_empty() && !line.contains('\n'), "{line}");
+    }
+    assert_eq!(
+        format!("{}", Problem::EndsWithin(7)),
+        "the file ends in the middle of an entry at byte 7: the process died while writing, or \
+         the copy is incomplete"
+    );
+}

@@ -1,0 +1,126 @@
+//! How a field becomes bytes and comes back.
+//!
+//! One macro, `record!`, defines a struct and both directions at once, so that
+//! writer and reader cannot disagree about the order. Nothing here panics or
+//! indexes: the writer works inside programs that are already in trouble, the
+//! reader on files that may hold anything.
+
+/// Where fields are put. It counts what does not fit, so that an entry can be
+/// measured with no buffer at all.
+pub(super) struct Sink<'b> {
+    buffer: &'b mut [u8],
+    at: usize,
+    /// What all fields of variable length may take together.
+    room: usize,
+}
+
+impl<'b> Sink<'b> {
+    pub(super) fn new(buffer: &'b mut [u8], room: usize) -> Self {
+        Self { buffer, at: 0, room }
+    }
+
+    /// How many bytes were put, whether they fit or not.
+    pub(super) fn length(&self) -> usize {
+        self.at
+    }
+
+    // Not inlined into each of the many fields: it is rare, and should be small.
+    #[inline(never)]
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        // In two steps, so that the compiler sees that the lengths are equal.
+        let rest = self.buffer.get_mut(self.at..);
+        if let Some(place) = rest.and_then(|rest| rest.get_mut(..bytes.len())) {
+            place.copy_from_slice(bytes);
+        }
+        self.at = self.at.saturating_add(bytes.len());
+    }
+
+    /// How many of `count` items of `size` bytes there is room for.
+    pub(super) fn grant(&mut self, count: usize, size: usize) -> usize {
+        let granted = count.min(self.room / size);
+        self.room -= granted * size;
+        granted
+    }
+}
+
+/// What is left of a payload to take fields from.
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+    /// A field began and did not end.
+    broken: bool,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(payload: &'a [u8]) -> Self {
+        Self { rest: payload, broken: false }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let taken = self.rest.split_at_checked(length);
+        let (taken, rest) = taken.unwrap_or_else(|| {
+            self.broken = true;
+            (&[], &[])
+        });
+        self.rest = rest;
+        (!self.broken).then_some(taken)
+    }
+
+    /// A number. A payload that ends before it is an older writer's: zero.
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let length = if self.rest.is_empty() { 0 } else { N };
+        self.take(length).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
+    }
+}
+
+/// Something that an entry consists of.
+pub(super) trait Field<'a>: Sized {
+    fn put(&self, sink: &mut Sink<'_>);
+    fn take(cursor: &mut Cursor<'a>) -> Self;
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {
+        $(impl<'a> Field<'a> for $type {
+            fn put(&self, sink: &mut Sink<'_>) {
+                sink.put(&self.to_le_bytes());
+            }
+            fn take(cursor: &mut Cursor<'a>) -> Self {
+                Self::from_le_bytes(cursor.array())
+            }
+        })*
+    };
+}
+
+integers!(u8, u16, u32, u64, i64);
+
+/// Defines a struct of fields, with both directions of its encoding.
+macro_rules! record {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $(<$life:lifetime>)? { $( $(#[$field_doc:meta])* $field:ident: $type:ty, )* }
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+            pub struct $name $(<$life>)? {
+                $( $(#[$field_doc])* pub $field: $type, )*
+            }
+
+            impl<'a> $crate::debug::wire::Field<'a> for $name $(<$life>)? {
+                fn put(&self, sink: &mut $crate::debug::wire::Sink<'_>) {
+                    $( self.$field.put(sink); )*
+                }
+                fn take(cursor: &mut $crate::debug::wire::Cursor<'a>) -> Self {
+                    // Fields are taken in the order in which they are written here.
+                    Self { $( $field: $crate::debug::wire::Field::take(cursor), )* }
+                }
+            }
+        )*
+    };
+}
+
+pub(super) use record;
