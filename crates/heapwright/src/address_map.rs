@@ -72,6 +72,10 @@ pub(crate) enum Kind {
     PoolRest(usize),
     /// A unit of an arena's chunk.
     Arena,
+    /// The first unit of a span of the debug heap's.
+    Debug,
+    /// A later unit of the debug heap's span whose first unit this is.
+    DebugRest(usize),
 }
 
 /// Bits of an entry below the owner.
@@ -88,7 +92,9 @@ const METADATA: u32 = 0x702;
 const KEPT: u32 = 0x703;
 const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
+const DEBUG: u32 = 0x706;
 /// Eight kinds each: their low bits are the upper bits of the head's unit.
+const DEBUG_REST: u32 = 0x7e8;
 const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
@@ -106,6 +112,8 @@ impl Entry {
     pub(crate) const LARGE_HEAD: Self = Self(LARGE_HEAD);
     pub(crate) const KEPT: Self = Self(KEPT);
     pub(crate) const ARENA: Self = Self(ARENA);
+    #[cfg(feature = "debug")]
+    pub(crate) const DEBUG: Self = Self(DEBUG);
 
     /// The bits of an owner in its slabs' entries.
     pub(crate) const fn tag(owner: u32) -> u32 {
@@ -130,6 +138,12 @@ impl Entry {
     /// A later unit of the pool segment that begins at unit `head`.
     pub(crate) const fn pool_rest(head: usize) -> Self {
         Self::rest(POOL_REST, head)
+    }
+
+    /// A later unit of the debug heap's span that begins at unit `head`.
+    #[cfg(feature = "debug")]
+    pub(crate) const fn debug_rest(head: usize) -> Self {
+        Self::rest(DEBUG_REST, head)
     }
 
     const fn rest(kind: u32, head: usize) -> Self {
@@ -158,8 +172,10 @@ impl Entry {
             KEPT => Kind::Kept,
             POOL_HEAD => Kind::PoolHead,
             ARENA => Kind::Arena,
+            DEBUG => Kind::Debug,
             rest if rest >= LARGE_REST => Kind::LargeRest(self.head()),
             rest if rest >= POOL_REST => Kind::PoolRest(self.head()),
+            rest if rest >= DEBUG_REST => Kind::DebugRest(self.head()),
             _ => Kind::Foreign,
         }
     }

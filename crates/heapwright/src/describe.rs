@@ -27,6 +27,8 @@ pub enum Kind {
     Pool = 5,
     /// A chunk of an arena.
     Arena = 6,
+    /// A block of a debug heap: live, freed, or only remembered.
+    Debug = 7,
 }
 
 /// Whether a block is the program's.
@@ -64,7 +66,7 @@ pub struct Description {
 }
 
 impl Description {
-    const fn nothing(kind: Kind) -> Self {
+    pub(crate) const fn nothing(kind: Kind) -> Self {
         Self { kind, state: BlockState::Unknown, block: 0, size: 0, offset: 0, owner: 0, class: 0 }
     }
 }
@@ -98,6 +100,7 @@ pub fn describe(address: *const u8) -> Description {
         UnitKind::Free | UnitKind::Kept => Description::nothing(Kind::Free),
         UnitKind::Metadata => Description::nothing(Kind::Metadata),
         UnitKind::Arena => Description::nothing(Kind::Arena),
+        UnitKind::Debug | UnitKind::DebugRest(_) => in_debug_heap(address.addr()),
         UnitKind::PoolHead => in_pool(address.addr(), unit),
         UnitKind::PoolRest(head) => in_pool(address.addr(), head),
         UnitKind::Slab(class) => {
@@ -134,6 +137,19 @@ pub fn describe(address: *const u8) -> Description {
             }
         }
     }
+}
+
+/// An address in a debug heap's span. Its records say more than others': what is
+/// freed is known.
+#[cfg(feature = "debug")]
+fn in_debug_heap(address: usize) -> Description {
+    crate::debug::describe(address).unwrap_or(Description::nothing(Kind::Debug))
+}
+
+/// There are none in this build.
+#[cfg(not(feature = "debug"))]
+fn in_debug_heap(_address: usize) -> Description {
+    Description::nothing(Kind::Debug)
 }
 
 /// An address in the pool segment that begins at unit `head`. Which slots are in

@@ -15,12 +15,12 @@
 //! taking *acquires*, so the next thread sees all that the last one wrote. That is
 //! the whole protocol; loom checks it.
 //!
-//! Called by `pool::shared`.
+//! Called by `pool::shared` and `debug::seat`.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Desks; threads beyond so many at a time get none.
-pub(crate) const DESKS: usize = 4096;
+pub(crate) const DESKS: usize = if cfg!(miri) { 64 } else { 4096 };
 
 /// Who sits where: `WORDS` times 64 desks.
 pub(crate) struct Desks<const WORDS: usize> {
@@ -65,9 +65,21 @@ mod thread {
 
     use super::{DESKS, Desks};
     use crate::os::{self, Exit, tls};
-    use crate::sync::atomic::{AtomicU8, Ordering};
+    use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+    /// The desk word of a thread that has left its desk.
+    const LEFT: usize = usize::MAX;
 
     static ALL: Desks<{ DESKS / 64 }> = Desks::new();
+    /// How many threads have sat at each desk.
+    static SITTINGS: [AtomicU32; DESKS] = [const { AtomicU32::new(0) }; DESKS];
+
+    /// A number that changes when another thread sits down at the desk.
+    #[cfg(feature = "debug")]
+    #[inline]
+    pub(crate) fn sitting(desk: usize) -> u32 {
+        SITTINGS[desk].load(Ordering::Relaxed)
+    }
 
     /// The desk of the calling thread, if it took one; else a number that is none.
     #[inline(always)]
@@ -86,6 +98,10 @@ mod thread {
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;
         static STATE: AtomicU8 = AtomicU8::new(0);
+        if tls::desk() == LEFT {
+            // The thread is ending: nobody would hear of its end a second time.
+            return None;
+        }
         let first = STATE.compare_exchange(0, ASKING, Ordering::Acquire, Ordering::Acquire);
         match first {
             Ok(_) => {
@@ -100,20 +116,25 @@ mod thread {
         }
         let desk = ALL.take()?;
         let token = ptr::without_provenance_mut(desk + 1);
+        // Before the system hears of it, which may allocate and come here again.
+        SITTINGS[desk].fetch_add(1, Ordering::Relaxed);
+        tls::set_desk(desk + 1);
         if !os::watch_this_thread(Exit::Desk, token) {
+            tls::set_desk(0);
             ALL.leave(desk);
             return None;
         }
-        tls::set_desk(desk + 1);
         Some(desk)
     }
 
     unsafe extern "C" fn leave(token: *mut c_void) {
-        tls::set_desk(0);
+        tls::set_desk(LEFT);
         ALL.leave(token.addr() - 1);
     }
 }
 
+#[cfg(all(not(loom), feature = "debug"))]
+pub(crate) use thread::sitting;
 #[cfg(not(loom))]
 pub(crate) use thread::{mine, take};
 

@@ -1,10 +1,10 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    heap -> pools -> arenas -> substrate      the order in which they are taken
+//!   before    heap -> pools -> arenas -> debug -> substrate      the order in which they are taken
 //!   fork
-//!   unlock    substrate -> arenas -> pools -> heap      in the parent and in the child
-//!   child     substrate -> arenas -> pools -> heap      forget what other threads were doing
+//!   unlock    substrate -> debug -> arenas -> pools -> heap      in the parent and in the child
+//!   child     substrate -> debug -> arenas -> pools -> heap      forget what other threads were doing
 //! ```
 //!
 //! So no lock is held by a thread that the child does not have, and what the
@@ -34,11 +34,14 @@ pub(crate) enum Part {
     Pools,
     /// Arenas that threads share.
     Arenas,
+    /// Debug heaps.
+    #[allow(dead_code, reason = "a part of the feature `debug`")]
+    Debug,
     /// The window and what is carved from it.
     Substrate,
 }
 
-const PARTS: usize = 4;
+const PARTS: usize = 5;
 
 /// What a part does around a fork.
 pub(crate) struct Handlers {

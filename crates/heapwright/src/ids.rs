@@ -156,6 +156,37 @@ impl<T: Sync + 'static> Recycled<T> {
         unsafe { self.ids.make(make) }
     }
 
+    /// As [`Recycled::take`], for objects that are too large for a stack: a new one is
+    /// a copy of `fresh`, byte by byte.
+    ///
+    /// # Safety
+    ///
+    /// Nobody ever uses `fresh`, and it does not know where it is.
+    #[cfg(feature = "debug")]
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn take_copy(&self, fresh: &'static T) -> Option<&'static Slot<T>> {
+        let mut vacant = self.vacant.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            return Some(found);
+        }
+        let make = |at: *mut Slot<T>, id| {
+            // SAFETY: memory for one object, as for all that follow.
+            let value = unsafe { &raw mut (*at).value };
+            // SAFETY: by the contract a copy is as good.
+            unsafe { ptr::copy_nonoverlapping(fresh, value, 1) };
+            // Zeroed memory: nothing is vacant behind it.
+            // SAFETY: as above.
+            let place = unsafe { &raw mut (*at).id };
+            // SAFETY: as above.
+            unsafe { place.write(id) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
     /// Takes an object back.
     pub(crate) fn give(&self, slot: &'static Slot<T>) {
         let mut vacant = self.vacant.lock();

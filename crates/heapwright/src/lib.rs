@@ -26,6 +26,8 @@ pub mod arena;
 mod cache;
 #[cfg(not(loom))]
 mod chunk;
+#[cfg(all(feature = "debug", not(loom)))]
+pub mod debug;
 #[cfg(not(loom))]
 mod describe;
 #[cfg(not(loom))]
@@ -50,6 +52,8 @@ mod registry;
 mod size_class;
 #[cfg(not(loom))]
 mod slab;
+#[cfg(all(feature = "debug", not(loom)))]
+mod stacks;
 #[cfg(not(loom))]
 pub mod stats;
 #[cfg(not(loom))]
@@ -58,6 +62,8 @@ mod substrate;
 mod testing;
 #[cfg(not(loom))]
 mod text;
+#[cfg(not(loom))]
+mod verdict;
 
 #[cfg(not(loom))]
 pub mod process {
@@ -71,6 +77,17 @@ pub mod process {
     /// ```
     pub fn write_stderr(bytes: &[u8]) {
         crate::os::write_stderr(bytes);
+    }
+
+    /// Sends the text of findings to `sink` instead of standard error: to a copy of
+    /// it, say, that a program does not close.
+    ///
+    /// ```
+    /// heapwright::process::write_findings_with(heapwright::process::write_stderr);
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn write_findings_with(sink: fn(&[u8])) {
+        crate::debug::write_with(sink);
     }
 
     /// Whether the caller runs in the process the heap knows of: false in a

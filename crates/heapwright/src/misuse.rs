@@ -15,7 +15,7 @@ use crate::sync;
 use crate::text::Line;
 
 /// Which call was given the pointer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
     Free,
     FreeSized,

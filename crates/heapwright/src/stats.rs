@@ -65,6 +65,31 @@ fn take(pot: &mut u64, want: u64) -> u64 {
     taken
 }
 
+/// Live blocks of the process's debug heap, and their bytes.
+#[cfg(feature = "debug")]
+fn debug_live() -> (u64, u64) {
+    crate::debug::live()
+}
+
+/// There is none in this build.
+#[cfg(not(feature = "debug"))]
+fn debug_live() -> (u64, u64) {
+    (0, 0)
+}
+
+/// What the debug heap counts of its operations.
+#[cfg(feature = "debug")]
+fn debug_counts(stats: &mut Stats) {
+    let (made, freed, bytes) = crate::debug::counts();
+    stats.allocations += made;
+    stats.frees += freed;
+    stats.requested_bytes += bytes;
+}
+
+/// There is none in this build.
+#[cfg(not(feature = "debug"))]
+fn debug_counts(_stats: &mut Stats) {}
+
 /// Fills `stats` with where the process's memory is now.
 ///
 /// Takes time in proportion to the heap's address space in use (a system call
@@ -124,6 +149,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     let mut slabs_resident = 0;
     let mut out_by_class = [0u64; CLASSES];
     let (mut large_resident, mut large_asked, mut kept_resident) = (0, 0, 0);
+    let mut debug_resident = 0;
     let mut unit = 0;
     while unit < usage.frontier {
         // SAFETY: units below the frontier are below the map's limit.
@@ -155,6 +181,8 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             Kind::Kept => kept_resident += bytes,
             Kind::Metadata => stats.rss_metadata += bytes,
             Kind::PoolHead | Kind::PoolRest(_) | Kind::Arena => stats.rss_pools += bytes,
+            // The debug heap's: what is live and what is remembered, together.
+            Kind::Debug | Kind::DebugRest(_) => debug_resident += bytes,
             Kind::Foreign => {}
         }
         unit += units;
@@ -190,6 +218,13 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     let asked_live = share(live).min(live);
     stats.rss_live += asked_live;
     stats.rss_rounding += live - asked_live;
+    let (debug_blocks, debug_bytes) = debug_live();
+    stats.live_blocks += debug_blocks;
+    stats.live_bytes += debug_bytes;
+    debug_counts(stats);
+    stats.rss_live += take(&mut debug_resident, debug_bytes);
+    // Slack, freed blocks in buckets that live, and those in the history.
+    stats.rss_rounding += debug_resident;
     stats.rss_caches = kept_resident + take(&mut slabs_resident, cached);
     stats.rss_remote = take(&mut slabs_resident, remote);
     stats.rss_partial = slabs_resident;

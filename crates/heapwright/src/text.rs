@@ -64,9 +64,14 @@ impl Line {
     }
 
     /// Ends the line and writes it to standard error in one piece.
-    pub(crate) fn write(mut self) {
+    pub(crate) fn write(self) {
+        self.write_with(os::write_stderr);
+    }
+
+    /// Ends the line and gives it to `write` in one piece.
+    pub(crate) fn write_with(mut self, write: impl FnOnce(&[u8])) {
         self.bytes[self.length] = b'\n';
-        os::write_stderr(&self.bytes[..=self.length]);
+        write(&self.bytes[..=self.length]);
     }
 
     #[cfg(test)]

@@ -103,6 +103,29 @@ macro_rules! version {
                 assert!(arena.used_bytes() <= arena.reserved_bytes());
             }
 
+            /// Nothing that is done right is complained of, and nothing is left.
+            #[cfg(feature = "debug")]
+            pub(crate) fn in_debug_heaps() {
+                use heapwright::debug::{Checked, Config, DebugHeap, Guard};
+                for guard in [Guard::Never, Guard::Sample, Guard::All] {
+                    let config = Config { quiet: true, guard, ..Config::DEFAULT };
+                    let heap = DebugHeap::new(config);
+                    let checked = Checked::with(std::alloc::System, config);
+                    methods(&heap);
+                    methods(&checked);
+                    let mut numbers = $api::vec::Vec::new_in(&heap);
+                    (0..10_000u64).for_each(|number| numbers.push(number));
+                    let mut others = $api::vec::Vec::new_in(&checked);
+                    others.extend_from_slice(&numbers);
+                    assert_eq!((heap.live().blocks, checked.live().blocks), (1, 1));
+                    drop((numbers, others));
+                    heap.sweep();
+                    checked.sweep();
+                    assert_eq!((heap.last_finding(), checked.last_finding()), (None, None));
+                    assert_eq!((heap.deinit().blocks, checked.deinit().blocks), (0, 0));
+                }
+            }
+
             pub(crate) fn methods(source: impl Allocator) {
                 let layout = |size, align| Layout::from_size_align(size, align).unwrap();
                 let sizes = [0, 1, 16, 100, 5000, SLAB_MAX, SLAB_MAX + 1, 3 * UNIT];
@@ -178,6 +201,8 @@ fn the_allocator_trait_in_each_version() {
         v02::collections();
         v02::methods(Heapwright);
         v02::in_arenas();
+        #[cfg(feature = "debug")]
+        v02::in_debug_heaps();
         hash_maps();
     }
     #[cfg(feature = "allocator-api2-04")]
@@ -185,12 +210,16 @@ fn the_allocator_trait_in_each_version() {
         v04::collections();
         v04::methods(Heapwright);
         v04::in_arenas();
+        #[cfg(feature = "debug")]
+        v04::in_debug_heaps();
     }
     #[cfg(feature = "nightly")]
     {
         nightly::collections();
         nightly::methods(Heapwright);
         nightly::in_arenas();
+        #[cfg(feature = "debug")]
+        nightly::in_debug_heaps();
     }
     assert_eq!(stats().live_blocks, 0);
 }

@@ -37,30 +37,45 @@ pub(super) trait Source {
     unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>>;
 }
 
-impl Source for Heapwright {
-    #[inline]
-    fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
-        NonNull::new(match zeroed {
-            // SAFETY: the size is not 0.
-            false => unsafe { self.alloc(layout) },
-            // SAFETY: the size is not 0.
-            true => unsafe { self.alloc_zeroed(layout) },
-        })
-    }
+/// Memory of whatever is a `GlobalAlloc`.
+macro_rules! of_global {
+    ([$($generic:tt)*] $type:ty) => {
+        impl<$($generic)*> Source for $type {
+            #[inline]
+            fn take(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
+                NonNull::new(match zeroed {
+                    // SAFETY: the size is not 0.
+                    false => unsafe { self.alloc(layout) },
+                    // SAFETY: the size is not 0.
+                    true => unsafe { self.alloc_zeroed(layout) },
+                })
+            }
 
-    #[inline]
-    unsafe fn give(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: by the contract the block is of this layout.
-        unsafe { self.dealloc(block.as_ptr(), layout) };
-    }
+            #[inline]
+            unsafe fn give(&self, block: NonNull<u8>, layout: Layout) {
+                // SAFETY: by the contract the block is of this layout.
+                unsafe { self.dealloc(block.as_ptr(), layout) };
+            }
 
-    #[inline]
-    unsafe fn change(&self, block: NonNull<u8>, old: Layout, new: Layout) -> Option<NonNull<u8>> {
-        // SAFETY: by the contract the block is of the old layout; the new size is not
-        // 0, and no larger than a layout allows.
-        NonNull::new(unsafe { self.realloc(block.as_ptr(), old, new.size()) })
-    }
+            #[inline]
+            unsafe fn change(
+                &self,
+                block: NonNull<u8>,
+                old: Layout,
+                new: Layout,
+            ) -> Option<NonNull<u8>> {
+                // SAFETY: by the contract the block is of the old layout; the new size
+                // is not 0, and no larger than a layout allows.
+                NonNull::new(unsafe { self.realloc(block.as_ptr(), old, new.size()) })
+            }
+        }
+    };
 }
+of_global!([] Heapwright);
+#[cfg(feature = "debug")]
+of_global!([] & crate::debug::DebugHeap);
+#[cfg(feature = "debug")]
+of_global!([A: GlobalAlloc] &crate::debug::Checked<A>);
 
 /// Memory of an arena: the last block grows, shrinks and goes back in place.
 macro_rules! of_arena {
@@ -170,12 +185,21 @@ macro_rules! implement {
         $crate::adapters::allocator::implement!(Heapwright, "every handle is the same allocator");
         $crate::adapters::allocator::implement!(&Arena, "while it is borrowed the arena is not reset");
         $crate::adapters::allocator::implement!(&Scope<'_>, "while it is borrowed the scope does not end");
+        #[cfg(feature = "debug")]
+        $crate::adapters::allocator::implement!(
+            [] &crate::debug::DebugHeap, "while it is borrowed the heap is not ended"
+        );
+        #[cfg(feature = "debug")]
+        $crate::adapters::allocator::implement!(
+            [A: core::alloc::GlobalAlloc] &crate::debug::Checked<A>,
+            "while it is borrowed it is not ended"
+        );
     };
-    ($type:ty, $why:literal) => {
+    ([$($generic:tt)*] $type:ty, $why:literal) => {
         // SAFETY: blocks are of the layout asked for and stay valid until they are
         // freed, or the allocator can be used no more.
         #[doc = $why]
-        unsafe impl Allocator for $type {
+        unsafe impl<$($generic)*> Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
                 allocator::allocate(self, layout, false).ok_or(AllocError)
@@ -225,6 +249,9 @@ macro_rules! implement {
                 unsafe { allocator::resize(self, block, old, new, false) }.ok_or(AllocError)
             }
         }
+    };
+    ($type:ty, $why:literal) => {
+        $crate::adapters::allocator::implement!([] $type, $why);
     };
 }
 

@@ -565,7 +565,9 @@ pub(crate) fn give(unit: usize, units: usize) {
 /// Gives a run back whose first `bytes` bytes have no pages: they were moved away.
 pub(crate) fn give_moved(unit: usize, units: usize, bytes: usize) {
     let empty = bytes / UNIT;
-    CHUNK.lock().give_unused(unit, empty);
+    if empty > 0 {
+        CHUNK.lock().give_unused(unit, empty);
+    }
     if empty < units {
         give(unit + empty, units - empty);
     }

@@ -2,7 +2,8 @@
 //!
 //! Allocation asks what the *thread* has (a cache, the heap of threads whose
 //! cache is gone, nothing yet); everything else asks what the *block* is. This
-//! is the only place that makes those choices.
+//! is the only place that makes those choices. Where the process debugs, the debug
+//! heap is asked first (`seen`), and told which call it was (`origin`).
 
 use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Cache, Given, Use};
@@ -16,16 +17,9 @@ use crate::slab::Slab;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 
+use super::origin::{MALLOC, Origin, Request, Return};
 use super::start::{self, Mine};
-use super::{count, first_class, foreign, large};
-
-/// A request.
-#[derive(Clone, Copy)]
-pub(super) struct Request {
-    pub(super) size: usize,
-    pub(super) align: usize,
-    pub(super) zero: bool,
-}
+use super::{count, first_class, foreign, large, seen};
 
 impl Request {
     /// The class that serves it; `None` for a large block.
@@ -38,25 +32,27 @@ impl Request {
     }
 }
 
+// One function for each origin (see `origin`) and for what its callers say.
+
 #[cold]
 #[inline(never)]
-pub(super) fn malloc_cold(size: usize) -> *mut u8 {
-    allocate(Request { size, align: 1, zero: false })
+pub(super) fn malloc_cold<const FROM: u8>(size: usize) -> *mut u8 {
+    allocate(Request { size, align: 1, zero: false, origin: Origin::of::<FROM>() })
 }
 
 #[inline(never)]
-pub(super) fn calloc_cold(size: usize) -> *mut u8 {
-    allocate(Request { size, align: 1, zero: true })
+pub(super) fn calloc_cold<const FROM: u8>(size: usize) -> *mut u8 {
+    allocate(Request { size, align: 1, zero: true, origin: Origin::of::<FROM>() })
 }
 
 #[inline(never)]
-pub(super) fn malloc_aligned_cold(size: usize, align: usize) -> *mut u8 {
-    allocate(Request { size, align, zero: false })
+pub(super) fn malloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    allocate(Request { size, align, zero: false, origin: Origin::of::<FROM>() })
 }
 
 #[inline(never)]
-pub(super) fn calloc_aligned_cold(size: usize, align: usize) -> *mut u8 {
-    allocate(Request { size, align, zero: true })
+pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    allocate(Request { size, align, zero: true, origin: Origin::of::<FROM>() })
 }
 
 /// Serves a request, or says in `errno` that there is no memory.
@@ -64,9 +60,20 @@ fn allocate(request: Request) -> *mut u8 {
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
         core::ptr::null_mut()
     } else {
+        let knew = seen::is_debugging();
+        if knew && let Some(block) = seen::allocate(request) {
+            return block_or_errno(block);
+        }
         let mine = start::mine();
         if let Some(peer) = foreign::peer() {
             return from_peer(peer, request);
+        }
+        // The first call of all is what found out that the process debugs.
+        if !knew
+            && seen::is_debugging()
+            && let Some(block) = seen::allocate(request)
+        {
+            return block_or_errno(block);
         }
         match mine {
             Mine::Cache(cache) | Mine::Late(cache) => {
@@ -76,13 +83,17 @@ fn allocate(request: Request) -> *mut u8 {
             Mine::Nothing => core::ptr::null_mut(),
         }
     };
+    block_or_errno(block)
+}
+
+fn block_or_errno(block: *mut u8) -> *mut u8 {
     if block.is_null() {
         os::set_errno(os::ENOMEM);
     }
     block
 }
 
-fn from_peer(peer: &foreign::Peer, Request { size, align, zero }: Request) -> *mut u8 {
+fn from_peer(peer: &foreign::Peer, Request { size, align, zero, .. }: Request) -> *mut u8 {
     if align > size_class::MIN_ALIGN {
         // SAFETY: the peer's functions are those of a C library's allocator.
         let block = unsafe { (peer.memalign)(align, size) };
@@ -184,9 +195,9 @@ fn find(call: Call, address: usize) -> Found {
 /// As `free`.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn free_cold(block: *mut u8) {
+pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
     // SAFETY: the same contract.
-    unsafe { free_found(Call::Free, block) }
+    unsafe { free_found::<FROM>(Call::Free, block, None, None) }
 }
 
 /// Frees a block, whatever it is, for a caller that knows its size.
@@ -196,9 +207,37 @@ pub(super) unsafe fn free_cold(block: *mut u8) {
 /// As `free`.
 #[cold]
 #[inline(never)]
-pub(super) unsafe fn free_sized_cold(block: *mut u8) {
+pub(super) unsafe fn free_sized_cold<const FROM: u8>(block: *mut u8, size: usize) {
     // SAFETY: the same contract.
-    unsafe { free_found(Call::FreeSized, block) }
+    unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), None) }
+}
+
+/// Frees a block, whatever it is, for a caller that knows its alignment.
+///
+/// # Safety
+///
+/// As `free`.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn free_aligned_cold<const FROM: u8>(block: *mut u8, align: usize) {
+    // SAFETY: the same contract.
+    unsafe { free_found::<FROM>(Call::Free, block, None, Some(align)) }
+}
+
+/// Frees a block, whatever it is, for a caller that knows all of it.
+///
+/// # Safety
+///
+/// As `free`.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn free_sized_aligned_cold<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    align: usize,
+) {
+    // SAFETY: the same contract.
+    unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), Some(align)) }
 }
 
 /// Frees a block, whatever it is.
@@ -207,17 +246,28 @@ pub(super) unsafe fn free_sized_cold(block: *mut u8) {
 ///
 /// As `free`.
 #[inline(always)]
-unsafe fn free_found(call: Call, block: *mut u8) {
+unsafe fn free_found<const FROM: u8>(
+    call: Call,
+    block: *mut u8,
+    size: Option<usize>,
+    align: Option<usize>,
+) {
     if block.is_null() {
         return;
     }
-    // By far the most frequent: another block for the thread that we send to.
+    // By far the most frequent: another block for the thread that we send to. (The
+    // debug heap's blocks are nobody's to send to.)
     if let (Some(cache), false) = (start::existing(), options::detailed()) {
         // SAFETY: the same contract.
         let sent = unsafe { cache.free_outgoing(block.cast()) };
         if sent {
             return;
         }
+    }
+    let what = Return { call, origin: Origin::of::<FROM>(), size, align };
+    // SAFETY: the same contract.
+    if seen::is_debugging() && unsafe { seen::free(block, what) } {
+        return;
     }
     // SAFETY: the same contract.
     unsafe { free_other(call, block) }
@@ -315,7 +365,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         misuse::wrong_heap(Call::HeapFree, address, usable);
     }
     // SAFETY: the same contract.
-    unsafe { free_cold(block) };
+    unsafe { free_cold::<MALLOC>(block) };
 }
 
 /// Changes the size of a block, moving it where it must.
@@ -339,39 +389,113 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
 /// unsafe { heap::free(block) };
 /// ```
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: the same contract.
+    unsafe { resize::<MALLOC>(block, size, None, 1) }
+}
+
+/// Frees a block for `realloc(block, 0)`.
+///
+/// # Safety
+///
+/// As `free`.
+///
+/// ```
+/// let block = heapwright::heap::malloc(10);
+/// // SAFETY: allocated above, freed once.
+/// unsafe { heapwright::heap::realloc_to_nothing(block) };
+/// ```
+pub unsafe fn realloc_to_nothing(block: *mut u8) {
+    // SAFETY: the same contract.
+    unsafe { free_found::<MALLOC>(Call::Realloc, block, None, None) }
+}
+
+/// [`realloc`] for a caller that knows the size and alignment of its block, which
+/// is not null; the new one has the same alignment.
+///
+/// # Safety
+///
+/// As [`realloc`]; `old` and `align` are those the block was allocated with.
+///
+/// ```
+/// use heapwright::heap::{self, RUST};
+/// let block = heap::malloc_aligned_for::<RUST>(16, 64);
+/// // SAFETY: the block is ours, and was made so; the new one replaces it.
+/// let block = unsafe { heap::realloc_sized_from::<RUST>(block, 16, 64, 5000) };
+/// assert!(block as usize % 64 == 0);
+/// // SAFETY: the block is ours, freed once.
+/// unsafe { heap::free_sized_aligned_from::<RUST>(block, 5000, 64) };
+/// ```
+pub unsafe fn realloc_sized_from<const FROM: u8>(
+    block: *mut u8,
+    old: usize,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
+    // SAFETY: the same contract.
+    unsafe { resize::<FROM>(block, size, Some(old), align) }
+}
+
+/// What they share. `align` is 1 where the caller does not know the block.
+///
+/// # Safety
+///
+/// As theirs.
+#[inline(always)]
+unsafe fn resize<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    known: Option<usize>,
+    align: usize,
+) -> *mut u8 {
     if block.is_null() {
-        return super::malloc(size);
+        return super::malloc_aligned_for::<FROM>(size, align);
     }
-    let old = match find(Call::Realloc, block.addr()) {
+    if seen::is_debugging() {
+        let align = known.is_some().then_some(align);
+        let origin = Origin::of::<FROM>();
+        let what = Return { call: Call::Realloc, origin, size: known, align };
         // SAFETY: the same contract.
-        Found::Foreign => return unsafe { foreign::realloc(block, size) },
-        Found::Slot { class, .. } => {
-            let have = size_class::size(class);
-            if size <= have && (size > have / 2 || have <= 32) {
-                return block;
-            }
-            have
-        }
-        Found::Large { unit } => {
-            if size > isize::MAX as usize {
+        if let Some(new) = unsafe { seen::realloc(block, size, what) } {
+            if new.is_null() {
                 os::set_errno(os::ENOMEM);
-                return core::ptr::null_mut();
             }
-            let have = large::usable(unit);
-            if size > SLAB_MAX
-                && let Some(block) = resize_large(unit, block, size)
-            {
-                return block;
-            }
-            have
+            return new;
         }
+    }
+    let old = match (known, align <= size_class::MIN_ALIGN) {
+        // Only a new block is sure to be aligned.
+        (Some(old), false) => old,
+        _ => match find(Call::Realloc, block.addr()) {
+            // SAFETY: the same contract.
+            Found::Foreign => return unsafe { foreign::realloc(block, size) },
+            Found::Slot { class, .. } => {
+                let have = size_class::size(class);
+                if size <= have && (size > have / 2 || have <= 32) {
+                    return block;
+                }
+                have
+            }
+            Found::Large { unit } => {
+                if size > isize::MAX as usize {
+                    os::set_errno(os::ENOMEM);
+                    return core::ptr::null_mut();
+                }
+                let have = large::usable(unit);
+                if size > SLAB_MAX
+                    && let Some(block) = resize_large(unit, block, size)
+                {
+                    return block;
+                }
+                have
+            }
+        },
     };
-    let new = super::malloc(size);
+    let new = super::malloc_aligned_for::<FROM>(size, align);
     if !new.is_null() {
         // SAFETY: both blocks have as many bytes, and the new one is ours alone.
         unsafe { core::ptr::copy_nonoverlapping(block, new, old.min(size)) };
         // SAFETY: by the contract the old block is ours to free.
-        unsafe { super::free(block) };
+        unsafe { super::free_from::<FROM>(block) };
     }
     new
 }
@@ -417,6 +541,11 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     if block.is_null() {
         return 0;
     }
+    if seen::is_debugging()
+        && let Some(usable) = seen::usable_size(block)
+    {
+        return usable;
+    }
     match find(Call::UsableSize, block.addr()) {
         Found::Slot { class, .. } => size_class::size(class),
         Found::Large { unit } => large::usable(unit),
@@ -438,6 +567,7 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
 pub fn owns(address: *const u8) -> bool {
     match MAP.lookup(address.addr()).1.kind() {
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => true,
+        Kind::Debug | Kind::DebugRest(_) => true,
         _ => foreign::peer_owns(address),
     }
 }

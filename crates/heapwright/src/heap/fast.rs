@@ -16,6 +16,7 @@ use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
 use super::door;
+use super::origin::{ALIGNED, MALLOC};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
@@ -45,7 +46,7 @@ pub fn malloc(size: usize) -> *mut u8 {
     if last < LINEAR_MAX {
         // SAFETY: checked above.
         let block = unsafe { pop_linear(last) };
-        if block.is_null() { door::malloc_cold(size) } else { block }
+        if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
     } else {
         malloc_medium(size)
     }
@@ -92,7 +93,19 @@ fn malloc_medium(size: usize) -> *mut u8 {
             return block.cast();
         }
     }
-    door::malloc_cold(size)
+    door::malloc_cold::<MALLOC>(size)
+}
+
+/// [`malloc_medium`] for callers that give an alignment, if only a small one.
+#[inline(never)]
+fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    if size.wrapping_sub(1) < SLAB_MAX {
+        let block = hot().list(size_class::of(size)).pop();
+        if !block.is_null() {
+            return block.cast();
+        }
+    }
+    door::malloc_aligned_cold::<FROM>(size, align)
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.
@@ -111,7 +124,7 @@ fn malloc_medium(size: usize) -> *mut u8 {
 pub fn calloc(size: usize) -> *mut u8 {
     let block = malloc_fast(size);
     if block.is_null() {
-        return door::calloc_cold(size);
+        return door::calloc_cold::<MALLOC>(size);
     }
     // SAFETY: the block has room for `size` bytes.
     unsafe { block.write_bytes(0, size) };
@@ -131,7 +144,32 @@ pub fn calloc(size: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
-    if align <= MIN_ALIGN { malloc(size) } else { door::malloc_aligned_cold(size, align) }
+    malloc_aligned_for::<ALIGNED>(size, align)
+}
+
+/// [`malloc_aligned`] for a caller that is not C's family of `aligned_alloc`. An
+/// alignment of 1 says that the caller gave none.
+///
+/// ```
+/// use heapwright::heap::{self, RUST};
+/// let block = heap::malloc_aligned_for::<RUST>(100, 8);
+/// assert!(block as usize % 16 == 0);
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    if align > MIN_ALIGN {
+        return door::malloc_aligned_cold::<FROM>(size, align);
+    }
+    let last = size.wrapping_sub(1);
+    if last < LINEAR_MAX {
+        // SAFETY: checked above.
+        let block = unsafe { pop_linear(last) };
+        if block.is_null() { door::malloc_aligned_cold::<FROM>(size, align) } else { block }
+    } else {
+        malloc_medium_aligned::<FROM>(size, align)
+    }
 }
 
 /// Allocates `size` zeroed bytes, aligned to `align` (a power of two) and to 16.
@@ -147,7 +185,28 @@ pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
-    if align <= MIN_ALIGN { calloc(size) } else { door::calloc_aligned_cold(size, align) }
+    calloc_aligned_for::<ALIGNED>(size, align)
+}
+
+/// [`calloc_aligned`] for a caller that is not C's family of `aligned_alloc`.
+///
+/// ```
+/// use heapwright::heap::{self, RUST};
+/// let block = heap::calloc_aligned_for::<RUST>(100, 8);
+/// // SAFETY: a block of 100 initialised bytes.
+/// assert_eq!(unsafe { block.add(99).read() }, 0);
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline]
+#[must_use]
+pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    let block = if align <= MIN_ALIGN { malloc_fast(size) } else { core::ptr::null_mut() };
+    if block.is_null() {
+        return door::calloc_aligned_cold::<FROM>(size, align);
+    }
+    // SAFETY: the block has room for `size` bytes.
+    unsafe { block.write_bytes(0, size) };
+    block
 }
 
 /// Frees a block; null does nothing. Keeps `errno`.
@@ -167,11 +226,29 @@ pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
 /// ```
 #[inline(always)]
 pub unsafe fn free(block: *mut u8) {
+    // SAFETY: the same contract.
+    unsafe { free_from::<MALLOC>(block) };
+}
+
+/// [`free`] for a caller that is not C's `free`.
+///
+/// # Safety
+///
+/// As [`free`].
+///
+/// ```
+/// use heapwright::heap::{self, NEW};
+/// let block = heap::malloc_aligned_for::<NEW>(10, 1);
+/// // SAFETY: allocated above, freed once.
+/// unsafe { heap::free_from::<NEW>(block) };
+/// ```
+#[inline(always)]
+pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     let hot = hot();
     // SAFETY: the same contract.
     if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
         // SAFETY: the same contract.
-        unsafe { door::free_cold(block) }
+        unsafe { door::free_cold::<FROM>(block) }
     }
 }
 
@@ -189,12 +266,74 @@ pub unsafe fn free(block: *mut u8) {
 /// unsafe { heapwright::heap::free_sized(block, 10, 64) };
 /// ```
 #[inline(always)]
-pub unsafe fn free_sized(block: *mut u8, _size: usize, _align: usize) {
+pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
+    // SAFETY: the same contract.
+    unsafe { free_sized_aligned_from::<MALLOC>(block, size, align) };
+}
+
+/// [`free_from`] for a caller that knows the size.
+///
+/// # Safety
+///
+/// As [`free`]; `size` is that the block was allocated with.
+///
+/// ```
+/// use heapwright::heap::{self, MALLOC};
+/// let block = heap::malloc(10);
+/// // SAFETY: allocated above with this size, freed once.
+/// unsafe { heap::free_sized_from::<MALLOC>(block, 10) };
+/// ```
+#[inline(always)]
+pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
     let hot = hot();
     // SAFETY: the same contract.
     if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
         // SAFETY: the same contract.
-        unsafe { door::free_sized_cold(block) }
+        unsafe { door::free_sized_cold::<FROM>(block, size) }
+    }
+}
+
+/// [`free_from`] for a caller that knows the alignment.
+///
+/// # Safety
+///
+/// As [`free`]; `align` is that the block was allocated with.
+///
+/// ```
+/// use heapwright::heap::{self, NEW};
+/// let block = heap::malloc_aligned_for::<NEW>(10, 64);
+/// // SAFETY: allocated above with this alignment, freed once.
+/// unsafe { heap::free_aligned_from::<NEW>(block, 64) };
+/// ```
+#[inline(always)]
+pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
+    let hot = hot();
+    // SAFETY: the same contract.
+    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
+        // SAFETY: the same contract.
+        unsafe { door::free_aligned_cold::<FROM>(block, align) }
+    }
+}
+
+/// [`free_from`] for a caller that knows the size and the alignment.
+///
+/// # Safety
+///
+/// As [`free_sized`].
+///
+/// ```
+/// use heapwright::heap::{self, RUST};
+/// let block = heap::malloc_aligned_for::<RUST>(10, 64);
+/// // SAFETY: allocated above with this size and alignment, freed once.
+/// unsafe { heap::free_sized_aligned_from::<RUST>(block, 10, 64) };
+/// ```
+#[inline(always)]
+pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
+    let hot = hot();
+    // SAFETY: the same contract.
+    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
+        // SAFETY: the same contract.
+        unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) }
     }
 }
 

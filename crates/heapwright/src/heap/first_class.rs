@@ -17,8 +17,9 @@ use crate::remote::Block;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-use super::door::{self, Request};
+use super::door;
 use super::large;
+use super::origin::{Origin, Request};
 use super::start::{self, Mine};
 
 /// A heap of one's own. Used by address; see [`Heap::create`].
@@ -85,7 +86,8 @@ impl Heap {
         // SAFETY: by the contract the heap exists; it is a cache.
         let cache = unsafe { &(*heap).0 };
         let _order = cache.lock.lock();
-        door::allocate_from(cache, Request { size, align, zero: zeroed })
+        let origin = Origin::Malloc;
+        door::allocate_from(cache, Request { size, align, zero: zeroed, origin })
     }
 
     /// Frees a block of the heap; null does nothing. A block of another heap

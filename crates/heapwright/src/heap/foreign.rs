@@ -162,6 +162,12 @@ fn usable_in_mapping(region: Region, address: usize) -> Option<usize> {
     (whole && starts >= region.start).then(|| bytes - 16)
 }
 
+/// Whether an address looks like a block of the C library's own.
+#[cfg(feature = "debug")]
+pub(crate) fn is_block_of_libc(address: usize) -> bool {
+    libc_usable(address).is_some()
+}
+
 /// Frees a block that is not heapwright's.
 ///
 /// # Safety

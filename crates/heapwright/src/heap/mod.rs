@@ -11,8 +11,10 @@
 //! ```
 //!
 //! The fast word points at a read-only *sentinel* until a thread has a cache,
-//! and stays there in modes that want to see every call (`stats=exit`), so the
-//! fast paths never ask which mode it is.
+//! and stays there in modes that want to see every call (`stats=exit`, and the
+//! debug heap, which the door asks first), so the fast paths never ask which mode
+//! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
+//! name: see `origin`.
 //!
 //! What `free` does is decided by the *block's* record, never by the process's
 //! mode: blocks that were born before the options were read, or in another
@@ -42,19 +44,34 @@ mod first_class;
 mod foreign;
 mod fork;
 mod large;
+mod origin;
+mod seen;
 mod start;
+#[cfg(feature = "debug")]
+mod told;
 mod walk;
 
-pub use door::{limit_address_space, owns, realloc, trim, usable_size};
+pub use crate::verdict::Verdict;
+pub use door::{
+    limit_address_space, owns, realloc, realloc_sized_from, realloc_to_nothing, trim, usable_size,
+};
 pub use fast::{
-    calloc, calloc_aligned, forward_sized_frees, free, free_sized, free_sized_fast, malloc,
-    malloc_aligned, malloc_fast,
+    calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
+    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
+    malloc_aligned, malloc_aligned_for, malloc_fast,
 };
 pub use first_class::Heap;
+pub use origin::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
+#[cfg(any(test, feature = "observe"))]
+#[doc(hidden)]
+pub use seen::observe;
+pub use seen::{debug_at_exit, debugging, fault, forget_code};
 pub use walk::{Block, walk};
 
 pub(crate) use count::totals;
 pub(crate) use first_class::live as heaps_live;
+#[cfg(feature = "debug")]
+pub(crate) use foreign::is_block_of_libc;
 pub(crate) use foreign::passed_on;
 pub(crate) use start::publish_mine;
 

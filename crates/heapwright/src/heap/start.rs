@@ -29,6 +29,7 @@ use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use super::SENTINEL;
 use super::foreign;
 use super::fork::HANDLERS;
+use super::seen;
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -84,7 +85,7 @@ fn mine_slow(own: *mut u8) -> Mine {
     }
     let cache: &'static Cache = cache;
     tls::set_own(ptr::from_ref(cache).cast_mut().cast());
-    if !options::detailed() && foreign::peer().is_none() {
+    if !options::detailed() && !seen::is_debugging() && foreign::peer().is_none() {
         tls::set_fast((&raw const cache.hot).cast_mut().cast());
     }
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache).cast_mut().cast());
@@ -128,6 +129,8 @@ fn late() -> Mine {
 }
 
 /// Opens the substrate as the options say, once. False: there is no memory.
+#[cold]
+#[inline(never)]
 fn start() -> bool {
     let starting = STARTING.lock();
     match STATE.load(Ordering::Acquire) {
@@ -142,11 +145,17 @@ fn start() -> bool {
         STATE.store(FAILED, Ordering::Release);
         return false;
     }
+    #[cfg(feature = "debug")]
+    if !peered {
+        seen::start();
+    }
     STATE.store(READY, Ordering::Release);
     drop(starting);
     os::on_thread_exit(Exit::Cache, thread_exit);
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
+    #[cfg(feature = "debug")]
+    crate::debug::begun();
     true
 }
 

@@ -256,3 +256,109 @@ fn trimming_takes_nothing_that_is_in_use() {
     trim(0);
     kept.into_iter().for_each(Owned::free);
 }
+
+std::thread_local! {
+    /// What the debug heap's hooks were asked in this thread.
+    static ASKED: std::cell::RefCell<Vec<observe::Event>> =
+        const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// The door knows which call it was, and what the caller said: for every function
+/// that leads to it, and for every kind of block.
+#[test]
+fn the_debug_heap_hears_which_call_it_was() {
+    use core::alloc::{GlobalAlloc, Layout};
+    use observe::Event::{self, Request, Resize, Return};
+
+    fn asked() -> Vec<Event> {
+        ASKED.with_borrow_mut(core::mem::take)
+    }
+    static WATCHER: observe::Watcher = |event| {
+        // Other tests run meanwhile, in threads that may be at their end.
+        let _ = ASKED.try_with(|asked| asked.borrow_mut().push(event));
+        Verdict::NotOurs
+    };
+    observe::begin(&WATCHER);
+    // A new thread: its fast word stays at the sentinel.
+    let test = thread::spawn(|| {
+        for size in [24, 3000, SLAB_MAX + 1] {
+            let block = malloc(size);
+            assert_eq!(asked(), [Request(Origin::Malloc, size, 1, false)]);
+            // SAFETY: the block is in use, and this is the last use; so below.
+            unsafe { free(block) };
+            assert_eq!(asked(), [Return(Origin::Malloc, None, None)]);
+
+            let block = calloc(size);
+            assert_eq!(asked(), [Request(Origin::Malloc, size, 1, true)]);
+            // SAFETY: the block is in use; the new one replaces it.
+            let block = unsafe { realloc(block, size + 1) };
+            assert_eq!(asked()[0], Resize(Origin::Malloc, size + 1, None, None));
+            // SAFETY: see above.
+            unsafe { free_sized_from::<MALLOC>(block, size + 1) };
+            assert_eq!(asked(), [Return(Origin::Malloc, Some(size + 1), None)]);
+
+            for align in [8, 16, 64, 2 * UNIT] {
+                let block = malloc_aligned(size, align);
+                assert_eq!(asked(), [Request(Origin::Aligned, size, align, false)]);
+                // SAFETY: see above.
+                unsafe { free_sized(block, size, align) };
+                assert_eq!(asked(), [Return(Origin::Malloc, Some(size), Some(align))]);
+
+                let block = malloc_aligned_for::<NEW>(size, align);
+                assert_eq!(asked(), [Request(Origin::New, size, align, false)]);
+                // SAFETY: see above.
+                unsafe { free_aligned_from::<NEW>(block, align) };
+                assert_eq!(asked(), [Return(Origin::New, None, Some(align))]);
+
+                let block = malloc_aligned_for::<NEW_ARRAY>(size, align);
+                assert_eq!(asked(), [Request(Origin::NewArray, size, align, false)]);
+                // SAFETY: see above.
+                unsafe { free_from::<NEW_ARRAY>(block) };
+                assert_eq!(asked(), [Return(Origin::NewArray, None, None)]);
+
+                let layout = Layout::from_size_align(size, align).unwrap();
+                // SAFETY: the size is not 0.
+                let block = unsafe { crate::Heapwright.alloc(layout) };
+                assert_eq!(asked(), [Request(Origin::Rust, size, align, false)]);
+                // SAFETY: the block is in use, and of this layout; so below.
+                let block = unsafe { crate::Heapwright.realloc(block, layout, size + 9) };
+                assert_eq!(asked()[0], Resize(Origin::Rust, size + 9, Some(size), Some(align)));
+                let layout = Layout::from_size_align(size + 9, align).unwrap();
+                // SAFETY: see above.
+                unsafe { crate::Heapwright.dealloc(block, layout) };
+                assert_eq!(asked(), [Return(Origin::Rust, Some(size + 9), Some(align))]);
+
+                // SAFETY: the size is not 0.
+                let block = unsafe { crate::Heapwright.alloc_zeroed(layout) };
+                assert_eq!(asked(), [Request(Origin::Rust, size + 9, align, true)]);
+                // SAFETY: see above.
+                unsafe { crate::Heapwright.dealloc(block, layout) };
+                asked();
+            }
+        }
+        // SAFETY: null is no block.
+        unsafe { free_from::<NEW>(core::ptr::null_mut()) };
+        assert_eq!(asked(), []);
+    });
+    test.join().unwrap();
+    observe::end();
+}
+
+#[test]
+fn an_origin_is_its_number() {
+    let all = [
+        (Origin::of::<MALLOC>(), MALLOC),
+        (Origin::of::<ALIGNED>(), ALIGNED),
+        (Origin::of::<NEW>(), NEW),
+        (Origin::of::<NEW_ARRAY>(), NEW_ARRAY),
+        (Origin::of::<RUST>(), RUST),
+    ];
+    for (made, number) in all {
+        assert_eq!(made as u8, number);
+        for (given, _) in all {
+            let c = [Origin::Malloc, Origin::Aligned];
+            let fits = made == given || c.contains(&made) && c.contains(&given);
+            assert_eq!(made.is_freed_by(given), fits, "{made:?} {given:?}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ extern crate std;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
-#[cfg(not(feature = "interpose"))]
+#[cfg(any(feature = "debug", not(feature = "interpose")))]
 use core::ffi::CStr;
 use core::ffi::c_void;
 use core::ptr;
@@ -111,6 +111,26 @@ impl Memory for System {
     }
 }
 
+/// Nothing faults here.
+///
+/// # Safety
+///
+/// As on Linux.
+#[cfg(feature = "debug")]
+pub(crate) unsafe fn guard(_at: *mut u8, _size: usize) -> bool {
+    false
+}
+
+/// Nothing was guarded.
+///
+/// # Safety
+///
+/// As on Linux.
+#[cfg(feature = "debug")]
+pub(crate) unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
+    true
+}
+
 /// There are no dumps to keep out of.
 ///
 /// # Safety
@@ -177,6 +197,80 @@ pub(crate) fn abort() -> ! {
 /// The process id.
 pub(crate) fn process_id() -> u32 {
     if cfg!(miri) { 1 } else { std::process::id() }
+}
+
+/// Nobody knows.
+#[cfg(feature = "debug")]
+pub(crate) fn parent_id() -> u32 {
+    0
+}
+
+/// The program has no file.
+#[cfg(feature = "debug")]
+pub(crate) fn program_path(_out: &mut [u8]) -> usize {
+    0
+}
+
+/// No files are written here.
+#[cfg(feature = "debug")]
+pub(crate) fn append_file(_path: &[u8], _bytes: &[u8], _make: bool) -> bool {
+    false
+}
+
+/// Nobody knows.
+#[cfg(feature = "debug")]
+pub(crate) fn current_folder(_out: &mut [u8]) -> usize {
+    0
+}
+
+/// No files are read here.
+#[cfg(feature = "debug")]
+pub(crate) fn map_file(_path: &CStr) -> Option<&'static [u8]> {
+    None
+}
+
+/// No files are read here.
+#[cfg(feature = "debug")]
+pub(crate) fn read_file(_: &CStr, _: &mut [u8], _: impl FnMut(&[u8]) -> bool) -> bool {
+    false
+}
+
+/// Threads hand nothing on here.
+#[cfg(feature = "debug")]
+pub(crate) fn mark() -> u64 {
+    0
+}
+
+/// Threads hand nothing on here.
+#[cfg(feature = "debug")]
+pub(crate) fn set_mark(_mark: u64) {}
+
+/// Nobody can tell here.
+#[cfg(feature = "debug")]
+pub(crate) fn is_running(_thread: u32) -> bool {
+    false
+}
+
+/// Sleeps for a millisecond.
+#[cfg(feature = "debug")]
+pub(crate) fn nap() {
+    std::thread::sleep(core::time::Duration::from_millis(1));
+}
+
+/// Modules are unknown here.
+#[cfg(feature = "debug")]
+pub(crate) fn each_data_segment(_visit: &mut dyn FnMut(usize, usize)) {}
+
+/// The thread's number: its token does.
+#[cfg(feature = "debug")]
+pub(crate) fn thread_id() -> u32 {
+    (thread_token() >> 4) as u32 | 1
+}
+
+/// Nobody knows.
+#[cfg(feature = "debug")]
+pub(crate) fn unix_ns() -> u64 {
+    0
 }
 
 /// The name of the process is unknown here.

@@ -72,6 +72,22 @@ impl<T> Lock<T> {
             .map(|_| Guard { lock: self, gives_back: true })
     }
 
+    /// Takes the lock, if it can be had within some milliseconds: for whoever may have
+    /// interrupted its holder.
+    #[cfg(feature = "debug")]
+    pub(crate) fn lock_soon(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
+        let until = os::now_ns() + milliseconds * 1_000_000;
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            if os::now_ns() > until {
+                return None;
+            }
+            os::yield_now();
+        }
+    }
+
     /// Takes the lock without a guard. `fork` handlers need this: the lock is
     /// taken before the fork and given back after it, on both sides. False
     /// where the thread holds it already, and must not give it back.

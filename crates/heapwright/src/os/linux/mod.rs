@@ -4,6 +4,8 @@
 //! `errno` back, because `free` must leave it alone and `malloc` may set it
 //! only to say that there is no memory.
 
+#[cfg(feature = "debug")]
+mod lineage;
 mod process;
 mod symbols;
 mod threads;
@@ -14,6 +16,8 @@ pub(crate) mod tls;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+#[cfg(feature = "debug")]
+pub(crate) use lineage::*;
 pub(crate) use process::*;
 pub(crate) use symbols::*;
 pub(crate) use threads::*;
@@ -228,6 +232,76 @@ pub(crate) unsafe fn populate(at: *mut u8, size: usize) {
     }
 }
 
+#[cfg(feature = "debug")]
+const MADV_GUARD_INSTALL: i32 = 102;
+#[cfg(feature = "debug")]
+const MADV_GUARD_REMOVE: i32 = 103;
+
+/// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known,
+/// 1 yes, 2 no.
+#[cfg(feature = "debug")]
+static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
+/// Ranges that may still be made inaccessible where it has not: each splits a
+/// mapping, of the 65,530 that the kernel allows by default.
+#[cfg(feature = "debug")]
+static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
+
+/// Takes the pages behind a range away, and makes whoever touches it fault. False:
+/// nothing changed, or all that changed is that the range reads as zero.
+///
+/// # Safety
+///
+/// The range is committed, page aligned, and nobody uses its contents.
+#[cfg(feature = "debug")]
+pub(crate) unsafe fn guard(at: *mut u8, size: usize) -> bool {
+    let known = LIGHT_GUARDS.load(Ordering::Relaxed);
+    if known != 2 {
+        // SAFETY: by the contract nobody uses the contents.
+        let done =
+            keeping_errno(|| unsafe { libc::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 });
+        // The first answer is for good: the two kinds must not be mixed.
+        if known == 1 || LIGHT_GUARDS.swap(if done { 1 } else { 2 }, Ordering::Relaxed) == 1 {
+            return done;
+        }
+        if done {
+            return true;
+        }
+    }
+    let left = |n: u32| n.checked_sub(1);
+    if HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
+        return false;
+    }
+    // SAFETY: the same contract.
+    let done = unsafe { System.decommit(at, size) }
+        // SAFETY: as above.
+        && keeping_errno(|| unsafe { libc::mprotect(at.cast(), size, libc::PROT_NONE) == 0 });
+    if !done {
+        HEAVY_GUARDS_LEFT.fetch_add(1, Ordering::Relaxed);
+    }
+    done
+}
+
+/// Ends a guard, or a part of one: the range can be used, and reads as zero where it
+/// was guarded. False: the kernel refused.
+///
+/// # Safety
+///
+/// The range is page aligned and was committed by the caller.
+#[cfg(feature = "debug")]
+pub(crate) unsafe fn unguard(at: *mut u8, size: usize) -> bool {
+    if LIGHT_GUARDS.load(Ordering::Relaxed) == 1 {
+        // SAFETY: takes guards away and changes nothing else.
+        return keeping_errno(|| unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) == 0 });
+    }
+    // SAFETY: as above.
+    let done = unsafe { System.commit(at, size) };
+    if done {
+        let more = |n: u32| (n < 12_000).then_some(n + 1);
+        let _ = HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+    done
+}
+
 /// Keeps a range out of core dumps. Best effort.
 ///
 /// # Safety
@@ -348,4 +422,10 @@ pub(crate) fn coarse_ms() -> u32 {
 /// Nanoseconds on a clock that only moves forward.
 pub(crate) fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds since 1970.
+#[cfg(feature = "debug")]
+pub(crate) fn unix_ns() -> u64 {
+    clock(libc::CLOCK_REALTIME)
 }

@@ -33,7 +33,76 @@ pub(crate) fn process_id() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
-/// The name of the process, cut to 15 bytes and a zero.
+/// The parent's process id.
+#[cfg(feature = "debug")]
+pub(crate) fn parent_id() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getppid() as u32 }
+}
+
+/// Appends bytes to a file by one `write`; `path` ends with a zero. `make`: makes the
+/// file, or empties it. False where not all of them were written.
+#[cfg(feature = "debug")]
+pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
+    let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
+    // Not through a link that somebody else laid in a public directory.
+    let how = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // Nor wait for whoever reads a pipe of that name.
+    let how = how | libc::O_NONBLOCK;
+    let how = how | if make { libc::O_CREAT | libc::O_TRUNC } else { 0 };
+    keeping_errno(|| {
+        // SAFETY: the path is a C string.
+        let fd = unsafe { libc::open(path.as_ptr(), how, 0o644) };
+        if fd < 0 {
+            return false;
+        }
+        // SAFETY: the pointer and the length are the slice's.
+        let wrote = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        // SAFETY: the descriptor was opened above and is closed once.
+        unsafe { libc::close(fd) };
+        usize::try_from(wrote) == Ok(bytes.len())
+    })
+}
+
+/// Copies the path of the folder that the process is in into `out`. Returns how many
+/// bytes that are; 0 where it does not fit or cannot be known.
+#[cfg(feature = "debug")]
+pub(crate) fn current_folder(out: &mut [u8]) -> usize {
+    keeping_errno(|| {
+        // SAFETY: the pointer and the length are the slice's.
+        let got = unsafe { libc::getcwd(out.as_mut_ptr().cast(), out.len()) };
+        if got.is_null() {
+            out.fill(0);
+            return 0;
+        }
+        out.iter().position(|&byte| byte == 0).unwrap_or(0)
+    })
+}
+
+/// The bytes of a file, for the life of the process. `None` where it cannot be read.
+#[cfg(feature = "debug")]
+pub(crate) fn map_file(path: &CStr) -> Option<&'static [u8]> {
+    keeping_errno(|| {
+        // SAFETY: the path is a C string.
+        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: no preconditions on the offset.
+        let size = unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+        let size = usize::try_from(size).unwrap_or(0);
+        let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
+        // SAFETY: a new mapping replaces nothing; a length of 0 is refused.
+        let at = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ, flags, fd, 0) };
+        // SAFETY: the descriptor was opened above and is closed once.
+        unsafe { libc::close(fd) };
+        // SAFETY: just mapped, and never unmapped. Who cuts the file meanwhile ends the
+        // process, as with any mapped file.
+        (at != libc::MAP_FAILED).then(|| unsafe { core::slice::from_raw_parts(at.cast(), size) })
+    })
+}
+
+/// The name of the calling thread (the first one's is the process's), cut to 15 bytes and a zero.
 pub(crate) fn process_name() -> [u8; 16] {
     let mut name = [0; 16];
     // SAFETY: the buffer has the 16 bytes that the call writes.
@@ -251,6 +320,62 @@ pub(crate) fn is_mapped(address: usize) -> bool {
     })
 }
 
+/// Whether the word at an address (a multiple of 8) can be read. Needs no file,
+/// and is safe in a signal handler: the kernel reads the word as a set of signals
+/// before it sees that it is asked for nothing.
+#[cfg(feature = "debug")]
+pub(crate) fn is_readable(address: usize) -> bool {
+    const NOTHING: i32 = -1;
+    keeping_errno(|| {
+        let set = ptr::without_provenance::<u64>(address);
+        let old = ptr::null_mut::<u64>();
+        // SAFETY: the call reads the word if it can, and changes nothing.
+        let got = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, old, 8) };
+        // SAFETY: the location of errno is valid for the calling thread's life.
+        let error = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        got == 0 || unsafe { *error } != libc::EFAULT
+    })
+}
+
+/// Whether the calling thread is the one that the process began with (or, in a
+/// forked child, goes on with).
+#[cfg(feature = "debug")]
+pub(crate) fn is_first_thread() -> bool {
+    // SAFETY: no preconditions.
+    let thread = keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) });
+    thread == i64::from(process_id())
+}
+
+/// The program's own headers, as the kernel has handed them to it; none where it
+/// has not.
+#[cfg(feature = "debug")]
+pub(crate) fn program_headers() -> &'static [libc::Elf64_Phdr] {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    let at = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    // SAFETY: as above.
+    let count = unsafe { libc::getauxval(libc::AT_PHNUM) } as usize;
+    if at == 0 || !at.is_multiple_of(align_of::<libc::Elf64_Phdr>()) {
+        return &[];
+    }
+    let at = ptr::with_exposed_provenance(at);
+    // SAFETY: the kernel says how many there are, in a part of the program that is
+    // mapped for its life and does not change.
+    unsafe { core::slice::from_raw_parts(at, count) }
+}
+
+/// Copies the path of the program into `out`, as far as it fits. Returns how many
+/// bytes that are; 0 where it cannot be known.
+#[cfg(feature = "debug")]
+pub(crate) fn program_path(out: &mut [u8]) -> usize {
+    keeping_errno(|| {
+        let path = c"/proc/self/exe".as_ptr();
+        // SAFETY: the path is a C string; the pointer and the length are the slice's.
+        let got = unsafe { libc::readlink(path, out.as_mut_ptr().cast(), out.len()) };
+        usize::try_from(got).unwrap_or(0)
+    })
+}
+
 /// Parses `start-end perms offset dev inode   name`.
 fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.split(|&b| b == b' ').filter(|f| !f.is_empty());
@@ -294,6 +419,8 @@ pub(crate) fn is_on_this_stack(address: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "debug")]
+    extern crate std;
     use super::*;
 
     #[test]
@@ -314,6 +441,26 @@ mod tests {
         assert!(mapping_of(8).unwrap().is_none());
         assert!(is_mapped(ptr::from_ref(&here).addr()) && !is_mapped(8));
         assert!(is_on_this_stack(ptr::from_ref(&here).addr()));
+    }
+
+    #[cfg(feature = "debug")]
+    #[test]
+    fn what_cannot_be_read_is_known() {
+        use super::super::set_errno;
+        use crate::os::{Memory, System};
+
+        let here = 0u64;
+        set_errno(7);
+        assert!(is_readable(ptr::from_ref(&here).addr()));
+        assert!(!is_readable(8) && !is_readable(1 << 63));
+        let reserved = System.reserve(4096, 4096);
+        assert!(is_mapped(reserved.addr()) && !is_readable(reserved.addr()));
+        // SAFETY: the location of errno is valid for the calling thread's life.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        assert_eq!(unsafe { *errno }, 7);
+        // SAFETY: reserved above, and nobody uses it.
+        unsafe { System.release(reserved, 4096) };
     }
 
     #[test]

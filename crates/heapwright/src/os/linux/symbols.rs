@@ -57,6 +57,63 @@ pub(crate) fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *
     unsafe { core::mem::transmute(found) }
 }
 
+/// What the loader knows of the module that an address lies in.
+#[cfg(feature = "debug")]
+#[repr(C)]
+pub(crate) struct Found {
+    flags: u64,
+    /// First byte of its mappings.
+    pub(crate) start: *const u8,
+    /// One past the last byte.
+    pub(crate) end: *const u8,
+    /// The loader's own record.
+    pub(crate) link_map: *const LinkMap,
+    /// Its `.eh_frame_hdr`, or null.
+    pub(crate) unwind_header: *const u8,
+    reserved: [u64; 7],
+}
+
+/// The part of the loader's record that is for everybody.
+#[cfg(feature = "debug")]
+#[repr(C)]
+pub(crate) struct LinkMap {
+    /// What is added to addresses in the file.
+    pub(crate) bias: usize,
+    /// A C string: the path; empty for the program.
+    pub(crate) name: *const core::ffi::c_char,
+}
+
+/// The module that an address lies in. Takes no lock and allocates nothing:
+/// glibc 2.35 made the function for unwinders. `None` where no module has the
+/// address, or the C library has no such function.
+#[cfg(feature = "debug")]
+pub(crate) fn find_object(address: usize) -> Option<Found> {
+    let found = weak!("_dl_find_object");
+    // SAFETY: glibc's function of this name has this type; null is `None`.
+    let find: Option<unsafe extern "C" fn(usize, *mut Found) -> i32> =
+        unsafe { core::mem::transmute(found) };
+    let find = find?;
+    let mut answer = core::mem::MaybeUninit::<Found>::zeroed();
+    // SAFETY: the place is as large as the C structure.
+    if unsafe { find(address, answer.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: all bytes were zero, which is a value, and the call wrote one.
+    Some(unsafe { answer.assume_init() })
+}
+
+/// Where the first thread's stack began: above its outermost frame. 0 where the C
+/// library does not say.
+#[cfg(feature = "debug")]
+pub(crate) fn first_stack_end() -> usize {
+    let place: *mut usize = weak!("__libc_stack_end").cast();
+    if place.is_null() {
+        return 0;
+    }
+    // SAFETY: a word of the loader that is set before any code of ours runs.
+    unsafe { place.read() }
+}
+
 /// A symbol of the process, found by name in the order the linker would; null
 /// where there is none. Takes the loader's lock.
 #[cfg(not(feature = "interpose"))]

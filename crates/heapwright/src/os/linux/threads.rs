@@ -42,6 +42,13 @@ pub(crate) fn thread_token() -> usize {
     unsafe { libc::__errno_location() }.addr()
 }
 
+/// The system's number of the calling thread.
+#[cfg(feature = "debug")]
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: no preconditions.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
+}
+
 /// Names the functions that run around every fork.
 pub(crate) fn around_fork(
     before: unsafe extern "C" fn(),

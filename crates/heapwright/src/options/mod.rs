@@ -6,17 +6,30 @@
 //!
 //! | option | values | meaning |
 //! |---|---|---|
-//! | `mode` | `fast` | which heap serves `malloc` |
+//! | `mode` | `fast`, `debug` | which heap serves `malloc` |
 //! | `cache` | `exclusive` | how threads share caches |
 //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
 //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
 //! | `purge` | milliseconds, `never` | how long free pages wait before they go back |
 //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
 //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
+//! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
+//! | `sites` | a path | debug: guard what an earlier run's record says did badly |
+//! | `traces` | 0 to 64 | debug: frames of each stack |
+//! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
+//! | `memory` | bytes | debug: what freed blocks and the memory of them may cost |
+//! | `stop` | `first`, `never` | debug: end the process at the first finding |
+//! | `detect` | `-` or `+`, and a name | debug: switch a detection off or on |
+//! | `retain` | `all`, `budget` | debug: how many freed blocks are remembered |
+//! | `slots` | 1 to 4096 | debug: slots a bucket, at most |
+//! | `log` | `all`, `off` | debug: a line for each operation |
 //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
 //!
 //! A bad option is one line on standard error, and the default is used. Set-uid
 //! programs ignore the string. Parsing is pure; only `load` touches the world.
+
+#[cfg(feature = "debug")]
+pub(crate) mod debug;
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -45,6 +58,18 @@ pub(crate) struct Options {
     pub(crate) window: usize,
     /// Pretended page size, or 0.
     pub(crate) page: usize,
+    /// Whether `malloc` is the debug heap's.
+    #[cfg(feature = "debug")]
+    pub(crate) debugs: bool,
+    /// What that does.
+    #[cfg(feature = "debug")]
+    pub(crate) debug: debug::Config,
+    /// Where it writes findings; ends with a zero.
+    #[cfg(feature = "debug")]
+    record: [u8; PATH_MAX],
+    /// An earlier run's record, whose sites are guarded; ends with a zero.
+    #[cfg(feature = "debug")]
+    sites: [u8; PATH_MAX],
 }
 
 impl Options {
@@ -55,6 +80,14 @@ impl Options {
         huge_pages: true,
         window: os::MAX_WINDOW,
         page: 0,
+        #[cfg(feature = "debug")]
+        debugs: false,
+        #[cfg(feature = "debug")]
+        debug: debug::Config::DEFAULT,
+        #[cfg(feature = "debug")]
+        record: [0; PATH_MAX],
+        #[cfg(feature = "debug")]
+        sites: [0; PATH_MAX],
     };
 }
 
@@ -65,7 +98,10 @@ enum Wrong {
     Value(&'static str),
 }
 
+#[cfg(not(feature = "debug"))]
 const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page";
+#[cfg(feature = "debug")]
+const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -85,12 +121,30 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
 }
 
 fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    #[cfg(feature = "debug")]
+    if let Some(result) = debug::set(&mut options.debug, name, value) {
+        return result;
+    }
     match (name, value) {
-        (b"mode", b"fast") | (b"cache", b"exclusive") => {}
-        (b"mode", b"debug" | b"hardened") => {
-            return Err(Wrong::Value("is not there yet; this version knows mode=fast"));
+        (b"cache", b"exclusive") => {}
+        #[cfg(feature = "debug")]
+        (b"mode", b"fast") => options.debugs = false,
+        #[cfg(feature = "debug")]
+        (b"mode", b"debug") => options.debugs = true,
+        #[cfg(not(feature = "debug"))]
+        (b"mode", b"fast") => {}
+        #[cfg(not(feature = "debug"))]
+        (b"mode", b"debug") => {
+            return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
         }
-        (b"mode", _) => return Err(Wrong::Value("is no mode; this version knows mode=fast")),
+        (b"mode", b"hardened") => {
+            return Err(Wrong::Value("is not there yet; this version knows fast and debug"));
+        }
+        (b"mode", _) => return Err(Wrong::Value("is no mode; this version knows fast and debug")),
+        #[cfg(feature = "debug")]
+        (b"record", path) => set_path(&mut options.record, path)?,
+        #[cfg(feature = "debug")]
+        (b"sites", path) => set_path(&mut options.sites, path)?,
         (b"cache", _) => {
             return Err(Wrong::Value("is no cache model; this version knows cache=exclusive"));
         }
@@ -99,14 +153,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"stats", _) => {
             return Err(Wrong::Value("is not understood; use stats=exit or stats=off"));
         }
-        (b"stats_file", path) => {
-            // Room for a dot, a process id and the zero.
-            if path.is_empty() || path.len() + 12 > PATH_MAX {
-                return Err(Wrong::Value("needs a path of at most 500 bytes"));
-            }
-            options.stats_file = [0; PATH_MAX];
-            options.stats_file[..path.len()].copy_from_slice(path);
-        }
+        (b"stats_file", path) => set_path(&mut options.stats_file, path)?,
         (b"purge", b"never") => options.purge_ms = -1,
         (b"purge", value) => match number(value) {
             Some(ms) if ms <= i32::MAX as usize => options.purge_ms = ms as i32,
@@ -127,6 +174,16 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"page", _) => return Err(Wrong::Value("must be 4k, 16k or 64k")),
         _ => return Err(Wrong::Unknown),
     }
+    Ok(())
+}
+
+/// A path, with room left for a dot, a process id and the zero.
+fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
+    if path.is_empty() || path.len() + 12 > PATH_MAX {
+        return Err(Wrong::Value("needs a path of at most 500 bytes"));
+    }
+    *place = [0; PATH_MAX];
+    place[..path.len()].copy_from_slice(path);
     Ok(())
 }
 
@@ -223,6 +280,20 @@ pub fn stats_file() -> Option<&'static CStr> {
     (!path.is_empty()).then_some(path)
 }
 
+/// The prefix of the files that findings are to be written to (`record=PREFIX`).
+#[cfg(feature = "debug")]
+pub(crate) fn record_file() -> Option<&'static [u8]> {
+    let path = CStr::from_bytes_until_nul(&get().record).ok()?.to_bytes();
+    (!path.is_empty()).then_some(path)
+}
+
+/// An earlier run's record, whose sites are to be guarded (`sites=FILE`).
+#[cfg(feature = "debug")]
+pub(crate) fn sites_file() -> Option<&'static CStr> {
+    let path = CStr::from_bytes_until_nul(&get().sites).ok()?;
+    (!path.is_empty()).then_some(path)
+}
+
 /// Sets how long free pages wait before they are given back, in milliseconds;
 /// negative: for ever. What `purge=` sets at the start.
 pub fn set_purge_delay_ms(ms: i32) {
@@ -266,7 +337,7 @@ mod tests {
             "window=1k",
             "window=99999999999999999999g",
             "stats=maybe",
-            "mode=debug",
+            "mode=hardened",
             "cache=shared:8",
             "page=3",
             "stats_file=",

@@ -1,0 +1,150 @@
+//! Bytes that nobody may change: the canary around a block, the fill of a freed one.
+//!
+//! ```text
+//!   | lead ..... | block ............. | slack | next block ....
+//!     PATTERN      PATTERN once freed    PATTERN
+//! ```
+//!
+//! One value for all, so a bucket whose blocks are all freed is verified in one
+//! pass. Where a changed byte lies tells what it was: before the block's end a
+//! write after its free, behind it a write beyond it, or before the next one.
+//!
+//! The value fills a word to an address that no processor accepts, so a pointer
+//! that is read from a freed block leads nowhere. It is no letter and not zero, and
+//! its lowest bit is clear: a bitmap one bit too long sets that first.
+
+/// What such bytes hold.
+pub(crate) const PATTERN: u8 = 0xda;
+
+/// Bytes that are not what they should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// Bytes from the beginning of what was looked at to the first changed one.
+    pub(crate) first: usize,
+    /// Bytes from the first to the last changed one.
+    pub(crate) length: usize,
+    /// What the first changed one holds now.
+    pub(crate) value: u8,
+}
+
+/// Fills `[at, at + size)` with the pattern.
+///
+/// # Safety
+///
+/// The bytes are the caller's to change.
+#[inline]
+pub(crate) unsafe fn fill(at: *mut u8, size: usize) {
+    // SAFETY: the same contract.
+    unsafe { at.write_bytes(PATTERN, size) };
+}
+
+/// Whether all of `[at, at + size)` holds the pattern; if not, what does not.
+///
+/// The program may write to them at any moment, which is what is being looked for.
+///
+/// # Safety
+///
+/// The bytes can be read.
+#[inline]
+pub(crate) unsafe fn check(at: *const u8, size: usize) -> Option<Damage> {
+    let pattern = u64::from_ne_bytes([PATTERN; 8]);
+    let mut done = 0;
+    let mut wrong = 0;
+    while done + 32 <= size {
+        for word in 0..4 {
+            // SAFETY: in the range, which can be read.
+            wrong |= unsafe { read(at.wrapping_add(done + word * 8)) } ^ pattern;
+        }
+        done += 32;
+    }
+    while done + 8 <= size {
+        // SAFETY: as above.
+        wrong |= unsafe { read(at.wrapping_add(done)) } ^ pattern;
+        done += 8;
+    }
+    while done < size {
+        // SAFETY: as above.
+        wrong |= u64::from(unsafe { at.wrapping_add(done).read_volatile() } ^ PATTERN);
+        done += 1;
+    }
+    // SAFETY: the same contract.
+    if wrong == 0 { None } else { unsafe { damage(at, size) } }
+}
+
+/// Whether the last `size` bytes before `end`, 1 to 16, hold the pattern.
+///
+/// # Safety
+///
+/// The sixteen bytes before `end` can be read.
+#[inline(always)]
+pub(crate) unsafe fn ends_well(end: *const u8, size: usize) -> bool {
+    let pattern = u64::from_ne_bytes([PATTERN; 8]);
+    // SAFETY: the same contract.
+    let last = u64::from_le(unsafe { read(end.wrapping_sub(8)) } ^ pattern);
+    if size <= 8 {
+        return last >> (64 - 8 * size) == 0;
+    }
+    // SAFETY: the same contract.
+    let first = u64::from_le(unsafe { read(end.wrapping_sub(16)) } ^ pattern);
+    last | first >> (128 - 8 * size) == 0
+}
+
+/// # Safety
+///
+/// Eight bytes can be read.
+#[inline(always)]
+unsafe fn read(at: *const u8) -> u64 {
+    // SAFETY: the same contract; any bytes are a number, aligned or not.
+    unsafe { at.cast::<u64>().read_unaligned() }
+}
+
+/// # Safety
+///
+/// As [`check`].
+#[cold]
+unsafe fn damage(at: *const u8, size: usize) -> Option<Damage> {
+    // SAFETY: in the range, by the contract.
+    let byte = |i: usize| unsafe { at.wrapping_add(i).read_volatile() };
+    // None: it was put right meanwhile.
+    let first = (0..size).find(|&i| byte(i) != PATTERN)?;
+    let last = (first..size).rev().find(|&i| byte(i) != PATTERN).unwrap_or(first);
+    Some(Damage { first, length: last - first + 1, value: byte(first) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    #[test]
+    fn a_changed_byte_before_an_end_is_seen() {
+        for size in 1..=16 {
+            for changed in 0..24 {
+                let mut bytes = [PATTERN; 24];
+                bytes[changed] ^= 1;
+                let end = bytes.as_ptr_range().end;
+                // SAFETY: 24 bytes are before the end.
+                assert_eq!(unsafe { ends_well(end, size) }, changed < 24 - size);
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_found() {
+        for size in (0..100).step_by(if cfg!(miri) { 13 } else { 1 }) {
+            let mut bytes = [PATTERN; 128];
+            let at = bytes.as_mut_ptr().wrapping_add(3);
+            // SAFETY: within the array, as for all that follow.
+            assert_eq!(unsafe { check(at, size) }, None);
+            for changed in 0..size {
+                // SAFETY: as above.
+                unsafe { at.wrapping_add(changed).write(7) };
+                let expected = Damage { first: changed, length: 1, value: 7 };
+                // SAFETY: as above.
+                assert_eq!(unsafe { check(at, size) }, Some(expected));
+                // SAFETY: as above.
+                unsafe { fill(at.wrapping_add(changed), 1) };
+            }
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! `Checked`: what is done wrong with the blocks of any other allocator.
+//!
+//! ```text
+//!   the other's block    | front: 32, or the alignment | user's bytes | back: 32 and to the next 16 |
+//!                          ........ PATTERN, 64 at most  PATTERN freed  PATTERN
+//!
+//!   record (see `table`)  stacks, threads, size, alignment, state: by the block's address
+//! ```
+//!
+//! The memory is the other's; what is known of it is not: nothing lies beside the
+//! program's bytes that anybody would have to believe. Pointers are looked up and not
+//! followed, so one that was never handed out is told and not touched.
+//!
+//! A freed block is filled and rests, oldest first out, until resting blocks cost
+//! more than the configuration's `memory` (a quarter of what is live, at least 2 MiB,
+//! unless it says otherwise); then it is verified once more and goes back. What a
+//! debug heap catches with guard pages is not caught here, for pages are the other's.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr;
+
+use heapwright_record::debug::{Access, Call, Finding, FindingKind, Moment, Origin, Region};
+
+use crate::options::debug::Config;
+
+use super::bytes::{self, Damage};
+use super::heap::Heap;
+use super::process;
+use super::table::{Claim, Entry, State};
+use super::{DebugHeap, Leaks};
+
+const FRONT: usize = 32;
+const BACK: usize = 32;
+/// Bytes before a block that are looked after.
+const NEAR: usize = 64;
+const QUARANTINE_LEAST: usize = 2 << 20;
+/// What a resting block costs besides its memory.
+const ENTRY_COST: usize = 64;
+
+/// An allocator that sees what is done wrong with the blocks of another one.
+///
+/// Each block costs 64 to 80 bytes of the other's memory, or twice its alignment if
+/// that is more, and 52 bytes of records; each operation takes constant time and one
+/// lock. Freed memory rests for a while before the other allocator gets it back.
+///
+/// It is a `GlobalAlloc`, so it can be the `#[global_allocator]`, and a reference to
+/// it is an `Allocator` where one of the features for that is on.
+///
+/// ```
+/// use heapwright::debug::{Checked, Config, FindingKind};
+/// use std::alloc::{GlobalAlloc, Layout, System};
+///
+/// static HEAP: Checked<System> = Checked::with(System, Config { quiet: true, ..Config::DEFAULT });
+///
+/// let layout = Layout::new::<[u8; 40]>();
+/// // SAFETY: the layout's size is not zero.
+/// let block = unsafe { HEAP.alloc(layout) };
+/// // SAFETY: a mistake: one byte too far; there is room for it.
+/// unsafe { block.add(40).write(0x41) };
+/// // SAFETY: the block is ours.
+/// unsafe { HEAP.dealloc(block, layout) };
+/// let finding = HEAP.last_finding().unwrap();
+/// assert_eq!((finding.kind, finding.offset), (FindingKind::Overflow, 40));
+/// ```
+pub struct Checked<A> {
+    inner: A,
+    heap: DebugHeap,
+}
+
+impl<A: core::fmt::Debug> core::fmt::Debug for Checked<A> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Checked").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+/// How a block lies in the memory of the other allocator.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Bytes before the block, and those of them that are looked after.
+    front: usize,
+    near: usize,
+    size: usize,
+    back: usize,
+    layout: Layout,
+}
+
+impl Shape {
+    fn of(size: usize, align: usize) -> Option<Self> {
+        let align = align.max(16);
+        let front = FRONT.max(align);
+        let back = BACK + (size.wrapping_neg() % 16);
+        let total = size.checked_add(front + back)?;
+        let layout = Layout::from_size_align(total, align).ok()?;
+        Some(Self { front, near: front.min(NEAR), size, back, layout })
+    }
+
+    fn of_entry(entry: &Entry) -> Self {
+        // It was possible when the block was made.
+        Self::of(entry.size, entry.align()).unwrap_or(Self {
+            front: FRONT,
+            near: FRONT,
+            size: 0,
+            back: 0,
+            layout: Layout::new::<u8>(),
+        })
+    }
+
+    fn cost(entry: &Entry) -> usize {
+        Self::of_entry(entry).layout.size() + ENTRY_COST
+    }
+}
+
+impl<A> Checked<A> {
+    /// Checks the blocks of `inner`: 16 frames of stacks, everything looked for.
+    #[must_use]
+    pub const fn new(inner: A) -> Self {
+        Self::with(inner, Config::DEFAULT)
+    }
+
+    /// Checks the blocks of `inner` as `config` says: `traces`, `detect`, `memory`,
+    /// `limit`, `retain`, `stop_first`, `quiet` and `log` mean here what they mean to
+    /// a [`DebugHeap`]; the rest is about pages, which are not ours.
+    #[must_use]
+    pub const fn with(inner: A, config: Config) -> Self {
+        Self { inner, heap: DebugHeap::new(config) }
+    }
+
+    /// The allocator whose blocks are checked.
+    #[must_use]
+    pub const fn inner(&self) -> &A {
+        &self.inner
+    }
+
+    /// How many mistakes were found, repetitions included.
+    #[must_use]
+    pub fn findings(&self) -> u32 {
+        self.heap.findings()
+    }
+
+    /// The last mistake that was found.
+    #[must_use]
+    pub fn last_finding(&self) -> Option<Finding> {
+        self.heap.last_finding()
+    }
+
+    /// What is live now. Takes constant time.
+    #[must_use]
+    pub fn live(&self) -> Leaks {
+        self.heap.heap().map_or_else(Leaks::default, |heap| {
+            let table = heap.table.lock();
+            Leaks { blocks: table.live, bytes: table.live_bytes }
+        })
+    }
+
+    /// Looks after all blocks, live and resting, now: writes that nobody has run into
+    /// yet become findings. Takes time in proportion to the blocks and their bytes.
+    pub fn sweep(&self) {
+        if let Some(heap) = self.heap.heap() {
+            sweep(heap, Call::Sweep);
+        }
+    }
+}
+
+impl<A: GlobalAlloc> Checked<A> {
+    /// Ends it: what is live is told as leaks (each place once), and all blocks, live
+    /// ones too, go back to the other allocator.
+    ///
+    /// ```
+    /// use heapwright::debug::{Checked, Config};
+    /// use std::alloc::{GlobalAlloc, Layout, System};
+    /// let heap = Checked::with(System, Config { quiet: true, ..Config::DEFAULT });
+    /// // SAFETY: the layout's size is not zero.
+    /// let _lost = unsafe { heap.alloc(Layout::new::<u64>()) };
+    /// assert_eq!(heap.deinit().blocks, 1);
+    /// ```
+    pub fn deinit(self) -> Leaks {
+        let Some(heap) = self.heap.made() else { return Leaks::default() };
+        sweep(heap, Call::Exit);
+        let mut leaks = Leaks::default();
+        let made = heap.table.lock().made();
+        for index in 0..made {
+            let entry = heap.table.lock().get(index);
+            if entry.state == State::Live {
+                leaks.blocks += 1;
+                leaks.bytes += entry.size;
+                tell_leak(heap, &entry);
+            }
+            if matches!(entry.state, State::Live | State::Resting) {
+                let shape = Shape::of_entry(&entry);
+                let base = entry.block().wrapping_sub(shape.front);
+                // SAFETY: it came from there with this layout, and nobody uses it.
+                unsafe { self.inner.dealloc(base, shape.layout) };
+            }
+        }
+        self.heap.deinit();
+        leaks
+    }
+
+    #[inline]
+    fn place(&self, layout: Layout, zero: bool) -> *mut u8 {
+        let Some(heap) = self.heap.heap() else { return ptr::null_mut() };
+        let Some(by) = heap.moment() else { return ptr::null_mut() };
+        let block = self.place_by(heap, layout, zero, by);
+        if heap.reporter.logs() {
+            heap.reporter.log(Call::RustRealloc, block.addr(), layout.size(), by.stack);
+        }
+        block
+    }
+
+    fn place_by(&self, heap: &'static Heap, layout: Layout, zero: bool, by: Moment) -> *mut u8 {
+        let size = layout.size();
+        let Some(shape) = Shape::of(size, layout.align()) else { return ptr::null_mut() };
+        let limit = self.heap.config().limit;
+        if limit != 0 && heap.table.lock().live_bytes.saturating_add(size) > limit {
+            return ptr::null_mut();
+        }
+        let base = match zero {
+            // SAFETY: a shape's size is never zero.
+            false => unsafe { self.inner.alloc(shape.layout) },
+            // SAFETY: as above.
+            true => unsafe { self.inner.alloc_zeroed(shape.layout) },
+        };
+        if base.is_null() {
+            return base;
+        }
+        let block = base.wrapping_add(shape.front);
+        // SAFETY: the shape's bytes are ours, as for all that follow.
+        unsafe { bytes::fill(block.wrapping_sub(shape.near), shape.near) };
+        // SAFETY: as above.
+        unsafe { bytes::fill(block.wrapping_add(size), shape.back) };
+        if heap.table.lock().insert(block, size, layout.align(), by) {
+            return block;
+        }
+        // SAFETY: just taken, and nobody has it.
+        unsafe { self.inner.dealloc(base, shape.layout) };
+        ptr::null_mut()
+    }
+
+    /// Takes a block back, or says what is wrong with it. False: it was no live block.
+    ///
+    /// # Safety
+    ///
+    /// If it is a block in use, nobody uses it afterwards.
+    unsafe fn take_back(
+        &self,
+        heap: &'static Heap,
+        address: usize,
+        layout: Layout,
+        call: Call,
+        by: Moment,
+    ) -> bool {
+        let claim = heap.table.lock().claim(address, by);
+        let (index, entry) = match claim {
+            Claim::Taken(index, entry) => (index, entry),
+            wrong => {
+                not_a_block(heap, &wrong, Given { address, layout, call, by });
+                return false;
+            }
+        };
+        let detect = self.heap.config().detect;
+        let live = entry.before();
+        if detect.size && (layout.size() != entry.size || layout.align() != entry.align()) {
+            let wrong_size = layout.size() != entry.size;
+            heap.report(Finding {
+                kind: if wrong_size {
+                    FindingKind::SizeMismatch
+                } else {
+                    FindingKind::AlignmentMismatch
+                },
+                call,
+                pointer: address as u64,
+                given_size: layout.size() as u64,
+                given_align: layout.align() as u64,
+                here: by,
+                ..known(&live)
+            });
+        }
+        let shape = Shape::of_entry(&entry);
+        if detect.canary {
+            edges(&live, shape, &mut |entry, damage| damaged(heap, entry, damage, call, by));
+        }
+        if detect.fill {
+            // SAFETY: the block is nobody's any more.
+            unsafe { bytes::fill(entry.block(), shape.size) };
+        }
+        heap.table.lock().rest(index, Shape::cost(&entry));
+        self.give_oldest(heap, by);
+        true
+    }
+
+    /// Gives blocks back to the other allocator that rested long enough.
+    fn give_oldest(&self, heap: &'static Heap, by: Moment) {
+        let config = self.heap.config();
+        loop {
+            let oldest = {
+                let mut table = heap.table.lock();
+                let budget = match config.memory {
+                    _ if config.retain => usize::MAX,
+                    0 => QUARANTINE_LEAST.max(table.live_bytes / 4),
+                    memory => memory,
+                };
+                table.oldest(budget, Shape::cost)
+            };
+            let Some((index, entry)) = oldest else { return };
+            let shape = Shape::of_entry(&entry);
+            if config.detect.fill {
+                filled(&entry, shape, &mut |entry, damage| {
+                    damaged(heap, entry, damage, Call::Retire, by);
+                });
+            }
+            heap.table.lock().is_gone(index);
+            let base = entry.block().wrapping_sub(shape.front);
+            // SAFETY: it came from there with this layout; its users gave it back.
+            unsafe { self.inner.dealloc(base, shape.layout) };
+        }
+    }
+}
+
+/// What a call was given, and by whom.
+#[derive(Clone, Copy)]
+struct Given {
+    address: usize,
+    layout: Layout,
+    call: Call,
+    by: Moment,
+}
+
+/// A pointer that no live block begins at.
+#[cold]
+fn not_a_block(heap: &'static Heap, claim: &Claim, given: Given) {
+    let is_realloc = given.call == Call::RustRealloc;
+    let invalid = if is_realloc { FindingKind::InvalidRealloc } else { FindingKind::InvalidFree };
+    let (kind, about) = match claim {
+        Claim::Freed(_) if !is_realloc && !heap.config().detect.double_free => return,
+        Claim::Freed(entry) if is_realloc => (FindingKind::ReallocAfterFree, known(entry)),
+        Claim::Freed(entry) => (FindingKind::DoubleFree, known(entry)),
+        Claim::Inside(entry) if is_realloc => (invalid, known(entry)),
+        Claim::Inside(entry) => (FindingKind::InteriorFree, known(entry)),
+        _ => {
+            let region = process::region(given.address);
+            (invalid, Finding { region, ..Finding::default() })
+        }
+    };
+    heap.report(Finding {
+        kind,
+        call: given.call,
+        pointer: given.address as u64,
+        offset: if about.block == 0 { 0 } else { given.address as i64 - about.block as i64 },
+        given_size: given.layout.size() as u64,
+        given_align: given.layout.align() as u64,
+        here: given.by,
+        ..about
+    });
+}
+
+/// Tells of a block that was never freed.
+pub(super) fn tell_leak(heap: &'static Heap, entry: &Entry) {
+    heap.report(Finding { kind: FindingKind::Leak, call: Call::Exit, ..known(entry) });
+}
+
+/// What is known of a block.
+fn known(entry: &Entry) -> Finding {
+    Finding {
+        origin: Origin::Rust,
+        region: Region::Block,
+        pointer: entry.block().addr() as u64,
+        block: entry.block().addr() as u64,
+        size: entry.size as u64,
+        align: entry.align() as u64,
+        allocated: entry.allocated(),
+        freed: entry.was_freed(),
+        ..Finding::default()
+    }
+}
+
+/// Looks at the bytes around a block. `tell` is given what was changed, with its
+/// place from the block's start; it is put right, to be told once.
+fn edges(entry: &Entry, shape: Shape, tell: &mut dyn FnMut(&Entry, (isize, Damage))) {
+    let before = (entry.block().wrapping_sub(shape.near), shape.near);
+    let behind = (entry.block().wrapping_add(shape.size), shape.back);
+    for (from, length) in [before, behind] {
+        look(entry, from, length, tell);
+    }
+}
+
+/// The same of a freed block and all around it.
+fn filled(entry: &Entry, shape: Shape, tell: &mut dyn FnMut(&Entry, (isize, Damage))) {
+    let from = entry.block().wrapping_sub(shape.near);
+    look(entry, from, shape.near + shape.size + shape.back, tell);
+}
+
+fn look(
+    entry: &Entry,
+    from: *mut u8,
+    length: usize,
+    tell: &mut dyn FnMut(&Entry, (isize, Damage)),
+) {
+    // SAFETY: bytes of the block's shape, which the other allocator gave us.
+    if let Some(damage) = unsafe { bytes::check(from, length) } {
+        // SAFETY: as above.
+        unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
+        let first = from.addr().wrapping_add(damage.first);
+        tell(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));
+    }
+}
+
+#[cold]
+fn damaged(
+    heap: &'static Heap,
+    entry: &Entry,
+    (offset, damage): (isize, Damage),
+    call: Call,
+    by: Moment,
+) {
+    let kind = match offset {
+        ..0 => FindingKind::Underflow,
+        _ if offset.cast_unsigned() >= entry.size => FindingKind::Overflow,
+        _ => FindingKind::WriteAfterFree,
+    };
+    heap.report(Finding {
+        kind,
+        call,
+        access: Access::Write,
+        value: damage.value,
+        length: damage.length as u64,
+        offset: offset as i64,
+        pointer: entry.block().addr().wrapping_add_signed(offset) as u64,
+        here: by,
+        ..known(entry)
+    });
+}
+
+/// Looks at all blocks.
+pub(super) fn sweep(heap: &'static Heap, call: Call) {
+    let Some(by) = heap.moment() else { return };
+    let detect = heap.config().detect;
+    let made = heap.table.lock().made();
+    for index in 0..made {
+        let mut found: [Option<(Entry, (isize, Damage))>; 2] = [None; 2];
+        {
+            // Under the lock the block cannot go back to its allocator.
+            let table = heap.table.lock();
+            if index >= table.made() {
+                return;
+            }
+            let entry = table.get(index);
+            let shape = Shape::of_entry(&entry);
+            let mut keep = |entry: &Entry, damage| {
+                let free = if found[0].is_none() { 0 } else { 1 };
+                found[free] = Some((*entry, damage));
+            };
+            match entry.state {
+                State::Live if detect.canary => edges(&entry, shape, &mut keep),
+                State::Resting if detect.fill => filled(&entry, shape, &mut keep),
+                _ => {}
+            }
+        }
+        for (entry, damage) in found.into_iter().flatten() {
+            damaged(heap, &entry, damage, call, by);
+        }
+    }
+}
+
+// SAFETY: blocks are parts of blocks of the other allocator, which are given back
+// once, after their users gave them back; `realloc` copies.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        self.place(layout, false)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        self.place(layout, true)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let Some(heap) = self.heap.heap() else { return };
+        let Some(by) = heap.moment() else { return };
+        // SAFETY: by the contract of `dealloc`, or it is a finding.
+        unsafe { self.take_back(heap, block.addr(), layout, Call::RustDealloc, by) };
+        if heap.reporter.logs() {
+            heap.reporter.log(Call::RustDealloc, block.addr(), 0, by.stack);
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let Some(heap) = self.heap.heap() else { return ptr::null_mut() };
+        let Some(by) = heap.moment() else { return ptr::null_mut() };
+        // SAFETY: the caller promises that size and alignment make a layout.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        let new = self.place_by(heap, wanted, false, by);
+        if new.is_null() {
+            return new;
+        }
+        let old = heap.table.lock().live_at(block.addr()).map(|entry| entry.size);
+        // What was no block is told below; the program goes on with the new one.
+        if let Some(old) = old {
+            // SAFETY: the caller's block has as many bytes, and so has ours.
+            unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
+        }
+        // SAFETY: by the contract of `realloc`, or it is a finding.
+        unsafe { self.take_back(heap, block.addr(), layout, Call::RustRealloc, by) };
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests;

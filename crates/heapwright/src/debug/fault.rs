@@ -1,0 +1,102 @@
+//! Faults: accesses caught in the act.
+//!
+//! ```text
+//!   SIGSEGV at an address --> span? --> bucket guarded: use after free
+//!                                  \--> beside a live block: overflow or underflow
+//!                                   \-> anything else is not ours
+//! ```
+//!
+//! Called by the C layer's signal handler, in the thread that made the access. The
+//! signal interrupted the program, not the heap, unless the heap itself touched what
+//! it should not: then nothing here waits (the thread's seat is busy, the common one
+//! is used), and the process ends as it would have.
+
+use core::ffi::c_void;
+
+use heapwright_record::debug::{Access, Call, Finding, FindingKind, Moment};
+
+use crate::verdict::Verdict;
+
+use super::heap::{Heap, of_block};
+use super::slot::State;
+use super::span::{BucketRef, Form, Found, Place, Span, Stage};
+
+/// Judges a fault at an address in a span.
+pub(crate) fn judge(
+    heap: &'static Heap,
+    span: &'static Span,
+    address: usize,
+    is_write: Option<bool>,
+    context: *mut c_void,
+) -> Verdict {
+    let Some(place) = nearest(span, address) else { return Verdict::NotOurs };
+    let word = place.record().word();
+    let block = place.block().addr();
+    let size = place.size(word);
+    let kind = match (place.bucket.record().stage(), word.state()) {
+        (Stage::Guarded, _) | (_, State::Freed | State::Freeing) => FindingKind::UseAfterFree,
+        (_, State::Live) if address < block => FindingKind::Underflow,
+        (_, State::Live) if address >= block + size => FindingKind::Overflow,
+        _ => return Verdict::NotOurs,
+    };
+    let (stack, thread, sequence) = heap.moment_of_context(context);
+    let finding = Finding {
+        kind,
+        call: Call::Access,
+        access: match is_write {
+            Some(true) => Access::Write,
+            Some(false) => Access::Read,
+            None => Access::Unknown,
+        },
+        pointer: address as u64,
+        offset: address as i64 - block as i64,
+        here: Moment { stack, thread, sequence, ns: heap.reporter.now() },
+        ..of_block(place, word)
+    };
+    heap.reporter.report(&finding, &heap.threads);
+    // To go on would be to read and write what is nobody's.
+    Verdict::Stop
+}
+
+/// The block that an address is in or beside.
+fn nearest(span: &'static Span, address: usize) -> Option<Place> {
+    match span.locate(address) {
+        Found::Slot(place) => Some(place),
+        Found::Gap(bucket) => match span.form() {
+            Form::Sampled => beside(bucket, address),
+            Form::Large => Some(Place { bucket, slot: 0 }),
+            _ => {
+                let middle = bucket.start().addr() + span.bucket_bytes() / 2;
+                let slot = if address < middle { 0 } else { span.slots_a_bucket() - 1 };
+                Some(Place { bucket, slot })
+            }
+        },
+        Found::Nothing => None,
+    }
+}
+
+/// In the guard between two sampled pages: beyond the one before, or before the one
+/// behind, whichever is nearer and was ever used.
+fn beside(bucket: BucketRef, address: usize) -> Option<Place> {
+    let used = |place: &Place| place.record().word().state() != State::Unused;
+    let live = |place: &Place| place.record().word().state() == State::Live;
+    let behind = (bucket.index < bucket.span.bucket_count())
+        .then_some(Place { bucket, slot: 0 })
+        .filter(used);
+    let before = bucket.index.checked_sub(1).map(|index| BucketRef { index, ..bucket });
+    let before = before.map(|bucket| Place { bucket, slot: 0 }).filter(used);
+    match (before, behind) {
+        (Some(before), Some(behind)) => {
+            let word = before.record().word();
+            let beyond = address.abs_diff(before.block().addr() + before.size(word));
+            let ahead = address.abs_diff(behind.block().addr());
+            let before_is_nearer = match (live(&before), live(&behind)) {
+                (true, false) => true,
+                (false, true) => false,
+                _ => beyond <= ahead,
+            };
+            Some(if before_is_nearer { before } else { behind })
+        }
+        (before, behind) => before.or(behind),
+    }
+}

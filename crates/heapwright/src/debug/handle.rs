@@ -1,0 +1,267 @@
+//! `DebugHeap`: a debug heap that a Rust program holds.
+//!
+//! It is made at its first use, so it can be a `static`, and a `#[global_allocator]`.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr;
+
+use heapwright_record::debug::{Call, Ending, Finding, Origin};
+
+use crate::ids::Slot;
+use crate::options::{self, debug::Config};
+use crate::substrate;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, Ordering};
+
+use super::heap::{Heap, Request, Return};
+use super::process;
+use super::span::Span;
+use super::{HEAPS, join_forks, take_heap};
+
+/// What was live when a heap ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Leaks {
+    /// Blocks that were never freed.
+    pub blocks: usize,
+    /// The bytes that were asked for with them.
+    pub bytes: usize,
+}
+
+/// A heap that sees what is done wrong with its blocks.
+///
+/// After Zig's `DebugAllocator`. Every operation takes constant time but for the
+/// system calls behind it; a heap takes about 100 KiB, and 24 bytes and a stack's
+/// number for each block beside its own bytes.
+///
+/// Mistakes are told on standard error as they happen, and counted.
+///
+/// ```
+/// use heapwright::debug::{Config, DebugHeap, FindingKind};
+/// use std::alloc::{GlobalAlloc, Layout};
+///
+/// static HEAP: DebugHeap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
+///
+/// let layout = Layout::new::<u64>();
+/// // SAFETY: the layout's size is not zero.
+/// let block = unsafe { HEAP.alloc(layout) };
+/// // SAFETY: the block is ours.
+/// unsafe { HEAP.dealloc(block, layout) };
+/// // SAFETY: a mistake, which the heap sees and does not do.
+/// unsafe { HEAP.dealloc(block, layout) };
+/// assert_eq!(HEAP.last_finding().unwrap().kind, FindingKind::DoubleFree);
+/// ```
+pub struct DebugHeap {
+    config: Config,
+    heap: AtomicPtr<Slot<Heap>>,
+    starting: Lock<()>,
+}
+
+impl core::fmt::Debug for DebugHeap {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("DebugHeap").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl DebugHeap {
+    /// A heap that does what `config` says. Takes nothing before its first use.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        Self { config, heap: AtomicPtr::new(ptr::null_mut()), starting: Lock::new(()) }
+    }
+
+    /// The heap, made at the first call. `None`: there is no memory.
+    #[inline]
+    pub(super) fn heap(&self) -> Option<&'static Heap> {
+        // SAFETY: null, or a heap, which is never freed.
+        match unsafe { self.heap.load(Ordering::Acquire).as_ref() } {
+            Some(slot) => Some(&slot.value),
+            None => self.make(),
+        }
+    }
+
+    #[cold]
+    fn make(&self) -> Option<&'static Heap> {
+        if !substrate::open(options::get) {
+            return None;
+        }
+        let slot = {
+            let _one = self.starting.lock();
+            let slot = self.heap.load(Ordering::Acquire);
+            // SAFETY: null, or a heap, which is never freed.
+            if let Some(slot) = unsafe { slot.as_ref() } {
+                return Some(&slot.value);
+            }
+            let slot = take_heap()?;
+            slot.value.begin(slot.id(), &self.config);
+            self.heap.store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
+            slot
+        };
+        substrate::begun();
+        join_forks();
+        Some(&slot.value)
+    }
+
+    /// How many mistakes were found, repetitions included.
+    #[must_use]
+    pub fn findings(&self) -> u32 {
+        self.heap().map_or(0, |heap| heap.reporter.found())
+    }
+
+    /// The last mistake that was found.
+    #[must_use]
+    pub fn last_finding(&self) -> Option<Finding> {
+        self.heap()?.reporter.last()
+    }
+
+    /// What is live now. Takes time in proportion to the heap's address space.
+    #[must_use]
+    pub fn live(&self) -> Leaks {
+        let mut leaks = Leaks::default();
+        if let Some(heap) = self.heap() {
+            heap.each_live(|place, word, _| {
+                leaks.blocks += 1;
+                leaks.bytes += place.size(word);
+            });
+        }
+        leaks
+    }
+
+    /// Looks after all blocks, live and freed, now: writes that nobody has run into
+    /// yet become findings. Takes time in proportion to the heap.
+    pub fn sweep(&self) {
+        if let Some(heap) = self.heap() {
+            heap.sweep_all(Call::Sweep);
+        }
+    }
+
+    /// Buckets that have a live block or a slot to hand out, and bytes of records.
+    #[must_use]
+    pub fn buckets(&self) -> (usize, usize) {
+        self.heap().map_or((0, 0), Heap::buckets)
+    }
+
+    pub(super) const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The heap, if it was made.
+    pub(super) fn made(&self) -> Option<&'static Heap> {
+        // SAFETY: null, or a heap, which is never freed.
+        unsafe { self.heap.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
+    }
+
+    /// Ends the heap: what is live is told as leaks (each place once) and all memory
+    /// goes back. Takes time in proportion to the heap.
+    ///
+    /// It takes the heap itself, so no collection can still have blocks of it; a
+    /// block that somebody has a pointer to is lost.
+    ///
+    /// ```
+    /// use heapwright::debug::{Config, DebugHeap, Leaks};
+    /// use std::alloc::{GlobalAlloc, Layout};
+    /// let heap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
+    /// // SAFETY: the layout's size is not zero.
+    /// let _lost = unsafe { heap.alloc(Layout::new::<u64>()) };
+    /// assert_eq!(heap.deinit(), Leaks { blocks: 1, bytes: 8 });
+    /// ```
+    pub fn deinit(self) -> Leaks {
+        // SAFETY: the heap is the caller's, so nobody has borrowed it.
+        unsafe { self.end() }
+    }
+
+    /// [`DebugHeap::deinit`] for a heap in a `static`. The next use makes a new one.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses the heap or its blocks meanwhile, nor the blocks afterwards.
+    pub unsafe fn end(&self) -> Leaks {
+        let slot = {
+            let _one = self.starting.lock();
+            self.heap.swap(ptr::null_mut(), Ordering::AcqRel)
+        };
+        // SAFETY: null, or a heap, which is never freed.
+        let Some(slot) = (unsafe { slot.as_ref() }) else { return Leaks::default() };
+        let heap = &slot.value;
+        heap.sweep_all(Call::Exit);
+        let leaks = heap.tell_leaks(0);
+        heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), 0);
+        heap.clear();
+        HEAPS.give(slot);
+        leaks
+    }
+}
+
+// SAFETY: blocks come from slots or spans that are handed out once until they come
+// back, with the size and alignment asked for; `realloc` copies.
+unsafe impl GlobalAlloc for DebugHeap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        self.heap().map_or(ptr::null_mut(), |heap| heap.allocate(request(layout, false)))
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        self.heap().map_or(ptr::null_mut(), |heap| heap.allocate(request(layout, true)))
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let Some(heap) = self.heap() else { return };
+        let what = given(Call::RustDealloc, layout);
+        match self.span(block) {
+            // SAFETY: by the contract of `dealloc`, or it is a finding.
+            Some(span) => unsafe { heap.free(span, block.addr(), what) },
+            None => heap.foreign(block.addr(), what, process::region(block.addr())),
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let Some(heap) = self.heap() else { return ptr::null_mut() };
+        let what = given(Call::RustRealloc, layout);
+        // SAFETY: the caller promises that size and alignment make a layout.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        match self.span(block) {
+            // SAFETY: by the contract of `realloc`, or it is a finding.
+            Some(span) => unsafe { heap.realloc(span, block.addr(), what, request(new, false)) },
+            None => {
+                heap.foreign(block.addr(), what, process::region(block.addr()));
+                heap.allocate(request(new, false))
+            }
+        }
+    }
+}
+
+impl DebugHeap {
+    /// The span of this heap that a block is in.
+    fn span(&self, block: *mut u8) -> Option<&'static Span> {
+        let id = self.heap()?.id();
+        Span::of(block.addr()).filter(|span| span.heap.load(Ordering::Relaxed) == id)
+    }
+}
+
+fn request(layout: Layout, zero: bool) -> Request {
+    Request {
+        size: layout.size(),
+        align: layout.align(),
+        zero,
+        origin: Origin::Rust,
+        call: Call::RustRealloc,
+    }
+}
+
+fn given(call: Call, layout: Layout) -> Return {
+    Return { call, origin: Origin::Rust, size: Some(layout.size()), align: Some(layout.align()) }
+}
+
+impl Heap {
+    /// Tells of every live block with a sequence number beyond `since` as a leak.
+    pub(super) fn tell_leaks(&'static self, since: u32) -> Leaks {
+        let mut leaks = Leaks::default();
+        self.each_live(|place, word, sequence| {
+            if sequence.wrapping_sub(since).cast_signed() <= 0 {
+                return;
+            }
+            leaks.blocks += 1;
+            leaks.bytes += place.size(word);
+            self.tell_leak(place, word);
+        });
+        leaks
+    }
+}

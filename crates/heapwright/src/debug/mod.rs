@@ -1,0 +1,145 @@
+//! The debug heap: sees every heap bug, and does not slow down with age.
+//!
+//! ```text
+//!   doors      this file: a process's heap (mode=debug), DebugHeap for Rust
+//!     checked    Checked<A>: the same for another allocator's blocks
+//!       table      records by address, the quarantine               (one lock)
+//!     check      what a test did wrong, or left behind
+//!       scope      which threads are its own
+//!       reach      which blocks something still leads to
+//!     heap       allocate, free, realloc: judge, fill, verify, report
+//!       store      buckets opened, retired, remembered, used again     (one lock)
+//!         lookup   other ways to find a bucket, for benches only
+//!       seat       a thread's current buckets                          (no lock)
+//!       sample     which blocks stand between guards
+//!       hot        which did badly in an earlier run
+//!       span       whose is this address? bucket, slot, block, in O(1)
+//!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
+//!         shape      slots, leads, buckets: arithmetic
+//!         side       guarded memory for all this
+//!       bytes      the pattern around blocks and in freed ones
+//!     report     findings: on standard error, and in the record file
+//!     fault      accesses caught in the act
+//! ```
+//!
+//! After Zig's `GeneralPurposeAllocator` and its pull request 17383: buckets whose
+//! slots are handed out forward only; a full current bucket is replaced by a new one
+//! and no other is looked at. Where that found a freed address's bucket in a tree,
+//! here the address map does, for any address, in two loads, also when the bucket's
+//! memory has gone back. What else is known of a slot is in side memory, so nothing
+//! lies beside the program's bytes but bytes that nobody may change.
+//!
+//! | mistake | how it is seen |
+//! |---|---|
+//! | double free | the slot's state, for as long as the history remembers it |
+//! | free of what is no block's start | the address map and arithmetic |
+//! | wrong call, size, alignment | kept with the slot, compared |
+//! | write beyond or before | the pattern in the slack: at free, in sweeps, at exit |
+//! | write after free | the pattern in the block: in sweeps, before its memory is used again |
+//! | any access to freed or neighbouring memory | guard pages, for a sample or for all |
+//!
+//! ```
+//! use heapwright::debug::{Config, DebugHeap};
+//! use std::alloc::{GlobalAlloc, Layout};
+//!
+//! let heap = DebugHeap::new(Config { quiet: true, ..Config::DEFAULT });
+//! let layout = Layout::new::<[u8; 40]>();
+//! // SAFETY: the layout's size is not zero.
+//! let block = unsafe { heap.alloc(layout) };
+//! // SAFETY: a mistake: one byte too far; the debug heap has room for it.
+//! unsafe { block.add(40).write(0x41) };
+//! // SAFETY: the block is ours.
+//! unsafe { heap.dealloc(block, layout) };
+//! assert_eq!(heap.findings(), 1);
+//! assert_eq!(heap.deinit().blocks, 0);
+//! ```
+
+mod bytes;
+mod check;
+mod checked;
+#[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+mod fault;
+mod handle;
+mod heap;
+mod hot;
+#[cfg(feature = "lookups")]
+mod lookup;
+mod process;
+mod reach;
+mod report;
+mod sample;
+mod scope;
+mod seat;
+mod shape;
+mod side;
+mod slot;
+mod span;
+mod store;
+mod table;
+mod threads;
+
+#[cfg(feature = "lookups")]
+pub use crate::options::debug::Lookup;
+pub use crate::options::debug::{Config, Detect, Guard};
+pub use check::check;
+pub use checked::Checked;
+pub use handle::{DebugHeap, Leaks};
+pub use heapwright_record::debug::{Finding, FindingKind};
+
+pub(crate) use heap::{Request, Return};
+#[cfg(not(any(test, feature = "observe")))]
+pub(crate) use process::fault;
+pub(crate) use process::{
+    allocate, at_exit, begun, counts, describe, forget_code, free, live, realloc, start,
+    usable_size,
+};
+pub(crate) use report::write_with;
+
+use crate::fork::{self, Part};
+use crate::ids::{Recycled, Slot};
+use heap::Heap;
+
+/// All debug heaps, by the id in their spans.
+static HEAPS: Recycled<Heap> = Recycled::new();
+
+/// What a heap is before it begins: copied, because it is too large for a stack.
+static FRESH: Heap = Heap::new();
+
+/// A heap that nobody has. `None`: there is no memory.
+fn take_heap() -> Option<&'static Slot<Heap>> {
+    // SAFETY: nobody uses the original, and a heap knows nothing of where it is.
+    unsafe { HEAPS.take_copy(&FRESH) }
+}
+
+/// What debug heaps do around a fork.
+static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
+
+fn join_forks() {
+    fork::join(Part::Debug, &HANDLERS);
+}
+
+fn before() {
+    HEAPS.before_fork();
+    HEAPS.all().for_each(Heap::before_fork);
+}
+
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    for heap in HEAPS.all() {
+        // SAFETY: the same contract.
+        unsafe { heap.after_fork() };
+    }
+    // SAFETY: as above.
+    unsafe { HEAPS.after_fork() };
+}
+
+fn in_child(alone: bool) {
+    HEAPS.all().for_each(|heap| heap.in_child(alone));
+}
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

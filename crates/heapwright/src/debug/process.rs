@@ -1,0 +1,238 @@
+//! The process's debug heap: what `malloc` means where `mode=debug`.
+//!
+//! The cold door asks here first. Requests are served; blocks are taken back if they
+//! are in a span, or if they are nobody's, which is a finding; other blocks (the C
+//! library's, first-class heaps', those from before) are left to the door.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use heapwright_record::debug::{Call, Ending, Region};
+
+use crate::address_map::{Kind, MAP};
+use crate::describe::{self, BlockState, Description};
+use crate::ids::Slot;
+use crate::options;
+use crate::os;
+use crate::substrate;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::text::Line;
+use crate::verdict::Verdict;
+
+use super::heap::{Heap, Request, Return};
+use super::slot::State;
+use super::span::{Found, Span};
+use super::{HEAPS, join_forks, take_heap};
+
+static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
+/// The process that had its last look.
+static ENDED: AtomicU32 = AtomicU32::new(0);
+
+fn heap() -> Option<&'static Heap> {
+    // SAFETY: null, or a heap, which is never freed.
+    unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
+}
+
+/// Makes the process's debug heap, where the options want one. The substrate is
+/// open; the caller starts the heap, and is alone.
+#[cold]
+#[inline(never)]
+pub(crate) fn start() -> bool {
+    let options = options::get();
+    if !options.debugs {
+        return false;
+    }
+    let Some(slot) = take_heap() else { return false };
+    slot.value.begin(slot.id(), &options.debug);
+    if let Some(prefix) = options::record_file() {
+        slot.value.reporter.record_to(prefix);
+    }
+    if let Some(path) = options::sites_file()
+        && !slot.value.hot.read(path)
+    {
+        let line = Line::new().text("option \"sites\": \"").bytes(path.to_bytes());
+        line.text("\" is no record of an earlier run (ignored)").write();
+    }
+    HEAP.store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
+    true
+}
+
+/// What must wait until the caller holds no lock.
+pub(crate) fn begun() {
+    join_forks();
+}
+
+/// The heap that an address in a span belongs to.
+fn of(span: &Span) -> Option<&'static Heap> {
+    HEAPS.get(span.heap.load(Ordering::Relaxed))
+}
+
+/// Serves a request. `None`: there is no debug heap.
+pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
+    Some(heap()?.allocate(request))
+}
+
+/// Takes a block back. False: it is somebody else's.
+///
+/// # Safety
+///
+/// If the block is in use, nobody uses it afterwards.
+pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
+    let address = block.addr();
+    if let Some(span) = Span::of(address)
+        && let Some(heap) = of(span)
+    {
+        // SAFETY: the same contract.
+        unsafe { heap.free(span, address, what) };
+        return true;
+    }
+    misgiven(address, what)
+}
+
+/// Moves a block. `None`: it is somebody else's.
+///
+/// # Safety
+///
+/// As `realloc`.
+pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> Option<*mut u8> {
+    let address = block.addr();
+    if let Some(span) = Span::of(address)
+        && let Some(heap) = of(span)
+    {
+        // SAFETY: the same contract.
+        return Some(unsafe { heap.realloc(span, address, what, request) });
+    }
+    // As if it had given none: the program goes on with a new block.
+    if misgiven(address, what) { Some(heap()?.allocate(request)) } else { None }
+}
+
+/// The bytes of a block. `None`: it is somebody else's.
+pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
+    let span = Span::of(block.addr())?;
+    Some(of(span)?.size_of(span, block.addr(), what).unwrap_or(0))
+}
+
+/// Whether a pointer that is in no span is nobody's block: then it is told.
+#[cold]
+fn misgiven(address: usize, what: Return) -> bool {
+    let Some(heap) = heap() else { return false };
+    let region = match MAP.lookup(address).1.kind() {
+        Kind::Foreign => match region_of(address) {
+            Some(region) => region,
+            None => return false,
+        },
+        Kind::PoolHead | Kind::PoolRest(_) => Region::Pool,
+        Kind::Arena => Region::Arena,
+        Kind::Metadata => Region::Metadata,
+        Kind::Free | Kind::Kept | Kind::Debug | Kind::DebugRest(_) => Region::Nothing,
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => return false,
+    };
+    heap.foreign(address, what, region);
+    true
+}
+
+/// What is at an address that is no block of the heap that was asked.
+pub(super) fn region(address: usize) -> Region {
+    match MAP.lookup(address).1.kind() {
+        Kind::Foreign => region_of(address).unwrap_or(Region::OtherHeap),
+        Kind::PoolHead | Kind::PoolRest(_) => Region::Pool,
+        Kind::Arena => Region::Arena,
+        Kind::Metadata => Region::Metadata,
+        Kind::Free | Kind::Kept => Region::Nothing,
+        Kind::Debug | Kind::DebugRest(_) => Region::OtherHeap,
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => Region::OtherHeap,
+    }
+}
+
+/// What foreign memory an address is in; `None`: it may be another allocator's block.
+fn region_of(address: usize) -> Option<Region> {
+    let mapping = match os::mapping_of(address) {
+        Ok(Some(mapping)) => mapping,
+        Ok(None) => return Some(Region::Nothing),
+        Err(_) if os::is_mapped(address) => return None,
+        Err(_) => return Some(Region::Nothing),
+    };
+    if os::is_on_this_stack(address) {
+        return Some(Region::Stack);
+    }
+    match mapping.name() {
+        b"[stack]" => Some(Region::Stack),
+        name if name.starts_with(b"/") && mapping.writable => Some(Region::Globals),
+        name if name.starts_with(b"/") => Some(Region::Code),
+        b"[heap]" | b"" => {
+            (!crate::heap::is_block_of_libc(address)).then_some(if mapping.name().is_empty() {
+                // A library's zeroed data has no name of its own.
+                if crate::stacks::module_of(address).is_some() {
+                    Region::Globals
+                } else {
+                    Region::Mapping
+                }
+            } else {
+                Region::OtherHeap
+            })
+        }
+        name if name.starts_with(b"[anon") => {
+            (!crate::heap::is_block_of_libc(address)).then_some(Region::Mapping)
+        }
+        _ => Some(Region::Mapping),
+    }
+}
+
+/// Live blocks and their bytes.
+pub(crate) fn live() -> (u64, u64) {
+    heap().map_or((0, 0), |heap| (heap.made().wrapping_sub(heap.freed()), heap.live_bytes()))
+}
+
+/// Blocks handed out and taken back so far, and the bytes asked for.
+pub(crate) fn counts() -> (u64, u64, u64) {
+    heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
+}
+
+/// What an address in a span is in. `None`: in none, or between blocks.
+pub(crate) fn describe(address: usize) -> Option<Description> {
+    let span = Span::of(address)?;
+    let Found::Slot(place) = span.locate(address) else { return None };
+    let word = place.record().word();
+    if word.state() == State::Unused {
+        return None;
+    }
+    let block = place.block().addr();
+    Some(Description {
+        kind: describe::Kind::Debug,
+        state: if word.state() == State::Live { BlockState::InUse } else { BlockState::Free },
+        block,
+        size: place.size(word),
+        offset: address.wrapping_sub(block),
+        owner: span.heap.load(Ordering::Relaxed),
+        class: span.class() as u32,
+    })
+}
+
+/// A fault: see `fault`.
+#[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
+    let Some(span) = Span::of(address) else { return Verdict::NotOurs };
+    match of(span) {
+        Some(heap) => super::fault::judge(heap, span, address, is_write, context),
+        None => Verdict::NotOurs,
+    }
+}
+
+/// Code was unmapped.
+pub(crate) fn forget_code() {
+    crate::stacks::forget_code();
+}
+
+/// The last look, once a process.
+pub(crate) fn at_exit() {
+    let Some(heap) = heap() else { return };
+    let process = os::process_id();
+    if !substrate::is_original_process() || ENDED.swap(process, Ordering::Relaxed) == process {
+        return;
+    }
+    heap.sweep_all(Call::Exit);
+    if options::stats_at_exit() {
+        heap.tell_figures();
+    }
+    heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
+}

@@ -1,0 +1,153 @@
+//! Scopes: which threads, and so which blocks and findings, a check is about.
+//!
+//! ```text
+//!   check   takes a scope: 50,000 + its number becomes the thread's mark (os lineage)
+//!   thread  started by one of the scope's: has the mark, says so where it sits down
+//!   block   made by thread 17 --> threads' entry 17 --> scope
+//! ```
+//!
+//! A thread that enters a check gets another number in each heap, so the blocks that
+//! it made before are not the check's. A scope that ends leaves its threads and their
+//! blocks to the scope around it, or to none.
+//!
+//! Numbers are used again after some hundred checks: a thread that outlives so many,
+//! and comes to a heap it never used, would be taken for a later check's.
+//!
+//! Called by `heap`, `report` and `check`.
+
+use heapwright_record::debug::{Call, Finding, FindingKind};
+
+use crate::os;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+use super::HEAPS;
+use super::threads::Threads;
+
+/// Checks that run at a time, at most.
+pub(super) const MOST: u32 = 128;
+/// The mark of scope 0, which is none: the usual slack of timers in nanoseconds.
+const UNMARKED: u64 = 50_000;
+/// How often a place is used until its scopes' numbers are used again.
+const ROUNDS: u32 = 400;
+
+/// One check that runs.
+pub(super) struct Scope {
+    /// 0: nobody has it.
+    id: AtomicU32,
+    parent: AtomicU32,
+    findings: AtomicU32,
+    /// The kind of the last finding.
+    last: AtomicU32,
+}
+
+static SCOPES: [Scope; MOST as usize] = [const {
+    Scope {
+        id: AtomicU32::new(0),
+        parent: AtomicU32::new(0),
+        findings: AtomicU32::new(0),
+        last: AtomicU32::new(0),
+    }
+}; MOST as usize];
+static ROUND: AtomicU32 = AtomicU32::new(0);
+
+/// The scope of this number, while it runs.
+fn get(id: u32) -> Option<&'static Scope> {
+    let scope = &SCOPES[(id % MOST) as usize];
+    (id != 0 && scope.id.load(Ordering::Acquire) == id).then_some(scope)
+}
+
+/// The scope that the calling thread is in, by its mark; 0: in none.
+pub(super) fn of_this_thread() -> u32 {
+    match os::mark().checked_sub(UNMARKED) {
+        Some(id @ 1..0x1_0000) if get(id as u32).is_some() => id as u32,
+        _ => 0,
+    }
+}
+
+/// Whether a scope is `outer`, or runs in it.
+pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
+    while id != outer {
+        match get(id) {
+            Some(scope) => id = scope.parent.load(Ordering::Relaxed),
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Counts a finding for the scope it is about, and those around that: the scope of
+/// the thread that ran into it, or whose block it was. Damage is its block's alone,
+/// whoever comes across it.
+pub(super) fn note(finding: &Finding, threads: &Threads) {
+    let owner = threads.scope_of(finding.allocated.thread);
+    let finder = threads.scope_of(finding.here.thread);
+    let is_damage = finding.call != Call::Access
+        && matches!(
+            finding.kind,
+            FindingKind::Overflow | FindingKind::Underflow | FindingKind::WriteAfterFree
+        );
+    let mut id = if is_damage || finder == 0 { owner } else { finder };
+    while let Some(scope) = get(id) {
+        scope.last.store(finding.kind as u32, Ordering::Relaxed);
+        scope.findings.fetch_add(1, Ordering::Relaxed);
+        id = scope.parent.load(Ordering::Relaxed);
+    }
+}
+
+/// The calling thread's part of a scope; ends it when dropped.
+pub(super) struct Entered {
+    pub(super) id: u32,
+    parent: u32,
+    mark: u64,
+}
+
+impl Entered {
+    /// Begins a scope in the calling thread. `None`: too many run.
+    pub(super) fn begin() -> Option<Self> {
+        let round = ROUND.fetch_add(1, Ordering::Relaxed) % ROUNDS;
+        let (mark, parent) = (os::mark(), of_this_thread());
+        // Place 0 is left out: there a number might be 0.
+        let id = (1..MOST).map(|place| round * MOST + place).find(|&id| {
+            let scope = &SCOPES[(id % MOST) as usize];
+            scope.id.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        })?;
+        let scope = get(id)?;
+        scope.parent.store(parent, Ordering::Relaxed);
+        scope.findings.store(0, Ordering::Relaxed);
+        os::set_mark(UNMARKED + u64::from(id));
+        HEAPS.all().for_each(|heap| heap.enter_scope(id));
+        Some(Self { id, parent, mark })
+    }
+
+    /// How many findings there were, and the kind of the last.
+    pub(super) fn findings(&self) -> (u32, FindingKind) {
+        get(self.id).map_or((0, FindingKind::Unknown), |scope| {
+            let last = scope.last.load(Ordering::Relaxed) as u16;
+            (scope.findings.load(Ordering::Relaxed), FindingKind::from_u16(last))
+        })
+    }
+
+    /// Whether threads run that were started in the scope.
+    pub(super) fn has_threads(&self) -> bool {
+        let me = os::thread_id();
+        let mut running = false;
+        for heap in HEAPS.all() {
+            heap.threads.each_of(self.id, |thread, _| {
+                running |= thread != me && os::is_running(thread);
+            });
+        }
+        running
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        os::set_mark(self.mark.max(1));
+        if let Some(scope) = get(self.id) {
+            scope.id.store(0, Ordering::Release);
+        }
+        for heap in HEAPS.all() {
+            heap.threads.each_of(self.id, |_, scope| scope.store(self.parent, Ordering::Relaxed));
+        }
+    }
+}

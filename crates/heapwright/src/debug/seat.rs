@@ -1,0 +1,195 @@
+//! Seats: what one thread has of a debug heap, found by its desk.
+//!
+//! ```text
+//!   thread --desk number--> seat | busy | current bucket of each class | sequence numbers
+//!                                | stacks seen lately | counts
+//! ```
+//!
+//! A seat is its thread's alone while it is busy there; so nothing here is locked.
+//! Who finds a seat busy (a signal handler that interrupted its own thread inside
+//! the heap) or has no desk uses the *common seat*, under a lock.
+//!
+//! A thread that ends leaves its seat with its desk: the next one at that desk goes
+//! on in the same buckets. It is told apart by the desk's count of sittings.
+
+use core::cell::UnsafeCell;
+use core::ptr;
+
+use crate::os;
+use crate::size_class::CLASSES;
+use crate::stacks::{Scratch, Stack};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use super::slot::Slot;
+
+/// Sequence numbers that a seat takes at a time.
+const SEQUENCE_STEP: u32 = 256;
+
+/// Where a seat's next slot of a class is.
+pub(crate) struct Current {
+    /// The slot, or whatever if none is left.
+    pub(crate) at: *mut u8,
+    /// Its record.
+    pub(crate) record: *const Slot,
+    /// Slots left.
+    pub(crate) left: u32,
+    /// Bytes in a slot.
+    pub(crate) size: u32,
+    /// Whether slots read as zero.
+    pub(crate) zero: bool,
+    /// Whether what is behind a block must be given the pattern.
+    pub(crate) lacks_pattern: bool,
+}
+
+/// What only the seat's thread touches.
+pub(crate) struct Mine {
+    pub(crate) current: [Current; CLASSES],
+    next: u32,
+    last: u32,
+    /// The thread's number in findings.
+    pub(crate) thread: u16,
+    sitting: u32,
+    pub(crate) scratch: Scratch,
+}
+
+/// One thread's part of a heap. Zero is one that nobody sat in.
+pub(crate) struct Seat {
+    busy: AtomicBool,
+    /// The lock that whoever sits here must give back: the common seat's.
+    owed: AtomicPtr<Lock<()>>,
+    /// Blocks handed out and taken back, and bytes asked for and given back.
+    pub(crate) made: AtomicU64,
+    pub(crate) freed: AtomicU64,
+    pub(crate) made_bytes: AtomicU64,
+    pub(crate) freed_bytes: AtomicU64,
+    mine: UnsafeCell<Mine>,
+}
+
+// SAFETY: `mine` is touched by whoever made the seat busy, and by nobody else.
+unsafe impl Sync for Seat {}
+
+impl Seat {
+    /// Owes a lock, which was taken and is to be given back when the seat is left.
+    pub(crate) fn owe(&self, lock: &'static Lock<()>) {
+        self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Makes the seat the caller's until [`Seat::leave`]; false if somebody is in it:
+    /// the caller's own thread, further down its stack.
+    #[inline]
+    pub(crate) fn enter(&self) -> bool {
+        // One thread only, which is interrupted or is not: no exchange is needed.
+        if self.busy.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.busy.store(true, Ordering::Relaxed);
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        true
+    }
+
+    /// Ends [`Seat::enter`].
+    #[inline]
+    pub(crate) fn leave(&self) {
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
+        if !self.owed.load(Ordering::Relaxed).is_null() {
+            self.pay();
+        }
+    }
+
+    #[cold]
+    fn pay(&self) {
+        let lock = self.owed.swap(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: null, or the lock that `owe` was given, which lives for ever.
+        if let Some(lock) = unsafe { lock.as_ref() } {
+            // SAFETY: it was taken by whoever sat here, and is given back once.
+            unsafe { lock.release() };
+        }
+    }
+
+    /// What is the thread's alone.
+    ///
+    /// # Safety
+    ///
+    /// The caller entered the seat, and has no other reference from here.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "whoever entered has it alone")]
+    pub(crate) unsafe fn mine(&self) -> &mut Mine {
+        // SAFETY: the same contract.
+        unsafe { &mut *self.mine.get() }
+    }
+
+    /// Counts a block.
+    #[inline]
+    pub(crate) fn count_made(&self, bytes: usize) {
+        bump(&self.made, 1);
+        bump(&self.made_bytes, bytes as u64);
+    }
+
+    /// Begins to count anew.
+    pub(crate) fn count_nothing(&self) {
+        for counter in [&self.made, &self.freed, &self.made_bytes, &self.freed_bytes] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a block that came back.
+    #[inline]
+    pub(crate) fn count_freed(&self, bytes: usize) {
+        bump(&self.freed, 1);
+        bump(&self.freed_bytes, bytes as u64);
+    }
+}
+
+/// Adds to a counter that only one thread writes.
+#[inline]
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+}
+
+impl Mine {
+    /// Whether another thread sits here than the last time.
+    #[inline]
+    pub(crate) fn is_new(&self, sitting: u32) -> bool {
+        self.sitting != sitting || self.thread == 0
+    }
+
+    /// A thread sits down.
+    pub(crate) fn sit(&mut self, sitting: u32, thread: u16) {
+        self.sitting = sitting;
+        self.thread = thread;
+        // Another thread's stack lies elsewhere.
+        self.scratch = Scratch::new();
+    }
+
+    /// Forgets the current buckets: their slots may be the copies of others.
+    pub(crate) fn forget_buckets(&mut self) {
+        self.current.iter_mut().for_each(|current| current.left = 0);
+    }
+
+    /// The next sequence number.
+    #[inline]
+    pub(crate) fn sequence(&mut self, all: &AtomicU32) -> u32 {
+        if self.next == self.last {
+            self.next = all.fetch_add(SEQUENCE_STEP, Ordering::Relaxed);
+            self.last = self.next.wrapping_add(SEQUENCE_STEP);
+        }
+        self.next = self.next.wrapping_add(1);
+        self.next
+    }
+
+    /// The caller's stack.
+    #[inline(always)]
+    pub(crate) fn stack(&mut self, depth: usize) -> u32 {
+        if depth == 0 {
+            return Stack::NONE.0;
+        }
+        crate::stacks::here(&mut self.scratch, depth).0
+    }
+}
+
+/// The system's number of the calling thread.
+pub(crate) fn system_thread() -> u32 {
+    os::thread_id()
+}

@@ -1,0 +1,192 @@
+//! Side memory: where the records of blocks are, in reservations of their own.
+//!
+//! ```text
+//!   piece   | guard page | record | record | ...... | reserved .... | guard page |
+//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB
+//! ```
+//!
+//! Not in the window: there a write far beyond a large block could reach them. A
+//! piece begins and ends with pages that nobody can touch, and is kept out of
+//! core dumps. Records are powers of two; what is given back is the next one's of
+//! its order. Its pages go back to the kernel if it has whole ones, so side memory
+//! follows what is live and remembered, and does not stay at its peak.
+//!
+//! Called by `span` and `store`, under the store's lock.
+
+use core::ptr;
+
+use crate::os::{self, Memory};
+use crate::slab::SYSTEM;
+
+/// Bytes in the smallest record.
+const SMALLEST: usize = 512;
+const ORDERS: usize = 9;
+/// The largest record: 128 KiB.
+pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
+/// Address space reserved at a time; halved while it is refused.
+const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
+/// What is made accessible at a time.
+const STEP: usize = 256 << 10;
+
+/// Memory for records.
+pub(crate) struct Side {
+    next: *mut u8,
+    committed: *mut u8,
+    end: *mut u8,
+    free: [*mut u8; ORDERS],
+    used: usize,
+}
+
+// SAFETY: the pointers are to memory that only its holder uses.
+unsafe impl Send for Side {}
+
+const fn order(size: usize) -> usize {
+    let size = if size < SMALLEST { SMALLEST } else { size };
+    (size.next_power_of_two() / SMALLEST).trailing_zeros() as usize
+}
+
+impl Side {
+    /// Nothing, so far.
+    pub(crate) const fn new() -> Self {
+        Self {
+            next: ptr::null_mut(),
+            committed: ptr::null_mut(),
+            end: ptr::null_mut(),
+            free: [ptr::null_mut(); ORDERS],
+            used: 0,
+        }
+    }
+
+    /// Bytes in records that are in use.
+    pub(crate) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Zeroed memory for a record of `size` bytes, at a multiple of 512. Null where
+    /// there is none.
+    pub(crate) fn take(&mut self, size: usize) -> *mut u8 {
+        let order = order(size);
+        if order >= ORDERS {
+            return ptr::null_mut();
+        }
+        let size = SMALLEST << order;
+        let mut at = self.free[order];
+        if at.is_null() {
+            at = self.fresh(size);
+            if at.is_null() {
+                return at;
+            }
+        } else {
+            // SAFETY: a free record begins with the next one's address.
+            self.free[order] = unsafe { at.cast::<*mut u8>().read() };
+            // SAFETY: free, and ours; all but its first word reads as zero.
+            unsafe { at.cast::<*mut u8>().write(ptr::null_mut()) };
+        }
+        self.used += size;
+        at
+    }
+
+    /// Takes a record back that was taken with this size.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses it any more, but may still read it.
+    pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
+        let order = order(size);
+        let size = SMALLEST << order;
+        let page = SYSTEM.page_size();
+        let whole = size.is_multiple_of(page) && at.addr().is_multiple_of(page);
+        // SAFETY: the record is ours, and committed.
+        if !whole || unsafe { !SYSTEM.decommit(at, size) } {
+            // SAFETY: as above.
+            unsafe { at.write_bytes(0, size) };
+        }
+        // SAFETY: as above.
+        unsafe { at.cast::<*mut u8>().write(self.free[order]) };
+        self.free[order] = at;
+        self.used -= size;
+    }
+
+    fn fresh(&mut self, size: usize) -> *mut u8 {
+        // Large records begin at pages, so that these can go back.
+        let skip = self.next.align_offset(size.min(SYSTEM.page_size()));
+        if self.next.is_null() || skip + size > self.end.addr() - self.next.addr() {
+            // The rest of the piece is forgotten: less than one record.
+            if !self.reserve() {
+                return ptr::null_mut();
+            }
+            return self.fresh(size);
+        }
+        let at = self.next.wrapping_add(skip);
+        let end = at.wrapping_add(size);
+        while end > self.committed {
+            let step = STEP.min(self.end.addr() - self.committed.addr());
+            // SAFETY: reserved by us, in whole pages.
+            if unsafe { !SYSTEM.commit(self.committed, step) } {
+                return ptr::null_mut();
+            }
+            self.committed = self.committed.wrapping_add(step);
+        }
+        self.next = end;
+        at
+    }
+
+    fn reserve(&mut self) -> bool {
+        let page = SYSTEM.page_size().max(PAGE_AT_LEAST);
+        let mut size = PIECE;
+        loop {
+            let at = SYSTEM.reserve(size, page);
+            if !at.is_null() {
+                // SAFETY: just reserved.
+                unsafe { os::keep_out_of_dumps(at, size) };
+                self.next = at.wrapping_add(page);
+                self.committed = self.next;
+                self.end = at.wrapping_add(size - page);
+                return true;
+            }
+            size /= 2;
+            if size < 4 * LARGEST {
+                return false;
+            }
+        }
+    }
+}
+
+const PAGE_AT_LEAST: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    #[test]
+    fn records_are_zero_apart_and_used_again() {
+        let mut side = Side::new();
+        let mut taken = Vec::new();
+        for size in [1, 512, 513, 5000, 40_000, LARGEST, 700] {
+            let at = side.take(size);
+            assert!(!at.is_null() && at.addr().is_multiple_of(512));
+            for i in (0..size).step_by(61) {
+                // SAFETY: in the record.
+                assert_eq!(unsafe { at.wrapping_add(i).read() }, 0);
+            }
+            // SAFETY: in the record.
+            unsafe { at.write_bytes(7, size) };
+            assert!(taken.iter().all(|&(other, length): &(*mut u8, usize)| {
+                at.addr() >= other.addr() + length || other.addr() >= at.addr() + size
+            }));
+            taken.push((at, size));
+        }
+        assert!(side.take(LARGEST + 1).is_null());
+        for (at, size) in taken {
+            // SAFETY: taken above with this size.
+            unsafe { side.give(at, size) };
+            let again = side.take(size);
+            assert_eq!(again, at);
+            // SAFETY: in the record.
+            let byte = |i| unsafe { at.wrapping_add(i).read() };
+            assert!((0..size).step_by(if cfg!(miri) { 61 } else { 1 }).all(|i| byte(i) == 0));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What is remembered of a slot: 24 bytes, far from the slot.
+//!
+//! ```text
+//!   word       | free thread 16 | alloc thread 16 | size 16 | align 5 | origin 3 | state 3 | ..
+//!   stacks     allocated at 32 | freed at 32
+//!   sequence   allocated 32    | freed 32
+//!
+//!   state:   UNUSED --hand out--> LIVE --free--> FREEING --filled--> FREED
+//!               ^------------- the bucket is opened again --------------/
+//! ```
+//!
+//! The word changes by one compare-and-exchange, so of two threads that free a
+//! block at once one is told so. `FREEING` is the moment in which the slot's bytes
+//! are being filled, and nobody may judge them. All else is written before the
+//! word that makes it true.
+//!
+//! Sequence numbers count a thread's operations (two threads' numbers say nothing of
+//! which was first) and wrap after four thousand million; threads are numbered as
+//! they come, up to 65534.
+
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Where a slot is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not handed out since its bucket was opened.
+    Unused,
+    /// The program's.
+    Live,
+    /// Being given back.
+    Freeing,
+    /// Given back.
+    Freed,
+}
+
+/// The size a word holds where the span knows the true one.
+pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
+
+/// One slot's first word, unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    pub(crate) const UNUSED: Self = Self(0);
+
+    /// The word of a block that was just handed out.
+    pub(crate) const fn live(size: usize, align: usize, origin: u8, thread: u16) -> Self {
+        let align = if align == 0 { 0 } else { align.trailing_zeros() };
+        // Beyond that all are one.
+        let align = if align > 31 { 31 } else { align };
+        let size = if size < SIZE_IN_SPAN { size } else { SIZE_IN_SPAN };
+        Self(
+            1 | (origin as u64) << 3
+                | (align as u64) << 6
+                | (size as u64) << 16
+                | (thread as u64) << 32,
+        )
+    }
+
+    /// This block while `thread` gives it back.
+    pub(crate) const fn freeing(self, thread: u16) -> Self {
+        Self(self.0 & 0x0000_ffff_ffff_fff8 | 2 | (thread as u64) << 48)
+    }
+
+    /// This block once that is done.
+    pub(crate) const fn freed(self) -> Self {
+        Self(self.0 & !7 | 3)
+    }
+
+    pub(crate) const fn state(self) -> State {
+        match self.0 & 7 {
+            0 => State::Unused,
+            1 => State::Live,
+            2 => State::Freeing,
+            _ => State::Freed,
+        }
+    }
+
+    pub(crate) const fn origin(self) -> u8 {
+        (self.0 >> 3 & 7) as u8
+    }
+
+    pub(crate) const fn align(self) -> usize {
+        1 << (self.0 >> 6 & 31)
+    }
+
+    pub(crate) const fn size(self) -> usize {
+        (self.0 >> 16 & 0xffff) as usize
+    }
+
+    pub(crate) const fn made_by(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+
+    pub(crate) const fn freed_by(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
+
+/// One slot's record.
+#[repr(C)]
+pub(crate) struct Slot {
+    word: AtomicU64,
+    pub(crate) made_at: AtomicU32,
+    pub(crate) freed_at: AtomicU32,
+    pub(crate) made: AtomicU32,
+    pub(crate) freed: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Slot>() == 24);
+
+impl Slot {
+    /// A slot that was not handed out.
+    pub(crate) const fn unused() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            made_at: AtomicU32::new(0),
+            freed_at: AtomicU32::new(0),
+            made: AtomicU32::new(0),
+            freed: AtomicU32::new(0),
+        }
+    }
+
+    /// What is known of the slot now.
+    #[inline]
+    pub(crate) fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    /// Says what is true from now on. Only the slot's owner: who hands it out, who
+    /// won the exchange, who opens its bucket.
+    #[inline]
+    pub(crate) fn set(&self, word: Word) {
+        self.word.store(word.0, Ordering::Release);
+    }
+
+    /// Changes the word if it is `from`; of several threads that try, one may.
+    #[inline]
+    pub(crate) fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
+        let done = self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire);
+        done.map(|_| ()).map_err(Word)
+    }
+
+    /// [`Slot::exchange`] where there is only one thread: whoever looked has it.
+    #[inline]
+    pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
+        if alone {
+            self.set(to);
+            return Ok(());
+        }
+        self.exchange(from, to)
+    }
+
+    /// Hands the slot out: nobody else knows it yet.
+    #[inline]
+    pub(crate) fn hand_out(&self, stack: u32, sequence: u32, word: Word) {
+        self.made_at.store(stack, Ordering::Relaxed);
+        self.made.store(sequence, Ordering::Relaxed);
+        self.freed_at.store(0, Ordering::Relaxed);
+        self.set(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(200))]
+
+        #[test]
+        fn a_word_says_what_was_put_in(size in 0usize..70_000, shift in 0u32..17, origin in 0u8..6, a in any::<u16>(), b in any::<u16>()) {
+            let word = Word::live(size, 1 << shift, origin, a);
+            prop_assert_eq!(word.state(), State::Live);
+            prop_assert_eq!((word.size(), word.align()), (size.min(SIZE_IN_SPAN), 1 << shift));
+            prop_assert_eq!((word.origin(), word.made_by(), word.freed_by()), (origin, a, 0));
+            let freeing = word.freeing(b);
+            let freed = freeing.freed();
+            prop_assert_eq!((freeing.state(), freed.state()), (State::Freeing, State::Freed));
+            prop_assert_eq!((freed.size(), freed.align(), freed.origin()), (word.size(), word.align(), origin));
+            prop_assert_eq!((freed.made_by(), freed.freed_by()), (a, b));
+        }
+    }
+
+    #[test]
+    fn one_of_two_who_free_is_told_so() {
+        let slot = Slot {
+            word: AtomicU64::new(0),
+            made_at: AtomicU32::new(0),
+            freed_at: AtomicU32::new(0),
+            made: AtomicU32::new(0),
+            freed: AtomicU32::new(0),
+        };
+        assert_eq!(slot.word(), Word::UNUSED);
+        let live = Word::live(40, 16, 1, 3);
+        slot.hand_out(7, 9, live);
+        assert!(slot.exchange(live, live.freeing(4)).is_ok());
+        assert_eq!(slot.exchange(live, live.freeing(5)), Err(live.freeing(4)));
+    }
+}

@@ -1,0 +1,503 @@
+//! Spans: runs of units that hold debugged blocks, and what is remembered of them.
+//!
+//! ```text
+//!   shape    in the window                                        blocks
+//!   small    one unit: buckets of equal slots (see `shape`)       up to 28 KiB
+//!   sampled  one unit: | guard | page | guard | page | ... |      one to a page, up to 4 KiB
+//!   large    n units:  | guard | pages ............. | guard |    one
+//!
+//!   record, in side memory: | head | bucket 0 .. 15 | slot 0 | slot 1 | ... |
+//! ```
+//!
+//! The unit's row in the address map's side bitmaps holds the record's address, so
+//! an address leads to its slot by two loads and a multiplication, whether the slot
+//! is in use, freed, guarded, or its memory has gone back.
+//!
+//! A bucket's life:
+//!
+//! ```text
+//!   UNOPENED -> OPEN (slots are handed out, forward only) -> all freed: EMPTIED
+//!                 ^                                             |
+//!                 |                        in the history: FILLED or GUARDED
+//!                 +------------------ REUSABLE <---evicted------+
+//! ```
+//!
+//! `live` counts slots that were not freed, those not handed out yet among them, so
+//! it reaches zero once, when the last is freed; who frees it retires the bucket.
+//!
+//! Called by `store` and `heap`. Links and states change under the store's lock.
+
+use core::ptr;
+
+use crate::address_map::{Entry, Kind, MAP};
+use crate::size_class::UNIT;
+use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+
+use super::shape::{BUCKETS, PAGE, Shape};
+use super::slot::{SIZE_IN_SPAN, Slot};
+
+/// What kind of span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Form {
+    /// Not a span any more.
+    Gone = 0,
+    /// Buckets of several slots.
+    Small = 1,
+    /// Blocks alone on a page between guards.
+    Sampled = 2,
+    /// One block between guards.
+    Large = 3,
+}
+
+/// Where a bucket is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// Never used.
+    Unopened = 0,
+    /// Slots are handed out, or all are.
+    Open = 1,
+    /// All freed; filled, to be verified when it leaves the history.
+    Filled = 2,
+    /// All freed; its pages hold nothing, and are guarded if they could be.
+    Guarded = 3,
+    /// Not remembered any more.
+    Reusable = 4,
+    /// All freed; whoever freed the last is about to fill or guard it.
+    Emptied = 5,
+}
+
+/// What is in a bucket's memory while no slot of it is handed out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Memory {
+    /// The pattern.
+    Pattern = 0,
+    /// Zeroes: nothing was ever there, or its pages went back.
+    Zero = 1,
+    /// Nothing: it is guarded, and reads as zero once it is not.
+    Guarded = 2,
+}
+
+/// One bucket's record.
+#[repr(C)]
+pub(crate) struct Bucket {
+    pub(crate) live: AtomicU16,
+    stage: AtomicU8,
+    memory: AtomicU8,
+    /// Sampled: bytes from the slot's start to the block's.
+    pub(crate) offset: AtomicU32,
+    /// The next one in a list, with its number in the low bits: see [`BucketRef`].
+    pub(crate) next: AtomicPtr<Span>,
+    /// Large: bytes from the slot's start to the guard behind the block.
+    pub(crate) room: AtomicUsize,
+}
+
+/// What is remembered of a span.
+#[repr(C, align(64))]
+pub(crate) struct Span {
+    form: AtomicU8,
+    class: AtomicU8,
+    /// A bit for each bucket that can be opened.
+    pub(crate) free: AtomicU16,
+    unit: AtomicU32,
+    units: AtomicU32,
+    shift: AtomicU32,
+    lead: AtomicU32,
+    slot: AtomicU32,
+    reciprocal: AtomicU32,
+    slots: AtomicU32,
+    /// Large: bytes asked for.
+    pub(crate) size: AtomicUsize,
+    /// Large: bytes from the slot's start to the block's.
+    pub(crate) offset: AtomicUsize,
+    /// The heap's number.
+    pub(crate) heap: AtomicU32,
+    // Named, so that no byte of a span is one that references forbid to change.
+    _spare: AtomicU32,
+    /// The slots' records.
+    records: AtomicPtr<Slot>,
+    /// Its neighbours in the list of spans of its class with a bucket to open.
+    pub(crate) next: AtomicPtr<Span>,
+    pub(crate) prev: AtomicPtr<Span>,
+    pub(crate) buckets: [Bucket; BUCKETS],
+    _rest: [AtomicU32; 12],
+}
+
+const _: () = assert!(size_of::<Span>() == 512 && size_of::<Bucket>() == 24);
+
+/// One bucket of a span: a pointer with a number in its low bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BucketRef {
+    pub(crate) span: &'static Span,
+    pub(crate) index: usize,
+}
+
+impl PartialEq for Span {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self, other)
+    }
+}
+
+impl Eq for Span {}
+
+impl BucketRef {
+    /// As one word.
+    pub(crate) fn pack(self) -> *mut Span {
+        ptr::from_ref(self.span).cast_mut().map_addr(|at| at | self.index)
+    }
+
+    /// From one word; null is none.
+    pub(crate) fn unpack(word: *mut Span) -> Option<Self> {
+        let index = word.addr() % 64;
+        // SAFETY: null, or a packed span; spans' memory stays readable for ever.
+        let span = unsafe { word.map_addr(|at| at & !63).as_ref() }?;
+        Some(Self { span, index })
+    }
+
+    pub(crate) fn record(self) -> &'static Bucket {
+        &self.span.buckets[self.index]
+    }
+
+    /// Its first byte, with the window's provenance.
+    pub(crate) fn start(self) -> *mut u8 {
+        self.span.start().wrapping_add(self.index * self.span.bucket_bytes())
+    }
+
+    /// The slots in it.
+    pub(crate) fn slots(self) -> impl Iterator<Item = Place> {
+        (0..self.span.slots_a_bucket()).map(move |slot| Place { bucket: self, slot })
+    }
+}
+
+/// One slot of a bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) bucket: BucketRef,
+    pub(crate) slot: usize,
+}
+
+impl Place {
+    /// What is remembered of it.
+    #[inline]
+    pub(crate) fn record(self) -> &'static Slot {
+        // SAFETY: side memory was taken for all slots of all buckets; zero is valid.
+        unsafe { &*self.records() }
+    }
+
+    /// The same as a pointer, which is also good for the bucket's later slots.
+    #[inline]
+    pub(crate) fn records(self) -> *const Slot {
+        self.bucket.span.slot_record(self.bucket.index, self.slot)
+    }
+
+    /// The slot's first byte.
+    #[inline]
+    pub(crate) fn slot_start(self) -> *mut u8 {
+        let shape = self.bucket.span.shape();
+        self.bucket.span.start().wrapping_add(shape.slot_at(self.bucket.index, self.slot))
+    }
+
+    /// The block's first byte. Means something once the slot was handed out.
+    #[inline]
+    pub(crate) fn block(self) -> *mut u8 {
+        match self.bucket.span.form() {
+            Form::Small => self.slot_start(),
+            _ => self.slot_start().wrapping_add(self.offset()),
+        }
+    }
+
+    /// Bytes from the slot's start to the block's.
+    fn offset(self) -> usize {
+        match self.bucket.span.form() {
+            Form::Small => 0,
+            Form::Large => self.bucket.span.offset.load(Ordering::Relaxed),
+            _ => self.bucket.record().offset.load(Ordering::Relaxed) as usize,
+        }
+    }
+
+    /// Says where in its slot the block begins, which stands there alone.
+    pub(crate) fn set_offset(self, offset: usize) {
+        match self.bucket.span.form() {
+            Form::Large => self.bucket.span.offset.store(offset, Ordering::Relaxed),
+            _ => self.bucket.record().offset.store(offset as u32, Ordering::Relaxed),
+        }
+    }
+
+    /// Bytes in the slot before the block, the block's, and those behind it that
+    /// are checked.
+    pub(crate) fn parts(self, size: usize) -> (usize, usize, usize) {
+        let before = self.offset();
+        let room = match self.bucket.span.form() {
+            Form::Small => self.bucket.span.slot_bytes(),
+            Form::Large => self.bucket.record().room.load(Ordering::Relaxed),
+            _ => PAGE,
+        };
+        (before, size, room.saturating_sub(before + size))
+    }
+
+    /// Bytes the program asked for, by the slot's word.
+    #[inline]
+    pub(crate) fn size(self, word: super::slot::Word) -> usize {
+        match word.size() {
+            SIZE_IN_SPAN => self.bucket.span.size.load(Ordering::Relaxed),
+            size => size,
+        }
+    }
+}
+
+/// What an address in a span is in.
+pub(crate) enum Found {
+    /// A slot.
+    Slot(Place),
+    /// Between slots, or a guard: of this bucket.
+    #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+    Gap(BucketRef),
+    /// Nothing: the span has gone.
+    Nothing,
+}
+
+impl Span {
+    /// Bytes of the record of a span with so many slots.
+    pub(crate) const fn bytes_with(slots: usize) -> usize {
+        size_of::<Self>() + slots * size_of::<Slot>()
+    }
+
+    /// Makes a span of `units` units from `unit` on, and tells the address map.
+    ///
+    /// # Safety
+    ///
+    /// `record` is zeroed side memory for the slots of `shape` in all buckets; the
+    /// units are the caller's, with debug entries.
+    pub(crate) unsafe fn make(
+        record: *mut u8,
+        form: Form,
+        class: usize,
+        shape: &Shape,
+        (unit, units): (usize, usize),
+        heap: u32,
+    ) -> &'static Self {
+        // SAFETY: zero is a valid span, and nobody frees side memory to the system.
+        let span = unsafe { &*record.cast::<Self>() };
+        span.class.store(class as u8, Ordering::Relaxed);
+        span.unit.store(unit as u32, Ordering::Relaxed);
+        span.units.store(units as u32, Ordering::Relaxed);
+        span.shift.store(shape.shift, Ordering::Relaxed);
+        span.lead.store(shape.lead, Ordering::Relaxed);
+        span.slot.store(shape.slot, Ordering::Relaxed);
+        span.reciprocal.store(shape.reciprocal, Ordering::Relaxed);
+        span.slots.store(shape.slots, Ordering::Relaxed);
+        span.heap.store(heap, Ordering::Relaxed);
+        let slots = record.wrapping_add(size_of::<Self>()).cast::<Slot>();
+        span.records.store(slots, Ordering::Relaxed);
+        span.form.store(form as u8, Ordering::Release);
+        row(unit).store(ptr::from_ref(span).cast_mut(), Ordering::Release);
+        span
+    }
+
+    /// Ends the span: the address map forgets it. Its units' entries are the
+    /// caller's to change next.
+    pub(crate) fn end(&self) {
+        row(self.unit()).store(ptr::null_mut(), Ordering::Release);
+        self.form.store(Form::Gone as u8, Ordering::Release);
+    }
+
+    /// The span that `address` is in. Touches nothing at the address.
+    #[inline]
+    pub(crate) fn of(address: usize) -> Option<&'static Self> {
+        let (unit, entry) = MAP.lookup(address);
+        Self::of_entry(unit, entry)
+    }
+
+    /// The span of a unit whose entry is known.
+    #[inline]
+    pub(crate) fn of_entry(unit: usize, entry: Entry) -> Option<&'static Self> {
+        let head = match entry.kind() {
+            Kind::Debug => unit,
+            Kind::DebugRest(head) => head,
+            _ => return None,
+        };
+        // SAFETY: null, or a span, whose memory stays readable for ever.
+        let span = unsafe { row(head).load(Ordering::Acquire).as_ref() }?;
+        // Another thread may just have ended it and made another of its record.
+        (span.unit() == head && span.form() != Form::Gone).then_some(span)
+    }
+
+    /// The slot that begins at an address in a span of small blocks; `None` where
+    /// none does. (What [`Span::locate`] says, for the commonest question.)
+    #[inline(always)]
+    pub(crate) fn small_slot_at(&'static self, address: usize) -> Option<Place> {
+        if self.form.load(Ordering::Acquire) != Form::Small as u8 {
+            return None;
+        }
+        let shape = self.shape();
+        let offset = address.wrapping_sub(self.start().addr());
+        let (index, slot) = shape.locate(offset);
+        let slot = slot?;
+        if index >= BUCKETS || shape.slot_at(index, slot) != offset {
+            return None;
+        }
+        Some(Place { bucket: BucketRef { span: self, index }, slot })
+    }
+
+    /// What an address in the span is in.
+    #[inline]
+    pub(crate) fn locate(&'static self, address: usize) -> Found {
+        let Some(offset) = address.checked_sub(self.start().addr()) else { return Found::Nothing };
+        if self.form() == Form::Large {
+            let shape = self.shape();
+            let bucket = BucketRef { span: self, index: 0 };
+            return match offset.checked_sub(shape.lead as usize) {
+                Some(into) if into < self.units() * UNIT - 2 * PAGE => {
+                    Found::Slot(Place { bucket, slot: 0 })
+                }
+                _ => Found::Gap(bucket),
+            };
+        }
+        let (index, slot) = self.shape().locate(offset);
+        if index >= BUCKETS {
+            return Found::Nothing;
+        }
+        let bucket = BucketRef { span: self, index };
+        match slot {
+            Some(slot) => Found::Slot(Place { bucket, slot }),
+            None => Found::Gap(bucket),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn form(&self) -> Form {
+        match self.form.load(Ordering::Acquire) {
+            1 => Form::Small,
+            2 => Form::Sampled,
+            3 => Form::Large,
+            _ => Form::Gone,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            shift: self.shift.load(Ordering::Relaxed),
+            lead: self.lead.load(Ordering::Relaxed),
+            slot: self.slot.load(Ordering::Relaxed),
+            reciprocal: self.reciprocal.load(Ordering::Relaxed),
+            slots: self.slots.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Its size class; the number of its units for large spans.
+    pub(crate) fn class(&self) -> usize {
+        self.class.load(Ordering::Relaxed) as usize
+    }
+
+    pub(crate) fn unit(&self) -> usize {
+        self.unit.load(Ordering::Relaxed) as usize
+    }
+
+    pub(crate) fn units(&self) -> usize {
+        self.units.load(Ordering::Relaxed) as usize
+    }
+
+    #[inline]
+    pub(crate) fn start(&self) -> *mut u8 {
+        MAP.address_of(self.unit())
+    }
+
+    pub(crate) fn bucket_bytes(&self) -> usize {
+        match self.form() {
+            Form::Large => self.units() * UNIT,
+            _ => 1 << self.shift.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Bytes in a slot.
+    #[inline]
+    pub(crate) fn slot_bytes(&self) -> usize {
+        self.slot.load(Ordering::Relaxed) as usize
+    }
+
+    #[inline]
+    pub(crate) fn slots_a_bucket(&self) -> usize {
+        self.slots.load(Ordering::Relaxed) as usize
+    }
+
+    /// How many buckets it has.
+    pub(crate) fn bucket_count(&self) -> usize {
+        match self.form() {
+            Form::Small => self.shape().buckets(),
+            // The last page has no neighbour of ours behind it.
+            Form::Sampled => BUCKETS / 2 - 1,
+            Form::Large => 1,
+            Form::Gone => 0,
+        }
+    }
+
+    #[inline]
+    fn slot_record(&'static self, bucket: usize, slot: usize) -> *const Slot {
+        let slots = self.records.load(Ordering::Relaxed);
+        if slots.is_null() {
+            // The span has gone since the caller found it.
+            return &GONE;
+        }
+        slots.wrapping_add(bucket * self.slots_a_bucket() + slot)
+    }
+
+    /// The span's record as side memory gave it: good for all of its bytes.
+    pub(crate) fn side_memory(&self) -> *mut u8 {
+        self.records.load(Ordering::Relaxed).cast::<u8>().wrapping_sub(size_of::<Self>())
+    }
+}
+
+/// What is said of the slots of a span that has gone: nothing was handed out.
+static GONE: Slot = Slot::unused();
+
+impl Bucket {
+    /// Counts a slot as freed; true for the last one. The release makes all records
+    /// and fills visible to who frees the last.
+    #[inline]
+    pub(crate) fn free_one(&self, alone: bool) -> bool {
+        if alone {
+            let live = self.live.load(Ordering::Relaxed) - 1;
+            self.live.store(live, Ordering::Relaxed);
+            return live == 0;
+        }
+        self.live.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            1 => Stage::Open,
+            2 => Stage::Filled,
+            3 => Stage::Guarded,
+            4 => Stage::Reusable,
+            5 => Stage::Emptied,
+            _ => Stage::Unopened,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        match self.memory.load(Ordering::Relaxed) {
+            0 => Memory::Pattern,
+            1 => Memory::Zero,
+            _ => Memory::Guarded,
+        }
+    }
+
+    pub(crate) fn set_memory(&self, memory: Memory) {
+        self.memory.store(memory as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+    }
+}
+
+/// The place in the address map's side rows where a unit's span is named.
+#[inline]
+fn row(unit: usize) -> &'static AtomicPtr<Span> {
+    // SAFETY: side bitmaps of units below the limit are committed, aligned to words,
+    // and zero where no slab uses them; a debugged unit has no slab.
+    unsafe { &*MAP.side_bitmap(unit).cast::<AtomicPtr<Span>>() }
+}

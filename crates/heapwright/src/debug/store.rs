@@ -1,0 +1,721 @@
+//! The store: which bucket next, and what is remembered of the emptied ones.
+//!
+//! ```text
+//!   open      a bucket of the class that can be used again, lowest first in a span;
+//!             else one never used; else a new span. No other bucket is looked at:
+//!             all but the current ones have no slot to hand out.
+//!
+//!   retire    all slots freed --> filled or guarded --> history, newest
+//!
+//!   history   newest <-- ... <-- oldest --> verified --> can be used again
+//!             as many as the budget holds
+//! ```
+//!
+//! An emptied bucket is *guarded* (its pages go back to the kernel and whoever
+//! touches them is caught) or stays *filled* (whoever writes to it is found out
+//! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
+//! page against 0.4 us for filling and verifying, so by default the first of each
+//! class are guarded, then one in eight; `guard=all` guards all.
+//!
+//! The history is what makes addresses rest: while a bucket is in it, its slots'
+//! records are, and a late `free` of one of its blocks is told whose it was and who
+//! freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
+//! says; the oldest go first.
+//!
+//! Called by `heap`, under its lock.
+
+use core::ptr;
+
+use crate::address_map::{Entry, MAP};
+use crate::chunk::{self, Want};
+use crate::options::debug::Guard;
+#[cfg(feature = "lookups")]
+use crate::options::debug::Lookup;
+use crate::os::{self, Memory as _};
+use crate::size_class::{CLASSES, UNIT};
+use crate::slab::SYSTEM;
+use crate::sync::atomic::Ordering;
+
+use super::bytes;
+#[cfg(feature = "lookups")]
+use super::lookup::Lookups;
+use super::shape::{self, BUCKETS, PAGE, Shape};
+use super::side::{LARGEST, Side};
+use super::slot::{Slot, Word};
+use super::span::{BucketRef, Form, Memory, Span, Stage};
+
+/// Lists of spans with a bucket to open: classes, the sampled, large by units.
+const SAMPLED: usize = CLASSES;
+const LARGE: usize = CLASSES + 1;
+/// Large spans up to so many units are used again as they are.
+const REUSED_UNITS: usize = 16;
+const LISTS: usize = LARGE + REUSED_UNITS + 1;
+/// Large blocks up to so many bytes stay filled, where they are not guarded.
+const FILLED_MOST: usize = 256 << 10;
+/// What an entry of the history costs besides its memory.
+const ENTRY_COST: usize = 64;
+/// What a unit costs, for a span that is remembered.
+const UNIT_COST: usize = 700;
+/// The history's budget is not below this.
+const BUDGET_LEAST: usize = 2 << 20;
+/// Retired buckets that are guarded before it becomes one in [`GUARD_ONE_IN`].
+const GUARD_FIRST: u32 = 16;
+const GUARD_ONE_IN: u32 = 8;
+/// Spans of a class that are kept although nothing is in them.
+const SPARE_SPANS: u32 = 1;
+/// Bytes of a bucket's lead and tail that are looked after.
+const EDGE: usize = 64;
+
+/// What the store may do.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) guard: Guard,
+    /// Whether the pattern is written and looked for.
+    pub(crate) touches: bool,
+    /// Whether freed blocks are.
+    pub(crate) fills: bool,
+    /// Whether guards stand at the ends of large blocks, whatever `guard` says.
+    pub(crate) ends: bool,
+    /// Bytes the history may cost; 0: a quarter of what is open.
+    pub(crate) memory: usize,
+    /// Slots a bucket, at most.
+    pub(crate) slots: usize,
+    /// Emptied buckets are remembered for ever.
+    pub(crate) retain: bool,
+    #[cfg(feature = "lookups")]
+    pub(crate) lookup: Lookup,
+}
+
+/// All spans of one heap.
+pub(crate) struct Store {
+    heap: u32,
+    pub(crate) limits: Limits,
+    pub(crate) side: Side,
+    available: [*mut Span; LISTS],
+    spare: [u32; LISTS],
+    retired: [u32; LISTS],
+    newest: *mut Span,
+    oldest: *mut Span,
+    history_bytes: usize,
+    /// Bytes in open buckets, and how many there are.
+    pub(crate) open_bytes: usize,
+    pub(crate) open_buckets: usize,
+    /// Buckets ever opened and retired.
+    pub(crate) openings: u64,
+    pub(crate) retirings: u64,
+    /// Open pages of the sampled.
+    pub(crate) sampled_pages: usize,
+    /// Where the sweep goes on.
+    sweep_at: (usize, usize),
+    #[cfg(feature = "lookups")]
+    lookups: Lookups,
+}
+
+// SAFETY: what the pointers lead to is only changed under the lock around the store.
+unsafe impl Send for Store {}
+
+/// A bucket that was opened.
+pub(crate) struct Opened {
+    pub(crate) bucket: BucketRef,
+    /// Whether its slots read as zero.
+    pub(crate) zero: bool,
+}
+
+/// Writes after their free that were found in a bucket.
+pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage);
+
+impl Store {
+    pub(crate) const fn new() -> Self {
+        Self {
+            heap: 0,
+            limits: Limits {
+                guard: Guard::Sample,
+                touches: true,
+                fills: true,
+                ends: true,
+                memory: 0,
+                slots: usize::MAX,
+                retain: false,
+                #[cfg(feature = "lookups")]
+                lookup: Lookup::Map,
+            },
+            side: Side::new(),
+            available: [ptr::null_mut(); LISTS],
+            spare: [0; LISTS],
+            retired: [0; LISTS],
+            newest: ptr::null_mut(),
+            oldest: ptr::null_mut(),
+            history_bytes: 0,
+            open_bytes: 0,
+            open_buckets: 0,
+            openings: 0,
+            retirings: 0,
+            sampled_pages: 0,
+            sweep_at: (0, 0),
+            #[cfg(feature = "lookups")]
+            lookups: Lookups::new(),
+        }
+    }
+
+    /// Says whose it is, and what it may do.
+    pub(crate) fn begin(&mut self, heap: u32, limits: Limits) {
+        self.heap = heap;
+        self.limits = limits;
+        #[cfg(feature = "lookups")]
+        self.lookups.begin(limits.lookup);
+    }
+
+    /// Opens a bucket of a class.
+    pub(crate) fn open_small(&mut self, class: usize, found: Verify<'_>) -> Option<Opened> {
+        let span = self.available(class, found, |store| {
+            let shape = shape::of(class, store.limits.slots);
+            store.new_span(Form::Small, class, &shape, 1)
+        })?;
+        let opened = self.open(span, class)?;
+        let shape = span.shape();
+        if opened.zero && self.limits.touches {
+            let start = opened.bucket.start();
+            let lead = (shape.lead as usize).min(EDGE);
+            // SAFETY: the bucket is ours to open; the lead is in it.
+            unsafe { bytes::fill(start.wrapping_add(shape.lead as usize - lead), lead) };
+            let (tail, length) = tail(&shape);
+            // SAFETY: as above, of the tail.
+            unsafe { bytes::fill(start.wrapping_add(tail), length) };
+        }
+        for place in opened.bucket.slots() {
+            place.record().set(Word::UNUSED);
+        }
+        opened.bucket.record().live.store(shape.slots as u16, Ordering::Relaxed);
+        #[cfg(feature = "lookups")]
+        self.lookups.opened(&mut self.side, class, opened.bucket);
+        Some(opened)
+    }
+
+    /// Opens a page between guards.
+    pub(crate) fn open_sampled(&mut self, found: Verify<'_>) -> Option<Opened> {
+        let shape = Shape {
+            shift: (2 * PAGE).trailing_zeros(),
+            lead: PAGE as u32,
+            slot: PAGE as u32,
+            reciprocal: (1u64 << 32).div_ceil(PAGE as u64) as u32,
+            slots: 1,
+        };
+        if os::kernel_page_size() != PAGE {
+            return None;
+        }
+        let span = self.available(SAMPLED, found, |store| {
+            let span = store.new_span(Form::Sampled, 0, &shape, 1)?;
+            // SAFETY: the span was just made, and nothing is in it.
+            if unsafe { os::guard(span.start(), UNIT) } {
+                span.buckets.iter().for_each(|bucket| bucket.set_memory(Memory::Guarded));
+                return Some(span);
+            }
+            store.release(span);
+            None
+        })?;
+        let opened = self.open(span, SAMPLED)?;
+        opened.bucket.slots().for_each(|place| place.record().set(Word::UNUSED));
+        opened.bucket.record().live.store(1, Ordering::Relaxed);
+        self.sampled_pages += 1;
+        Some(opened)
+    }
+
+    /// Opens a span for one block in `room` bytes, whole pages, between two guards,
+    /// at a multiple of `align` if that is more than a unit.
+    pub(crate) fn open_large(
+        &mut self,
+        room: usize,
+        align: usize,
+        found: Verify<'_>,
+    ) -> Option<Opened> {
+        let units = room.checked_add(2 * PAGE)?.div_ceil(UNIT);
+        let list = LARGE + units.min(REUSED_UNITS + 1) - 1;
+        let shape = Shape { shift: 0, lead: PAGE as u32, slot: 0, reciprocal: 0, slots: 1 };
+        let reused = units <= REUSED_UNITS && align <= UNIT;
+        let span = if reused {
+            self.available(list, found, |store| store.new_span(Form::Large, units, &shape, units))
+        } else {
+            self.new_large(&shape, units, align, found)
+        }?;
+        let opened = self.open(span, list)?;
+        let record = opened.bucket.record();
+        let area = span.start().wrapping_add(PAGE);
+        let had = record.room.swap(room, Ordering::Relaxed);
+        let at = |offset: usize| area.wrapping_add(offset);
+        let all = span.units() * UNIT - 2 * PAGE;
+        if !self.limits.ends {
+            if !opened.zero && had < room {
+                // SAFETY: the span is ours, as for all that follow.
+                unsafe { bytes::fill(at(had), room - had) };
+            }
+        } else if had == 0 {
+            // SAFETY: the span is ours, and nothing is in it, as for all that follow.
+            unsafe { os::guard(span.start(), PAGE) };
+            // SAFETY: as above.
+            unsafe { os::guard(at(room), all - room + PAGE) };
+        } else if opened.zero {
+            // It was guarded from end to end, and `open` took the guard away.
+            // SAFETY: as above.
+            unsafe { os::guard(span.start(), PAGE) };
+            // SAFETY: as above.
+            unsafe { os::guard(at(room), all - room + PAGE) };
+        } else if had < room {
+            // SAFETY: as above.
+            unsafe { os::unguard(at(had), room - had) };
+            // SAFETY: as above.
+            unsafe { bytes::fill(at(had), room - had) };
+        } else if had > room {
+            // SAFETY: as above.
+            unsafe { os::guard(at(room), had - room) };
+        }
+        opened.bucket.slots().for_each(|place| place.record().set(Word::UNUSED));
+        record.live.store(1, Ordering::Relaxed);
+        Some(opened)
+    }
+
+    fn new_large(
+        &mut self,
+        shape: &Shape,
+        units: usize,
+        align: usize,
+        found: Verify<'_>,
+    ) -> Option<&'static Span> {
+        let align_units = (align / UNIT).max(1);
+        let made =
+            self.new_aligned_span(Form::Large, 0, shape, units, align_units).or_else(|| {
+                self.forget_all(found);
+                self.new_aligned_span(Form::Large, 0, shape, units, align_units)
+            })?;
+        self.link(made, Self::list_of(made));
+        Some(made)
+    }
+
+    /// The first span of a list, or a new one; if there is no memory, one that the
+    /// history gives up.
+    fn available(
+        &mut self,
+        list: usize,
+        found: Verify<'_>,
+        make: impl Fn(&mut Self) -> Option<&'static Span>,
+    ) -> Option<&'static Span> {
+        // SAFETY: null, or a span of the list; spans' memory stays readable.
+        if let Some(span) = unsafe { self.available[list].as_ref() } {
+            return Some(span);
+        }
+        if let Some(span) = make(self) {
+            self.link(span, list);
+            return Some(span);
+        }
+        if list == SAMPLED {
+            // A place without a guard will do.
+            return None;
+        }
+        self.forget_all(found);
+        // SAFETY: as above.
+        if let Some(span) = unsafe { self.available[list].as_ref() } {
+            return Some(span);
+        }
+        let span = make(self)?;
+        self.link(span, list);
+        Some(span)
+    }
+
+    fn new_span(
+        &mut self,
+        form: Form,
+        class: usize,
+        shape: &Shape,
+        units: usize,
+    ) -> Option<&'static Span> {
+        self.new_aligned_span(form, class, shape, units, 1)
+    }
+
+    fn new_aligned_span(
+        &mut self,
+        form: Form,
+        class: usize,
+        shape: &Shape,
+        units: usize,
+        align_units: usize,
+    ) -> Option<&'static Span> {
+        let buckets = if form == Form::Small { shape.buckets() } else { BUCKETS };
+        let bytes = Span::bytes_with(buckets * shape.slots as usize);
+        debug_assert!(bytes <= LARGEST);
+        let record = self.side.take(bytes);
+        if record.is_null() {
+            return None;
+        }
+        let dense = form == Form::Small && self.limits.touches && self.open_bytes >= DENSE_FROM;
+        let want = if dense { Want::Dense } else { Want::Zero };
+        let Some(run) = chunk::take(units, align_units, want, Entry::DEBUG, Entry::debug_rest)
+        else {
+            // SAFETY: just taken.
+            unsafe { self.side.give(record, bytes) };
+            return None;
+        };
+        // SAFETY: zeroed side memory for all slots; the units were taken with debug
+        // entries.
+        let span = unsafe { Span::make(record, form, class, shape, (run.unit, units), self.heap) };
+        let all = (1u32 << span.bucket_count()) - 1;
+        span.free.store(all as u16, Ordering::Relaxed);
+        // SAFETY: the run was just taken; nobody else uses it.
+        let zero = run.zero
+            || form != Form::Small && unsafe { SYSTEM.decommit(span.start(), units * UNIT) };
+        for bucket in &span.buckets {
+            bucket.set_memory(if zero { Memory::Zero } else { Memory::Pattern });
+        }
+        if !zero {
+            // SAFETY: as above.
+            unsafe { bytes::fill(span.start(), units * UNIT) };
+        }
+        Some(span)
+    }
+
+    fn link(&mut self, span: &'static Span, list: usize) {
+        let first = self.available[list];
+        let this = ptr::from_ref(span).cast_mut();
+        span.next.store(first, Ordering::Relaxed);
+        span.prev.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: null, or a span of the list.
+        if let Some(first) = unsafe { first.as_ref() } {
+            first.prev.store(this, Ordering::Relaxed);
+        }
+        self.available[list] = this;
+    }
+
+    fn unlink(&mut self, span: &'static Span, list: usize) {
+        let next = span.next.load(Ordering::Relaxed);
+        let prev = span.prev.load(Ordering::Relaxed);
+        // SAFETY: null, or a span of the list.
+        match unsafe { prev.as_ref() } {
+            Some(prev) => prev.next.store(next, Ordering::Relaxed),
+            None => self.available[list] = next,
+        }
+        // SAFETY: as above.
+        if let Some(next) = unsafe { next.as_ref() } {
+            next.prev.store(prev, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the first bucket of a span that has one to open.
+    /// `None`: the kernel did not take its guard away, and it is lost.
+    fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
+        let free = span.free.load(Ordering::Relaxed);
+        if free.count_ones() as usize == span.bucket_count() && self.spare[list] > 0 {
+            self.spare[list] -= 1;
+        }
+        let index = free.trailing_zeros() as usize;
+        let left = free & (free - 1);
+        span.free.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.unlink(span, list);
+        }
+        let bucket = BucketRef { span, index };
+        let record = bucket.record();
+        record.set_stage(Stage::Open);
+        self.open_bytes += span.bucket_bytes();
+        self.open_buckets += 1;
+        self.openings += 1;
+        if record.memory() == Memory::Guarded {
+            let (from, length) = guarded_range(bucket);
+            // SAFETY: the bucket is ours to open.
+            if unsafe { !os::unguard(from, length) } {
+                self.close(bucket);
+                return None;
+            }
+        }
+        let zero = record.memory() != Memory::Pattern;
+        record.set_memory(Memory::Pattern);
+        Some(Opened { bucket, zero })
+    }
+
+    fn close(&mut self, bucket: BucketRef) {
+        self.open_bytes -= bucket.span.bucket_bytes();
+        self.open_buckets -= 1;
+    }
+
+    fn list_of(span: &Span) -> usize {
+        match span.form() {
+            Form::Small => span.class(),
+            Form::Sampled => SAMPLED,
+            _ => LARGE + span.units().min(REUSED_UNITS + 1) - 1,
+        }
+    }
+
+    /// Takes a bucket out of use whose slots are all freed: nobody looks after it
+    /// until it is retired. Returns whether it should be guarded rather than filled.
+    pub(crate) fn empty(&mut self, bucket: BucketRef) -> bool {
+        bucket.record().set_stage(Stage::Emptied);
+        let span = bucket.span;
+        #[cfg(feature = "lookups")]
+        if span.form() == Form::Small {
+            self.lookups.emptied(span.class(), bucket);
+        }
+        if os::kernel_page_size() != PAGE {
+            return false;
+        }
+        let list = Self::list_of(span);
+        self.retired[list] = self.retired[list].wrapping_add(1);
+        let number = self.retired[list];
+        match (self.limits.guard, span.form()) {
+            (Guard::Never, _) => false,
+            (_, Form::Sampled) | (Guard::All, _) => true,
+            (_, Form::Large) if span.units() * UNIT > FILLED_MOST => true,
+            _ => number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN),
+        }
+    }
+
+    /// Puts an emptied bucket into the history, as it was left.
+    pub(crate) fn retire(&mut self, bucket: BucketRef, left: Memory, found: Verify<'_>) {
+        self.close(bucket);
+        self.retirings += 1;
+        if bucket.span.form() == Form::Sampled {
+            self.sampled_pages -= 1;
+        }
+        let record = bucket.record();
+        record.set_stage(if left == Memory::Pattern { Stage::Filled } else { Stage::Guarded });
+        record.set_memory(left);
+        record.next.store(ptr::null_mut(), Ordering::Relaxed);
+        let this = bucket.pack();
+        match BucketRef::unpack(self.newest) {
+            Some(newest) => newest.record().next.store(this, Ordering::Relaxed),
+            None => self.oldest = this,
+        }
+        self.newest = this;
+        self.history_bytes += Self::cost(bucket);
+        let budget = match self.limits.memory {
+            _ if self.limits.retain => usize::MAX,
+            0 => BUDGET_LEAST.max(self.open_bytes / 4),
+            memory => memory.saturating_sub(self.side.used()),
+        };
+        while self.history_bytes > budget && self.forget_oldest(found) {}
+    }
+
+    fn cost(bucket: BucketRef) -> usize {
+        let records = bucket.span.slots_a_bucket() * size_of::<Slot>();
+        let memory = match bucket.record().stage() {
+            Stage::Filled if bucket.span.form() == Form::Large => {
+                bucket.record().room.load(Ordering::Relaxed)
+            }
+            Stage::Filled => bucket.span.bucket_bytes(),
+            // A guard is a word a page in the page tables; a unit has its row, its
+            // record and its entry.
+            _ => bucket.span.bucket_bytes() / (PAGE / 8) + bucket.span.units() * UNIT_COST,
+        };
+        memory + records + ENTRY_COST
+    }
+
+    /// Forgets the oldest bucket of the history: it can be used again.
+    fn forget_oldest(&mut self, found: Verify<'_>) -> bool {
+        let Some(bucket) = BucketRef::unpack(self.oldest) else { return false };
+        self.oldest = bucket.record().next.load(Ordering::Relaxed);
+        if self.oldest.is_null() {
+            self.newest = ptr::null_mut();
+        }
+        self.history_bytes -= Self::cost(bucket);
+        if self.limits.fills
+            && bucket.record().stage() == Stage::Filled
+            // SAFETY: filled when it was retired, and nobody guards it now.
+            && let Some(damage) = unsafe { verify(bucket) }
+        {
+            found(bucket, damage);
+            let (from, length) = extent(bucket);
+            // SAFETY: the bucket is in no use.
+            unsafe { bytes::fill(from, length) };
+        }
+        self.make_available(bucket, Self::list_of(bucket.span));
+        true
+    }
+
+    /// Forgets all of the history, because there is no memory.
+    fn forget_all(&mut self, found: Verify<'_>) {
+        while self.forget_oldest(found) {}
+        for list in 0..LISTS {
+            let mut at = self.available[list];
+            // SAFETY: null, or a span of the list.
+            while let Some(span) = unsafe { at.as_ref() } {
+                at = span.next.load(Ordering::Relaxed);
+                if span.free.load(Ordering::Relaxed).count_ones() as usize == span.bucket_count() {
+                    self.unlink(span, list);
+                    self.release(span);
+                }
+            }
+            self.spare[list] = 0;
+        }
+    }
+
+    fn make_available(&mut self, bucket: BucketRef, list: usize) {
+        let span = bucket.span;
+        bucket.record().set_stage(Stage::Reusable);
+        let before = span.free.load(Ordering::Relaxed);
+        let now = before | 1 << bucket.index;
+        span.free.store(now, Ordering::Relaxed);
+        if before == 0 {
+            self.link(span, list);
+        }
+        if now.count_ones() as usize == span.bucket_count() {
+            let is_reused = list < LARGE + REUSED_UNITS;
+            if self.spare[list] < SPARE_SPANS && is_reused {
+                self.spare[list] += 1;
+            } else {
+                self.unlink(span, list);
+                self.release(span);
+            }
+        }
+    }
+
+    /// Gives a span back whose buckets are all free, and which is in no list.
+    fn release(&mut self, span: &'static Span) {
+        let (unit, units) = (span.unit(), span.units());
+        let bytes = Self::record_bytes(span);
+        let used = &span.buckets[..span.bucket_count()];
+        let empty = used.iter().all(|bucket| bucket.memory() != Memory::Pattern);
+        if span.form() != Form::Small || used.iter().any(|b| b.memory() == Memory::Guarded) {
+            // SAFETY: the span is in no use.
+            if unsafe { !os::unguard(span.start(), units * UNIT) } {
+                // Nobody can use it as it is: it is lost.
+                return;
+            }
+        }
+        span.end();
+        chunk::give_moved(unit, units, if empty { units * UNIT } else { 0 });
+        let record = span.side_memory();
+        // SAFETY: the address map forgot it.
+        unsafe { self.side.give(record, bytes) };
+    }
+
+    /// Gives a span back whatever is in it: the heap ends.
+    pub(crate) fn release_whatever(&mut self, span: &'static Span) {
+        for bucket in &span.buckets[..span.bucket_count()] {
+            // What is in it may be anything.
+            if bucket.stage() == Stage::Open && bucket.memory() != Memory::Guarded {
+                bucket.set_memory(Memory::Pattern);
+            }
+        }
+        self.release(span);
+    }
+
+    /// Forgets all spans, which were released. Side memory stays.
+    pub(crate) fn forget(&mut self) {
+        self.available = [ptr::null_mut(); LISTS];
+        self.spare = [0; LISTS];
+        self.retired = [0; LISTS];
+        (self.newest, self.oldest) = (ptr::null_mut(), ptr::null_mut());
+        (self.history_bytes, self.open_bytes, self.open_buckets) = (0, 0, 0);
+        (self.openings, self.retirings, self.sampled_pages) = (0, 0, 0);
+        self.sweep_at = (0, 0);
+        #[cfg(feature = "lookups")]
+        self.lookups.forget();
+    }
+
+    /// The bucket that an address is in, found by the policy, for the one that was
+    /// found by the map: they must agree, so long as the bucket is open.
+    #[cfg(feature = "lookups")]
+    pub(crate) fn look_up(&mut self, bucket: BucketRef, address: usize) -> BucketRef {
+        let found = self.lookups.find(bucket.span.class(), address);
+        let open = (bucket.record().stage() == Stage::Open).then_some(bucket);
+        assert!(found == open, "the lookup policy and the address map disagree");
+        found.unwrap_or(bucket)
+    }
+
+    fn record_bytes(span: &Span) -> usize {
+        let buckets = if span.form() == Form::Small { span.bucket_count() } else { BUCKETS };
+        Span::bytes_with(buckets * span.slots_a_bucket())
+    }
+
+    /// Buckets that are remembered although they are empty, and their cost in bytes.
+    #[allow(dead_code, reason = "for statistics and benchmarks")]
+    pub(crate) fn history(&self) -> usize {
+        self.history_bytes
+    }
+
+    /// The bucket to be looked after next, passing at most `most` units.
+    pub(crate) fn next_for_sweep(&mut self, most: usize) -> Option<BucketRef> {
+        let limit = MAP.limit();
+        for _ in 0..most {
+            let (unit, index) = self.sweep_at;
+            let (_, entry) = MAP.lookup(MAP.address_of(unit).addr());
+            if let Some(span) = Span::of_entry(unit, entry)
+                && span.unit() == unit
+                && span.heap.load(Ordering::Relaxed) == self.heap
+                && index < span.bucket_count()
+            {
+                self.sweep_at = (unit, index + 1);
+                return Some(BucketRef { span, index });
+            }
+            self.sweep_at = if unit + 1 < limit { (unit + 1, 0) } else { (0, 0) };
+        }
+        None
+    }
+}
+
+/// What of a guarded bucket is guarded, and only then.
+pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
+    match bucket.span.form() {
+        Form::Sampled => (bucket.start().wrapping_add(PAGE), PAGE),
+        _ => (bucket.start(), bucket.span.bucket_bytes()),
+    }
+}
+
+/// Leaves an emptied bucket to the history: guarded, if that is wanted and can be had;
+/// else a large one without its pages; else as it is, holding the pattern.
+///
+/// # Safety
+///
+/// The bucket is nobody's, and not in the history.
+pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
+    let (from, length) = guarded_range(bucket);
+    // SAFETY: the same contract.
+    if guard && unsafe { os::guard(from, length) } {
+        return Memory::Guarded;
+    }
+    if bucket.span.form() != Form::Small {
+        let (from, length) = extent(bucket);
+        // Large blocks may be sparse: to fill them would make them what they are not.
+        // SAFETY: as above.
+        if length > FILLED_MOST && unsafe { SYSTEM.decommit(from, length) } {
+            return Memory::Zero;
+        }
+        // SAFETY: as above.
+        unsafe { bytes::fill(from, length) };
+    }
+    Memory::Pattern
+}
+
+/// Open bytes from which new spans may lie in huge pages.
+const DENSE_FROM: usize = 4 << 20;
+
+/// Where a bucket's looked-after tail begins, and its length.
+fn tail(shape: &Shape) -> (usize, usize) {
+    let end = shape.lead as usize + (shape.slots * shape.slot) as usize;
+    (end, EDGE.min(shape.bucket() - end))
+}
+
+/// What of an emptied bucket holds the pattern.
+pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
+    let span = bucket.span;
+    match span.form() {
+        Form::Small => {
+            let shape = span.shape();
+            let from = shape.lead as usize - (shape.lead as usize).min(EDGE);
+            let (end, length) = tail(&shape);
+            (bucket.start().wrapping_add(from), end + length - from)
+        }
+        Form::Large => {
+            (span.start().wrapping_add(PAGE), bucket.record().room.load(Ordering::Relaxed))
+        }
+        _ => (bucket.start().wrapping_add(PAGE), PAGE),
+    }
+}
+
+/// Whether an emptied bucket still holds the pattern; the damage is relative to
+/// [`extent`].
+///
+/// # Safety
+///
+/// It was filled, and is not guarded.
+pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
+    let (from, length) = extent(bucket);
+    // SAFETY: the same contract.
+    unsafe { bytes::check(from, length) }
+}

@@ -1,0 +1,482 @@
+//! The debug heap as a Rust program holds it: each mistake, each right use.
+
+extern crate std;
+
+use core::alloc::{GlobalAlloc, Layout};
+use std::vec::Vec;
+
+use super::*;
+
+/// A heap that keeps its findings to itself.
+fn quiet(config: Config) -> DebugHeap {
+    DebugHeap::new(Config { quiet: true, ..config })
+}
+
+/// Without guards: what a test does wrong must not end it.
+fn unguarded() -> DebugHeap {
+    quiet(Config { guard: Guard::Never, ..Config::DEFAULT })
+}
+
+fn alloc(heap: &DebugHeap, size: usize, align: usize) -> *mut u8 {
+    let layout = Layout::from_size_align(size, align).unwrap();
+    // SAFETY: a debug heap takes sizes of 0, too.
+    let block = unsafe { heap.alloc(layout) };
+    assert!(!block.is_null() && block.addr().is_multiple_of(align));
+    block
+}
+
+fn free(heap: &DebugHeap, block: *mut u8, size: usize, align: usize) {
+    let layout = Layout::from_size_align(size, align).unwrap();
+    // SAFETY: what is wrong with it is a finding, and not done.
+    unsafe { heap.dealloc(block, layout) };
+}
+
+/// A block and its size, on their way to another thread.
+pub(super) struct Sent(pub(super) *mut u8, pub(super) usize);
+
+// SAFETY: a block may be given back by any thread.
+unsafe impl Send for Sent {}
+// SAFETY: as above.
+unsafe impl Sync for Sent {}
+
+fn kind(heap: &DebugHeap) -> FindingKind {
+    heap.last_finding().expect("a finding").kind
+}
+
+#[test]
+fn blocks_of_all_sizes_are_apart_and_come_back() {
+    // Under Miri there are no guards.
+    for &guard in &[Guard::Never, Guard::Sample, Guard::All][..if cfg!(miri) { 1 } else { 3 }] {
+        let heap = quiet(Config { guard, ..Config::DEFAULT });
+        let mut blocks = Vec::new();
+        let sizes = [0, 1, 15, 16, 17, 40, 128, 1000, 4096, 5000, 28_000, 30_000, 300_000];
+        let sizes = &sizes[..if cfg!(miri) { 8 } else { sizes.len() }];
+        for round in 0..if cfg!(miri) { 1 } else { 20 } {
+            for &size in sizes {
+                for align in [1, 16, 64, 4096, 8192] {
+                    let block = alloc(&heap, size + round, align);
+                    // SAFETY: as many bytes are ours.
+                    unsafe { block.write_bytes(size as u8, size + round) };
+                    blocks.push((block, size + round, align, size as u8));
+                }
+            }
+        }
+        assert_eq!(heap.live().blocks, blocks.len());
+        for (block, size, align, value) in blocks {
+            for at in (0..size).step_by(97) {
+                // SAFETY: within the block.
+                assert_eq!(unsafe { block.wrapping_add(at).read() }, value);
+            }
+            free(&heap, block, size, align);
+        }
+        heap.sweep();
+        assert_eq!(heap.last_finding(), None);
+        assert_eq!(heap.deinit(), Leaks::default());
+    }
+}
+
+#[test]
+fn zeroed_blocks_are_zero_wherever_they_come_from() {
+    let heap = unguarded();
+    for &size in &[8, 40, 1000, 20_000, 100_000][..if cfg!(miri) { 3 } else { 5 }] {
+        let layout = Layout::from_size_align(size, 8).unwrap();
+        for _ in 0..if cfg!(miri) { 20 } else { 3000 } {
+            // SAFETY: the size is not zero.
+            let block = unsafe { heap.alloc_zeroed(layout) };
+            for at in (0..size).step_by(if cfg!(miri) { 601 } else { 61 }) {
+                // SAFETY: within the block.
+                assert_eq!(unsafe { block.wrapping_add(at).read() }, 0);
+            }
+            // SAFETY: as above.
+            unsafe { block.write_bytes(1, size) };
+            free(&heap, block, size, 8);
+        }
+    }
+    assert_eq!(heap.findings(), 0);
+    heap.deinit();
+}
+
+#[test]
+fn a_double_free_is_seen_at_once_and_after_the_memory_went_back() {
+    for guard in [Guard::Never, Guard::All] {
+        for size in if cfg!(miri) { [24, 900, 3000] } else { [24, 3000, 400_000] } {
+            let heap = quiet(Config { guard, ..Config::DEFAULT });
+            let block = alloc(&heap, size, 16);
+            free(&heap, block, size, 16);
+            free(&heap, block, size, 16);
+            let finding = heap.last_finding().unwrap();
+            assert_eq!(finding.kind, FindingKind::DoubleFree);
+            assert_eq!((finding.size, finding.offset), (size as u64, 0));
+            // Many buckets later its own is long empty.
+            for _ in 0..if cfg!(miri) { 9 } else { 200 } {
+                let other = alloc(&heap, size, 16);
+                free(&heap, other, size, 16);
+            }
+            assert_eq!(heap.findings(), 1);
+            if !(guard == Guard::Never && size == 400_000) {
+                free(&heap, block, size, 16);
+                assert_eq!(heap.findings(), 2, "{guard:?} {size}");
+            }
+            heap.deinit();
+        }
+    }
+}
+
+#[test]
+fn pointers_into_blocks_and_beside_them_are_told_apart() {
+    let heap = unguarded();
+    let block = alloc(&heap, 96, 16);
+    free(&heap, block.wrapping_add(12), 96, 16);
+    assert_eq!((kind(&heap), heap.last_finding().unwrap().offset), (FindingKind::InteriorFree, 12));
+    let local = 0u64;
+    free(&heap, core::ptr::from_ref(&local).cast_mut().cast(), 8, 8);
+    assert_eq!(kind(&heap), FindingKind::InvalidFree);
+    // Never handed out.
+    free(&heap, block.wrapping_add(112), 96, 16);
+    assert_eq!(kind(&heap), FindingKind::InvalidFree);
+    free(&heap, block, 96, 16);
+    assert_eq!(heap.findings(), 3);
+    heap.deinit();
+}
+
+#[test]
+fn sizes_and_alignments_are_compared() {
+    let heap = unguarded();
+    let block = alloc(&heap, 32, 8);
+    free(&heap, block, 24, 8);
+    let finding = heap.last_finding().unwrap();
+    assert_eq!((finding.kind, finding.given_size), (FindingKind::SizeMismatch, 24));
+    let block = alloc(&heap, 32, 8);
+    free(&heap, block, 32, 16);
+    assert_eq!(kind(&heap), FindingKind::AlignmentMismatch);
+    assert_eq!(heap.deinit().blocks, 0);
+}
+
+#[test]
+fn every_byte_beyond_a_block_is_watched() {
+    // (A large block stands against a guard page: see the corpus.)
+    let sizes = [0, 1, 8, 15, 16, 23, 40, 100, 1000, 5000, 28_000];
+    for &size in &sizes[if cfg!(miri) { 5..8 } else { 0..11 }] {
+        for beyond in 0..if cfg!(miri) { 3 } else { 9 } {
+            let heap = unguarded();
+            let block = alloc(&heap, size, 1);
+            assert_eq!(describe(block.addr()).unwrap().size, size);
+            // SAFETY: not the program's, but the heap's own.
+            unsafe { block.wrapping_add(size + beyond).write(0x41) };
+            // The next slot, where there is one, is not handed out: nobody can tell.
+            let shape = shape::of(shape::class_for(size, 1).unwrap_or(0), 4096);
+            let seen = size + beyond < shape.slot as usize;
+            free(&heap, block, size, 1);
+            if seen {
+                let finding = heap.last_finding().expect("a finding");
+                assert_eq!(finding.kind, FindingKind::Overflow, "{size} {beyond}");
+                assert_eq!((finding.offset, finding.value), ((size + beyond) as i64, 0x41));
+            }
+            heap.deinit();
+        }
+    }
+}
+
+#[test]
+fn every_byte_before_a_block_is_watched() {
+    for size in if cfg!(miri) { &[24, 40][..] } else { &[16, 24, 40, 100, 5000] } {
+        let size = *size;
+        for before in [1, 2, 4, 7] {
+            let heap = unguarded();
+            let first = alloc(&heap, size, 1);
+            let second = alloc(&heap, size, 1);
+            for block in [first, second] {
+                // SAFETY: not the program's, but the heap's own.
+                unsafe { block.wrapping_sub(before).write(0) };
+                free(&heap, block, size, 1);
+                let finding = heap.last_finding().expect("a finding");
+                let slack =
+                    shape::of(shape::class_for(size, 1).unwrap(), 4096).slot as usize - size;
+                if block == first || before * 2 < slack {
+                    assert_eq!(finding.kind, FindingKind::Underflow, "{size} {before}");
+                    assert_eq!(finding.offset, -(before as i64));
+                }
+            }
+            heap.deinit();
+        }
+    }
+}
+
+#[test]
+fn a_write_after_free_is_found_in_a_sweep_and_before_reuse() {
+    for late in [false, true] {
+        let heap = unguarded();
+        let blocks: Vec<_> = (0..100).map(|_| alloc(&heap, 40, 8)).collect();
+        free(&heap, blocks[50], 40, 8);
+        // SAFETY: a mistake; the bytes are still the heap's.
+        unsafe { blocks[50].wrapping_add(8).write(0x42) };
+        if late {
+            for (at, &block) in blocks.iter().enumerate() {
+                if at != 50 {
+                    free(&heap, block, 40, 8);
+                }
+            }
+            heap.sweep();
+        } else {
+            heap.sweep();
+        }
+        let finding = heap.last_finding().unwrap();
+        assert_eq!(finding.kind, FindingKind::WriteAfterFree);
+        assert_eq!((finding.offset, finding.value, finding.size), (8, 0x42, 40));
+        heap.sweep();
+        assert_eq!(heap.findings(), 1, "told once");
+        heap.deinit();
+    }
+}
+
+#[test]
+fn realloc_moves_and_copies_and_remembers_the_old_block() {
+    let heap = unguarded();
+    let layout = Layout::from_size_align(100, 8).unwrap();
+    let block = alloc(&heap, 100, 8);
+    // SAFETY: ours.
+    unsafe { block.write_bytes(9, 100) };
+    // SAFETY: ours, with this layout.
+    let new = unsafe { heap.realloc(block, layout, 50) };
+    assert!(new != block);
+    // SAFETY: ours.
+    assert!((0..50).all(|at| unsafe { new.wrapping_add(at).read() } == 9));
+    // SAFETY: a mistake, which the heap sees.
+    let other = unsafe { heap.realloc(block, layout, 60) };
+    assert_eq!(kind(&heap), FindingKind::ReallocAfterFree);
+    free(&heap, new, 50, 8);
+    free(&heap, other, 60, 8);
+    assert_eq!(heap.findings(), 1);
+    assert_eq!(heap.deinit().blocks, 0);
+}
+
+#[test]
+fn leaks_are_counted_and_the_limit_is_kept() {
+    let heap = quiet(Config { limit: 10_000, guard: Guard::Never, ..Config::DEFAULT });
+    let blocks: Vec<_> = (0..10).map(|_| alloc(&heap, 1000, 8)).collect();
+    let layout = Layout::from_size_align(1, 1).unwrap();
+    // SAFETY: the size is not zero.
+    assert!(unsafe { heap.alloc(layout) }.is_null());
+    free(&heap, blocks[0], 1000, 8);
+    assert!(!alloc(&heap, 1000, 8).is_null());
+    assert_eq!(heap.deinit(), Leaks { blocks: 10, bytes: 10_000 });
+}
+
+#[test]
+fn all_buckets_but_the_current_ones_are_full() {
+    // The worst case of the original: of each bucket's blocks one survives.
+    let heap = quiet(Config { slots: 32, guard: Guard::Never, traces: 0, ..Config::DEFAULT });
+    let mut kept = Vec::new();
+    let rounds = if cfg!(miri) { 4 } else { 2000 };
+    for _ in 0..rounds {
+        kept.push(alloc(&heap, 128, 8));
+        for _ in 0..31 {
+            let block = alloc(&heap, 128, 8);
+            free(&heap, block, 128, 8);
+        }
+    }
+    let (buckets, _) = heap.buckets();
+    assert_eq!(buckets, rounds);
+    for block in kept {
+        free(&heap, block, 128, 8);
+    }
+    assert!(heap.buckets().0 <= 1);
+    assert_eq!(heap.findings(), 0);
+    assert_eq!(heap.deinit().blocks, 0);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "its threads hand addresses on, which have no provenance")]
+fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
+    let threads = if cfg!(miri) { 2 } else { 4 };
+    let (phases, rounds) = if cfg!(miri) { (2, 30) } else { (20, 2000) };
+    let heap = &unguarded();
+    let shared = &std::sync::Mutex::new(Vec::<(usize, usize)>::new());
+    let still = &std::sync::Barrier::new(threads);
+    // Judged when all have ended: who fails alone leaves the others waiting.
+    let seen = &std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                let mut random = thread as u64 + 1;
+                let mut draw = move |below: usize| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (random >> 33) as usize % below
+                };
+                for _ in 0..phases {
+                    for _ in 0..rounds {
+                        // Of few classes, so that buckets fill up, and now and then of any.
+                        let size = if draw(8) == 0 { draw(30_000) } else { 40 + draw(4) * 100 };
+                        let block = alloc(heap, size, 8).expose_provenance();
+                        let mut blocks = shared.lock().unwrap();
+                        blocks.push((block, size));
+                        let other = if blocks.len() > 1000 || draw(2) == 0 {
+                            let at = draw(blocks.len());
+                            Some(blocks.swap_remove(at))
+                        } else {
+                            None
+                        };
+                        drop(blocks);
+                        if let Some((block, size)) = other {
+                            free(heap, core::ptr::with_exposed_provenance_mut(block), size, 8);
+                        }
+                    }
+                    if still.wait().is_leader() {
+                        seen.lock().unwrap().push(heap.heap().unwrap().open_buckets());
+                    }
+                    still.wait();
+                }
+            });
+        }
+    });
+    let seen = seen.lock().unwrap();
+    for &(open, with_slots, unknown) in seen.iter() {
+        assert!(with_slots <= open);
+        assert_eq!(unknown, 0, "of {with_slots} with slots, of {open} open");
+    }
+    // There was something to judge.
+    assert!(seen.iter().any(|&(open, with_slots, _)| 0 < with_slots && with_slots < open));
+    for (block, size) in shared.lock().unwrap().drain(..) {
+        free(heap, core::ptr::with_exposed_provenance_mut(block), size, 8);
+    }
+    assert_eq!((heap.findings(), heap.live().blocks), (0, 0));
+}
+
+#[test]
+fn threads_free_each_others_blocks() {
+    let heap = quiet(Config::DEFAULT);
+    let rounds = if cfg!(miri) { 5 } else { 3000 };
+    let owned = heap;
+    let heap = &owned;
+    std::thread::scope(|scope| {
+        let (mut senders, mut receivers): (Vec<_>, Vec<_>) =
+            (0..4).map(|_| std::sync::mpsc::sync_channel::<Sent>(100)).unzip();
+        senders.rotate_left(1);
+        for (sender, receiver) in senders.drain(..).zip(receivers.drain(..)) {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let size = 1 + round * 7 % 600;
+                    let block = alloc(heap, size, 8);
+                    // SAFETY: ours.
+                    unsafe { block.write_bytes(3, size) };
+                    let _ = sender.try_send(Sent(block, size)).map_err(|_| {
+                        free(heap, block, size, 8);
+                    });
+                    if let Ok(Sent(other, size)) = receiver.try_recv() {
+                        free(heap, other, size, 8);
+                    }
+                }
+                drop(sender);
+                while let Ok(Sent(other, size)) = receiver.recv() {
+                    free(heap, other, size, 8);
+                }
+            });
+        }
+    });
+    assert_eq!((heap.findings(), heap.live().blocks), (0, 0));
+    owned.deinit();
+}
+
+#[test]
+fn of_threads_that_free_one_block_at_once_all_but_one_are_told() {
+    for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+        let heap = unguarded();
+        let block = &Sent(alloc(&heap, 40, 8), 40);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| free(&heap, block.0, block.1, 8));
+            }
+        });
+        assert_eq!((heap.findings(), kind(&heap)), (2, FindingKind::DoubleFree));
+        heap.deinit();
+    }
+}
+
+#[test]
+fn each_detection_can_be_switched_off_and_then_sees_nothing() {
+    let without = |switch: fn(&mut Detect)| {
+        let mut detect = Detect::ALL;
+        switch(&mut detect);
+        quiet(Config { guard: Guard::Never, detect, ..Config::DEFAULT })
+    };
+    let heap = without(|d| d.double_free = false);
+    let block = alloc(&heap, 40, 8);
+    free(&heap, block, 40, 8);
+    free(&heap, block, 40, 8);
+    assert_eq!(heap.findings(), 0);
+    let heap = without(|d| d.canary = false);
+    let block = alloc(&heap, 40, 8);
+    // SAFETY: the heap's own byte.
+    unsafe { block.wrapping_add(40).write(1) };
+    free(&heap, block, 40, 8);
+    assert_eq!(heap.findings(), 0);
+    let heap = without(|d| d.fill = false);
+    let block = alloc(&heap, 40, 8);
+    free(&heap, block, 40, 8);
+    // SAFETY: the heap's own byte.
+    unsafe { block.write(1) };
+    heap.sweep();
+    assert_eq!(heap.findings(), 0);
+    let heap = without(|d| d.size = false);
+    let block = alloc(&heap, 40, 8);
+    free(&heap, block, 24, 8);
+    assert_eq!(heap.findings(), 0);
+}
+
+#[test]
+fn what_is_asked_of_an_address_is_known_of_freed_blocks_too() {
+    let heap = unguarded();
+    let block = alloc(&heap, 40, 8);
+    let live = crate::describe(block.wrapping_add(7));
+    assert_eq!((live.kind, live.state), (crate::Kind::Debug, crate::BlockState::InUse));
+    assert_eq!((live.block, live.size, live.offset), (block.addr(), 40, 7));
+    free(&heap, block, 40, 8);
+    assert_eq!(crate::describe(block).state, crate::BlockState::Free);
+    heap.deinit();
+}
+
+proptest::proptest! {
+    #![proptest_config(crate::testing::cases(150))]
+
+    #[test]
+    fn what_is_found_is_what_a_model_says(
+        first in proptest::prelude::any::<u8>(),
+        steps in proptest::collection::vec(proptest::prelude::any::<[u8; model::STEP]>(), 1..if cfg!(miri) { 30 } else { 300 }),
+    ) {
+        let mut bytes = std::vec![first];
+        steps.iter().for_each(|step| bytes.extend_from_slice(step));
+        model::run(&bytes);
+    }
+}
+
+/// The model would notice: whatever is not looked for, it misses.
+#[test]
+#[cfg_attr(miri, ignore = "many operations")]
+fn a_detection_that_is_switched_off_is_missed_by_the_model() {
+    let mut random = 1u64;
+    let bytes: Vec<u8> = (0..600 * model::STEP)
+        .map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(7);
+            (random >> 56) as u8
+        })
+        .collect();
+    let switches: [fn(&mut Detect); 5] = [
+        |_| (),
+        |d| d.double_free = false,
+        |d| d.fill = false,
+        |d| d.canary = false,
+        |d| d.size = false,
+    ];
+    // A debug heap without guards, and a checked one; both remember what was freed.
+    for first in [3, 195] {
+        for (at, switch) in switches.iter().enumerate() {
+            let mut detect = Detect::ALL;
+            switch(&mut detect);
+            let mut bytes = bytes.clone();
+            bytes.insert(0, first);
+            let run = || model::run_with(&bytes, Config { detect, ..Config::DEFAULT });
+            let missed = std::panic::catch_unwind(run).is_err();
+            assert_eq!(missed, at > 0, "{first} {detect:?}");
+        }
+    }
+}

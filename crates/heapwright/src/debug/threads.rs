@@ -1,0 +1,139 @@
+//! Threads: their numbers in findings, and what they were called.
+//!
+//! ```text
+//!   number (1, 2, 3, ...) --> segment --> system's number | name
+//! ```
+//!
+//! A block outlives its thread, and the system uses its numbers again. So threads
+//! are counted as they come to the heap; a record has 16 bits for that, and threads
+//! beyond 65534 share the last number. The name is that at the first allocation.
+
+use core::ptr;
+
+use crate::chunk::metadata;
+use crate::os;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+const FIRST: usize = 64;
+const SEGMENTS: usize = 11;
+/// The number that all later threads share.
+const LAST: u32 = 65_534;
+
+/// A thread that came to the heap.
+#[repr(C)]
+struct Entry {
+    system: AtomicU32,
+    /// The check that it runs in: see `scope`.
+    scope: AtomicU32,
+    name: [AtomicU64; 2],
+}
+
+/// All threads that came to a heap.
+pub(crate) struct Threads {
+    count: AtomicU32,
+    segments: [AtomicPtr<Entry>; SEGMENTS],
+}
+
+impl Threads {
+    pub(crate) const fn new() -> Self {
+        Self {
+            count: AtomicU32::new(0),
+            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
+        }
+    }
+
+    fn entry(&self, number: u32, make: bool) -> Option<&Entry> {
+        let n = number as usize + FIRST;
+        let segment = (n / FIRST).ilog2() as usize;
+        let index = n - (FIRST << segment);
+        let place = self.segments.get(segment)?;
+        let mut entries = place.load(Ordering::Acquire);
+        if entries.is_null() && make {
+            let bytes = (FIRST << segment) * size_of::<Entry>();
+            let fresh: *mut Entry = metadata::alloc(bytes, align_of::<Entry>()).cast();
+            let null = ptr::null_mut();
+            // Of two threads that make it, one's is lost: once a doubling.
+            let first = place.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire);
+            entries = first.map_or_else(|other| other, |_| fresh);
+        }
+        if entries.is_null() {
+            return None;
+        }
+        // SAFETY: the segment has this many entries, zeroed, and is never freed.
+        Some(unsafe { &*entries.wrapping_add(index) })
+    }
+
+    /// The next number, for the calling thread, which is `system` to the system and
+    /// runs in the check `scope`.
+    pub(crate) fn number_of(&self, system: u32, scope: u32) -> u16 {
+        let next = |n: u32| (n < LAST).then_some(n + 1);
+        let number = match self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(before) => before + 1,
+            Err(_) => LAST,
+        };
+        if let Some(entry) = self.entry(number, true) {
+            let name = os::process_name();
+            let half = |at: usize| {
+                let mut bytes = [0; 8];
+                bytes.copy_from_slice(&name[at..at + 8]);
+                u64::from_ne_bytes(bytes)
+            };
+            entry.name[0].store(half(0), Ordering::Relaxed);
+            entry.name[1].store(half(8), Ordering::Relaxed);
+            entry.scope.store(scope, Ordering::Relaxed);
+            entry.system.store(system, Ordering::Release);
+        }
+        number as u16
+    }
+
+    /// The number of a thread that came lately, by the system's number.
+    pub(crate) fn known(&self, system: u32) -> Option<u16> {
+        const LATELY: u32 = 256;
+        let last = self.count();
+        let is = |number: &u32| {
+            let entry = self.entry(*number, false);
+            entry.is_some_and(|entry| entry.system.load(Ordering::Acquire) == system)
+        };
+        let found = (last.saturating_sub(LATELY) + 1..=last).rev().find(is)?;
+        u16::try_from(found).ok()
+    }
+
+    /// The system's number of a thread and its name, 16 bytes ended by a zero.
+    pub(crate) fn who(&self, number: u32) -> Option<(u32, [u8; 16])> {
+        if number == 0 {
+            return None;
+        }
+        let entry = self.entry(number, false)?;
+        // First: the name was written before it.
+        let system = entry.system.load(Ordering::Acquire);
+        let mut name = [0; 16];
+        name[..8].copy_from_slice(&entry.name[0].load(Ordering::Relaxed).to_ne_bytes());
+        name[8..].copy_from_slice(&entry.name[1].load(Ordering::Relaxed).to_ne_bytes());
+        (system != 0).then_some((system, name))
+    }
+
+    /// The check that a thread runs in; 0: in none.
+    pub(super) fn scope_of(&self, number: u32) -> u32 {
+        if number == 0 {
+            return 0;
+        }
+        self.entry(number, false).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
+    }
+
+    /// Calls `visit` with the system's number of each thread of a check, and the
+    /// place where the check is.
+    pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
+        for number in 1..=self.count() {
+            if let Some(entry) = self.entry(number, false)
+                && entry.scope.load(Ordering::Relaxed) == scope
+            {
+                visit(entry.system.load(Ordering::Relaxed), &entry.scope);
+            }
+        }
+    }
+
+    /// How many threads came.
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+}

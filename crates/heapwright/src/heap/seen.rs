@@ -1,0 +1,248 @@
+//! What the debug heap is asked: the hooks in the cold door and in the C layer.
+//!
+//! ```text
+//!   door       allocate(Request)                 -> a block, or "not mine"
+//!              free(block, Return)               -> done, or "not mine"
+//!              realloc(block, size, Return)      -> a block, or "not mine"
+//!              usable_size(block)                -> bytes, or "not mine"
+//!   C layer    fault(address, is_write, context) -> whose fault is it?
+//!              forget_code()                     a library was unloaded
+//!              debug_at_exit()                   the last look at everything
+//! ```
+//!
+//! While the process debugs, no thread's fast word leaves the sentinel (`start`),
+//! so every call comes to the door, and the door asks here first. "Not mine" goes
+//! on as in the fast mode: blocks that were born before the options were read,
+//! blocks of other allocators. While it does not debug, a call that came to the
+//! door reads one flag more; the fast paths read nothing.
+//!
+//! In a build without the feature `debug` nobody sets the flag, and every answer is
+//! "not mine". The tests look on through `observe`, which is compiled for them alone.
+
+use core::ffi::c_void;
+
+use super::origin::{Request, Return};
+#[cfg(feature = "debug")]
+use super::told;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::verdict::Verdict;
+
+static DEBUGGING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the debug heap is asked about every call.
+#[inline(always)]
+pub(crate) fn is_debugging() -> bool {
+    DEBUGGING.load(Ordering::Relaxed)
+}
+
+/// Whether the process runs with the debug heap. Reads the options, if nobody
+/// has before: the C layer asks when it is loaded, to tell calls apart.
+///
+/// ```
+/// assert!(!heapwright::heap::debugging());
+/// ```
+#[must_use]
+pub fn debugging() -> bool {
+    let _options = crate::options::get();
+    #[cfg(feature = "debug")]
+    if _options.debugs {
+        return true;
+    }
+    is_debugging()
+}
+
+/// Begins to debug, where the options say so. Called once, while the heap starts.
+#[cfg(feature = "debug")]
+pub(super) fn start() {
+    if crate::debug::start() {
+        DEBUGGING.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Serves a request. `None`: this is not the debug heap's to serve. A null block:
+/// there is no memory.
+#[cold]
+pub(super) fn allocate(request: Request) -> Option<*mut u8> {
+    #[cfg(any(test, feature = "observe"))]
+    observe::request(request);
+    #[cfg(feature = "debug")]
+    return crate::debug::allocate(told::request(request));
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = request;
+        None
+    }
+}
+
+/// Frees a block, which is not null. False: it is not the debug heap's.
+///
+/// # Safety
+///
+/// As `heap::free`.
+#[cold]
+pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
+    #[cfg(any(test, feature = "observe"))]
+    observe::given(what);
+    #[cfg(feature = "debug")]
+    // SAFETY: the same contract.
+    return unsafe { crate::debug::free(block, told::given(what)) };
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = (block, what);
+        false
+    }
+}
+
+/// Changes the size of a block, which is not null. `None`: it is not the debug
+/// heap's. A null block: there is no memory, and the old one is as it was.
+///
+/// # Safety
+///
+/// As `heap::realloc`.
+#[cold]
+pub(super) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Option<*mut u8> {
+    #[cfg(any(test, feature = "observe"))]
+    observe::resize(size, what);
+    #[cfg(feature = "debug")]
+    // SAFETY: the same contract.
+    return unsafe { crate::debug::realloc(block, told::given(what), told::resized(what, size)) };
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = (block, size, what);
+        None
+    }
+}
+
+/// The bytes that may be used of a block. `None`: it is not the debug heap's.
+#[cold]
+pub(super) fn usable_size(block: *const u8) -> Option<usize> {
+    #[cfg(feature = "debug")]
+    return crate::debug::usable_size(block, told::question());
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = block;
+        None
+    }
+}
+
+/// A fault at an address: whose is it? Called in a signal handler, with all
+/// signals blocked. `is_write` is `None` where the machine does not say;
+/// `context` is the `ucontext_t` of the instruction.
+///
+/// Only a C layer that caught the signal calls this.
+#[doc(hidden)]
+#[must_use]
+pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
+    #[cfg(any(test, feature = "observe"))]
+    return observe::fault(address, is_write, context);
+    #[cfg(all(feature = "debug", not(any(test, feature = "observe"))))]
+    return crate::debug::fault(address, is_write, context);
+    #[cfg(not(any(feature = "debug", test, feature = "observe")))]
+    {
+        let _ = (address, is_write, context);
+        Verdict::NotOurs
+    }
+}
+
+/// A library was unloaded: addresses of code mean something else from now on. The
+/// caller is the thread that unloaded it, and holds no lock.
+///
+/// Only a C layer that interposes `dlclose` calls this, and only while
+/// [`debugging`].
+pub fn forget_code() {
+    #[cfg(any(test, feature = "observe"))]
+    observe::forget();
+    #[cfg(feature = "debug")]
+    crate::debug::forget_code();
+}
+
+/// The process is about to end: the debug heap looks at everything for the last
+/// time. Called once a process, by the thread that ends it, after the program's
+/// own handlers and destructors as far as a library can know; other threads may
+/// still run, and may still allocate.
+///
+/// Only a C layer that sees the end calls this, and only while [`debugging`].
+pub fn debug_at_exit() {
+    #[cfg(any(test, feature = "observe"))]
+    observe::at_exit();
+    #[cfg(feature = "debug")]
+    crate::debug::at_exit();
+}
+
+#[cfg(any(test, feature = "observe"))]
+pub mod observe {
+    //! For tests: a function that is told what the hooks are asked. Not part of
+    //! the interface; the feature `observe` is in no shipped library.
+
+    use core::ffi::c_void;
+    use core::sync::atomic::{AtomicPtr, Ordering};
+
+    use super::super::origin::{Origin, Request, Return};
+    use super::{DEBUGGING, Verdict};
+
+    /// What a hook was asked.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Event {
+        /// A block of a size and alignment, to be zeroed or not.
+        Request(Origin, usize, usize, bool),
+        /// A block back, with the size and alignment that the caller knows.
+        Return(Origin, Option<usize>, Option<usize>),
+        /// Another size for a block, and what the caller knows of the block.
+        Resize(Origin, usize, Option<usize>, Option<usize>),
+        /// A fault at an address, and whether it was a write.
+        Fault(usize, Option<bool>, *mut c_void),
+        /// [`super::forget_code`].
+        Forget,
+        /// [`super::debug_at_exit`].
+        AtExit,
+    }
+
+    /// Who is told. The answer matters for faults alone.
+    pub type Watcher = fn(Event) -> Verdict;
+
+    static WATCHER: AtomicPtr<Watcher> = AtomicPtr::new(core::ptr::null_mut());
+
+    /// Begins to debug, in threads that start to allocate from now on.
+    pub fn begin(watcher: &'static Watcher) {
+        WATCHER.store(core::ptr::from_ref(watcher).cast_mut(), Ordering::Release);
+        DEBUGGING.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it, for threads that start to allocate from now on.
+    pub fn end() {
+        DEBUGGING.store(false, Ordering::Relaxed);
+        WATCHER.store(core::ptr::null_mut(), Ordering::Release);
+    }
+
+    fn tell(event: Event) -> Verdict {
+        // SAFETY: null, or a reference that lives for ever.
+        match unsafe { WATCHER.load(Ordering::Acquire).as_ref() } {
+            Some(watcher) => watcher(event),
+            None => Verdict::NotOurs,
+        }
+    }
+
+    pub(super) fn request(Request { size, align, zero, origin }: Request) {
+        tell(Event::Request(origin, size, align, zero));
+    }
+
+    pub(super) fn given(Return { origin, size, align, .. }: Return) {
+        tell(Event::Return(origin, size, align));
+    }
+
+    pub(super) fn resize(new: usize, Return { origin, size, align, .. }: Return) {
+        tell(Event::Resize(origin, new, size, align));
+    }
+
+    pub(super) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
+        tell(Event::Fault(address, is_write, context))
+    }
+
+    pub(super) fn forget() {
+        tell(Event::Forget);
+    }
+
+    pub(super) fn at_exit() {
+        tell(Event::AtExit);
+    }
+}

@@ -1,0 +1,88 @@
+//! aarch64: the registers of a frame, and where the kernel saves them.
+//!
+//! ```text
+//!   sp -->  siginfo (128) | ucontext: flags, link, stack, mask (176) |
+//!                           fault address, x0 .. x30, sp, pc, ...  words, from 176
+//! ```
+//!
+//! The kernel's `__kernel_rt_sigreturn`, which a signal handler returns to, has its
+//! stack pointer at the siginfo. Return addresses in memory may be signed; the
+//! signature is taken off. Mirrors `x86_64.rs`.
+
+use core::arch::asm;
+
+use super::super::tables::{self, Numbers};
+use super::walk::Registers;
+
+/// The registers' numbers in the tables.
+pub(super) const NUMBERS: Numbers = tables::AARCH64;
+
+/// From the stack pointer of a signal frame to its ucontext.
+pub(super) const UCONTEXT: usize = 128;
+/// Where a ucontext has the program counter, the stack pointer, the frame pointer
+/// and the link register.
+pub(super) const SAVED_PC: usize = 440;
+pub(super) const SAVED_SP: usize = 432;
+pub(super) const SAVED_FP: usize = 416;
+pub(super) const SAVED_LINK: usize = 424;
+
+const _: () = {
+    let registers = core::mem::offset_of!(libc::ucontext_t, uc_mcontext.regs);
+    assert!(SAVED_FP == registers + 29 * 8 && SAVED_LINK == registers + 30 * 8);
+    assert!(SAVED_SP == core::mem::offset_of!(libc::ucontext_t, uc_mcontext.sp));
+    assert!(SAVED_PC == core::mem::offset_of!(libc::ucontext_t, uc_mcontext.pc));
+};
+
+/// `mov x8, #139; svc #0`: what a signal handler returns to where the kernel's is in
+/// no module that the loader knows of (emulators).
+pub(super) const SIGRETURN: Option<[u32; 2]> = Some([0xd280_1168, 0xd400_0001]);
+
+/// The registers here, as after a call: the address before `pc` is in this
+/// function, with this stack pointer.
+#[inline(always)]
+pub(in super::super) fn registers() -> Registers {
+    let (pc, sp, fp, link);
+    // SAFETY: reads four registers.
+    unsafe {
+        asm!(
+            "mov {link}, x30",
+            "mov {sp}, sp",
+            "mov {fp}, x29",
+            "adr {pc}, 2f",
+            "2:",
+            link = out(reg) link,
+            sp = out(reg) sp,
+            fp = out(reg) fp,
+            pc = out(reg) pc,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    Registers { pc, sp, fp, link }
+}
+
+/// The address of the thread's control block: another for each living thread, and
+/// above the stack that the C library made for it.
+#[inline(always)]
+pub(super) fn thread_pointer() -> usize {
+    let found;
+    // SAFETY: reads a register.
+    unsafe {
+        asm!("mrs {}, tpidr_el0", out(reg) found, options(nomem, nostack, preserves_flags));
+    }
+    found
+}
+
+/// A return address without its signature.
+#[inline(always)]
+pub(super) fn bare(address: usize) -> usize {
+    let bare;
+    // SAFETY: `xpaclri` changes one register; older machines do nothing.
+    unsafe {
+        asm!(
+            "hint #7",
+            inlateout("x30") address => bare,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    bare
+}

@@ -1,0 +1,189 @@
+//! The memo: captures that a thread made a moment ago, and how to see that one of
+//! them is what a walk would find again.
+//!
+//! ```text
+//!   entry   sp, pc   where it began      depth, generation      stack: the result
+//!           slots    (place above sp, the word that was there) ...
+//!                    return addresses, and those saved frame pointers that a CFA was made of
+//! ```
+//!
+//! # Why a hit is right
+//!
+//! A walk is a function of the registers it starts with, the rules, and the words
+//! it reads. By induction: if the registers that matter are the entry's, and so are
+//! all words read so far, then the walk stands where the old one stood; so it has
+//! the same rule (the generation says that no rule was forgotten, and walks through
+//! code that no module has are not kept), reads the same slot next, and if that
+//! holds the same word it goes on the same way to the same end. What is not compared
+//! did not matter: a frame pointer that was reloaded before a CFA was made of it.
+//!
+//! And a hit may read the slots: they lie between the stack pointer and the highest
+//! slot, which must be on the thread's own stack *now*, where all above the stack
+//! pointer is readable (`bounds`). Walks that left it (signal frames, fibers) are
+//! not kept. The compares are independent of each other, so they cost about a load
+//! each, where a walk waits for each load in turn.
+//!
+//! Used by one thread at a time: it is part of a `Scratch`.
+
+use super::super::Stack;
+use super::bounds::word_at;
+use super::walk::Registers;
+
+/// Slots that an entry has room for. Walks with more are not kept.
+const SLOTS: usize = 48;
+const WAYS: usize = 4;
+const SETS: usize = 8;
+
+struct Entry {
+    sp: usize,
+    pc: usize,
+    /// The frame pointer at the start, if it mattered.
+    fp: usize,
+    /// 0 is no entry.
+    generation: u32,
+    stack: u32,
+    /// Words from `sp` to the highest slot.
+    highest: u16,
+    depth: u8,
+    count: u8,
+    fp_matters: bool,
+    /// Words from `sp`.
+    places: [u16; SLOTS],
+    words: [usize; SLOTS],
+}
+
+impl Entry {
+    const EMPTY: Self = Self {
+        sp: 0,
+        pc: 0,
+        fp: 0,
+        generation: 0,
+        stack: 0,
+        highest: 0,
+        depth: 0,
+        count: 0,
+        fp_matters: false,
+        places: [0; SLOTS],
+        words: [0; SLOTS],
+    };
+}
+
+/// Recent captures. Valid when zeroed.
+pub(super) struct Memo {
+    sets: [[Entry; WAYS]; SETS],
+    /// The way of each set to use next.
+    turns: [u8; SETS],
+}
+
+/// What a walk has read.
+pub(super) struct Slots {
+    pub(super) count: usize,
+    pub(super) fp_matters: bool,
+    /// One more than needed, so that a walk may write first and count afterwards.
+    places: [usize; SLOTS + 1],
+    words: [usize; SLOTS + 1],
+}
+
+impl Slots {
+    pub(super) const fn new() -> Self {
+        Self { count: 0, fp_matters: false, places: [0; SLOTS + 1], words: [0; SLOTS + 1] }
+    }
+
+    /// Notes a word that was read, if `matters`.
+    #[inline(always)]
+    pub(super) fn note(&mut self, address: usize, word: usize, matters: bool) {
+        let at = self.count.min(SLOTS);
+        self.places[at] = address;
+        self.words[at] = word;
+        self.count += usize::from(matters);
+    }
+}
+
+fn set_of(start: &Registers) -> usize {
+    let hash = (start.pc ^ start.sp.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash >> (usize::BITS - SETS.ilog2())
+}
+
+impl Memo {
+    /// Nothing, so far.
+    pub(super) const fn new() -> Self {
+        Self { sets: [const { [Entry::EMPTY; WAYS] }; SETS], turns: [0; SETS] }
+    }
+
+    /// What a walk from here would find. The start is on the thread's own stack,
+    /// which ends at `end`.
+    #[inline(always)]
+    pub(super) fn find(
+        &self,
+        start: &Registers,
+        depth: usize,
+        generation: u32,
+        end: usize,
+    ) -> Option<Stack> {
+        self.sets[set_of(start)].iter().find_map(|entry| {
+            let same = entry.sp == start.sp
+                && entry.pc == start.pc
+                && entry.generation == generation
+                && entry.depth as usize == depth
+                && (entry.fp == start.fp || !entry.fp_matters)
+                && entry.highest as usize * 8 < end - start.sp;
+            (same && holds(entry)).then_some(Stack(entry.stack))
+        })
+    }
+
+    /// Keeps what a walk has found, if there is room for what it has read.
+    pub(super) fn keep(
+        &mut self,
+        start: &Registers,
+        depth: usize,
+        generation: u32,
+        slots: &Slots,
+        stack: Stack,
+    ) {
+        if slots.count > SLOTS {
+            return;
+        }
+        let set = set_of(start);
+        // Ways in turn: several ways may lead to one place, and an entry each is
+        // what answers them all.
+        self.turns[set] = self.turns[set].wrapping_add(1);
+        let way = self.turns[set] as usize % WAYS;
+        let entry = &mut self.sets[set][way];
+        entry.generation = 0;
+        let mut highest = 0;
+        for at in 0..slots.count {
+            let Ok(place) = u16::try_from(slots.places[at].wrapping_sub(start.sp) / 8) else {
+                return;
+            };
+            highest = highest.max(place);
+            entry.places[at] = place;
+            entry.words[at] = slots.words[at];
+        }
+        entry.sp = start.sp;
+        entry.pc = start.pc;
+        entry.fp = start.fp;
+        entry.stack = stack.0;
+        entry.highest = highest;
+        entry.depth = depth as u8;
+        entry.count = slots.count as u8;
+        entry.fp_matters = slots.fp_matters;
+        entry.generation = generation;
+    }
+}
+
+/// Whether all slots hold what they held.
+#[inline(always)]
+fn holds(entry: &Entry) -> bool {
+    let count = entry.count as usize;
+    let (places, words) = (&entry.places[..count], &entry.words[..count]);
+    // Eight at a time: independent loads, and a way that differs ends early.
+    places.chunks(8).zip(words.chunks(8)).all(|(places, words)| {
+        let differences = places.iter().zip(words).fold(0, |all, (&place, &word)| {
+            // SAFETY: a multiple of 8 above the aligned stack pointer, and no higher
+            // than `highest`, which is on the thread's own stack: all of that is
+            // readable.
+            all | (unsafe { word_at(entry.sp + place as usize * 8) } ^ word)
+        });
+        differences == 0
+    })
+}

@@ -1,0 +1,78 @@
+//! x86-64: the registers of a frame, and where the kernel saves them.
+//!
+//! ```text
+//!   sp -->  ucontext: flags, link, stack (40 bytes) | r8 .. r15, rdi, rsi, rbp, rbx, rdx,
+//!           rax, rcx, rsp, rip, ...                    words, from 40
+//! ```
+//!
+//! The C library's `__restore_rt`, which a signal handler returns to, has its stack
+//! pointer at the ucontext. Mirrors `aarch64.rs`.
+
+use core::arch::asm;
+
+use super::super::tables::{self, Numbers};
+use super::walk::Registers;
+
+/// The registers' numbers in the tables.
+pub(super) const NUMBERS: Numbers = tables::X86_64;
+
+/// From the stack pointer of a signal frame to its ucontext.
+pub(super) const UCONTEXT: usize = 0;
+/// Where a ucontext has the program counter, the stack pointer, the frame pointer
+/// and (nowhere, here) the link register.
+pub(super) const SAVED_PC: usize = 168;
+pub(super) const SAVED_SP: usize = 160;
+pub(super) const SAVED_FP: usize = 120;
+pub(super) const SAVED_LINK: usize = SAVED_PC;
+
+const _: () = {
+    let registers = core::mem::offset_of!(libc::ucontext_t, uc_mcontext.gregs);
+    assert!(SAVED_PC == registers + libc::REG_RIP as usize * 8);
+    assert!(SAVED_SP == registers + libc::REG_RSP as usize * 8);
+    assert!(SAVED_FP == registers + libc::REG_RBP as usize * 8);
+};
+
+/// What a signal handler returns to is always the C library's, and in its tables.
+pub(super) const SIGRETURN: Option<[u32; 2]> = None;
+
+/// The registers here, as after a call: the address before `pc` is in this
+/// function, with this stack pointer.
+#[inline(always)]
+pub(in super::super) fn registers() -> Registers {
+    let (pc, sp, fp);
+    // SAFETY: reads three registers.
+    unsafe {
+        asm!(
+            "mov {sp}, rsp",
+            "mov {fp}, rbp",
+            "lea {pc}, [rip]",
+            sp = out(reg) sp,
+            fp = out(reg) fp,
+            pc = out(reg) pc,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    Registers { pc, sp, fp, link: 0 }
+}
+
+/// The address of the thread's control block: another for each living thread, and
+/// above the stack that the C library made for it.
+#[inline(always)]
+pub(super) fn thread_pointer() -> usize {
+    let found;
+    // SAFETY: reads the word in which the control block holds its own address.
+    unsafe {
+        asm!(
+            "mov {}, qword ptr fs:[0]",
+            out(reg) found,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    found
+}
+
+/// A return address without its signature; there are none here.
+#[inline(always)]
+pub(super) fn bare(address: usize) -> usize {
+    address
+}
