@@ -69,6 +69,10 @@ typedef enum hw_kind {
    * Memory of an arena.
    */
   HW_KIND_ARENA = 6,
+  /**
+   * A block of a debug heap; freed ones are known, too.
+   */
+  HW_KIND_DEBUG = 7,
 } hw_kind;
 
 /**

@@ -9,6 +9,8 @@
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any
 //!   `dlclose` of the library.
 //!
+//! - The debug heap's code lies apart (debug_code.ld).
+//!
 //! And whether the compiler turns a call at a function's end into a jump, which
 //! it does where it optimises: the C++ operators depend on it (src/cxx.rs).
 
@@ -22,5 +24,8 @@ fn main() {
         for arg in ["-soname,libheapwright.so", "-z,now", "-z,relro", "-z,nodelete"] {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
+        let folder = std::env::var("CARGO_MANIFEST_DIR").expect("Cargo sets it");
+        println!("cargo:rerun-if-changed=debug_code.ld");
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-T,{folder}/debug_code.ld");
     }
 }

@@ -1,22 +1,29 @@
-//! The statistics a process leaves behind.
+//! What a process leaves behind: statistics, and the debug heap's last look.
 //!
 //! A process ends in one of three ways that a library sees: through `exit` (our
 //! destructor runs), through `quick_exit` (our handler runs), or through
 //! `_exit` and `_Exit` (interposed here, because forked children of shells and
 //! servers end that way). Signals and `execve` leave nothing.
 //!
-//! **Invariants.** At most one report a process: the flag holds the process
-//! that reported, so a child that a late fork makes reports for itself. A child
-//! of `vfork` shares our memory, is not yet a process of its own, and reports
-//! nothing: its parent will.
+//! Our destructor runs after every handler of `atexit` and every destructor of a
+//! C++ object, in the program and in its libraries, and after the program's own
+//! functions in `.fini_array`; those of libraries that were loaded after us may run
+//! later, and so does the end of the C library's streams. So the debug heap, which
+//! looks here for blocks that nobody freed, sees all that a program frees at its
+//! end, but for what such a library does. It looks before the statistics are taken.
+//!
+//! **Invariants.** At most one report a process, and one last look: the flag holds
+//! the process that reported, so a child that a late fork makes reports for itself.
+//! A child of `vfork` shares our memory, is not yet a process of its own, and
+//! reports nothing: its parent will.
 //!
 //! Nothing here costs a program that did not ask: without the options, exiting
-//! reads two flags.
+//! reads three flags.
 
 use crate::stderr_copy;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
-use heapwright::{options, process, stats};
+use heapwright::{heap, options, process, stats};
 use heapwright_record::Stats;
 use libc::{c_int, c_void};
 
@@ -41,7 +48,7 @@ pub(crate) fn prepare() {
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
-    if wanted() {
+    if wanted() || heap::debugging() {
         stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
@@ -76,22 +83,31 @@ fn wanted() -> bool {
     options::stats_at_exit() || options::stats_file().is_some()
 }
 
-/// Writes what the options ask for, once a process.
+/// Does what the options ask for, once a process.
 extern "C" fn report() {
-    if wanted() && process::is_original_process() {
-        write_report();
+    if (wanted() || heap::debugging()) && process::is_original_process() {
+        report_once();
     }
 }
 
-/// Takes the snapshot and writes it.
 #[cold]
 #[inline(never)]
-fn write_report() {
+fn report_once() {
     // SAFETY: getpid has no preconditions.
     let pid = u64::from(unsafe { libc::getpid() }.unsigned_abs());
     if REPORTED.swap(pid, Ordering::Relaxed) == pid {
         return;
     }
+    if heap::debugging() {
+        heap::debug_at_exit();
+    }
+    if wanted() {
+        write_report(pid);
+    }
+}
+
+/// Takes the snapshot and writes it.
+fn write_report(pid: u64) {
     let mut snapshot = Stats::zero();
     if !stats::snapshot(&mut snapshot) {
         stderr_copy::write(

@@ -4,7 +4,8 @@
 //! before, and allocated; the program's own will run after. Nothing that the
 //! allocator needs is done here, only what must be known before `main`.
 
-use crate::{at_exit, cxx};
+use crate::{at_exit, cxx, fault_handler, stderr_copy};
+use heapwright::heap;
 
 /// Before the constructors of a program that the archive is linked into, which
 /// begin at priority 101.
@@ -15,5 +16,20 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 /// Runs once, when the library is loaded.
 extern "C" fn construct() {
     cxx::notice_replacements();
+    if heap::debugging() {
+        begin_debugging();
+    }
     at_exit::prepare();
+}
+
+/// What only the debug heap needs: to be told which call it was, and of faults.
+#[cold]
+pub(crate) fn begin_debugging() {
+    // The heap begins: from then on it knows a child of vfork from its parent.
+    let block = heap::malloc(1);
+    // SAFETY: null, or a block of ours, freed once.
+    unsafe { heap::free(block) };
+    heapwright::process::write_findings_with(stderr_copy::write);
+    cxx::tell_forms_apart();
+    fault_handler::install(heap::fault);
 }

@@ -14,8 +14,33 @@
 //! **Forwarding.** A program may replace some of the forms and rely on the
 //! others to call its own: programs that count their allocations replace
 //! `new(n)` and `delete(p)` alone, and the compiler calls `delete(p, n)`. So
-//! each forwarding form is one jump through the symbol table, which lands in
-//! the program's operator if there is one and in ours otherwise.
+//! each forwarding form is one jump, which lands in the program's operator if
+//! there is one and in ours otherwise: through the symbol table, or through a
+//! table of our own, [`FORWARD`], which the dynamic linker fills in like the other.
+//!
+//! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and
+//! alignments that `delete` is given. The forms that do the work tell it: each
+//! falls through to a door of its own (`heap::NEW`). But what came by a forwarding
+//! form has lost where it came from. So in debug mode the constructor looks at each
+//! word of [`FORWARD`]: where it leads to our own operator, and that one's way on
+//! leads to ours too, it is replaced by a function that does the work at once and
+//! tells everything. Where the program has put itself in the way, the word stays:
+//! the program's operator is called, as the standard says, and what it then calls
+//! is told as what it is.
+//!
+//! ```text
+//!                       fast mode              debug mode
+//!   delete[](p, n)  ->  delete[](p)        ->  free_sized_from::<NEW_ARRAY>(p, n)
+//!   delete[](p)     ->  delete(p)          ->  free_from::<NEW_ARRAY>(p)
+//!   new[](n)        ->  new(n)             ->  new_array_slow(n, 1)
+//!   nothrow forms   ->  what they forward to, which tells (they know no more)
+//! ```
+//!
+//! The price in fast mode is none: a jump through one word of memory instead of
+//! another. Nor is it a weaker place: the table lies in `.data.rel.ro`, which the
+//! dynamic linker makes read-only before any code runs, as the symbol table is. In
+//! debug mode alone the constructor makes its page writable again, and leaves it
+//! so: who debugs looks for wild writes, and this process is not one to attack.
 //!
 //! **Failure.** Where the heap has no memory, the standard wants a loop: fetch
 //! the new-handler; none: throw `std::bad_alloc`; else call it, and try again.
@@ -42,14 +67,19 @@
 //! of one is looked up by `cxx_runtime` when it is needed.
 
 use crate::cxx_runtime;
-use crate::weak::bound;
+use crate::malloc_family::page_size;
 use core::arch::naked_asm;
-use heapwright::heap;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use heapwright::heap::{self, NEW, NEW_ARRAY};
 use libc::{c_int, c_void, size_t};
 
 /// `operator new(std::size_t)`.
+///
+/// All operators are in one section, whose ends the linker names: so
+/// [`is_ours`] knows them, although their own names may lead to others.
 #[cfg(heapwright_tail_calls)]
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "heapwright_operators")]
 extern "C" fn _Znwm(size: size_t) -> *mut c_void {
     let block = heap::malloc_fast(size);
     if block.is_null() {
@@ -63,6 +93,7 @@ extern "C" fn _Znwm(size: size_t) -> *mut c_void {
 #[cfg(not(heapwright_tail_calls))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "heapwright_operators")]
 extern "C" fn _Znwm() {
     #[cfg(target_arch = "x86_64")]
     naked_asm!("mov esi, 1", "jmp {slow}", slow = sym new_slow);
@@ -73,6 +104,7 @@ extern "C" fn _Znwm() {
 /// `operator new(std::size_t, std::align_val_t)`.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
+#[unsafe(link_section = "heapwright_operators")]
 extern "C" fn _ZnwmSt11align_val_t() {
     #[cfg(target_arch = "x86_64")]
     naked_asm!("jmp {slow}", slow = sym new_slow);
@@ -82,18 +114,14 @@ extern "C" fn _ZnwmSt11align_val_t() {
 
 /// `operator delete(void*)`.
 ///
-/// Alone in a section, whose beginning the linker names: so
-/// [`notice_replacements`] knows where this function is, although its own name
-/// may lead to another.
-///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
 #[unsafe(no_mangle)]
-#[unsafe(link_section = "heapwright_delete")]
+#[unsafe(link_section = "heapwright_operators")]
 unsafe extern "C" fn _ZdlPv(block: *mut c_void) {
     // SAFETY: as the caller promises.
-    unsafe { heap::free(block.cast()) };
+    unsafe { heap::free_from::<NEW>(block.cast()) };
 }
 
 /// `operator delete(void*, std::align_val_t)`.
@@ -102,9 +130,10 @@ unsafe extern "C" fn _ZdlPv(block: *mut c_void) {
 ///
 /// `block` is null or a live block of this process.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, _alignment: size_t) {
+#[unsafe(link_section = "heapwright_operators")]
+unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t) {
     // SAFETY: as the caller promises.
-    unsafe { heap::free(block.cast()) };
+    unsafe { heap::free_aligned_from::<NEW>(block.cast(), alignment) };
 }
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
@@ -116,52 +145,210 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, _alignment: size_
 ///
 /// `block` is null or a live block of this process.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn _ZdlPvm(block: *mut c_void, _size: size_t) {
+#[unsafe(link_section = "heapwright_operators")]
+unsafe extern "C" fn _ZdlPvm(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
     if unsafe { !heap::free_sized_fast(block.cast()) } {
-        delete(block);
+        delete_sized(block, size);
     }
+}
+
+/// What the sized form forwards to, with the size behind it.
+#[unsafe(naked)]
+extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        "jmp qword ptr [rip + {table} + {at}]",
+        table = sym FORWARD,
+        at = const DELETE_SIZED * 8,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        "adrp x16, {table} + {at}",
+        "ldr x16, [x16, :lo12:{table} + {at}]",
+        "br x16",
+        table = sym FORWARD,
+        at = const DELETE_SIZED * 8,
+    );
+}
+
+/// Where the forwarding forms forward to that lose something on the way.
+#[repr(C, align(64))]
+struct Forward([AtomicPtr<c_void>; FORWARDING]);
+
+/// How many there are, and the place of each.
+const FORWARDING: usize = 8;
+const NEW_ARRAY_PLAIN: usize = 0;
+const NEW_ARRAY_ALIGNED: usize = 1;
+const DELETE_SIZED: usize = 2;
+const DELETE_SIZED_ALIGNED: usize = 3;
+const DELETE_ARRAY: usize = 4;
+const DELETE_ARRAY_SIZED: usize = 5;
+const DELETE_ARRAY_ALIGNED: usize = 6;
+const DELETE_ARRAY_SIZED_ALIGNED: usize = 7;
+
+/// Filled in by the linker, or the dynamic linker, which put the program's own
+/// operators there if it has any. Read by the assembly of the forms.
+#[unsafe(link_section = ".data.rel.ro.heapwright_forward")]
+static FORWARD: Forward = Forward([
+    AtomicPtr::new(_Znwm as *mut c_void),
+    AtomicPtr::new(_ZnwmSt11align_val_t as *mut c_void),
+    AtomicPtr::new(_ZdlPv as *mut c_void),
+    AtomicPtr::new(_ZdlPvSt11align_val_t as *mut c_void),
+    AtomicPtr::new(_ZdlPv as *mut c_void),
+    AtomicPtr::new(_ZdaPv as *mut c_void),
+    AtomicPtr::new(_ZdlPvSt11align_val_t as *mut c_void),
+    AtomicPtr::new(_ZdaPvSt11align_val_t as *mut c_void),
+]);
+
+/// Of each form: what does its work at once and tells who asked, and the form that
+/// its target is, if that is in the table, too.
+fn telling(form: usize) -> (*mut c_void, Option<usize>) {
+    match form {
+        NEW_ARRAY_PLAIN => (new_array as *mut c_void, None),
+        NEW_ARRAY_ALIGNED => (new_array_slow as *mut c_void, None),
+        DELETE_SIZED => (give_sized as *mut c_void, None),
+        DELETE_SIZED_ALIGNED => (give_sized_aligned::<NEW> as *mut c_void, None),
+        DELETE_ARRAY => (give_array as *mut c_void, None),
+        DELETE_ARRAY_SIZED => (give_array_sized as *mut c_void, Some(DELETE_ARRAY)),
+        DELETE_ARRAY_ALIGNED => (give_array_aligned as *mut c_void, None),
+        _ => (give_sized_aligned::<NEW_ARRAY> as *mut c_void, Some(DELETE_ARRAY_ALIGNED)),
+    }
+}
+
+/// Whether an address is one of this file's operators.
+fn is_ours(operator: *mut c_void) -> bool {
+    let (start, stop): (*mut c_void, *mut c_void);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: computes two addresses.
+    unsafe {
+        core::arch::asm!(
+            ".hidden __start_heapwright_operators",
+            ".hidden __stop_heapwright_operators",
+            "lea {}, [rip + __start_heapwright_operators]",
+            "lea {}, [rip + __stop_heapwright_operators]",
+            out(reg) start,
+            out(reg) stop,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: computes two addresses.
+    unsafe {
+        core::arch::asm!(
+            ".hidden __start_heapwright_operators",
+            ".hidden __stop_heapwright_operators",
+            "adrp {0}, __start_heapwright_operators",
+            "add {0}, {0}, :lo12:__start_heapwright_operators",
+            "adrp {1}, __stop_heapwright_operators",
+            "add {1}, {1}, :lo12:__stop_heapwright_operators",
+            out(reg) start,
+            out(reg) stop,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (start.addr()..stop.addr()).contains(&operator.addr())
+}
+
+/// Whether what a form forwards to ends in an operator of ours, and nobody else is
+/// on the way.
+fn leads_to_us(form: usize) -> bool {
+    let (_, next) = telling(form);
+    is_ours(FORWARD.0[form].load(Ordering::Relaxed)) && next.is_none_or(leads_to_us)
 }
 
 /// Looks whether the program has an `operator delete(void*)` of its own; if so,
 /// the sized form forwards every block to it. Called by the constructor.
 pub(crate) fn notice_replacements() {
-    let ours: *mut c_void;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: computes an address.
-    unsafe {
-        core::arch::asm!(
-            ".hidden __start_heapwright_delete",
-            "lea {}, [rip + __start_heapwright_delete]",
-            out(reg) ours,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: computes an address.
-    unsafe {
-        core::arch::asm!(
-            ".hidden __start_heapwright_delete",
-            "adrp {0}, __start_heapwright_delete",
-            "add {0}, {0}, :lo12:__start_heapwright_delete",
-            out(reg) ours,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    if bound!("", "_ZdlPv") != ours {
+    if !leads_to_us(DELETE_SIZED) {
         heap::forward_sized_frees();
     }
 }
 
-/// A form that calls another with the leading arguments it was given: one jump
-/// through the global offset table, where the program's own operator is found
-/// if it has one.
+/// Makes the forwarding forms tell the heap which one was called, where the program
+/// has not replaced what they forward to. Called by the constructor in debug mode.
+#[cold]
+pub(crate) fn tell_forms_apart() {
+    // Decided before anything changes: what leads to us now is the linker's word.
+    let mut ours = [false; FORWARDING];
+    for (form, ours) in ours.iter_mut().enumerate() {
+        *ours = leads_to_us(form);
+    }
+    let page = page_size();
+    let start = FORWARD.0.as_ptr().addr() & !(page - 1);
+    // The table is aligned to its size, so it is in one page.
+    const { assert!(size_of::<Forward>() == align_of::<Forward>()) };
+    let whole = FORWARD.0.as_ptr().with_addr(start).cast_mut().cast();
+    // SAFETY: a page of ours becomes writable; its contents stay.
+    if unsafe { libc::mprotect(whole, page, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+        // Then new[] is told as new, and delete[] as delete, which agree.
+        return;
+    }
+    for (form, word) in FORWARD.0.iter().enumerate() {
+        if ours[form] {
+            word.store(telling(form).0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// `new[](n)`, telling.
+#[unsafe(naked)]
+extern "C" fn new_array() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("mov esi, 1", "jmp {slow}", slow = sym new_array_slow);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("mov x1, #1", "b {slow}", slow = sym new_array_slow);
+}
+
+/// `delete(p, n)`, telling.
+///
+/// # Safety
+///
+/// As the operator: so for those that follow.
+unsafe extern "C" fn give_sized(block: *mut c_void, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_from::<NEW>(block.cast(), size) };
+}
+
+/// `delete[](p)`, telling.
+unsafe extern "C" fn give_array(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_from::<NEW_ARRAY>(block.cast()) };
+}
+
+/// `delete[](p, n)`, telling.
+unsafe extern "C" fn give_array_sized(block: *mut c_void, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_from::<NEW_ARRAY>(block.cast(), size) };
+}
+
+/// `delete[](p, align)`, telling.
+unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
+}
+
+/// `delete(p, n, align)` and `delete[](p, n, align)`, telling. The arguments have
+/// changed places already.
+unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
+    block: *mut c_void,
+    alignment: size_t,
+    size: size_t,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_aligned_from::<FROM>(block.cast(), size, alignment) };
+}
+
+/// A form that calls another with the leading arguments it was given, and tells no
+/// more than that one: one jump through the global offset table, where the
+/// program's own operator is found if it has one.
 macro_rules! forwarding {
     ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
         $(
             $(#[$doc])*
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
+            #[unsafe(link_section = "heapwright_operators")]
             extern "C" fn $from() {
                 #[cfg(target_arch = "x86_64")]
                 naked_asm!(concat!("jmp qword ptr [rip + ", $to, "@GOTPCREL]"));
@@ -177,66 +364,67 @@ macro_rules! forwarding {
 }
 
 forwarding! {
-    /// `operator new[](std::size_t)`.
-    _Znam => "_Znwm";
-    /// `operator new[](std::size_t, std::align_val_t)`.
-    _ZnamSt11align_val_t => "_ZnwmSt11align_val_t";
-    /// `operator delete[](void*)`.
-    _ZdaPv => "_ZdlPv";
-    /// `operator delete[](void*, std::size_t)`.
-    _ZdaPvm => "_ZdaPv";
     /// `operator delete(void*, const std::nothrow_t&)`.
     _ZdlPvRKSt9nothrow_t => "_ZdlPv";
     /// `operator delete[](void*, const std::nothrow_t&)`.
     _ZdaPvRKSt9nothrow_t => "_ZdaPv";
-    /// `operator delete[](void*, std::align_val_t)`.
-    _ZdaPvSt11align_val_t => "_ZdlPvSt11align_val_t";
     /// `operator delete(void*, std::align_val_t, const std::nothrow_t&)`.
     _ZdlPvSt11align_val_tRKSt9nothrow_t => "_ZdlPvSt11align_val_t";
     /// `operator delete[](void*, std::align_val_t, const std::nothrow_t&)`.
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// The program's `operator delete(void*)`, or ours.
-#[unsafe(naked)]
-extern "C" fn delete(block: *mut c_void) {
-    #[cfg(target_arch = "x86_64")]
-    naked_asm!("jmp qword ptr [rip + _ZdlPv@GOTPCREL]");
-    #[cfg(target_arch = "aarch64")]
-    naked_asm!("adrp x16, :got:_ZdlPv", "ldr x16, [x16, :got_lo12:_ZdlPv]", "br x16");
-}
-
-/// A form whose arguments must change places before it forwards: the size is in
-/// the second register, and the alignment in the third.
-macro_rules! forwarding_sized_aligned {
-    ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
+/// A form that calls another, which cannot tell it from its own callers: one jump
+/// through its place in [`FORWARD`]. The instructions in brackets come before it,
+/// for x86-64 and for aarch64.
+macro_rules! forwarding_apart {
+    ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {
         $(
             $(#[$doc])*
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
+            #[unsafe(link_section = "heapwright_operators")]
             extern "C" fn $from() {
                 #[cfg(target_arch = "x86_64")]
                 naked_asm!(
-                    "mov rsi, rdx",
-                    concat!("jmp qword ptr [rip + ", $to, "@GOTPCREL]"),
+                    $($x86,)*
+                    "jmp qword ptr [rip + {table} + {at}]",
+                    table = sym FORWARD,
+                    at = const $place * 8,
                 );
                 #[cfg(target_arch = "aarch64")]
                 naked_asm!(
-                    "mov x1, x2",
-                    concat!("adrp x16, :got:", $to),
-                    concat!("ldr x16, [x16, :got_lo12:", $to, "]"),
+                    $($arm,)*
+                    "adrp x16, {table} + {at}",
+                    "ldr x16, [x16, :lo12:{table} + {at}]",
                     "br x16",
+                    table = sym FORWARD,
+                    at = const $place * 8,
                 );
             }
         )*
     };
 }
 
-forwarding_sized_aligned! {
+// Where the alignment is the third argument it must become the second; the size
+// goes where it was, and nobody but a telling function looks at it.
+forwarding_apart! {
+    /// `operator new[](std::size_t)`.
+    _Znam => NEW_ARRAY_PLAIN [] [];
+    /// `operator new[](std::size_t, std::align_val_t)`.
+    _ZnamSt11align_val_t => NEW_ARRAY_ALIGNED [] [];
+    /// `operator delete[](void*)`.
+    _ZdaPv => DELETE_ARRAY [] [];
+    /// `operator delete[](void*, std::size_t)`.
+    _ZdaPvm => DELETE_ARRAY_SIZED [] [];
+    /// `operator delete[](void*, std::align_val_t)`.
+    _ZdaPvSt11align_val_t => DELETE_ARRAY_ALIGNED [] [];
     /// `operator delete(void*, std::size_t, std::align_val_t)`.
-    _ZdlPvmSt11align_val_t => "_ZdlPvSt11align_val_t";
+    _ZdlPvmSt11align_val_t => DELETE_SIZED_ALIGNED
+        ["xchg rsi, rdx"] ["mov x16, x1", "mov x1, x2", "mov x2, x16"];
     /// `operator delete[](void*, std::size_t, std::align_val_t)`.
-    _ZdaPvmSt11align_val_t => "_ZdaPvSt11align_val_t";
+    _ZdaPvmSt11align_val_t => DELETE_ARRAY_SIZED_ALIGNED
+        ["xchg rsi, rdx"] ["mov x16, x1", "mov x1, x2", "mov x2, x16"];
 }
 
 /// How many bytes two instructions take that end a nothrow form: `pop rcx; ret`.
@@ -259,6 +447,7 @@ macro_rules! nothrow {
             $(#[$doc])*
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
+            #[unsafe(link_section = "heapwright_operators")]
             extern "C" fn $from() -> *mut c_void {
                 #[cfg(target_arch = "x86_64")]
                 naked_asm!(
@@ -333,112 +522,128 @@ nothrow! {
 ///
 /// The frame keeps the request in two registers that the callee saves, and can be
 /// unwound at each call.
-#[unsafe(naked)]
-extern "C" fn new_slow(size: size_t, alignment: size_t) -> *mut c_void {
-    #[cfg(target_arch = "x86_64")]
-    naked_asm!(
-        ".cfi_startproc",
-        "push rbx",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbx, -16",
-        "push r14",
-        ".cfi_def_cfa_offset 24",
-        ".cfi_offset r14, -24",
-        "push rax",
-        ".cfi_def_cfa_offset 32",
-        "mov rbx, rdi",
-        "mov r14, rsi",
-        "2:",
-        "mov rdi, rbx",
-        "mov rsi, r14",
-        "call {attempt}",
-        "test rax, rax",
-        "jz 3f",
-        "pop rcx",
-        ".cfi_remember_state",
-        ".cfi_def_cfa_offset 24",
-        "pop r14",
-        ".cfi_def_cfa_offset 16",
-        "pop rbx",
-        ".cfi_def_cfa_offset 8",
-        "ret",
-        ".cfi_restore_state",
-        "3:",
-        "mov rdi, r14",
-        "call {helper}",
-        "test rax, rax",
-        "jz 4f",
-        "call rax",
-        "jmp 2b",
-        "4:",
-        "pop rcx",
-        ".cfi_def_cfa_offset 24",
-        "pop r14",
-        ".cfi_def_cfa_offset 16",
-        "pop rbx",
-        ".cfi_def_cfa_offset 8",
-        "jmp {throw}",
-        ".cfi_endproc",
-        attempt = sym attempt,
-        helper = sym helper,
-        throw = sym throw_bad_alloc,
-    );
-    #[cfg(target_arch = "aarch64")]
-    naked_asm!(
-        ".cfi_startproc",
-        "stp x29, x30, [sp, #-32]!",
-        ".cfi_def_cfa_offset 32",
-        ".cfi_offset w29, -32",
-        ".cfi_offset w30, -24",
-        "stp x19, x20, [sp, #16]",
-        ".cfi_offset w19, -16",
-        ".cfi_offset w20, -8",
-        "mov x29, sp",
-        "mov x19, x0",
-        "mov x20, x1",
-        "2:",
-        "mov x0, x19",
-        "mov x1, x20",
-        "bl {attempt}",
-        "cbz x0, 3f",
-        "ldp x19, x20, [sp, #16]",
-        "ldp x29, x30, [sp], #32",
-        ".cfi_remember_state",
-        ".cfi_restore w19",
-        ".cfi_restore w20",
-        ".cfi_restore w29",
-        ".cfi_restore w30",
-        ".cfi_def_cfa_offset 0",
-        "ret",
-        ".cfi_restore_state",
-        "3:",
-        "mov x0, x20",
-        "bl {helper}",
-        "cbz x0, 4f",
-        "blr x0",
-        "b 2b",
-        "4:",
-        "ldp x19, x20, [sp, #16]",
-        "ldp x29, x30, [sp], #32",
-        ".cfi_restore w19",
-        ".cfi_restore w20",
-        ".cfi_restore w29",
-        ".cfi_restore w30",
-        ".cfi_def_cfa_offset 0",
-        "b {throw}",
-        ".cfi_endproc",
-        attempt = sym attempt,
-        helper = sym helper,
-        throw = sym throw_bad_alloc,
-    );
+///
+/// One for each array-ness, so that the attempt tells which it is.
+macro_rules! slow {
+    ($( $(#[$doc:meta])* $name:ident => $from:ident; )*) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(naked)]
+            extern "C" fn $name(size: size_t, alignment: size_t) -> *mut c_void {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "push rbx",
+                    ".cfi_def_cfa_offset 16",
+                    ".cfi_offset rbx, -16",
+                    "push r14",
+                    ".cfi_def_cfa_offset 24",
+                    ".cfi_offset r14, -24",
+                    "push rax",
+                    ".cfi_def_cfa_offset 32",
+                    "mov rbx, rdi",
+                    "mov r14, rsi",
+                    "2:",
+                    "mov rdi, rbx",
+                    "mov rsi, r14",
+                    "call {attempt}",
+                    "test rax, rax",
+                    "jz 3f",
+                    "pop rcx",
+                    ".cfi_remember_state",
+                    ".cfi_def_cfa_offset 24",
+                    "pop r14",
+                    ".cfi_def_cfa_offset 16",
+                    "pop rbx",
+                    ".cfi_def_cfa_offset 8",
+                    "ret",
+                    ".cfi_restore_state",
+                    "3:",
+                    "mov rdi, r14",
+                    "call {helper}",
+                    "test rax, rax",
+                    "jz 4f",
+                    "call rax",
+                    "jmp 2b",
+                    "4:",
+                    "pop rcx",
+                    ".cfi_def_cfa_offset 24",
+                    "pop r14",
+                    ".cfi_def_cfa_offset 16",
+                    "pop rbx",
+                    ".cfi_def_cfa_offset 8",
+                    "jmp {throw}",
+                    ".cfi_endproc",
+                    attempt = sym attempt::<{ $from }>,
+                    helper = sym helper,
+                    throw = sym throw_bad_alloc,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "stp x29, x30, [sp, #-32]!",
+                    ".cfi_def_cfa_offset 32",
+                    ".cfi_offset w29, -32",
+                    ".cfi_offset w30, -24",
+                    "stp x19, x20, [sp, #16]",
+                    ".cfi_offset w19, -16",
+                    ".cfi_offset w20, -8",
+                    "mov x29, sp",
+                    "mov x19, x0",
+                    "mov x20, x1",
+                    "2:",
+                    "mov x0, x19",
+                    "mov x1, x20",
+                    "bl {attempt}",
+                    "cbz x0, 3f",
+                    "ldp x19, x20, [sp, #16]",
+                    "ldp x29, x30, [sp], #32",
+                    ".cfi_remember_state",
+                    ".cfi_restore w19",
+                    ".cfi_restore w20",
+                    ".cfi_restore w29",
+                    ".cfi_restore w30",
+                    ".cfi_def_cfa_offset 0",
+                    "ret",
+                    ".cfi_restore_state",
+                    "3:",
+                    "mov x0, x20",
+                    "bl {helper}",
+                    "cbz x0, 4f",
+                    "blr x0",
+                    "b 2b",
+                    "4:",
+                    "ldp x19, x20, [sp, #16]",
+                    "ldp x29, x30, [sp], #32",
+                    ".cfi_restore w19",
+                    ".cfi_restore w20",
+                    ".cfi_restore w29",
+                    ".cfi_restore w30",
+                    ".cfi_def_cfa_offset 0",
+                    "b {throw}",
+                    ".cfi_endproc",
+                    attempt = sym attempt::<{ $from }>,
+                    helper = sym helper,
+                    throw = sym throw_bad_alloc,
+                );
+            }
+        )*
+    };
+}
+
+slow! {
+    /// `operator new`, when the fast path was not enough; and all of the aligned form.
+    new_slow => NEW;
+    /// `operator new[]`, where it is told apart.
+    new_array_slow => NEW_ARRAY;
 }
 
 /// One attempt: a block, or null. Cannot throw.
-extern "C" fn attempt(size: size_t, alignment: size_t) -> *mut c_void {
+extern "C" fn attempt<const FROM: u8>(size: size_t, alignment: size_t) -> *mut c_void {
     if !alignment.is_power_of_two() {
         return core::ptr::null_mut();
     }
-    heap::malloc_aligned(size, alignment).cast()
+    heap::malloc_aligned_for::<FROM>(size, alignment).cast()
 }
 
 /// Who may help after a failed attempt: the new-handler, or null where there is

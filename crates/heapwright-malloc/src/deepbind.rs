@@ -1,4 +1,4 @@
-//! `dlopen` without `RTLD_DEEPBIND`.
+//! `dlopen` without `RTLD_DEEPBIND`; and `dlclose`, which the debug heap hears of.
 //!
 //! A library opened with that flag finds the C library before it finds us: its
 //! `free` is glibc's. But what it got from `strdup`, or from its host, came from
@@ -13,12 +13,18 @@
 //! `dlopen` asks who called it, by its return address: for `$ORIGIN`, for the
 //! run path, for the namespace. So this is not a function that calls the real
 //! one, but a few instructions that end in a jump to it: the caller stays the
-//! caller.
+//! caller. `dlclose` does not ask.
+//!
+//! After a `dlclose` other code may be where the library's was, and the traces that
+//! the debug heap keeps would name the wrong functions: so it is told. It is told
+//! afterwards, when the code is gone, if it is (a library may have been opened
+//! twice); destructors that ran meanwhile could still be named.
 
-use crate::weak::weak;
+use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;
 use core::mem::transmute;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::AtomicPtr;
+use heapwright::heap;
 use libc::{c_char, c_int, c_void};
 
 /// The C library's `dlopen`, once it has been asked for.
@@ -28,20 +34,30 @@ static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 /// keeps it in a libdl that is not loaded.
 #[cold]
 pub(crate) extern "C" fn real_dlopen() -> *mut c_void {
-    let dlsym = weak!("dlsym");
-    if dlsym.is_null() {
-        return dlsym;
+    look_for_next(&REAL, c"dlopen")
+}
+
+/// Closes a library, as the C library does.
+///
+/// # Safety
+///
+/// As the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+    let real = next(&REAL, c"dlclose");
+    if real.is_null() {
+        return -1;
     }
-    // SAFETY: POSIX's type of dlsym.
-    let dlsym = unsafe {
-        transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
-            dlsym,
-        )
-    };
-    // SAFETY: a handle that dlsym defines, and a string.
-    let real = unsafe { dlsym(libc::RTLD_NEXT, c"dlopen".as_ptr()) };
-    REAL.store(real, Ordering::Relaxed);
-    real
+    // SAFETY: POSIX's type of dlclose.
+    let real =
+        unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(real) };
+    // SAFETY: as the caller promises.
+    let result = unsafe { real(library) };
+    if heap::debugging() {
+        heap::forget_code();
+    }
+    result
 }
 
 /// Opens a library, or gives null where no `dlopen` is behind this one.

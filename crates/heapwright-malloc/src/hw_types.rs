@@ -36,6 +36,8 @@ pub enum Kind {
     Pool = 5,
     /// Memory of an arena.
     Arena = 6,
+    /// A block of a debug heap; freed ones are known, too.
+    Debug = 7,
 }
 
 /// Whether a block is in use.
@@ -92,7 +94,7 @@ pub struct Block {
 pub type Visitor = Option<unsafe extern "C" fn(block: *const Block, context: *mut c_void) -> bool>;
 
 /// The kinds in words, in the order of their numbers.
-const WORDS: [&core::ffi::CStr; 7] = [
+const WORDS: [&core::ffi::CStr; 8] = [
     c"not heapwright's memory",
     c"free memory of heapwright",
     c"a small block",
@@ -100,6 +102,7 @@ const WORDS: [&core::ffi::CStr; 7] = [
     c"heapwright's own metadata",
     c"memory of a pool",
     c"memory of an arena",
+    c"a block of the debug heap",
 ];
 
 impl From<heapwright::Description> for Description {
@@ -112,6 +115,7 @@ impl From<heapwright::Description> for Description {
             LibraryKind::Metadata => (Kind::Metadata, WORDS[4]),
             LibraryKind::Pool => (Kind::Pool, WORDS[5]),
             LibraryKind::Arena => (Kind::Arena, WORDS[6]),
+            LibraryKind::Debug => (Kind::Debug, WORDS[7]),
         };
         let state = match library.state {
             LibraryState::Unknown => State::Unknown,

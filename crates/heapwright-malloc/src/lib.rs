@@ -12,16 +12,20 @@
 //!   cxx              operator new and delete, every form
 //!   cxx_runtime        what they need of the C++ runtime, if the process has one
 //!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
-//!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives
+//!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
+//!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
+//!   signals          sigaction, signal, ... , which set the program's own handlers
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
 //!   hw_types           the structs of that header
 //!   constructor      what happens when the library is loaded
-//!   at_exit          the statistics a process leaves behind; _exit, _Exit
+//!   own_stack        a stack to judge faults on
+//!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
 //!   stderr_copy      where the text goes when the program has closed stderr
 //!   report           the statistics as text and as XML
 //!   text             a buffer on the stack to write them into
 //!   errno            the thread's errno
 //!   weak             symbols that need not exist
+//!   observe          for tests alone: what arrives at the debug heap's hooks
 //! ```
 //!
 //! **The rule of the fast path.** `malloc`, `free` and the C++ operators are
@@ -51,6 +55,8 @@ mod cxx_runtime;
 mod deepbind;
 /// cbindgen:ignore
 mod errno;
+/// cbindgen:ignore
+mod fault_handler;
 pub mod hw_api;
 pub mod hw_arena;
 pub mod hw_pool;
@@ -60,7 +66,14 @@ mod introspection;
 /// cbindgen:ignore
 mod malloc_family;
 /// cbindgen:ignore
+#[cfg(feature = "observe")]
+mod observe;
+/// cbindgen:ignore
+mod own_stack;
+/// cbindgen:ignore
 mod report;
+/// cbindgen:ignore
+mod signals;
 /// cbindgen:ignore
 mod stderr_copy;
 /// cbindgen:ignore

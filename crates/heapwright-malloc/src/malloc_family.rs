@@ -23,11 +23,8 @@
 //! block must come from and return to one heap.
 
 use crate::errno;
-use heapwright::heap;
+use heapwright::heap::{self, ALIGNED, MALLOC};
 use libc::{c_int, c_void, size_t};
-
-/// The alignment every block has.
-const NATURAL_ALIGNMENT: usize = 16;
 
 /// Gives a block of at least `size` bytes.
 #[unsafe(no_mangle)]
@@ -79,7 +76,7 @@ unsafe extern "C" fn reallocarray(block: *mut c_void, count: size_t, size: size_
 unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
     if size == 0 && !block.is_null() {
         // SAFETY: the caller hands the block over.
-        unsafe { heap::free(block.cast()) };
+        unsafe { heap::realloc_to_nothing(block.cast()) };
         return core::ptr::null_mut();
     }
     // SAFETY: as the caller promises.
@@ -117,7 +114,7 @@ unsafe extern "C" fn cfree(block: *mut c_void) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free_sized(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
-    unsafe { heap::free_sized(block.cast(), size, NATURAL_ALIGNMENT) };
+    unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
 }
 
 /// C23: `free` by a caller who knows the alignment and size it asked for.
@@ -128,7 +125,7 @@ unsafe extern "C" fn free_sized(block: *mut c_void, size: size_t) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free_aligned_sized(block: *mut c_void, alignment: size_t, size: size_t) {
     // SAFETY: as the caller promises.
-    unsafe { heap::free_sized(block.cast(), size, alignment) };
+    unsafe { heap::free_sized_aligned_from::<ALIGNED>(block.cast(), size, alignment) };
 }
 
 /// POSIX: a block at a multiple of `alignment`, which is a power of two and a
@@ -206,7 +203,7 @@ unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> size_t {
 
 /// The kernel's page size, which the C library keeps in memory: no system call,
 /// no allocation.
-fn page_size() -> usize {
+pub(crate) fn page_size() -> usize {
     // SAFETY: sysconf takes any name.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).ok().filter(|s| s.is_power_of_two()).unwrap_or(4096)

@@ -1,4 +1,9 @@
-//! Symbols that need not exist.
+//! Symbols that need not exist, and the functions that ours stand before.
+
+use core::ffi::CStr;
+use core::mem::transmute;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use libc::{c_char, c_void};
 
 /// The address of a symbol: null where the process has none of that name.
 ///
@@ -42,3 +47,32 @@ macro_rules! bound {
 }
 
 pub(crate) use {bound, weak};
+
+/// The next function of a name, after ours: the C library's, or that of another
+/// library that stands between. Looked for once, and kept. Null in a static program,
+/// and where there is none.
+#[inline]
+pub(crate) fn next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let known = found.load(Ordering::Relaxed);
+    if known.is_null() { look_for_next(found, name) } else { known }
+}
+
+/// The same, when it is not known yet.
+#[cold]
+#[inline(never)]
+pub(crate) fn look_for_next(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
+    let dlsym = weak!("dlsym");
+    if dlsym.is_null() {
+        return dlsym;
+    }
+    // SAFETY: POSIX's type of dlsym.
+    let dlsym = unsafe {
+        transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
+            dlsym,
+        )
+    };
+    // SAFETY: a handle that dlsym defines, and a string.
+    let real = unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    found.store(real, Ordering::Relaxed);
+    real
+}

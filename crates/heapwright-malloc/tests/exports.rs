@@ -36,6 +36,16 @@ const EXPORTS: &[&str] = &[
     "prlimit64",
     "mlockall",
     "dlopen",
+    "dlclose",
+    // signals
+    "sigaction",
+    "signal",
+    "bsd_signal",
+    "ssignal",
+    "sysv_signal",
+    "__sysv_signal",
+    "sigset",
+    "sigignore",
     // operator new
     "_Znwm",
     "_Znam",
@@ -130,7 +140,7 @@ fn nothing_is_needed_but_the_c_library() {
     for line in output("nm", &["-D", "--undefined-only"]).lines() {
         let mut words = line.split_whitespace();
         let (kind, name) = (words.next().expect("a kind"), words.next().expect("a name"));
-        assert!(kind == "w" || name.contains("@GLIBC_"), "{line}");
+        assert!(matches!(kind, "w" | "v") || name.contains("@GLIBC_"), "{line}");
     }
     let headers = output("readelf", &["-l", "-W"]);
     assert!(headers.contains("GNU_RELRO"));
@@ -188,6 +198,51 @@ fn hot_functions_call_nothing() {
         new.iter().any(|&(name, to)| name == "jmp" && to.contains("new_slow")),
         "operator new does not end in a jump to its slow path: {new:?}"
     );
+}
+
+/// The forwarding forms that the debug mode tells apart jump through words that the
+/// dynamic linker fills in, with the program's own operator if it has one, and makes
+/// read-only.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn forwarding_forms_can_be_replaced() {
+    let forms = [
+        ("_Znam", "_Znwm"),
+        ("_ZnamSt11align_val_t", "_ZnwmSt11align_val_t"),
+        ("_ZdaPv", "_ZdlPv"),
+        ("_ZdaPvm", "_ZdaPv"),
+        ("_ZdaPvSt11align_val_t", "_ZdlPvSt11align_val_t"),
+        ("_ZdlPvmSt11align_val_t", "_ZdlPvSt11align_val_t"),
+        ("_ZdaPvmSt11align_val_t", "_ZdaPvSt11align_val_t"),
+    ];
+    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    // Lines of six columns: place, info, kind, value, name.
+    let relocations = output("readelf", &["-r", "-W"]);
+    let filled: BTreeMap<u64, &str> = relocations
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [place, _, "R_X86_64_64", _, name, ..] = words[..] else { return None };
+            Some((number(place)?, name.split('@').next()?))
+        })
+        .collect();
+    let headers = output("readelf", &["-l", "-W"]);
+    let read_only = headers
+        .lines()
+        .find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ["GNU_RELRO", _, start, _, _, size, ..] = words[..] else { return None };
+            Some(number(start)?..number(start)? + number(size)?)
+        })
+        .expect("a part that is made read-only");
+    let functions = disassembly();
+    for (form, target) in forms {
+        let jump = functions[form].iter().find(|line| line.starts_with("jmp")).expect("a jump");
+        let place = jump.split_once("# ").and_then(|(_, at)| number(at.split(' ').next()?));
+        let place = place.unwrap_or_else(|| panic!("{form}: {jump}"));
+        assert_eq!(filled.get(&place), Some(&target), "{form}: {jump}");
+        assert!(read_only.contains(&place), "{form}");
+    }
 }
 
 /// The compiler knows malloc's family by name, and may make one of another:

@@ -38,7 +38,7 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
         ("frobnicate", vec!["\"frobnicate\"", "unknown"]),
         ("purge=soon", vec!["\"purge=soon\"", "(ignored)"]),
         ("purge=", vec!["\"purge=\"", "(ignored)"]),
-        ("mode=debug", vec!["\"mode=debug\"", "mode=fast", "(ignored)"]),
+        ("mode=hardened", vec!["\"mode=hardened\"", "fast and debug", "(ignored)"]),
         ("mode=quick", vec!["\"mode=quick\"", "(ignored)"]),
         ("window=0", vec!["\"window=0\"", "(ignored)"]),
         ("stats=exit=1", vec!["\"stats=exit=1\"", "(ignored)"]),

@@ -12,6 +12,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
+//! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, of one with the feature `observe` |
 //! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
 //! | `HEAPWRIGHT_TEST_RUNNER` | an emulator of another machine, such as `qemu-aarch64 -L /usr/aarch64-linux-gnu` |
 #![allow(dead_code, reason = "each test uses a part of it")]
@@ -51,16 +52,39 @@ pub(crate) fn library() -> &'static Path {
         if let Some(given) = std::env::var_os("HEAPWRIGHT_TEST_LIBRARY") {
             return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_TEST_LIBRARY exists");
         }
-        let target = scratch().join("build");
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--release", "--quiet", "-p", "heapwright-malloc", "--target-dir"])
-            .arg(&target)
-            .current_dir(root())
-            .status()
-            .expect("cargo runs");
-        assert!(built.success(), "cannot build the library");
-        target.join("release")
+        build("build", &[])
     })
+}
+
+/// Builds the library in a target directory of its own.
+fn build(directory: &str, features: &[&str]) -> PathBuf {
+    let target = scratch().join(directory);
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "-p", "heapwright-malloc", "--target-dir"])
+        .arg(&target)
+        .args(features)
+        .current_dir(root())
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "cannot build the library");
+    target.join("release")
+}
+
+/// The library with the feature `observe`: what a test program sees of the debug
+/// heap's hooks. `None` where the library was given.
+pub(crate) fn observing_library() -> Option<PathBuf> {
+    static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    LIBRARY
+        .get_or_init(|| {
+            let given = std::env::var_os("HEAPWRIGHT_TEST_LIBRARY").is_some();
+            let directory = match std::env::var_os("HEAPWRIGHT_TEST_OBSERVING_LIBRARY") {
+                Some(directory) => PathBuf::from(directory),
+                None if given => return None,
+                None => build("build-observe", &["--features", "observe"]),
+            };
+            Some(directory.join("libheapwright.so"))
+        })
+        .clone()
 }
 
 /// The shared library.
@@ -151,8 +175,8 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
         let _ = write!(tail, "-{clean}");
     }
     let made = scratch().join(format!("{name}-{tag}{tail}"));
-    let check = source("check.h");
-    let mut from = vec![check.as_path()];
+    let (check, observe) = (source("check.h"), source("observe.h"));
+    let mut from = vec![check.as_path(), observe.as_path()];
     let source = source(name);
     from.push(&source);
     if tag != "plain" {
@@ -191,7 +215,11 @@ pub(crate) fn compile_plugin(name: &str, flags: &[&str]) -> PathBuf {
 
 /// A command that runs a program in a way.
 pub(crate) fn command(program: impl AsRef<Path>, how: How) -> Command {
-    let preload = shared_library();
+    command_with(program, how, shared_library())
+}
+
+/// The same, with something else to preload.
+pub(crate) fn command_with(program: impl AsRef<Path>, how: How, preload: PathBuf) -> Command {
     let mut command = match std::env::var("HEAPWRIGHT_TEST_RUNNER") {
         Ok(runner) => {
             let mut words = runner.split_whitespace();

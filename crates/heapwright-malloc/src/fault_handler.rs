@@ -1,0 +1,381 @@
+//! Faults in memory, when the debug heap protects some: SIGSEGV and SIGBUS.
+//!
+//! In debug mode a read of freed memory may fault, and the debug heap knows which
+//! block it was. So our handler is the kernel's, for these two signals, from the
+//! constructor on; the program's own is only remembered (`signals` interposes the
+//! functions that set one), and called where the fault is not ours.
+//!
+//! ```text
+//!   fault -> on_fault -> the debug heap's verdict
+//!                          GoOn     return: the instruction is tried again
+//!                          NotOurs  the program's handler, or the default
+//!                          Stop     the same, and ignoring does not help
+//! ```
+//!
+//! **As the kernel would.** The program's handler gets the kernel's own `siginfo`
+//! and context, and may change the context. Before it is called the thread's mask
+//! becomes what the kernel would have made it: what was blocked, the handler's
+//! `sa_mask`, and the signal itself unless `SA_NODEFER`. `SA_RESETHAND` makes it the
+//! last time. It is not called but jumped to, so the kernel's frame is its caller:
+//! it may `siglongjmp` away, and where a language's runtime throws an exception from
+//! it, no frame of ours is in the way. The default action is the kernel's: it is restored, and the
+//! instruction tried again (a signal that somebody *sent* is sent again), so that a
+//! core dump shows the program as it was. Ignoring a fault is no way out for a
+//! thread, so there the default is taken, too; a signal that was sent is ignored.
+//!
+//! **What differs.** Our handler asks for the alternative stack, if the thread has
+//! one, and so the program's runs on it, too, even if it did not ask. System calls
+//! that a *sent* SIGSEGV interrupts are restarted, whatever `SA_RESTART` says.
+//!
+//! **While we decide** all signals are blocked: a handler of the program's that
+//! jumps away could otherwise leave the debug heap in the middle of something. The
+//! two signals themselves are blocked, too (no `SA_NODEFER`): a fault in the debug
+//! heap's own decision is a bug of ours, and ends the process where it happens
+//! instead of deciding about itself for ever.
+//!
+//! **Programs that go past us** with a raw system call, as Go does, replace our
+//! handler. Their faults are then theirs; a read of freed memory ends them as any
+//! fault does, without a report. Go's runtime keeps the handler it found and calls
+//! it for faults in C code: that is ours, and all is well. `sigaltstack` is not
+//! touched.
+//!
+//! **What is remembered** is in a ring of records, each written once and then
+//! published by its number. A change is one atomic exchange: no lock, so it may be
+//! interrupted by a fault, and a forked child never finds it half done. A record
+//! is written again only after 60 further changes.
+//!
+//! **fork, vfork, exec.** A forked child has our handler and what was remembered. A
+//! child of vfork shares the memory of its parent but not its handlers: what it
+//! sets is the kernel's business alone (`signals`), so its parent remembers what it
+//! did. After an exec handlers are gone. But a program that ignores SIGSEGV is, for
+//! the kernel, one with a handler: what it executes does not find the signal
+//! ignored, where it would without us. (It matters only for SIGSEGV that somebody
+//! sends.)
+
+use crate::own_stack;
+use crate::signals::{self, Action};
+use core::arch::naked_asm;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use heapwright::heap::Verdict;
+use libc::{c_int, c_void, siginfo_t, ucontext_t};
+
+/// What decides about a fault.
+pub(crate) type Decide = own_stack::Decide;
+
+/// Who decides; null while our handler is not installed.
+static DECIDE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What the program has set, as far as the kernel looks at it.
+struct Record {
+    handler: AtomicUsize,
+    flags: AtomicI32,
+    mask: AtomicU64,
+}
+
+/// The program's actions of one signal.
+struct Remembered {
+    records: [Record; RECORDS],
+    /// How many records were ever written; their places follow each other.
+    written: AtomicU32,
+    /// The record that counts.
+    current: AtomicU32,
+}
+
+/// A power of two.
+const RECORDS: usize = 64;
+
+impl Remembered {
+    const fn new() -> Self {
+        Self {
+            records: [const {
+                Record {
+                    handler: AtomicUsize::new(libc::SIG_DFL),
+                    flags: AtomicI32::new(0),
+                    mask: AtomicU64::new(0),
+                }
+            }; RECORDS],
+            written: AtomicU32::new(0),
+            current: AtomicU32::new(0),
+        }
+    }
+
+    fn record(&self, number: u32) -> &Record {
+        &self.records[number as usize % RECORDS]
+    }
+
+    /// Writes a record that nobody reads yet.
+    fn write(&self, action: Action) -> u32 {
+        // The first is number 1: number 0 is the default action.
+        let number = self.written.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let record = self.record(number);
+        record.handler.store(action.handler, Ordering::Relaxed);
+        record.flags.store(action.flags, Ordering::Relaxed);
+        record.mask.store(action.mask, Ordering::Relaxed);
+        number
+    }
+
+    fn read(&self, number: u32) -> Action {
+        let record = self.record(number);
+        Action {
+            handler: record.handler.load(Ordering::Relaxed),
+            flags: record.flags.load(Ordering::Relaxed),
+            mask: record.mask.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The program's action, and the number of its record.
+    fn get(&self) -> (u32, Action) {
+        let number = self.current.load(Ordering::Acquire);
+        (number, self.read(number))
+    }
+
+    /// Remembers another, and says which it was before.
+    fn set(&self, action: Action) -> Action {
+        let number = self.write(action);
+        self.read(self.current.swap(number, Ordering::AcqRel))
+    }
+}
+
+/// Of SIGSEGV, and of SIGBUS.
+static SEGV: Remembered = Remembered::new();
+static BUS: Remembered = Remembered::new();
+
+fn remembered(signal: c_int) -> Option<&'static Remembered> {
+    match signal {
+        libc::SIGSEGV => Some(&SEGV),
+        libc::SIGBUS => Some(&BUS),
+        _ => None,
+    }
+}
+
+/// Whether a signal is one of those that our handler has.
+pub(crate) fn has(signal: c_int) -> bool {
+    matches!(signal, libc::SIGSEGV | libc::SIGBUS) && !DECIDE.load(Ordering::Relaxed).is_null()
+}
+
+/// The program's action for a signal that we [`has`].
+pub(crate) fn programs(signal: c_int) -> Action {
+    remembered(signal).map_or(Action::DEFAULT, |of| of.get().1)
+}
+
+/// Remembers the program's action for a signal that we [`has`], and says which it
+/// was before.
+pub(crate) fn remember(signal: c_int, action: Action) -> Action {
+    remembered(signal).map_or(Action::DEFAULT, |of| of.set(action))
+}
+
+/// What the kernel shows of our handler.
+pub(crate) fn is_our_handler(handler: usize) -> bool {
+    handler == on_fault as *const () as usize
+}
+
+/// Makes ours the handler of both signals, and remembers what the program (or who
+/// started it) had set. Once a process; called by the constructor in debug mode.
+#[cold]
+pub(crate) fn install(decide: Decide) {
+    if !DECIDE.swap(decide as *mut c_void, Ordering::AcqRel).is_null() {
+        return;
+    }
+    own_stack::make();
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        let ours = Action {
+            handler: on_fault as *const () as usize,
+            flags: libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART,
+            mask: !0,
+        };
+        // In this order: a fault between the two finds what it should.
+        if let Some(before) = signals::of_kernel(signal)
+            && !is_our_handler(before.handler)
+        {
+            remember(signal, before);
+        }
+        signals::set_in_kernel(signal, ours);
+    }
+}
+
+/// The kernel's handler: asks [`judge`], and jumps to the function it names, with
+/// the kernel's arguments and nothing of ours on the stack.
+#[unsafe(naked)]
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "push rdi",
+        ".cfi_def_cfa_offset 16",
+        "push rsi",
+        ".cfi_def_cfa_offset 24",
+        "push rdx",
+        ".cfi_def_cfa_offset 32",
+        "call {judge}",
+        "pop rdx",
+        ".cfi_def_cfa_offset 24",
+        "pop rsi",
+        ".cfi_def_cfa_offset 16",
+        "pop rdi",
+        ".cfi_def_cfa_offset 8",
+        "test rax, rax",
+        "jz 2f",
+        "jmp rax",
+        "2:",
+        "ret",
+        ".cfi_endproc",
+        judge = sym judge,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-48]!",
+        ".cfi_def_cfa_offset 48",
+        ".cfi_offset w29, -48",
+        ".cfi_offset w30, -40",
+        "stp x0, x1, [sp, #16]",
+        "str x2, [sp, #32]",
+        "bl {judge}",
+        "mov x16, x0",
+        "ldr x2, [sp, #32]",
+        "ldp x0, x1, [sp, #16]",
+        "ldp x29, x30, [sp], #48",
+        ".cfi_restore w29",
+        ".cfi_restore w30",
+        ".cfi_def_cfa_offset 0",
+        "cbz x16, 2f",
+        "br x16",
+        "2:",
+        "ret",
+        ".cfi_endproc",
+        judge = sym judge,
+    );
+}
+
+/// Asks whose fault it is. Gives the handler that is to be called, with the thread's
+/// mask as it must be there; 0: none, all that was to be done is done.
+///
+/// # Safety
+///
+/// The arguments are the kernel's.
+unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut c_void) -> usize {
+    let errno = crate::errno::get();
+    // SAFETY: by the contract the kernel's.
+    let code = unsafe { (*info).si_code };
+    let decide = DECIDE.load(Ordering::Acquire);
+    let mut verdict = Verdict::NotOurs;
+    // Not sent by anybody, and not one of the faults that have no address.
+    if code > 0 && code != SI_KERNEL && !decide.is_null() {
+        // SAFETY: this was stored, and nothing else.
+        let decide = unsafe { core::mem::transmute::<*mut c_void, Decide>(decide) };
+        // SAFETY: by the contract the kernel's.
+        let info = unsafe { &*info };
+        // SAFETY: of a fault, which has an address.
+        let address = unsafe { info.si_addr() }.addr();
+        // SAFETY: by the contract the kernel's.
+        let is_write = unsafe { is_write(context.cast()) };
+        verdict = own_stack::run(decide, address, is_write, context);
+    }
+    let mut handler = 0;
+    if verdict != Verdict::GoOn {
+        // SAFETY: by the contract the kernel's.
+        let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
+        // SAFETY: as above; the kernel wrote one word of the mask.
+        let mask = unsafe { mask.cast::<u64>().read() };
+        handler = pass_on(signal, mask, code > 0, verdict);
+    }
+    crate::errno::set(errno);
+    handler
+}
+
+/// `si_code` where the kernel knows no address.
+const SI_KERNEL: c_int = 0x80;
+
+/// What the kernel would do if our handler were not there: gives the program's
+/// handler, and sets the mask that it must find; 0 where there is none. `mask` is
+/// what was blocked before.
+fn pass_on(signal: c_int, mask: u64, is_fault: bool, verdict: Verdict) -> usize {
+    let Some(of) = remembered(signal) else { return 0 };
+    let action = loop {
+        let (number, action) = of.get();
+        let is_function = !matches!(action.handler, libc::SIG_DFL | libc::SIG_IGN);
+        if !is_function || action.flags & libc::SA_RESETHAND == 0 {
+            break action;
+        }
+        let spent = of.write(Action { handler: libc::SIG_DFL, ..action });
+        // Where the program, or another thread's fault, was faster: look again.
+        if of.current.compare_exchange(number, spent, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            break action;
+        }
+    };
+    match action.handler {
+        libc::SIG_IGN if !is_fault && verdict != Verdict::Stop => 0,
+        libc::SIG_DFL | libc::SIG_IGN => {
+            signals::set_in_kernel(signal, Action::DEFAULT);
+            if !is_fault {
+                // Blocked until we return, and so delivered where we interrupted.
+                signals::send_to_this_thread(signal);
+            }
+            0
+        }
+        handler => {
+            let itself =
+                if action.flags & libc::SA_NODEFER == 0 { signals::bit(signal) } else { 0 };
+            signals::set_mask(mask | action.mask | itself);
+            handler
+        }
+    }
+}
+
+/// Whether the fault was a write; `None` where it was no page fault.
+///
+/// # Safety
+///
+/// The context is the kernel's.
+#[cfg(target_arch = "x86_64")]
+unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
+    const PAGE_FAULT: i64 = 14;
+    const WRITE: i64 = 2;
+    // SAFETY: by the contract the kernel's.
+    let registers = unsafe { (*context).uc_mcontext.gregs };
+    (registers[libc::REG_TRAPNO as usize] == PAGE_FAULT)
+        .then(|| registers[libc::REG_ERR as usize] & WRITE != 0)
+}
+
+/// Whether the fault was a write; `None` where the kernel does not say.
+///
+/// Behind the registers is a list of records, each with a number and its size; the
+/// exception syndrome is one of them.
+///
+/// # Safety
+///
+/// The context is the kernel's.
+#[cfg(target_arch = "aarch64")]
+unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
+    /// Of the records in the machine context: after the fault's address, 31
+    /// registers, sp, pc and pstate, at a multiple of 16.
+    const RECORDS: usize = (8 * (1 + 31 + 3) + 15) & !15;
+    const SPACE: usize = 4096;
+    const SYNDROME: u32 = 0x4553_5201;
+    // SAFETY: by the contract the kernel's.
+    let machine = unsafe { &raw const (*context).uc_mcontext }.cast::<u8>();
+    let mut at = 0;
+    while at + 16 <= SPACE {
+        let record = machine.wrapping_add(RECORDS + at);
+        // SAFETY: inside the machine context.
+        let number = unsafe { record.cast::<u32>().read() };
+        // SAFETY: as above.
+        let size = unsafe { record.wrapping_add(4).cast::<u32>().read() } as usize;
+        if number == 0 || size < 16 {
+            return None;
+        }
+        if number == SYNDROME {
+            // SAFETY: as above; the record has one word.
+            let syndrome = unsafe { record.wrapping_add(8).cast::<u64>().read() };
+            return match syndrome >> 26 & 0x3f {
+                // Fetching an instruction.
+                0x20 | 0x21 => Some(false),
+                // Reading or writing data.
+                0x24 | 0x25 => Some(syndrome & 1 << 6 != 0),
+                _ => None,
+            };
+        }
+        at += size;
+    }
+    None
+}

@@ -1,0 +1,89 @@
+//! For tests alone (feature `observe`): what arrives at the debug heap's hooks.
+//!
+//! A test program calls `hw_observe` with a function, as if the process had been
+//! started in debug mode: the C++ forms are told apart, our fault handler is
+//! installed, and the function hears of every call that comes to the door in threads
+//! that *begin* to allocate afterwards. To allocate in it is the program's own
+//! mistake.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+use heapwright::heap::Verdict;
+use heapwright::heap::observe::{self, Event, Watcher};
+use libc::{c_int, c_void};
+
+/// What a test program sees: an [`Event`] in plain words. What is not known is -1.
+#[repr(C)]
+struct Seen {
+    /// r)equest, f)ree, a)nother size, s)ignal, d)lclose, e)xit.
+    what: u8,
+    origin: u8,
+    zero: bool,
+    size: usize,
+    align: usize,
+    /// Of a resize, the new size; of a fault, the address.
+    other: usize,
+    /// Of a fault.
+    is_write: c_int,
+    context: *mut c_void,
+}
+
+type Callback = unsafe extern "C" fn(*const Seen) -> c_int;
+
+static CALLBACK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+fn watch(event: Event) -> Verdict {
+    let mut seen = Seen {
+        what: b'e',
+        origin: 0,
+        zero: false,
+        size: !0,
+        align: !0,
+        other: 0,
+        is_write: -1,
+        context: core::ptr::null_mut(),
+    };
+    match event {
+        Event::Request(origin, size, align, zero) => {
+            (seen.what, seen.origin, seen.size, seen.align) = (b'r', origin as u8, size, align);
+            seen.zero = zero;
+        }
+        Event::Return(origin, size, align) => {
+            (seen.what, seen.origin) = (b'f', origin as u8);
+            (seen.size, seen.align) = (size.unwrap_or(!0), align.unwrap_or(!0));
+        }
+        Event::Resize(origin, new, size, align) => {
+            (seen.what, seen.origin, seen.other) = (b'a', origin as u8, new);
+            (seen.size, seen.align) = (size.unwrap_or(!0), align.unwrap_or(!0));
+        }
+        Event::Fault(address, is_write, context) => {
+            (seen.what, seen.other, seen.context) = (b's', address, context);
+            seen.is_write = is_write.map_or(-1, c_int::from);
+        }
+        Event::Forget => seen.what = b'd',
+        Event::AtExit => {}
+    }
+    // SAFETY: stored by `hw_observe`, which took nothing else.
+    let callback = unsafe {
+        core::mem::transmute::<*mut c_void, Option<Callback>>(CALLBACK.load(Ordering::Acquire))
+    };
+    // SAFETY: as the test program promised.
+    match callback.map(|callback| unsafe { callback(&raw const seen) }) {
+        Some(1) => Verdict::GoOn,
+        Some(2) => Verdict::Stop,
+        _ => Verdict::NotOurs,
+    }
+}
+
+/// Begins to debug.
+///
+/// # Safety
+///
+/// The function may be called at any time, by any thread.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hw_observe(callback: Callback) {
+    static WATCH: Watcher = watch;
+    CALLBACK.store(callback as *mut c_void, Ordering::Release);
+    observe::begin(&WATCH);
+    crate::constructor::begin_debugging();
+    crate::at_exit::prepare();
+}

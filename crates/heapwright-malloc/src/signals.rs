@@ -1,0 +1,335 @@
+//! `sigaction`, `signal` and their kin, for the two signals that we need.
+//!
+//! While `fault_handler` is installed, which is in debug mode alone, what the
+//! program sets for SIGSEGV and SIGBUS is remembered there, and our handler stays
+//! the kernel's. What it set before is what it is told. For every other signal, and
+//! for all of them in other modes, each function here is a jump to the C library's
+//! own (or to whoever stands between: it is the next of that name).
+//!
+//! | function | the action it sets |
+//! |---|---|
+//! | `sigaction` | the one given |
+//! | `signal`, `bsd_signal`, `ssignal` | stays; blocks itself; restarts system calls |
+//! | `sysv_signal`, `__sysv_signal` | once; does not block itself |
+//! | `sigset` | stays; blocks itself; `SIG_HOLD` blocks the signal instead |
+//! | `sigignore` | ignores |
+//!
+//! A static program has no next `signal`: there each is made of `sigaction`, as the
+//! table says, but without what `siginterrupt` may have changed.
+//!
+//! All of them may be called in signal handlers, and between fork and exec. The
+//! first call of each asks the dynamic linker, which takes its lock; it is one that
+//! a thread may take twice, and that a forked child finds free.
+//!
+//! A child of vfork works on its parent's memory, but on handlers of its own: what
+//! it sets goes to the kernel alone, and is not remembered.
+
+use crate::weak::next;
+use crate::{errno, fault_handler};
+use core::ffi::CStr;
+use core::mem::{MaybeUninit, transmute};
+use core::sync::atomic::AtomicPtr;
+use heapwright::process;
+use libc::{c_int, c_void, sighandler_t, sigset_t};
+
+/// What is done at a signal, as far as the kernel looks at it.
+#[derive(Clone, Copy)]
+pub(crate) struct Action {
+    /// A function, or `SIG_DFL` or `SIG_IGN`.
+    pub(crate) handler: usize,
+    /// `SA_*`.
+    pub(crate) flags: c_int,
+    /// The signals that are blocked meanwhile, a bit each.
+    pub(crate) mask: u64,
+}
+
+/// What `sigset` takes for "block it".
+const SIG_HOLD: usize = 2;
+
+/// A signal's bit in a mask.
+pub(crate) const fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The first word of a set: the kernel knows 64 signals, the C library has room for
+/// more.
+fn word(set: &sigset_t) -> u64 {
+    // SAFETY: a set is words, and has one at least.
+    unsafe { (&raw const *set).cast::<u64>().read() }
+}
+
+fn set_of(word: u64) -> sigset_t {
+    let mut set = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: a set is words, and has one at least.
+    unsafe { set.as_mut_ptr().cast::<u64>().write(word) };
+    // SAFETY: all words are initialised.
+    unsafe { set.assume_init() }
+}
+
+impl Action {
+    pub(crate) const DEFAULT: Self = Self { handler: libc::SIG_DFL, flags: 0, mask: 0 };
+
+    fn from_c(action: &libc::sigaction) -> Self {
+        let libc::sigaction { sa_sigaction, sa_mask, sa_flags, .. } = action;
+        Self { handler: *sa_sigaction, flags: *sa_flags, mask: word(sa_mask) }
+    }
+
+    fn to_c(self) -> libc::sigaction {
+        libc::sigaction {
+            sa_sigaction: self.handler,
+            sa_mask: set_of(self.mask),
+            sa_flags: self.flags,
+            sa_restorer: None,
+        }
+    }
+}
+
+type SigactionFn =
+    unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+type SignalFn = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
+
+unsafe extern "C" {
+    /// The C library's `sigaction` under another name: for static programs, which
+    /// cannot ask for the next one.
+    fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+}
+
+/// The next `sigaction`.
+fn next_sigaction() -> SigactionFn {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+    let found = next(&FOUND, c"sigaction");
+    if found.is_null() {
+        return __sigaction;
+    }
+    // SAFETY: POSIX's type of sigaction.
+    unsafe { transmute::<*mut c_void, SigactionFn>(found) }
+}
+
+/// Sets what the kernel does at a signal; says what it did before, unless it failed.
+pub(crate) fn set_in_kernel(signal: c_int, action: Action) -> Option<Action> {
+    let new = action.to_c();
+    exchange(signal, &raw const new)
+}
+
+/// What the kernel does at a signal.
+pub(crate) fn of_kernel(signal: c_int) -> Option<Action> {
+    exchange(signal, core::ptr::null())
+}
+
+fn exchange(signal: c_int, new: *const libc::sigaction) -> Option<Action> {
+    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: reads one struct, if there is one, and writes the other.
+    let failed = unsafe { next_sigaction()(signal, new, old.as_mut_ptr()) };
+    // SAFETY: zero is valid, and so is what was written over it.
+    let old = unsafe { old.assume_init() };
+    (failed == 0).then(|| Action::from_c(&old))
+}
+
+/// Sets the calling thread's mask.
+pub(crate) fn set_mask(mask: u64) {
+    change_mask(libc::SIG_SETMASK, mask);
+}
+
+/// Changes the calling thread's mask; gives it as it was.
+fn change_mask(how: c_int, mask: u64) -> u64 {
+    let new = set_of(mask);
+    let mut old = MaybeUninit::<sigset_t>::zeroed();
+    // SAFETY: reads one set and writes the other.
+    unsafe { libc::pthread_sigmask(how, &raw const new, old.as_mut_ptr()) };
+    // SAFETY: zero is valid, and so is what was written over it.
+    word(&unsafe { old.assume_init() })
+}
+
+/// Sends a signal to the calling thread.
+pub(crate) fn send_to_this_thread(signal: c_int) {
+    // SAFETY: getpid has no preconditions.
+    let process = unsafe { libc::getpid() };
+    // SAFETY: gettid has no preconditions.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+    // SAFETY: a signal for ourselves.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+}
+
+/// Whether a signal is ours to remember, in the process that we remember for.
+fn is_remembered(signal: c_int) -> bool {
+    fault_handler::has(signal) && process::is_original_process()
+}
+
+/// Sets the program's action for a signal, wherever that goes, and says what it was
+/// before; `None` where the kernel refused (errno says why).
+fn set(signal: c_int, action: Action) -> Option<Action> {
+    if is_remembered(signal) {
+        return Some(fault_handler::remember(signal, action));
+    }
+    set_in_kernel(signal, action).map(|old| as_the_program_sees(signal, old))
+}
+
+/// The program's action for a signal.
+fn examine(signal: c_int) -> Option<Action> {
+    of_kernel(signal).map(|now| as_the_program_sees(signal, now))
+}
+
+/// Where the kernel has our handler, the program has set another.
+fn as_the_program_sees(signal: c_int, action: Action) -> Action {
+    if fault_handler::is_our_handler(action.handler) {
+        fault_handler::programs(signal)
+    } else {
+        action
+    }
+}
+
+/// Examines and changes what is done at a signal.
+///
+/// # Safety
+///
+/// `new` is null or can be read, `old` is null or can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    if fault_handler::has(signal) {
+        // SAFETY: the same contract.
+        return unsafe { sigaction_remembered(signal, new, old) };
+    }
+    let next = next_sigaction();
+    // SAFETY: the same contract.
+    unsafe { next(signal, new, old) }
+}
+
+/// `sigaction` for a signal that our handler has.
+///
+/// # Safety
+///
+/// As [`sigaction`].
+#[cold]
+#[inline(never)]
+unsafe fn sigaction_remembered(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // SAFETY: the same contract.
+    let new = unsafe { new.as_ref() }.map(Action::from_c);
+    let before = match new {
+        Some(new) => set(signal, new),
+        None => examine(signal),
+    };
+    let Some(before) = before else { return -1 };
+    // SAFETY: the same contract.
+    if let Some(old) = unsafe { old.as_mut() } {
+        *old = before.to_c();
+    }
+    0
+}
+
+/// What the older functions share: the next of the name, but where there is none, or
+/// the signal is ours to remember, `sigaction` with what the function would set.
+#[inline(always)]
+unsafe fn old_style(
+    found: &AtomicPtr<c_void>,
+    name: &CStr,
+    signal: c_int,
+    handler: sighandler_t,
+    itself: bool,
+    flags: c_int,
+) -> sighandler_t {
+    if !fault_handler::has(signal) {
+        let next = next(found, name);
+        if !next.is_null() {
+            // SAFETY: the type that all of these functions have.
+            let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
+            // SAFETY: the same contract.
+            return unsafe { next(signal, handler) };
+        }
+    }
+    set_old_style(signal, handler, itself, flags)
+}
+
+#[cold]
+#[inline(never)]
+fn set_old_style(signal: c_int, handler: sighandler_t, itself: bool, flags: c_int) -> sighandler_t {
+    if handler == libc::SIG_ERR || !(1..=64).contains(&signal) {
+        errno::set(libc::EINVAL);
+        return libc::SIG_ERR;
+    }
+    let mask = if itself { bit(signal) } else { 0 };
+    set(signal, Action { handler, flags, mask }).map_or(libc::SIG_ERR, |old| old.handler)
+}
+
+/// The functions that take a signal and a handler, and give the handler before.
+macro_rules! old_style {
+    ($( $(#[$doc:meta])* $name:ident, $text:literal => $itself:literal, $flags:expr; )*) => {
+        $(
+            $(#[$doc])*
+            ///
+            /// # Safety
+            ///
+            /// The handler may run at any time from now on.
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
+                static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+                // SAFETY: the same contract.
+                unsafe { old_style(&FOUND, $text, signal, handler, $itself, $flags) }
+            }
+        )*
+    };
+}
+
+old_style! {
+    /// Sets a handler that stays, as BSD did and glibc does.
+    signal, c"signal" => true, libc::SA_RESTART;
+    /// The same.
+    bsd_signal, c"bsd_signal" => true, libc::SA_RESTART;
+    /// The same.
+    ssignal, c"ssignal" => true, libc::SA_RESTART;
+    /// Sets a handler for one time, as System V did.
+    sysv_signal, c"sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
+    /// The same, by the name that `signal` is in some programs.
+    __sysv_signal, c"__sysv_signal" => false, libc::SA_RESETHAND | libc::SA_NODEFER;
+}
+
+/// Sets a handler, or blocks the signal; gives the handler before, or says that the
+/// signal was blocked. Any handler unblocks it.
+///
+/// # Safety
+///
+/// The handler may run at any time from now on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+    if !fault_handler::has(signal) {
+        let next = next(&FOUND, c"sigset");
+        if !next.is_null() {
+            // SAFETY: the type of sigset.
+            let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
+            // SAFETY: the same contract.
+            return unsafe { next(signal, handler) };
+        }
+    }
+    set_or_hold(signal, handler)
+}
+
+#[cold]
+#[inline(never)]
+fn set_or_hold(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    if handler == libc::SIG_ERR || !(1..=64).contains(&signal) {
+        errno::set(libc::EINVAL);
+        return libc::SIG_ERR;
+    }
+    let holds = handler == SIG_HOLD;
+    let before =
+        if holds { examine(signal) } else { set(signal, Action { handler, flags: 0, mask: 0 }) };
+    let Some(before) = before else { return libc::SIG_ERR };
+    let how = if holds { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    let blocked = change_mask(how, bit(signal)) & bit(signal) != 0;
+    if blocked { SIG_HOLD } else { before.handler }
+}
+
+/// Ignores a signal.
+#[unsafe(no_mangle)]
+extern "C" fn sigignore(signal: c_int) -> c_int {
+    let ignored = Action { handler: libc::SIG_IGN, flags: 0, mask: 0 };
+    if set(signal, ignored).is_some() { 0 } else { -1 }
+}

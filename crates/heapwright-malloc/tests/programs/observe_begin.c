@@ -1,0 +1,14 @@
+/* A library to preload: the program it is in runs as in debug mode. */
+#include "observe.h"
+
+static int look(const struct seen *seen)
+{
+    (void)seen;
+    return NOT_OURS;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    if (hw_observe)
+        hw_observe(look);
+}
