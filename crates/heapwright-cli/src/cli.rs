@@ -5,7 +5,7 @@
 //! wrong, 125 when `run` or `bench` itself failed (as `env`, `timeout` and
 //! `docker run` have it), else what the subcommand documents.
 
-use crate::commands::{bench, docs, doctor, library, run, workload};
+use crate::commands::{bench, docs, doctor, library, run, show, workload};
 use crate::process::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -30,6 +30,7 @@ enum Command {
     Run(run::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
+    Show(show::Args),
     Library(library::Args),
     #[command(hide = true)]
     Workload(workload::Args),
@@ -51,6 +52,7 @@ pub(crate) fn run() -> Exit {
         Command::Run(args) => (run::run(args), 125),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
+        Command::Show(args) => (show::run(&args), show::CANNOT_TELL),
         Command::Library(args) => (library::run(&args), 1),
         Command::Workload(args) => (workload::run(&args), 1),
         Command::Probe(args) => (workload::probe(&args), 1),

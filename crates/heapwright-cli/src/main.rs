@@ -5,6 +5,7 @@
 //! commands/       one module a subcommand: its arguments and its run()
 //!   run           a program on heapwright, and what its memory did
 //!   doctor        would that take effect, and why not
+//!   show          the mistakes that a debug record tells of
 //!   library       where the preload library is
 //!   bench         a race of allocators, on a program or on workloads
 //!   workload      one of those workloads (hidden)
@@ -13,6 +14,8 @@
 //! preload/        the library inside this command, and the environment
 //! process/        starting a program, standing in for it, ending as it ended
 //! statistics      the files a run leaves, collected
+//! record          a debug record, put together
+//! symbols/        from addresses to functions and lines
 //! bench/          the race: who, what, how often, and what it shows
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
@@ -23,7 +26,7 @@
 //!
 //! Floors: `commands` uses everything; `output` formats what it is given and
 //! asks nobody; `bench` stands on `inspect`, `preload` and `process`, which know
-//! nothing of each other.
+//! nothing of each other, nor of `record` and `symbols`.
 
 mod bench;
 mod cli;
@@ -32,7 +35,9 @@ mod inspect;
 mod output;
 mod preload;
 mod process;
+mod record;
 mod statistics;
+mod symbols;
 
 fn main() -> ! {
     cli::run().now()

@@ -5,6 +5,7 @@ pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod library;
 pub(crate) mod run;
+pub(crate) mod show;
 pub(crate) mod workload;
 
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! run        what a run is told from (data)      answer   the same for the doctor
+//! mistakes   the same for a debug record
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
 //! file       files to write to              time    dates
@@ -18,6 +19,7 @@ mod file;
 pub(crate) mod html;
 pub(crate) mod json;
 mod look;
+mod mistakes;
 mod race;
 mod run;
 pub(crate) mod text;
@@ -27,6 +29,7 @@ mod units;
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{open, replace};
 pub(crate) use look::Look;
+pub(crate) use mistakes::{Happened, Mistake, Mistakes};
 pub(crate) use run::Run;
 pub(crate) use time::rfc3339;
 

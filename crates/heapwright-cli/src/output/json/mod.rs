@@ -6,6 +6,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod doctor;
+pub(crate) mod mistakes;
 pub(crate) mod run;
 
 /// The value of every object's `format`.
