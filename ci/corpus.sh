@@ -1,0 +1,351 @@
+#!/usr/bin/env bash
+# The misuse corpus (corpus/): every bad program is reported by the debug mode,
+# under the right heading and in the right words; its twin, which differs in
+# that one line, and the hard right programs of corpus/right are not, and do
+# what they do without the preload.
+#
+#   ci/corpus.sh [NAME...]             two passes: guard=all, and the default
+#   ci/corpus.sh -v                    also what passed, and what the default misses
+#   ci/corpus.sh --default-only        leave out guard=all
+#   ci/corpus.sh --without DETECTION   turn one detection off: the programs that
+#                                      only it finds must now be missed
+#   ci/corpus.sh --asan                check the corpus itself, with the
+#                                      compiler's AddressSanitizer, not heapwright
+#   ci/corpus.sh --list                the headings and how many programs each has
+#
+# NAME is a program's name or a shell pattern of names. JOBS (2) run at once.
+# Programs are built once, into $CARGO_TARGET_DIR/corpus, under a name that has
+# a hash of their contents in it.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# What --without proves: detection, options, and the programs (as HEADING, or
+# HEADING+guard for those which need guards) that no other detection finds.
+# The second column keeps a neighbour from helping: guards see writes, too.
+WITHOUT='
+double-free  mode=debug,guard=never    double-free realloc-after-free
+fill         mode=debug,guard=never    write-after-free
+canary       mode=debug,detect=-guard  buffer-overflow buffer-underflow
+guard        mode=debug,guard=all      buffer-overflow+guard buffer-underflow+guard use-after-free+guard
+mismatch     mode=debug                allocator-mismatch
+size         mode=debug                size-mismatch alignment-mismatch
+'
+
+# What AddressSanitizer calls it. (It says SEGV or BUS of addresses where it has no shadow.)
+ASAN='
+double-free         attempting double-free
+invalid-free        attempting free on address|SEGV|BUS
+interior-free       attempting free on address
+size-mismatch       new-delete-type-mismatch
+alignment-mismatch  new-delete-type-mismatch
+allocator-mismatch  alloc-dealloc-mismatch
+buffer-overflow     heap-buffer-overflow
+buffer-underflow    heap-buffer-overflow
+write-after-free    heap-use-after-free
+use-after-free      heap-use-after-free|malloc_usable_size
+invalid-realloc     attempting free on address
+realloc-after-free  attempting double-free|heap-use-after-free
+'
+
+PATIENCE=20 JOBS=${JOBS:-2} ACTION=check DETECTION='' PASSES='guard default' VERBOSE=0
+names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        -v) VERBOSE=1 ;;
+        --list | --asan) ACTION=${1#--} ;;
+        --default-only) PASSES=default ;;
+        --without)
+            [ $# -ge 2 ] || die "--without needs the name of a detection"
+            ACTION=without DETECTION=$2
+            shift
+            ;;
+        -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -*) die "unknown option $1" ;;
+        *) names+=("$1") ;;
+    esac
+    shift
+done
+
+# The programs' first lines, as rows: name, path, heading ("right" for programs
+# without a bug), sizes, words, needs, flags, stack, plugin, asan, run; "-" for
+# what is not given.
+shopt -s nullglob
+SOURCES=(corpus/*.c corpus/*.cc corpus/*.rs corpus/right/*.c corpus/right/*.cc corpus/right/*.rs)
+awk '
+    function row() {
+        if (path == "") return
+        name = path; sub(/.*\//, "", name); sub(/\.[a-z]+$/, "", name)
+        printf "%s\t%s", name, path
+        split("finds sizes words needs flags stack plugin asan run", keys, " ")
+        for (k = 1; k in keys; k++) printf "\t%s", (keys[k] in value) ? value[keys[k]] : "-"
+        printf "\n"
+    }
+    FNR == 1 { row(); path = FILENAME; split("", value); head = 1; if (path ~ /\/right\//) value["finds"] = "right" }
+    head && /^\/\/ [a-z]+: / { key = $2; sub(/:$/, "", key); text = $0; sub(/^\/\/ [a-z]+: */, "", text); value[key] = text; next }
+    !/^\/\// { head = 0 }
+    END { row() }
+' $(printf '%s\n' "${SOURCES[@]}" | grep -v '/corpus\.[a-z]*$') | sort >"$SCRATCH/all"
+
+twice=$(cut -f1 "$SCRATCH/all" | uniq -d)
+[ -z "$twice" ] || die "two programs have one name: $twice"
+
+if [ $ACTION = list ]; then
+    printf '| heading | programs | of which need guards | C | C++ | Rust | runs |\n|---|---|---|---|---|---|---|\n'
+    awk -F '\t' '
+        { sub(/\|.*/, "", $3); n[$3]++; t = $3 == "right" ? "" : "t"
+          if ($6 ~ /guard=all/) g[$3]++
+          l = $2; sub(/.*\./, "", l); by[$3, l]++
+          runs[$3] += $4 == "-" ? 1 : split($4, parts, " ") }
+        function line(h, label) { printf "| %s | %d | %d | %d | %d | %d | %d |\n", label, n[h], g[h], by[h, "c"], by[h, "cc"], by[h, "rs"], runs[h] }
+        END {
+            split("double-free invalid-free interior-free size-mismatch alignment-mismatch allocator-mismatch buffer-overflow buffer-underflow write-after-free use-after-free invalid-realloc realloc-after-free", order, " ")
+            for (i = 1; i in order; i++) {
+                h = order[i]; line(h, h); n["all"] += n[h]; g["all"] += g[h]; runs["all"] += runs[h]
+                by["all", "c"] += by[h, "c"]; by["all", "cc"] += by[h, "cc"]; by["all", "rs"] += by[h, "rs"]
+            }
+            line("all", "all, each with its twin"); line("right", "right programs")
+        }' "$SCRATCH/all"
+    exit 0
+fi
+
+# Which of them: the names given, or all.
+while IFS= read -r line; do
+    name=${line%%$'\t'*}
+    if [ ${#names[@]} -eq 0 ]; then printf '%s\n' "$line"; continue; fi
+    for pattern in "${names[@]}"; do
+        # shellcheck disable=SC2053
+        if [[ $name == $pattern ]]; then printf '%s\n' "$line"; break; fi
+    done
+done <"$SCRATCH/all" >"$SCRATCH/rows"
+[ -s "$SCRATCH/rows" ] || die "no such program: ${names[*]}"
+
+if [ $ACTION = without ]; then
+    read -r _ OPTIONS DEPENDENT < <(grep "^$DETECTION  *" <<<"$WITHOUT") || die "no detection is called $DETECTION"
+    awk -F '\t' -v wanted=" $DEPENDENT " '
+        { key = $3 ($6 ~ /guard=all/ ? "+guard" : "") } index(wanted, " " key " ")' "$SCRATCH/rows" >"$SCRATCH/some"
+    mv "$SCRATCH/some" "$SCRATCH/rows"
+    [ -s "$SCRATCH/rows" ] || die "no program depends on $DETECTION"
+fi
+
+[ $ACTION = asan ] || preload_library
+CACHE=$CARGO_TARGET_DIR/corpus
+mkdir -p "$CACHE"
+TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs; cc --version; c++ --version; rustc --version; } | sha256sum)
+
+# compile SOURCE OUT FLAGS...: one program, with -DBAD (--cfg bad) among the flags or not.
+compile() {
+    local source=$1 out=$2 sanitize=()
+    shift 2
+    case $source in
+        *.rs)
+            [ $ACTION = asan ] && sanitize=(-Zsanitizer=address)
+            RUSTC_BOOTSTRAP=$([ $ACTION = asan ] && echo 1 || echo 0) rustc --edition 2021 -C opt-level=1 -g -A warnings \
+                --crate-name corpus_program "${sanitize[@]}" "${@/#-DBAD/--cfg=bad}" -o "$out" "$source"
+            ;;
+        *)
+            local compiler=(cc -std=gnu11)
+            [ "${source##*.}" = cc ] && compiler=(c++ -std=c++17)
+            [ $ACTION = asan ] && sanitize=(-fsanitize=address)
+            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus "${sanitize[@]}" -o "$out" "$@" "$source" -rdynamic -ldl
+            ;;
+    esac
+}
+
+# built NAME PATH FLAGS PLUGIN KIND: sets PROGRAM; compiles it unless that was done.
+built() {
+    local name=$1 path=$2 flags=$3 plugin=$4 kind=$5 hash define=()
+    [ "$flags" != - ] || flags=
+    [ "$kind" = bad ] && define=(-DBAD)
+    hash=$({ printf '%s\n' "$TOOLS" "$flags" "$plugin"; grep -h '"-Wall\|-O1 -g\|opt-level' "$ROOT/ci/corpus.sh"; cat "$path"; } | sha256sum)
+    [ $ACTION = asan ] && kind=asan-$kind
+    PROGRAM=$CACHE/$name.$kind.${hash:0:12}
+    [ -x "$PROGRAM" ] && return 0
+    rm -f "$CACHE/$name.$kind".*
+    if [ "$plugin" != - ]; then
+        # shellcheck disable=SC2086
+        compile "$path" "$PROGRAM.so" $flags "${define[@]}" -DPLUGIN -shared -fPIC || return 1
+    fi
+    # shellcheck disable=SC2086
+    compile "$path" "$PROGRAM.new.$BASHPID" $flags "${define[@]}" && mv "$PROGRAM.new.$BASHPID" "$PROGRAM"
+}
+
+# run OUT PREFIX SETTINGS... -- PROGRAM ARGUMENTS...: stdout and stderr to OUT.out
+# and OUT.err, the status to STATUS. PREFIX is a shell text in front ("-": none).
+run() {
+    local out=$1 prefix=$2
+    shift 2
+    [ "$prefix" != - ] || prefix=
+    STATUS=0
+    local settings=()
+    while [ "$1" != -- ]; do settings+=("$1"); shift; done
+    shift
+    (
+        cd "$out.d" && ulimit -c 0
+        exec timeout -k 1 $PATIENCE bash -c "$prefix"' exec env "$@"' sh "${settings[@]}" "$@"
+    ) >"$out.out" 2>"$out.err" </dev/null || STATUS=$?
+}
+
+# Every line a worker says: FAIL or ok or miss, pass, kind, name and size, words.
+verdict() { printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$OUT.verdicts"; }
+
+# found HEADING WORDS STACK: empties WHY if the report in OUT.err is the right one.
+found() {
+    local heading=$1 words=$2 stack=$3 pass=$4 first
+    first=$(grep -a -o -m1 'heapwright: [a-z-]*: .*' "$OUT.err" || true)
+    WHY=
+    if [ $STATUS -eq 124 ] || [ $STATUS -eq 137 ]; then WHY="did not end in $PATIENCE s"; return; fi
+    if [ -z "$first" ]; then WHY="no report (status $STATUS)"; return; fi
+    local is=${first#heapwright: }
+    is=${is%%:*}
+    # A guard sees the write itself, and may call it what a read would be called.
+    [ "$pass" = guard ] && [ "$heading" = write-after-free ] && [ "$is" = use-after-free ] && is=write-after-free
+    if [[ "|$heading|" != *"|$is|"* ]]; then WHY="reported as: $first"; return; fi
+    if [ "$words" != - ] && [[ $first != *"$words"* ]]; then WHY="no \"$words\" in: $first"; return; fi
+    if [ "$stack" != - ] && ! grep -a -q -w -- "$stack" "$OUT.err"; then WHY="no $stack in its stacks"; fi
+}
+
+# unharmed: empties WHY if a right program did what it does without us.
+unharmed() {
+    local plain=$1
+    WHY=
+    if [ $STATUS -ne "$(cat "$plain.status")" ]; then WHY="status $STATUS: $(tail -1 "$OUT.err")"; return; fi
+    if grep -a -q 'heapwright:' "$OUT.err"; then WHY="reported: $(grep -a -m1 'heapwright:' "$OUT.err")"; return; fi
+    cmp -s "$plain.out" "$OUT.out" || { WHY="another output"; return; }
+    cmp -s "$plain.err" "$OUT.err" || WHY="another error output: $(tail -1 "$OUT.err")"
+}
+
+# Sets OPTIONS to what a pass means.
+options_of() {
+    case $1 in
+        guard) OPTIONS=mode=debug,guard=all ;;
+        default) OPTIONS=mode=debug ;;
+    esac
+}
+
+# One program in all its sizes and passes.
+row() {
+    local name=$1 path=$2 heading=$3 sizes=$4 words=$5 needs=$6 flags=$7 stack=$8 plugin=$9 asan=${10} prefix=${11}
+    local size kind kinds='bad twin' bad='' twin='' pass WHY label
+    [ "$heading" = right ] && kinds=twin
+    [ $ACTION = without ] && kinds=bad
+    for kind in $kinds; do
+        if ! built "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
+            verdict FAIL build "$kind" "$name" "does not compile: $(grep -m1 -i error "$OUT.err")"
+            return
+        fi
+        printf -v "$kind" %s "$PROGRAM"
+    done
+    [ "$sizes" != - ] || sizes=none
+    for size in $sizes; do
+        label=$name
+        local argument=()
+        if [ "$size" != none ]; then argument=("$size"); label="$name $size"; fi
+
+        if [ $ACTION = asan ]; then
+            local settings=(ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0:handle_abort=0)
+            if [ -n "$bad" ]; then
+                run "$OUT" "$prefix" "${settings[@]}" -- "$bad" "${argument[@]}"
+                local expected said
+                expected=$(sed -n -E "s/^(${heading%%|*})  *//p" <<<"$ASAN")
+                said=$(grep -a -m1 'ERROR: AddressSanitizer' "$OUT.err" | cut -d: -f2- || true)
+                if [[ $asan == blind* ]]; then verdict blind asan bad "$label" "${said:-}"
+                elif grep -q -E "$expected" <<<"$said"; then verdict ok asan bad "$label" "$said"
+                else verdict FAIL asan bad "$label" "expected $expected: ${said:-nothing, status $STATUS}"; fi
+            fi
+            if [[ $asan != alien* ]]; then
+                run "$OUT" "$prefix" "${settings[@]}" -- "$twin" "${argument[@]}"
+                if [ $STATUS -eq 0 ] && ! grep -a -q 'Sanitizer' "$OUT.err"; then verdict ok asan twin "$label" ''
+                else verdict FAIL asan twin "$label" "status $STATUS $(grep -a -m1 'ERROR' "$OUT.err" || tail -1 "$OUT.err")"; fi
+            fi
+            continue
+        fi
+
+        if [ $ACTION = without ]; then
+            # Only what is found with the detection says something without it.
+            run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
+            if ! grep -a -q -E "heapwright: ($heading):" "$OUT.err"; then
+                verdict miss without bad "$label" "not found with $DETECTION either (status $STATUS)"
+                continue
+            fi
+            run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS,detect=-$DETECTION" -- "$bad" "${argument[@]}"
+            if grep -a -q -E "heapwright: ($heading):" "$OUT.err"; then verdict FAIL without bad "$label" "found without $DETECTION"
+            else verdict ok without bad "$label" "missed (status $STATUS)"; fi
+            continue
+        fi
+
+        # What the right program does without us: once for each build.
+        local plain=$twin.plain-$size
+        if ! [ -f "$plain.status" ]; then
+            run "$OUT" "$prefix" -- "$twin" "${argument[@]}"
+            if [ $STATUS -ne 0 ]; then
+                verdict FAIL plain twin "$label" "status $STATUS without the preload: $(tail -1 "$OUT.err")"
+                continue
+            fi
+            cp "$OUT.out" "$plain.out" && cp "$OUT.err" "$plain.err" && echo $STATUS >"$plain.status"
+        fi
+        for pass in $PASSES; do
+            local OPTIONS
+            options_of "$pass"
+            if [ -n "$bad" ]; then
+                run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
+                found "$heading" "${words//%SIZE%/$size}" "$stack" "$pass"
+                if [ -z "$WHY" ]; then verdict ok "$pass" bad "$label" ''
+                elif [ "$pass" = guard ]; then verdict FAIL "$pass" bad "$label" "$heading: $WHY"
+                else
+                    kind=bad
+                    [[ $needs != *guard=all* ]] || kind=guarded
+                    verdict miss "$pass" $kind "$label" "$heading: $WHY"
+                fi
+            fi
+            run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$twin" "${argument[@]}"
+            unharmed "$plain"
+            kind=twin
+            [ "$heading" = right ] && kind=right
+            if [ -z "$WHY" ]; then verdict ok "$pass" $kind "$label" ''
+            else verdict FAIL "$pass" $kind "$label" "$WHY"; fi
+        done
+    done
+}
+
+worker() {
+    local n=0 fields
+    OUT=$SCRATCH/worker$1
+    mkdir -p "$OUT.d"
+    : >"$OUT.verdicts"
+    while IFS= read -r line; do
+        n=$((n + 1))
+        [ $((n % JOBS)) -eq "$1" ] || continue
+        IFS=$'\t' read -r -a fields <<<"$line"
+        row "${fields[@]}"
+    done <"$SCRATCH/rows"
+}
+
+began=$SECONDS
+for ((w = 0; w < JOBS; w++)); do worker $w 2>"$SCRATCH/worker$w.noise" & done
+wait
+cat "$SCRATCH"/worker*.verdicts | sort -t $'\t' -k4,4 -k2,2 >"$SCRATCH/verdicts"
+
+show() { awk -F '\t' -v which="$1" '$1 == which { printf "%-5s %-8s %-5s %s%s\n", $1, $2, $3, $4, ($5 == "" ? "" : ": " $5) }' "$SCRATCH/verdicts"; }
+[ $VERBOSE -eq 0 ] || { show ok; show miss; show blind; }
+show FAIL
+# count VERDICT-PATTERN PASS KIND-PATTERN
+count() { awk -F '\t' -v v="$1" -v p="$2" -v k="$3" '$1 ~ "^(" v ")$" && $2 == p && $3 ~ "^(" k ")$"' "$SCRATCH/verdicts" | wc -l; }
+
+say "corpus: $(wc -l <"$SCRATCH/rows") programs, $((SECONDS - began)) s"
+case $ACTION in
+    check)
+        for pass in $PASSES; do
+            options_of "$pass"
+            bad=$(count 'ok|FAIL|miss' "$pass" 'bad|guarded')
+            say "$OPTIONS: found $(count ok "$pass" bad) of $bad runs, $(count miss "$pass" guarded) of the missed need guard=all;" \
+                "twins reported $(count FAIL "$pass" twin) of $(count 'ok|FAIL' "$pass" twin), right programs harmed $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"
+        done
+        ;;
+    without)
+        say "without $DETECTION: missed $(count ok without bad) of the $(count 'ok|FAIL' without bad) runs that are found with it ($DEPENDENT), $(count miss without bad) are not"
+        # A proof of nothing is none.
+        [ "$(count ok without bad)" -gt 0 ] || exit 1
+        ;;
+    asan) say "AddressSanitizer: reported $(count ok asan bad) of $(count 'ok|FAIL' asan bad) runs, blind to $(count blind asan bad) more; twins reported $(count FAIL asan twin) of $(count 'ok|FAIL' asan twin)" ;;
+esac
+! grep -q '^FAIL' "$SCRATCH/verdicts"

@@ -1,0 +1,11 @@
+// finds: allocator-mismatch
+// sizes: 24 3000 400000
+// words: %SIZE%-byte
+#include "corpus.h"
+
+int main()
+{
+    char *p = new char[SIZE];
+    delete FIX([]) hide(p);
+    return 0;
+}

@@ -1,0 +1,13 @@
+// finds: double-free
+// sizes: 24 3000 400000
+// words: %SIZE%-byte
+#include "corpus.h"
+#include <new>
+
+int main()
+{
+    char *p = static_cast<char *>(::operator new(SIZE));
+    ::operator delete(hide(p));
+    BUG(::operator delete(hide(p));)
+    return 0;
+}
