@@ -5,7 +5,7 @@
 //! and the tables' feet say so.
 
 use crate::results::{Kind, Program, Race};
-use crate::statistics::{Estimate, estimate, median};
+use ::figures::statistics::{Estimate, estimate, median};
 
 /// From here on a program's memory is its own doing, not its start's.
 const HEAVY_BYTES: f64 = 32.0 * 1024.0 * 1024.0;

@@ -9,7 +9,7 @@
 
 use crate::compare::{Measure, best_peer, best_there, heavy, mean, single};
 use crate::results::{Kind, Program, Race};
-use crate::statistics::Estimate;
+use ::figures::statistics::Estimate;
 
 const US: &str = "heapwright";
 const MIMALLOC: &str = "mimalloc";

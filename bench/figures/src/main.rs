@@ -6,14 +6,13 @@
 //! tables for the documentation, time and peak memory of each program under
 //! each allocator. Nothing is measured here: the same file gives the same text.
 //!
-//! [`results`] is the file in memory, [`statistics`] the arithmetic,
+//! [`results`] is the file in memory, [`figures::statistics`] the arithmetic,
 //! [`compare`] two allocators on one program or on all, [`figures`] the bounds,
 //! [`tables`] the tables.
 
 mod compare;
 mod figures;
 mod results;
-mod statistics;
 mod tables;
 
 use std::io::{ErrorKind, Read as _, Write as _};

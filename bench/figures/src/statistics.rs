@@ -13,12 +13,15 @@ const DRAWS: usize = 2000;
 
 /// A ratio and the interval that it lies in, 95 times of 100.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Estimate {
-    pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Estimate {
+    /// The middle.
+    pub value: f64,
+    /// The interval's lower end.
+    pub low: f64,
+    /// The interval's upper end.
+    pub high: f64,
     /// The rounds of the program that had the fewest.
-    pub(crate) rounds: usize,
+    pub rounds: usize,
 }
 
 /// The fewest rounds that an interval can be trusted with: of fewer, even the
@@ -28,13 +31,13 @@ const TRUSTED_ROUNDS: usize = 6;
 
 impl Estimate {
     /// Whether the interval says anything.
-    pub(crate) fn is_trusted(&self) -> bool {
+    pub fn is_trusted(&self) -> bool {
         self.rounds >= TRUSTED_ROUNDS
     }
 }
 
 /// The middle value; of an even number, the mean of the two middle ones.
-pub(crate) fn median(values: &[f64]) -> f64 {
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     median_of(&mut sorted)
 }
@@ -53,7 +56,7 @@ fn geomean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// The geometric mean over programs of the median over each one's rounds;
 /// nothing of no programs.
-pub(crate) fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
+pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
     if programs.is_empty() || programs.iter().any(Vec::is_empty) {
         return None;
     }

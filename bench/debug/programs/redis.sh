@@ -1,0 +1,42 @@
+#!/bin/sh
+# redis.sh COMMANDS REQUESTS: one redis server under a fixed load: a prepared
+# list of commands, then redis-benchmark's with 16 requests in flight, then the
+# end.
+#
+# This script becomes the server (exec), so that what is measured is the server,
+# for as long as the load takes. The client runs beside it without the preload.
+# Debian's redis is linked with jemalloc: where nothing else is preloaded, the C
+# library itself is, so that its malloc comes first. What redis-benchmark writes
+# is random; it goes to a database of its own and only the other is shown.
+commands=$1 requests=$2
+server=$$
+# Short: a socket's path may have 107 bytes.
+folder=$(mktemp -d "${TMPDIR:-/tmp}/hw-redis-XXXXXX")
+socket=$folder/socket
+
+(
+    unset LD_PRELOAD HEAPWRIGHT GLIBC_TUNABLES MALLOC_CHECK_
+    cli() { redis-cli -s "$socket" "$@"; }
+    while [ ! -S "$socket" ]; do
+        kill -0 "$server" 2>/dev/null || exit 1
+        sleep 0.005
+    done
+    cli --pipe <"$commands" | grep '^errors'
+    redis-benchmark -s "$socket" --dbnum 1 -q -P 16 -c 20 -n "$requests" -r 20000 -d 100 \
+        -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,lrange_100,mset --csv | cut -d, -f1
+    cli dbsize
+    cli eval "
+        local keys, sum = redis.call('KEYS', '*'), 0
+        table.sort(keys)
+        for _, key in ipairs(keys) do
+            if redis.call('TYPE', key).ok == 'string' then sum = sum + redis.call('STRLEN', key) end
+        end
+        return redis.sha1hex(table.concat(keys, ' ')) .. ' ' .. sum" 0
+    cli shutdown nosave || kill "$server" 2>/dev/null
+    rm -rf "$folder"
+) &
+
+export LD_PRELOAD="${LD_PRELOAD:-libc.so.6}"
+exec redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --appendonly no \
+    --dir "$folder" --logfile "$folder/log" --loglevel warning \
+    --jemalloc-bg-thread no --activedefrag no

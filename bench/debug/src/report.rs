@@ -1,0 +1,598 @@
+//! What was asked, what was measured, and the tables.
+//!
+//! A time or a size is compared within a round, where the runs stand side by
+//! side; the figure is the median of the ratios (over programs: the geometric
+//! mean of the medians) with its 95 % interval. From six rounds on a bound is
+//! *met* if the interval reaches it, *met, certainly* if all of it lies within,
+//! *MISSED* otherwise; with fewer rounds the median itself decides. Counts are
+//! simply compared.
+
+use figures::statistics::{Estimate, estimate, median};
+
+use crate::results::Results;
+use crate::text::{mib, ms, number, table};
+
+/// Whose figures these are. The other columns are peers.
+const OURS: &str = "heapwright";
+const PR: &str = "pr";
+const FLAT: &str = "flat";
+const CAPTURES: &str = "captures";
+const PROGRAMS: &str = "programs";
+const LOOKUPS: &str = "lookups";
+const SECTIONS: [&str; 4] = [PR, FLAT, CAPTURES, PROGRAMS];
+/// Policies that are judged.
+const LIST: &str = "list";
+const MAP: &str = "map";
+/// The rows of the PR's program.
+const STACKS: &str = "16 frames";
+const NO_STACKS: &str = "no frames";
+
+/// Operations in a round: 32 blocks made, 31 freed.
+const OPERATIONS: f64 = 63.0;
+
+#[derive(Clone, Copy)]
+enum Asked {
+    /// A ratio or a number that must not be larger.
+    AtMost(f64),
+    /// A ratio that must not be smaller.
+    Times(f64),
+    /// Nothing: shown because it tells something.
+    Shown,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Verdict {
+    Certainly,
+    Met,
+    Missed,
+    NotMeasured,
+    /// The library did not know the options: something else ran.
+    NoMode,
+    None,
+}
+
+impl Verdict {
+    fn of(asked: Asked, measured: Option<Estimate>) -> Self {
+        let Some(measured) = measured else { return Self::NotMeasured };
+        let within = |value: f64| match asked {
+            Asked::AtMost(bound) => value <= bound,
+            Asked::Times(bound) => value >= bound,
+            Asked::Shown => true,
+        };
+        let (low, high) = (within(measured.low), within(measured.high));
+        match asked {
+            Asked::Shown => Self::None,
+            _ if measured.is_trusted() && low && high => Self::Certainly,
+            _ if measured.is_trusted() && (low || high) => Self::Met,
+            _ if !measured.is_trusted() && within(measured.value) => Self::Met,
+            _ => Self::Missed,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Certainly => "met, certainly",
+            Self::Met => "met",
+            Self::Missed => "MISSED",
+            Self::NotMeasured => "not measured",
+            Self::NoMode => "no debug mode",
+            Self::None => "",
+        }
+    }
+}
+
+struct Figure {
+    what: String,
+    asked: String,
+    measured: String,
+    verdict: Verdict,
+}
+
+/// The report of a file of results.
+pub(crate) struct Report<'a> {
+    results: &'a Results,
+    figures: Vec<Figure>,
+    /// Runs of ours that failed, printed something else, or found something.
+    broken: bool,
+    /// They were not of the debug mode.
+    no_mode: bool,
+}
+
+/// A number that is not a ratio and was not repeated.
+fn single(value: f64) -> Estimate {
+    Estimate { value, low: value, high: value, rounds: 1 }
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn of(results: &'a Results) -> Self {
+        let no_mode = SECTIONS.iter().any(|s| results.of(s, "-", "-", "no_mode").is_some());
+        let mut report = Self { results, figures: Vec::new(), broken: no_mode, no_mode };
+        if report.has(PR) {
+            report.pr();
+        }
+        if report.has(FLAT) {
+            report.flat();
+        }
+        if report.has(LOOKUPS) {
+            report.lookups();
+        }
+        if report.has(CAPTURES) {
+            report.captures();
+        }
+        if report.has(PROGRAMS) {
+            report.programs();
+        }
+        report.sound();
+        report
+    }
+
+    /// Whether all that must hold does.
+    pub(crate) fn holds(&self, quick: bool) -> bool {
+        let missed =
+            |figure: &Figure| matches!(figure.verdict, Verdict::Missed | Verdict::NotMeasured);
+        !self.broken && (quick || !self.figures.iter().any(missed))
+    }
+
+    fn has(&self, section: &str) -> bool {
+        self.results.cells().iter().any(|cell| cell.0 == section)
+    }
+
+    fn judge(
+        &mut self,
+        what: impl Into<String>,
+        asked: Asked,
+        unit: &str,
+        value: Option<Estimate>,
+    ) {
+        let asked_text = match asked {
+            Asked::AtMost(bound) => format!("<= {bound}{unit}"),
+            Asked::Times(bound) => format!(">= {bound}{unit}"),
+            Asked::Shown => String::new(),
+        };
+        let measured = match value {
+            Some(e) if e.rounds > 1 => {
+                format!("{}{unit} ({} to {})", number(e.value), number(e.low), number(e.high))
+            }
+            Some(e) if e.value.fract() == 0.0 => format!("{}{unit}", e.value),
+            Some(e) => format!("{}{unit}", number(e.value)),
+            None => String::new(),
+        };
+        let verdict = if self.no_mode { Verdict::NoMode } else { Verdict::of(asked, value) };
+        self.figures.push(Figure { what: what.into(), asked: asked_text, measured, verdict });
+    }
+
+    /// The ratio of `columns.0` to `columns.1`.
+    fn ratio(&self, row: &str, columns: (&str, &str), metric: &str) -> Option<Estimate> {
+        estimate(&[self.results.ratios((PR, row), columns, metric)])
+    }
+
+    fn pr(&mut self) {
+        for (peer, name, times) in [
+            ("zig-debug", "Zig Debug, 6 frames", 20.0),
+            ("zig-safe-16", "Zig ReleaseSafe, 16 frames", 5.0),
+        ] {
+            let faster = self.ratio(STACKS, (peer, OURS), "wall_ns");
+            self.judge(
+                format!("PR #17383, 16 frames: faster than {name}"),
+                Asked::Times(times),
+                "x",
+                faster,
+            );
+        }
+        let wall = self.results.of(PR, STACKS, OURS, "wall_ns");
+        let wall =
+            wall.and_then(|rounds| estimate(&[rounds.values().map(|ns| ns / 1e6).collect()]));
+        self.judge("PR #17383, 16 frames: whole process", Asked::AtMost(100.0), " ms", wall);
+        for (peer, name) in [("zig-debug", "Zig Debug"), ("zig-safe-16", "Zig ReleaseSafe")] {
+            let leaner = self.ratio(STACKS, (OURS, peer), "rss_kib");
+            self.judge(
+                format!("PR #17383, 16 frames: peak RSS to {name}"),
+                Asked::AtMost(1.0),
+                "",
+                leaner,
+            );
+        }
+        for (metric, name) in [("rounds_ns", "the rounds alone"), ("wall_ns", "whole process")] {
+            let time = self.ratio(NO_STACKS, (OURS, "zig-fast"), metric);
+            self.judge(
+                format!("PR #17383, no frames: time to Zig ReleaseFast, {name}"),
+                Asked::AtMost(1.0),
+                "",
+                time,
+            );
+        }
+    }
+
+    /// The sizes of a section's runs, and each with what a column has there.
+    fn sizes_of(&self, section: &str, column: &str, metric: &str) -> Vec<(f64, f64)> {
+        let of = |row: &&str| {
+            let rounds = self.results.of(section, row, column, metric)?;
+            let values: Vec<f64> = rounds.values().copied().collect();
+            Some((row.parse().ok()?, median(&values)))
+        };
+        self.results.rows(section).iter().filter_map(of).collect()
+    }
+
+    /// What a round costs at the largest size, to the smallest: within each turn.
+    fn growth(&self, column: &str, metric: &str) -> Option<Estimate> {
+        let rows = self.results.rows(LOOKUPS);
+        let of = |row: &str| self.results.of(LOOKUPS, row, column, metric);
+        let mut sizes: Vec<(u64, &str)> =
+            rows.iter().filter_map(|row| Some((of(row).and(row.parse().ok())?, *row))).collect();
+        sizes.sort_unstable();
+        let [(_, least), .., (_, most)] = sizes[..] else { return None };
+        let (least, most) = (of(least)?, of(most)?);
+        let ratios = most.iter().filter_map(|(turn, cost)| Some(cost / least.get(turn)?));
+        estimate(&[ratios.collect()])
+    }
+
+    fn lookups(&mut self) {
+        let grown = self.growth(LIST, "round_ns");
+        let what = "lookups: time a round of the list, most survivors to fewest";
+        self.judge(what, Asked::Times(4.0), "x", grown);
+        let flat = self.growth(MAP, "round_ns");
+        let what = "lookups: time a round of the map, most survivors to fewest";
+        self.judge(what, Asked::AtMost(1.1), "x", flat);
+        let flat = self.growth(MAP, "round_instructions");
+        let what = "lookups: instructions a round of the map, most survivors to fewest";
+        self.judge(what, Asked::AtMost(1.1), "x", flat);
+    }
+
+    fn flat(&mut self) {
+        for column in self.results.columns(FLAT) {
+            if !column.starts_with("traces=") {
+                continue;
+            }
+            let mut each: Vec<f64> = self
+                .sizes_of(FLAT, column, "instructions")
+                .iter()
+                .map(|(n, count)| count / n)
+                .collect();
+            each.sort_by(f64::total_cmp);
+            let spread = match (&each[..], each.last()) {
+                ([least, _, ..], Some(most)) => Some(single((most / least - 1.0) * 100.0)),
+                _ => None,
+            };
+            let what = format!("instructions a round, {column}: most above least");
+            self.judge(what, Asked::AtMost(5.0), " %", spread);
+        }
+        for column in self.results.columns(FLAT) {
+            let at_most = |metric| self.sizes_of(FLAT, column, metric).last().copied();
+            if let (Some((n, buckets)), Some((_, bytes))) =
+                (at_most("buckets"), at_most("bucket_bytes"))
+            {
+                let what = format!("{column}, {n} survivors: buckets pinned");
+                self.judge(what, Asked::Shown, "", Some(single(buckets)));
+                let what = format!("{column}, {n} survivors: bytes of buckets a survivor");
+                self.judge(what, Asked::Shown, " B", Some(single(bytes / n)));
+            }
+        }
+    }
+
+    fn captures(&mut self) {
+        let of = |row: &str| {
+            let rounds = self.results.of(CAPTURES, row, OURS, "value")?;
+            rounds.values().next().map(|&value| single(value))
+        };
+        let asked = [("walk_16_ns", 400.0), ("memo_16_ns", 100.0)];
+        let mut all: Vec<_> =
+            asked.iter().map(|&(row, bound)| (row, Asked::AtMost(bound))).collect();
+        for row in self.results.rows(CAPTURES) {
+            if row != "-" && !asked.iter().any(|(name, _)| *name == row) {
+                all.push((row, Asked::Shown));
+            }
+        }
+        let all: Vec<_> = all.into_iter().map(|(row, asked)| (row, asked, of(row))).collect();
+        for (row, asked, value) in all {
+            let unit = if row.ends_with("_ns") { " ns" } else { "" };
+            let name = row.trim_end_matches("_ns").replace('_', " ");
+            self.judge(format!("captures: {name}"), asked, unit, value);
+        }
+    }
+
+    /// The ratios of a column to glibc, program by program; none if it lacks one
+    /// that ours has.
+    fn of_programs(&self, column: &str, metric: &str) -> Option<Estimate> {
+        let rows = self.results.rows(PROGRAMS);
+        let all: Vec<_> = rows
+            .iter()
+            .map(|row| self.results.ratios((PROGRAMS, row), (column, "glibc"), metric))
+            .collect();
+        estimate(&all)
+    }
+
+    fn programs(&mut self) {
+        let count = self.results.rows(PROGRAMS).len();
+        for (metric, what, bound) in [("wall_ns", "time", 2.0), ("rss_kib", "peak RSS", 3.0)] {
+            let mean = self.of_programs(OURS, metric);
+            let what = format!("{count} programs, 16 frames: geomean of {what} to glibc");
+            self.judge(what, Asked::AtMost(bound), "x", mean);
+        }
+    }
+
+    /// What must be 0 of our runs, all sections together.
+    fn sound(&mut self) {
+        let total = |metric: &str| -> f64 {
+            let cells = self.results.cells().iter();
+            let ours = cells.filter(|(section, _, column)| {
+                column == OURS || column.starts_with("traces=") || section == LOOKUPS
+            });
+            ours.filter_map(|(section, row, column)| self.results.of(section, row, column, metric))
+                .flat_map(|rounds| rounds.values())
+                .fold(0.0, |sum, value| sum + value)
+        };
+        let totals = ["findings", "failed", "different"].map(total);
+        if self.results.cells().iter().all(|cell| cell.0 == CAPTURES) {
+            return;
+        }
+        self.broken |= totals.iter().any(|&total| total > 0.0);
+        let [findings, failed, different] = totals;
+        self.judge("findings in sound programs", Asked::AtMost(0.0), "", Some(single(findings)));
+        self.judge("runs that failed", Asked::AtMost(0.0), "", Some(single(failed)));
+        self.judge("runs with another output", Asked::AtMost(0.0), "", Some(single(different)));
+    }
+
+    fn cell(&self, cell: (&str, &str, &str), metric: &str, show: impl Fn(f64) -> String) -> String {
+        let (section, row, column) = cell;
+        if self.results.of(section, row, column, "failed").is_some() {
+            return "fails".to_owned();
+        }
+        let Some(rounds) = self.results.of(section, row, column, metric) else {
+            return String::new();
+        };
+        show(median(&rounds.values().copied().collect::<Vec<_>>()))
+    }
+
+    fn pr_table(&self, row: &str) -> String {
+        let rounds = self.cell((PR, row, OURS), "rounds", |n| format!("{n}"));
+        let lines: Vec<Vec<String>> = self
+            .results
+            .columns(PR)
+            .iter()
+            .filter(|column| {
+                let cells = self.results.cells();
+                cells.iter().any(|cell| (&*cell.0, &*cell.1, &*cell.2) == (PR, row, column))
+            })
+            .map(|column| {
+                let cell = (PR, row, *column);
+                let count = self.results.of(PR, row, column, "rounds");
+                let count = count.and_then(|rounds| rounds.values().next()).copied();
+                let each = |ns: f64| count.map_or(String::new(), |n| number(ns / n / OPERATIONS));
+                let to_ours =
+                    median_or_nan(&self.results.ratios((PR, row), (*column, OURS), "wall_ns"));
+                vec![
+                    (*column).to_owned(),
+                    self.cell(cell, "wall_ns", ms),
+                    number(to_ours),
+                    self.cell(cell, "rounds_ns", each),
+                    self.cell(cell, "rss_kib", mib),
+                ]
+            })
+            .collect();
+        let head =
+            ["", "whole process", "to heapwright", "ns an operation, rounds alone", "peak RSS"];
+        format!("\n## PR #17383, {row}, {rounds} rounds\n\n{}", table(&head, &lines))
+    }
+
+    /// A row for each column, from what it has at each size.
+    fn sizes_table(
+        &self,
+        section: &str,
+        title: &str,
+        metric: &str,
+        show: impl Fn(&[(f64, f64)], usize) -> Option<f64>,
+    ) -> String {
+        let rows = self.results.rows(section);
+        let mut head = vec!["survivors"];
+        head.extend(&rows);
+        let mut lines = Vec::new();
+        for column in self.results.columns(section) {
+            let all = self.sizes_of(section, column, metric);
+            if all.is_empty() {
+                continue;
+            }
+            let mut line = vec![column.to_owned()];
+            line.extend(rows.iter().map(|row| {
+                let at = all.iter().position(|(n, _)| row.parse() == Ok(*n));
+                at.and_then(|at| show(&all, at)).map_or(String::new(), number)
+            }));
+            lines.push(line);
+        }
+        if lines.is_empty() {
+            String::new()
+        } else {
+            format!("\n{title}\n\n{}", table(&head, &lines))
+        }
+    }
+
+    fn flat_tables(&self) -> String {
+        let each = |all: &[(f64, f64)], at: usize| Some(all[at].1 / all[at].0);
+        // KiB more than at the size before.
+        let more = |all: &[(f64, f64)], at: usize| {
+            let (before, after) = (all.get(at.checked_sub(1)?)?, all[at]);
+            Some((after.1 - before.1) * 1024.0 / (after.0 - before.0))
+        };
+        [
+            self.sizes_table(
+                FLAT,
+                "Instructions a round, its share of the last frees included:",
+                "instructions",
+                each,
+            ),
+            self.sizes_table(FLAT, "Nanoseconds a round:", "rounds_ns", each),
+            self.sizes_table(
+                FLAT,
+                "Peak RSS of the whole process, bytes more for each survivor more than in the column before:",
+                "rss_kib",
+                more,
+            ),
+        ]
+        .concat()
+    }
+
+    fn lookups_tables(&self) -> String {
+        let it = |all: &[(f64, f64)], at: usize| Some(all[at].1);
+        [
+            self.sizes_table(
+                LOOKUPS,
+                "Nanoseconds a round, its share of the last frees included:",
+                "round_ns",
+                it,
+            ),
+            self.sizes_table(LOOKUPS, "Nanoseconds of one of the last frees:", "free_ns", it),
+            self.sizes_table(
+                LOOKUPS,
+                "Instructions a round, its share of the last frees included:",
+                "round_instructions",
+                it,
+            ),
+            self.sizes_table(
+                LOOKUPS,
+                "Bytes of records, the policy's nodes among them, for each survivor there was, \
+                 when all is freed:",
+                "record_bytes",
+                it,
+            ),
+        ]
+        .concat()
+    }
+
+    fn programs_table(&self, title: &str, metric: &str, show: impl Fn(f64) -> String) -> String {
+        let columns = self.results.columns(PROGRAMS);
+        let mut head = vec!["program"];
+        head.extend(&columns);
+        let mut lines = Vec::new();
+        for row in self.results.rows(PROGRAMS) {
+            let mut line = vec![row.to_owned()];
+            for column in &columns {
+                line.push(if *column == "glibc" {
+                    self.cell((PROGRAMS, row, column), metric, &show)
+                } else if self.results.of(PROGRAMS, row, column, "failed").is_some() {
+                    "fails".to_owned()
+                } else {
+                    let ratios = self.results.ratios((PROGRAMS, row), (*column, "glibc"), metric);
+                    if ratios.is_empty() { String::new() } else { number(median(&ratios)) }
+                });
+            }
+            lines.push(line);
+        }
+        let mean = |column: &&str| {
+            let mean = self.of_programs(column, metric);
+            mean.map_or(String::new(), |mean| format!("**{}**", number(mean.value)))
+        };
+        let mut last = vec!["**geomean**".to_owned()];
+        last.extend(columns.iter().map(mean));
+        lines.push(last);
+        format!("\n{title}\n\n{}", table(&head, &lines))
+    }
+
+    /// Markdown.
+    pub(crate) fn text(&self) -> String {
+        let lines: Vec<Vec<String>> = self
+            .figures
+            .iter()
+            .map(|f| {
+                vec![
+                    f.what.clone(),
+                    f.asked.clone(),
+                    f.measured.clone(),
+                    f.verdict.text().to_owned(),
+                ]
+            })
+            .collect();
+        let mut text = format!(
+            "## Asked and measured\n\n{}",
+            table(&["figure", "asked", "measured", ""], &lines)
+        );
+        for row in self.results.rows(PR) {
+            text += &self.pr_table(row);
+        }
+        if self.has(FLAT) {
+            text += "\n## Flatness\n";
+            text += &self.flat_tables();
+        }
+        if self.has(LOOKUPS) {
+            text += "\n## Lookup policies\n";
+            text += &self.lookups_tables();
+        }
+        if self.has(PROGRAMS) {
+            text += "\n## Programs\n";
+            let title = "Wall time: glibc's, the others' ratios to it:";
+            text += &self.programs_table(title, "wall_ns", ms);
+            let title = "Peak RSS: glibc's, the others' ratios to it:";
+            text += &self.programs_table(title, "rss_kib", mib);
+        }
+        text
+    }
+
+    /// The figures, one a line: what, asked, measured, verdict.
+    pub(crate) fn tsv(&self) -> String {
+        let line =
+            |f: &Figure| format!("{}\t{}\t{}\t{}\n", f.what, f.asked, f.measured, f.verdict.text());
+        self.figures.iter().map(line).collect()
+    }
+}
+
+fn median_or_nan(values: &[f64]) -> f64 {
+    if values.is_empty() { f64::NAN } else { median(values) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(asked: Asked, values: &[f64]) -> Verdict {
+        Verdict::of(asked, estimate(&[values.to_vec()]))
+    }
+
+    #[test]
+    fn verdicts() {
+        assert_eq!(verdict(Asked::AtMost(1.0), &[0.9; 9]), Verdict::Certainly);
+        assert_eq!(verdict(Asked::AtMost(1.0), &[1.1; 9]), Verdict::Missed);
+        assert_eq!(verdict(Asked::AtMost(1.0), &[0.9; 5]), Verdict::Met);
+        assert_eq!(verdict(Asked::Times(5.0), &[6.0, 4.0, 4.0]), Verdict::Missed);
+        let mixed = [0.8, 0.8, 0.8, 1.1, 1.1, 1.1, 1.1];
+        assert_eq!(verdict(Asked::AtMost(1.0), &mixed), Verdict::Met);
+        assert_eq!(verdict(Asked::AtMost(1.0), &[]), Verdict::NotMeasured);
+        assert_eq!(verdict(Asked::Shown, &[1.0]), Verdict::None);
+    }
+
+    fn figure(results: &str, what: &str) -> (String, Verdict, bool) {
+        let results = Results::parse(results).unwrap();
+        let report = Report::of(&results);
+        let figure = report.figures.iter().find(|f| f.what.contains(what)).unwrap();
+        (figure.measured.clone(), figure.verdict, report.holds(true))
+    }
+
+    #[test]
+    fn flatness_is_of_instructions_a_round() {
+        let results = "flat\t10\ttraces=0\t1\tinstructions\t1000\nflat\t20\ttraces=0\t1\tinstructions\t2060\n";
+        assert_eq!(figure(results, "most above least"), ("3.00 %".to_owned(), Verdict::Met, true));
+        let alone = "flat\t10\ttraces=0\t1\tinstructions\t1000\n";
+        assert_eq!(figure(alone, "most above least").1, Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn growth_is_of_the_largest_size_to_the_smallest() {
+        let results = "lookups\t1000\tlist\t1\tround_ns\t10\nlookups\t2000\tlist\t1\tround_ns\t15\n\
+                       lookups\t4000\tlist\t1\tround_ns\t50\nlookups\t8000\tmap\t1\tround_ns\t10\n";
+        assert_eq!(figure(results, "of the list"), ("5.00x".to_owned(), Verdict::Met, true));
+        assert_eq!(figure(results, "time a round of the map").1, Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn a_finding_breaks_even_a_quick_run() {
+        let results = "pr\t16 frames\theapwright\t1\tfindings\t2\n";
+        assert_eq!(figure(results, "findings"), ("2".to_owned(), Verdict::Missed, false));
+        // A peer's does not.
+        let results = "pr\t16 frames\tzig-debug\t1\tfindings\t2\n";
+        assert!(figure(results, "findings").2);
+    }
+
+    #[test]
+    fn programs_that_a_peer_lacks_leave_it_without_a_mean() {
+        let results = "programs\ta\tglibc\t1\twall_ns\t10\nprograms\ta\theapwright\t1\twall_ns\t15\n\
+                       programs\tb\tglibc\t1\twall_ns\t10\n";
+        assert_eq!(figure(results, "geomean of time").1, Verdict::NotMeasured);
+    }
+}

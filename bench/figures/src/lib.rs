@@ -1,0 +1,3 @@
+//! What the programs that judge measurements share: the arithmetic.
+
+pub mod statistics;

@@ -1,0 +1,302 @@
+#!/usr/bin/env bash
+# What the debug mode costs, beside Zig's DebugAllocator, valgrind's memcheck and
+# glibc: tables of medians, and what was asked, measured and found (bench/debug).
+#
+#   ci/debug.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
+#   ci/debug.sh report       the tables again, from the results of the last runs
+#
+#   pr        the program of Zig's PR #17383: one survivor in each bucket, every
+#             call through 16 frames; and the same with stacks off
+#   flat      the same with 5,000 to 160,000 survivors: instructions a round, and
+#             what a survivor pins
+#   lookups   the same program on the Rust library, which finds a block's bucket by the
+#             address map or, for this comparison only, in a list or a treap
+#   captures  one capture of a stack, by the library's own measurement
+#   programs  real programs, stacks of 16 frames on
+#   corpus    programs with heap bugs and what is found in them
+#
+# Without a section, all of them. Runs are processes of their own, each round runs
+# all, and the order turns from round to round; there are 9 rounds of pr and lookups, 5
+# of the others; valgrind runs once. The results are kept in the target folder's
+# debug-figures/ (results-*.tsv each single number, figures.tsv, tables.md). Ends
+# with 1 if a figure is missed or a run of ours fails. Half an hour; wants a quiet
+# machine. --quick runs all once and small, without valgrind, and only fails
+# where something does not run, prints something else, or finds what is not there;
+# --valgrind puts valgrind back.
+#
+# HEAPWRIGHT_SO measures another library; DEBUG_OPTIONS (default mode=debug) are
+# the options that all runs of ours have, before traces=.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+SECTIONS=(pr flat lookups captures programs corpus)
+usage() { die "$1; usage: ci/debug.sh [--quick [--valgrind]] [--rounds N] [${SECTIONS[*]} | report]..."; }
+quick='' slow='' fast='' given_rounds='' chosen=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --quick) quick=--quick ;;
+        --valgrind) slow=1 ;;
+        --no-valgrind) fast=1 ;;
+        --rounds) [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || usage "'${2:-}' is no number of rounds"; given_rounds=$2; shift ;;
+        *) [[ " ${SECTIONS[*]} report " == *" $1 "* ]] || usage "'$1' is not understood"; chosen+=("$1") ;;
+    esac
+    shift
+done
+[ ${#chosen[@]} -gt 0 ] || chosen=("${SECTIONS[@]}")
+[ -n "$quick$fast" ] || slow=1
+
+OPTIONS=${DEBUG_OPTIONS:-mode=debug}
+OUT=$CARGO_TARGET_DIR/debug-figures${quick:+/quick}
+WORK=$CARGO_TARGET_DIR/debug-work
+mkdir -p "$OUT" "$WORK"
+optional() { (packages "$@") || say "skip: without ${*}"; }
+# sized FULL QUICK: the one that was asked for.
+sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
+rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$quick" ]; then echo 1; else echo "$1"; fi; }
+
+cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p debug-figures --target-dir "$CARGO_TARGET_DIR/bench"
+FIGURES=$CARGO_TARGET_DIR/bench/release/debug-figures
+
+# --- who runs ---------------------------------------------------------------------
+
+VALGRIND=(--quiet --leak-check=no --num-callers=16 --trace-children=yes
+    '--trace-children-skip=*redis-cli,*redis-benchmark')
+MALLOC_DEBUG=
+ZIG=
+without_mode=
+
+prepare_launcher() {
+    [ -z "${LAUNCHER:-}" ] || return 0
+    cargo build --quiet --release --locked -p heapwright-launcher
+    LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
+}
+
+prepare_library() {
+    [ -z "${OURS:-}" ] || return 0
+    preload_library
+    prepare_launcher
+    OURS=("LD_PRELOAD=$HEAPWRIGHT_SO")
+    # The mode is there, and the preload takes effect: otherwise the figures are
+    # not what they seem.
+    local said
+    said=$(env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" /bin/true 2>&1) || die "$OPTIONS,traces=16 does not run: $said"
+    [ -z "$said" ] || { say "warning: nothing is judged: $OPTIONS,traces=16 says '$said'"; without_mode=1; }
+    LD_PRELOAD=$HEAPWRIGHT_SO cat /proc/self/maps | grep -qF "$(realpath "$HEAPWRIGHT_SO")" || die "$HEAPWRIGHT_SO is not taken as a preload"
+    MALLOC_DEBUG=$(gcc -print-file-name=libc_malloc_debug.so.0 2>/dev/null || true)
+    [ -f "$MALLOC_DEBUG" ] || { say "skip: without glibc's libc_malloc_debug.so.0"; MALLOC_DEBUG=; }
+    CHECK=("LD_PRELOAD=$MALLOC_DEBUG" GLIBC_TUNABLES=glibc.malloc.check=3)
+    command_or_package cc gcc
+    [ -z "$slow" ] || command -v valgrind >/dev/null || optional valgrind
+    cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
+}
+
+# Zig, from PyPI, in a folder of its own; three builds of its program.
+prepare_zig() {
+    [ -z "$ZIG" ] || return 0
+    local folder=$CARGO_TARGET_DIR/zig mode
+    if ! "$folder/bin/python" -m ziglang version >/dev/null 2>&1; then
+        (command_or_package python3 python3) &&
+            { python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 || { (packages python3-venv) && python3 -m venv "$folder"; }; } &&
+            "$folder/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*' || { say "skip: without Zig"; ZIG=none; return; }
+    fi
+    for mode in Debug ReleaseSafe ReleaseFast; do
+        "$folder/bin/python" -m ziglang build-exe "-O$mode" -mcpu=baseline bench/debug/rounds.zig -femit-bin="$WORK/zig-$mode" \
+            --cache-dir "$folder/cache" --global-cache-dir "$folder/cache" || { say "skip: Zig does not build its program"; ZIG=none; return; }
+    done
+    ZIG=$("$folder/bin/python" -m ziglang version)
+    say "Zig $ZIG"
+}
+
+# planned SECTION ROW COLUMN OF_ROUNDS STDIN [NAME=VALUE...] COMMAND...: a line of
+# the plan, which plan.rs explains. The command is a path.
+planned() { local IFS=$'\t'; printf '%s\n' "$*" >>"$SCRATCH/plan.$1"; }
+zig_planned() { [ "$ZIG" = none ] || planned "$@"; }
+check_planned() { [ -z "$MALLOC_DEBUG" ] || planned "${@:1:5}" "${CHECK[@]}" "${@:6}"; }
+# Once, and behind the settings of what it runs.
+valgrind_planned() {
+    [ -n "$slow" ] && command -v valgrind >/dev/null || return 0
+    local head=("${@:1:3}" 1 "$5") words=("${@:6}")
+    while [[ ${words[0]} =~ ^[A-Z_]+= ]]; do head+=("${words[0]}"); words=("${words[@]:1}"); done
+    planned "${head[@]}" "$(command -v valgrind)" "${VALGRIND[@]}" "${words[@]}"
+}
+
+run_plan() { # SECTION ROUNDS
+    # A library that does not know the options must not be taken for one that is fast.
+    [ -z "$without_mode" ] || note "$1" - - no_mode 1
+    "$FIGURES" run "$SCRATCH/plan.$1" "$(rounds_of "$2")" "$LAUNCHER" "$OUT/results-$1.tsv"
+}
+note() { # SECTION ROW COLUMN METRIC VALUE: a number that is not from a plan
+    printf '%s\t%s\t%s\t1\t%s\t%s\n' "$@" >>"$OUT/results-$1.tsv"
+}
+
+# --- the sections -----------------------------------------------------------------
+
+section_pr() {
+    prepare_library
+    prepare_zig
+    local many few program=$WORK/rounds row
+    few=$(sized 5000 500) many=$(sized 200000 5000)
+    row='16 frames'
+    # What is compared stands side by side.
+    zig_planned pr "$row" zig-debug 0 - "$WORK/zig-Debug" default "$few"
+    planned pr "$row" heapwright 0 - "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" "$program" "$few"
+    zig_planned pr "$row" zig-safe-16 0 - "$WORK/zig-ReleaseSafe" 16 "$few"
+    [ -n "$quick" ] || zig_planned pr "$row" zig-debug-16 0 - "$WORK/zig-Debug" 16 "$few"
+    planned pr "$row" glibc 0 - "$program" "$few"
+    check_planned pr "$row" glibc-check 0 - "$program" "$few"
+    valgrind_planned pr "$row" valgrind 0 - "$program" "$few"
+    row='no frames'
+    zig_planned pr "$row" zig-fast 0 - "$WORK/zig-ReleaseFast" default "$many"
+    planned pr "$row" heapwright 0 - "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=0" "$program" "$many"
+    zig_planned pr "$row" zig-safe 0 - "$WORK/zig-ReleaseSafe" default "$many"
+    planned pr "$row" heapwright-fast 0 - "${OURS[@]}" HEAPWRIGHT=mode=fast "$program" "$many"
+    planned pr "$row" glibc 0 - "$program" "$many"
+    run_plan pr 9
+}
+
+# counted [NAME=VALUE...] PROGRAM...: the instructions of its function `measured`.
+counted() {
+    local settings=()
+    while [[ $1 =~ ^[A-Z_]+= ]]; do settings+=("$1"); shift; done
+    env "${settings[@]}" valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=measured \
+        "$@" 2>"$SCRATCH/callgrind" >/dev/null || { tail -5 "$SCRATCH/callgrind" >&2; return 1; }
+    sed -n 's/.*Collected : *//p' "$SCRATCH/callgrind"
+}
+
+# instructions OPTIONS N: of the rounds and the last frees.
+instructions() { counted "${OURS[@]}" "HEAPWRIGHT=$1" "$WORK/rounds" "$2"; }
+
+section_flat() {
+    prepare_library
+    prepare_zig
+    local sizes configs n config count last pair
+    read -ra sizes <<<"$(sized '5000 10000 20000 40000 80000 160000' '500 1000 2000')"
+    configs=(traces=0 traces=0,slots=32 traces=16 traces=16,slots=32)
+    for n in "${sizes[@]}"; do
+        for config in "${configs[@]}"; do
+            planned flat "$n" "$config" 0 - "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config" "$WORK/rounds" "$n"
+        done
+        zig_planned flat "$n" zig-fast 0 - "$WORK/zig-ReleaseFast" default "$n"
+        zig_planned flat "$n" zig-safe-16 1 - "$WORK/zig-ReleaseSafe" 16 "$n"
+        planned flat "$n" glibc 0 - "$WORK/rounds" "$n"
+    done
+    run_plan flat 5
+    last=${sizes[-1]}
+    for config in "${configs[@]}"; do
+        # What is pinned: statistics at exit, with the survivors kept. One line
+        # with words NAME=NUMBER is looked for.
+        env "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,$config,stats=exit" "$WORK/rounds" "$last" keep 2>"$SCRATCH/stats" >/dev/null || true
+        for pair in $(grep -oE '\b(buckets|bucket_bytes)=[0-9]+' "$SCRATCH/stats" | sort -u -t= -k1,1); do
+            note flat "$last" "$config" "${pair%=*}" "${pair#*=}"
+        done
+    done
+    if [ "$(uname -m)" != x86_64 ]; then say "skip: instructions are counted on x86-64"; return; fi
+    command -v valgrind >/dev/null || optional valgrind
+    command -v valgrind >/dev/null || return 0
+    for config in "${configs[@]}"; do
+        for n in "${sizes[@]}"; do
+            printf 'instructions, %s, %d rounds\n' "$config" "$n" >&2
+            count=$(instructions "$OPTIONS,$config" "$n") || { say "skip: $config does not run under callgrind"; break; }
+            note flat "$n" "$config" instructions "$count"
+        done
+    done
+}
+
+# Our own program on the Rust library, built with a feature that no shipped library has.
+section_lookups() {
+    local sizes n all policy program count
+    prepare_launcher
+    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p debug-lookups --target-dir "$CARGO_TARGET_DIR/bench"
+    program=$CARGO_TARGET_DIR/bench/release/debug-lookups
+    read -ra sizes <<<"$(sized '1000 2000 5000 10000 20000 40000' '500 1000 2000')"
+    all=${sizes[-1]}
+    local policies=(map current treap list)
+    for n in "${sizes[@]}"; do
+        for policy in "${policies[@]}"; do
+            planned lookups "$n" "$policy" 0 - "$program" "$policy" "$n" "$all"
+        done
+    done
+    run_plan lookups 9
+    if [ "$(uname -m)" != x86_64 ]; then say "skip: instructions are counted on x86-64"; return; fi
+    command -v valgrind >/dev/null || optional valgrind
+    command -v valgrind >/dev/null || return 0
+    for policy in "${policies[@]}"; do
+        for n in "${sizes[@]}"; do
+            # The list's longest runs would take minutes and tell nothing new.
+            [ "$policy" != list ] || [ "$n" -le 10000 ] || continue
+            printf 'instructions, %s, %d rounds\n' "$policy" "$n" >&2
+            count=$(counted "$program" "$policy" "$n") || { say "skip: $policy does not run under callgrind"; break; }
+            note lookups "$n" "$policy" round_instructions "$(awk -v c="$count" -v n="$n" 'BEGIN { print c / n }')"
+        done
+    done
+}
+
+# The library measures itself: lines `figure NAME NUMBER`, of which walk_16_ns and
+# memo_16_ns are judged; all of it is shown.
+section_captures() {
+    local status=0 name value
+    note captures - heapwright asked 1
+    if ! grep -qE '^debug *=' crates/heapwright/Cargo.toml; then say "skip: captures: there is no feature debug yet"; return; fi
+    cargo test --quiet -p heapwright --release --features debug --lib -- --ignored --nocapture stacks_figures >"$SCRATCH/captures" 2>&1 || status=$?
+    [ $status -eq 0 ] || { tail -20 "$SCRATCH/captures"; die "the captures' figures cannot be taken"; }
+    sed -n 's/^.*\bfigure \([a-z0-9_]*\) \([0-9.]*\).*/\1 \2/p' "$SCRATCH/captures" >"$SCRATCH/captured"
+    while read -r name value; do note captures "$name" heapwright value "$value"; done <"$SCRATCH/captured"
+    grep -vE '^(running|test |test result|$)' "$SCRATCH/captures" >"$OUT/captures.txt" || true
+    [ -s "$SCRATCH/captured" ] || say "warning: captures: no line 'figure NAME NUMBER'; what was said: $OUT/captures.txt"
+}
+
+section_programs() {
+    prepare_library
+    command_or_package perl perl
+    local program name line words pair
+    for program in ruby:ruby sqlite3:sqlite3 git:git redis-server:redis-server redis-benchmark:redis-tools python3:python3; do
+        command -v "${program%:*}" >/dev/null || optional "${program#*:}"
+    done
+    # Debian starts a server when it installs one.
+    [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true
+    bench/debug/prepare.sh "$WORK/inputs" "$(sized full quick)" >"$SCRATCH/programs"
+    while IFS= read -r line; do
+        IFS=$'\t' read -ra words <<<"$line"
+        name=${words[0]}
+        planned programs "$name" glibc 0 "${words[@]:1}"
+        planned programs "$name" heapwright 0 "${words[1]}" "${OURS[@]}" "HEAPWRIGHT=$OPTIONS,traces=16" "${words[@]:2}"
+        check_planned programs "$name" glibc-check 0 "${words[@]:1}"
+        valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
+    done <"$SCRATCH/programs"
+    run_plan programs 5
+}
+
+section_corpus() {
+    if [ ! -f ci/corpus.sh ]; then say "skip: corpus: there is no ci/corpus.sh yet"; return; fi
+    bash ci/corpus.sh >"$OUT/corpus.txt" || failed=1
+    cat "$OUT/corpus.txt"
+}
+
+load=$(cut -d' ' -f1 /proc/loadavg)
+[ -n "$quick" ] || awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+failed=0
+for section in "${chosen[@]}"; do
+    [ "$section" != report ] || continue
+    printf '%s\n' "--- $section" >&2
+    rm -f "$OUT/results-$section.tsv"
+    "section_$section"
+done
+
+# Only what was asked for now, but of `report` all there is.
+files=()
+for section in "${SECTIONS[@]}"; do
+    [[ " ${chosen[*]} " == *" report "* || " ${chosen[*]} " == *" $section "* ]] || continue
+    [ ! -s "$OUT/results-$section.tsv" ] || files+=("$OUT/results-$section.tsv")
+done
+[ ${#files[@]} -gt 0 ] || { say "there are no results"; exit $failed; }
+cat "${files[@]}" >"$SCRATCH/results"
+{
+    printf '%s, %s; heapwright %s, %s.\n\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(getconf GNU_LIBC_VERSION)" \
+        "$(git describe --always --dirty 2>/dev/null || echo '?')" "$(date -u +%F)"
+    "$FIGURES" report $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
+    [ ! -s "$OUT/captures.txt" ] || [[ " ${chosen[*]} " != *" captures "* && " ${chosen[*]} " != *" report "* ]] ||
+        { printf '\n## Captures\n\n```text\n'; cat "$OUT/captures.txt"; printf '```\n'; }
+    echo $failed >"$SCRATCH/failed"
+} >"$OUT/tables.md"
+cat "$OUT/tables.md"
+exit "$(cat "$SCRATCH/failed")"
