@@ -65,6 +65,10 @@ for pages in 4096 16384 65536; do
         row "pages of $pages: $workload" $SMALL_WINDOW "-p $pages" "$COMMAND" workload "$workload" --scale 0
     done
 done
+row "debug heap: threads" "mode=debug,$SMALL_WINDOW" "" "$SCRATCH/limits" work
+for workload in "${WORKLOADS[@]}"; do
+    row "debug heap: $workload" "mode=debug,$SMALL_WINDOW" "" "$COMMAND" workload "$workload" --scale 0
+done
 row "39-bit addresses, the default window" "" "-R 0x8000000000" "$SCRATCH/limits" work
 row "used up and back, 1 GiB of addresses" "" "-R 0x40000000" "$SCRATCH/limits" exhaust
 

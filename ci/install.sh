@@ -37,9 +37,9 @@ trap 'rm -rf "$work"' EXIT
 # The archive. cargo's holds our one object and the compiler's support library,
 # and shows every symbol of both. A program should see the names that the shared
 # library exports, and may define operators of its own: those of C++ become weak,
-# as they are in every C++ runtime. dlopen stays out: a static program has none,
-# a dynamic one finds the C library's.
-nm -D --defined-only "$shared" | awk '{ print $3 }' | grep -v '^dlopen$' > "$work/exports"
+# as they are in every C++ runtime. dlopen and dlclose stay out: a static program
+# has none, a dynamic one finds the C library's.
+nm -D --defined-only "$shared" | awk '{ print $3 }' | grep -v -E '^(dlopen|dlclose)$' > "$work/exports"
 grep '^_Z' "$work/exports" > "$work/weak"
 sed 's/^/-u /' "$work/exports" > "$work/undefined"
 # -d: one relocatable object of all that the exports need.

@@ -28,6 +28,10 @@ say "miri: heapwright-record"
 miri 300 "" -p heapwright-record --lib
 say "miri: heapwright"
 miri 900 "" -p heapwright --lib -- "$@"
+# Spans, side memory, the table of checked blocks: what the debug heap believes of
+# pointers. Guards and stacks there are none here.
+say "miri: the debug heap"
+miri 300 "" -p heapwright --features debug --lib -- debug::
 # A seed decides the schedule, the addresses, and what a relaxed load sees.
 SEEDS=${MIRI_SEEDS:-3}
 say "miri: threads, with $SEEDS other seeds"

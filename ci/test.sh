@@ -15,7 +15,14 @@ cargo test --locked --workspace --no-fail-fast "$@" || status=$?
 # What features add or change.
 cargo test --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-04 \
     --test allocator_api2 || status=$?
+cargo test --quiet --locked -p heapwright --features lookups --lib debug::lookup:: || status=$?
+cargo test --quiet --locked -p heapwright --features debug,allocator-api2-02,allocator-api2-04 \
+    --test debug_global --test debug_check --test allocator_api2 || status=$?
 cargo test --quiet --locked -p heapwright --features checked --test checked_pools || status=$?
 cargo test --quiet --locked -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports" ||
     { status=$?; grep -v 'ended with' "$SCRATCH/reports" >&2; }
+# The debug heap: its own tests, its examples, and programs that have it as their
+# global allocator.
+cargo test --quiet --locked -p heapwright --features debug --lib -- debug:: stacks:: options:: || status=$?
+cargo test --quiet --locked -p heapwright --features debug --doc || status=$?
 exit $status
