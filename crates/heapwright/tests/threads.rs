@@ -81,10 +81,12 @@ fn blocks_may_be_freed_by_any_thread_at_any_time() {
             })
             .collect();
         drop(senders);
-        // What is left is freed here, after those who made it are gone.
+        // What is left is freed here, after those who made it are gone. Nobody's
+        // letters are read before the last writer is: what is sent to a reader who
+        // is let go between two looks would be lost.
+        let ended: Vec<_> = lives.into_iter().map(|life| life.join().unwrap()).collect();
         let mut late = Vec::new();
-        for life in lives {
-            let (left, mine) = life.join().unwrap();
+        for (left, mine) in ended {
             late.extend(left);
             late.extend(mine.try_iter());
         }
