@@ -7,9 +7,11 @@
 //! ```
 //!
 //! The first call may come before `main`, before constructors, before the C
-//! library has set `environ`. So nothing here allocates through `malloc`, and
-//! the hooks (thread exit, fork) are registered only after the heap is READY:
-//! if the C library allocates for them, that is an ordinary allocation.
+//! library has set `environ`. So nothing here allocates through `malloc`. The fork
+//! hooks are registered only after the heap is READY: if the C library allocates for
+//! them, that is an ordinary allocation. The hook for threads that end must be there
+//! before: another thread that sees READY gets a cache at once, and asks for it. (A
+//! pthread key is a number in a table of the C library's; no memory is asked for.)
 //!
 //! A thread that still allocates after its cache was given back (destructors
 //! that run later than ours) uses one shared, locked heap instead of a cache,
@@ -149,9 +151,9 @@ fn start() -> bool {
     if !peered {
         seen::start();
     }
+    os::on_thread_exit(Exit::Cache, thread_exit);
     STATE.store(READY, Ordering::Release);
     drop(starting);
-    os::on_thread_exit(Exit::Cache, thread_exit);
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
     #[cfg(feature = "debug")]
