@@ -126,6 +126,27 @@ impl DebugHeap {
         leaks
     }
 
+    /// The most bytes that were in use at once, as they were asked for; looked at
+    /// whenever a bucket is opened, so a peak is missed by a bucket a class at most.
+    ///
+    /// ```
+    /// use heapwright::debug::{Config, DebugHeap};
+    /// use std::alloc::{GlobalAlloc, Layout};
+    ///
+    /// let heap = DebugHeap::new(Config::DEFAULT);
+    /// let layout = Layout::new::<[u8; 5000]>();
+    /// // SAFETY: the layout's size is not zero.
+    /// let block = unsafe { heap.alloc(layout) };
+    /// assert_eq!(heap.peak_bytes(), 5000);
+    /// // SAFETY: allocated above.
+    /// unsafe { heap.dealloc(block, layout) };
+    /// assert_eq!(heap.peak_bytes(), 5000);
+    /// ```
+    #[must_use]
+    pub fn peak_bytes(&self) -> u64 {
+        self.heap().map_or(0, Heap::peak)
+    }
+
     /// Looks after all blocks, live and freed, now: writes that nobody has run into
     /// yet become findings. Takes time in proportion to the heap.
     pub fn sweep(&self) {
@@ -184,7 +205,7 @@ impl DebugHeap {
         let heap = &slot.value;
         heap.sweep_all(Call::Exit);
         let leaks = heap.tell_leaks(0);
-        heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), 0);
+        heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
         heap.clear();
         HEAPS.give(slot);
         leaks

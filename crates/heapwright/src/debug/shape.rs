@@ -24,6 +24,9 @@ pub(crate) const BUCKETS: usize = UNIT / PAGE;
 pub(crate) const SLOT_MAX: usize = 28 << 10;
 /// Alignments up to this are a bucket's to give.
 pub(crate) const ALIGN_MAX: usize = PAGE;
+/// Bytes at the ends of a bucket, and before a large block, that are given the pattern
+/// and looked at: of a lead and a tail, which may be pages, those next to the slots.
+pub(crate) const WATCHED: usize = 64;
 
 /// How a span of one class is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +64,20 @@ impl Shape {
     #[inline]
     pub(crate) const fn slot_at(&self, bucket: usize, slot: usize) -> usize {
         (bucket << self.shift) + self.lead as usize + slot * self.slot as usize
+    }
+
+    /// Bytes before its first slot that are watched.
+    #[inline]
+    pub(crate) const fn lead_watched(&self) -> usize {
+        let lead = self.lead as usize;
+        if lead < WATCHED { lead } else { WATCHED }
+    }
+
+    /// Where a bucket's tail begins, and how many bytes of it are watched.
+    pub(crate) const fn tail(&self) -> (usize, usize) {
+        let end = self.lead as usize + self.slots as usize * self.slot as usize;
+        let tail = self.bucket() - end;
+        (end, if tail < WATCHED { tail } else { WATCHED })
     }
 
     /// Buckets in a unit.

@@ -33,7 +33,7 @@ use crate::address_map::{Entry, Kind, MAP};
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
-use super::shape::{BUCKETS, PAGE, Shape};
+use super::shape::{BUCKETS, PAGE, Shape, WATCHED};
 use super::slot::{SIZE_IN_SPAN, Slot};
 
 /// What kind of span.
@@ -237,6 +237,19 @@ impl Place {
         (before, size, room.saturating_sub(before + size))
     }
 
+    /// Bytes before the block that hold the pattern and are looked at: of a small
+    /// block those before its bucket's first slot, for what is before another is the
+    /// slack of its neighbour.
+    pub(crate) fn near(self) -> usize {
+        let span = self.bucket.span;
+        match span.form() {
+            Form::Small if self.slot == 0 => span.shape().lead_watched(),
+            Form::Small => 0,
+            Form::Large => self.offset().min(WATCHED),
+            _ => self.offset(),
+        }
+    }
+
     /// Bytes the program asked for, by the slot's word.
     #[inline]
     pub(crate) fn size(self, word: super::slot::Word) -> usize {
@@ -322,6 +335,17 @@ impl Span {
         let span = unsafe { row(head).load(Ordering::Acquire).as_ref() }?;
         // Another thread may just have ended it and made another of its record.
         (span.unit() == head && span.form() != Form::Gone).then_some(span)
+    }
+
+    /// The span of the heap `heap` that begins at `unit`, which is below the map's limit.
+    pub(crate) fn heading(unit: usize, heap: u32) -> Option<&'static Self> {
+        let span = Self::of(MAP.address_of(unit).addr())?;
+        (span.unit() == unit && span.heap.load(Ordering::Relaxed) == heap).then_some(span)
+    }
+
+    /// Its buckets, opened or not.
+    pub(crate) fn all_buckets(&'static self) -> impl Iterator<Item = BucketRef> {
+        (0..self.bucket_count()).map(move |index| BucketRef { span: self, index })
     }
 
     /// The slot that begins at an address in a span of small blocks; `None` where

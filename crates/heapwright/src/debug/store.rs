@@ -63,8 +63,6 @@ const GUARD_FIRST: u32 = 16;
 const GUARD_ONE_IN: u32 = 8;
 /// Spans of a class that are kept although nothing is in them.
 const SPARE_SPANS: u32 = 1;
-/// Bytes of a bucket's lead and tail that are looked after.
-const EDGE: usize = 64;
 
 /// What the store may do.
 #[derive(Clone, Copy)]
@@ -100,9 +98,6 @@ pub(crate) struct Store {
     /// Bytes in open buckets, and how many there are.
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
-    /// Buckets ever opened and retired.
-    pub(crate) openings: u64,
-    pub(crate) retirings: u64,
     /// Open pages of the sampled.
     pub(crate) sampled_pages: usize,
     /// Where the sweep goes on.
@@ -148,8 +143,6 @@ impl Store {
             history_bytes: 0,
             open_bytes: 0,
             open_buckets: 0,
-            openings: 0,
-            retirings: 0,
             sampled_pages: 0,
             sweep_at: (0, 0),
             #[cfg(feature = "lookups")]
@@ -175,10 +168,10 @@ impl Store {
         let shape = span.shape();
         if opened.zero && self.limits.touches {
             let start = opened.bucket.start();
-            let lead = (shape.lead as usize).min(EDGE);
+            let lead = shape.lead_watched();
             // SAFETY: the bucket is ours to open; the lead is in it.
             unsafe { bytes::fill(start.wrapping_add(shape.lead as usize - lead), lead) };
-            let (tail, length) = tail(&shape);
+            let (tail, length) = shape.tail();
             // SAFETY: as above, of the tail.
             unsafe { bytes::fill(start.wrapping_add(tail), length) };
         }
@@ -248,14 +241,9 @@ impl Store {
                 // SAFETY: the span is ours, as for all that follow.
                 unsafe { bytes::fill(at(had), room - had) };
             }
-        } else if had == 0 {
+        } else if had == 0 || opened.zero {
+            // It is new, or it was guarded from end to end and `open` took that away.
             // SAFETY: the span is ours, and nothing is in it, as for all that follow.
-            unsafe { os::guard(span.start(), PAGE) };
-            // SAFETY: as above.
-            unsafe { os::guard(at(room), all - room + PAGE) };
-        } else if opened.zero {
-            // It was guarded from end to end, and `open` took the guard away.
-            // SAFETY: as above.
             unsafe { os::guard(span.start(), PAGE) };
             // SAFETY: as above.
             unsafe { os::guard(at(room), all - room + PAGE) };
@@ -415,7 +403,6 @@ impl Store {
         record.set_stage(Stage::Open);
         self.open_bytes += span.bucket_bytes();
         self.open_buckets += 1;
-        self.openings += 1;
         if record.memory() == Memory::Guarded {
             let (from, length) = guarded_range(bucket);
             // SAFETY: the bucket is ours to open.
@@ -468,7 +455,6 @@ impl Store {
     /// Puts an emptied bucket into the history, as it was left.
     pub(crate) fn retire(&mut self, bucket: BucketRef, left: Memory, found: Verify<'_>) {
         self.close(bucket);
-        self.retirings += 1;
         if bucket.span.form() == Form::Sampled {
             self.sampled_pages -= 1;
         }
@@ -601,8 +587,8 @@ impl Store {
         self.spare = [0; LISTS];
         self.retired = [0; LISTS];
         (self.newest, self.oldest) = (ptr::null_mut(), ptr::null_mut());
-        (self.history_bytes, self.open_bytes, self.open_buckets) = (0, 0, 0);
-        (self.openings, self.retirings, self.sampled_pages) = (0, 0, 0);
+        (self.history_bytes, self.open_bytes) = (0, 0);
+        (self.open_buckets, self.sampled_pages) = (0, 0);
         self.sweep_at = (0, 0);
         #[cfg(feature = "lookups")]
         self.lookups.forget();
@@ -623,8 +609,7 @@ impl Store {
         Span::bytes_with(buckets * span.slots_a_bucket())
     }
 
-    /// Buckets that are remembered although they are empty, and their cost in bytes.
-    #[allow(dead_code, reason = "for statistics and benchmarks")]
+    /// What the buckets that are remembered although they are empty cost, in bytes.
     pub(crate) fn history(&self) -> usize {
         self.history_bytes
     }
@@ -634,10 +619,7 @@ impl Store {
         let limit = MAP.limit();
         for _ in 0..most {
             let (unit, index) = self.sweep_at;
-            let (_, entry) = MAP.lookup(MAP.address_of(unit).addr());
-            if let Some(span) = Span::of_entry(unit, entry)
-                && span.unit() == unit
-                && span.heap.load(Ordering::Relaxed) == self.heap
+            if let Some(span) = Span::heading(unit, self.heap)
                 && index < span.bucket_count()
             {
                 self.sweep_at = (unit, index + 1);
@@ -685,20 +667,14 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
 /// Open bytes from which new spans may lie in huge pages.
 const DENSE_FROM: usize = 4 << 20;
 
-/// Where a bucket's looked-after tail begins, and its length.
-fn tail(shape: &Shape) -> (usize, usize) {
-    let end = shape.lead as usize + (shape.slots * shape.slot) as usize;
-    (end, EDGE.min(shape.bucket() - end))
-}
-
 /// What of an emptied bucket holds the pattern.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {
         Form::Small => {
             let shape = span.shape();
-            let from = shape.lead as usize - (shape.lead as usize).min(EDGE);
-            let (end, length) = tail(&shape);
+            let from = shape.lead as usize - shape.lead_watched();
+            let (end, length) = shape.tail();
             (bucket.start().wrapping_add(from), end + length - from)
         }
         Form::Large => {

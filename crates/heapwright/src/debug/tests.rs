@@ -277,6 +277,8 @@ fn all_buckets_but_the_current_ones_are_full() {
     }
     let (buckets, _) = heap.buckets();
     assert_eq!(buckets, rounds);
+    let (live, peak) = (128 * rounds as u64, heap.peak_bytes());
+    assert!((live..=live + 32 * 128).contains(&peak), "{peak} at most, {live} now");
     for block in kept {
         free(&heap, block, 128, 8);
     }

@@ -1,0 +1,87 @@
+//! Counts: what a heap did and holds, summed over its seats.
+//!
+//! Each seat counts for itself, in words that only its thread writes; whoever asks
+//! adds them up. Sums are of no single moment while threads run.
+//!
+//! Called by `place` for the limit and the peak, and by `debug`'s doors.
+
+use crate::sync::atomic::Ordering;
+use crate::text::Line;
+
+use super::super::report;
+use super::super::seat::Seat;
+use super::{Heap, PATIENCE};
+
+impl Heap {
+    fn sum(&self, of: impl Fn(&Seat) -> u64) -> u64 {
+        self.all_seats().map(of).sum()
+    }
+
+    pub(crate) fn live_bytes(&self) -> u64 {
+        // In this order: what is freed in between does not make it less than nothing.
+        let freed = self.sum(|seat| seat.freed_bytes.load(Ordering::Relaxed));
+        self.sum(|seat| seat.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
+    }
+
+    /// Looks how many bytes are live: where a bucket, a page or a span is opened, so
+    /// that a peak is missed by what is left in current buckets, at most.
+    pub(super) fn note_peak(&self) {
+        self.peak_live.fetch_max(self.live_bytes(), Ordering::Relaxed);
+    }
+
+    /// The most bytes that were live when somebody looked.
+    pub(in crate::debug) fn peak(&self) -> u64 {
+        self.note_peak();
+        self.peak_live.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn made_bytes(&self) -> u64 {
+        self.sum(|seat| seat.made_bytes.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn made(&self) -> u64 {
+        self.sum(|seat| seat.made.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn freed(&self) -> u64 {
+        self.sum(|seat| seat.freed.load(Ordering::Relaxed))
+    }
+
+    /// A line of figures, for who asked for statistics at exit.
+    pub(in crate::debug) fn tell_figures(&'static self) {
+        let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
+        let (mut stacks, mut stack_bytes) = (0, 0);
+        for seat in self.all_seats() {
+            // SAFETY: other threads may be in theirs; what is read are counts, and the
+            // process is about to end.
+            let counts = unsafe { seat.mine() }.scratch.counts();
+            captures += counts.captures as usize;
+            memo_hits += counts.memo_hits as usize;
+            depot_hits += counts.depot_hits as usize;
+            rules += counts.rule_misses as usize;
+            (stacks, stack_bytes) = (counts.stacks as usize, counts.bytes as usize);
+        }
+        let (buckets, bytes, records, history) = {
+            let Some(store) = self.store.lock_soon(PATIENCE) else { return };
+            (store.open_buckets, store.open_bytes, store.side.used(), store.history())
+        };
+        let live = self.made().wrapping_sub(self.freed()) as usize;
+        let line = Line::new().text("debug: buckets=").number(buckets);
+        let line = line.text(" bucket_bytes=").number(bytes).text(" live=").number(live);
+        let line = line.text(" record_bytes=").number(records);
+        let line = line.text(" history_bytes=").number(history);
+        let line = line.text(" threads=").number(self.threads.count() as usize);
+        let line = line.text(" captures=").number(captures);
+        let line = line.text(" memo_hits=").number(memo_hits);
+        let line = line.text(" depot_hits=").number(depot_hits);
+        let line = line.text(" rules=").number(rules);
+        let line = line.text(" stacks=").number(stacks);
+        line.text(" stack_bytes=").number(stack_bytes).write_with(report::emit);
+    }
+
+    /// Buckets that are open, and bytes of records in use.
+    pub(crate) fn buckets(&self) -> (usize, usize) {
+        let store = self.store.lock();
+        (store.open_buckets, store.side.used())
+    }
+}

@@ -1,0 +1,56 @@
+//! A heap around a fork: its locks are held, and other threads' seats forgotten.
+//!
+//! Called by `debug`'s fork handlers.
+
+use crate::desks;
+use crate::sync::atomic::Ordering;
+
+use super::Heap;
+
+impl Heap {
+    /// Takes the locks. See `fork`.
+    pub(crate) fn before_fork(&self) {
+        // In the order in which they are taken otherwise: who reports may sit in the
+        // common seat.
+        self.common_order.acquire();
+        self.table.acquire();
+        self.store.acquire();
+        self.reporter.before_fork();
+    }
+
+    /// Gives them back.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Heap::before_fork`] in the forking thread or its copy.
+    pub(crate) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract, as for all that follow.
+        unsafe { self.reporter.after_fork() };
+        // SAFETY: as above.
+        unsafe { self.store.release() };
+        // SAFETY: as above.
+        unsafe { self.table.release() };
+        // SAFETY: as above.
+        unsafe { self.common_order.release() };
+    }
+
+    /// In the child: other threads' seats are forgotten, for they may have been
+    /// in the middle of something. What is left in their current buckets is lost.
+    /// The child of a process of one thread goes on in all of it.
+    pub(crate) fn in_child(&self, alone: bool) {
+        self.reporter.in_child();
+        if alone {
+            return;
+        }
+        let mine = desks::mine();
+        for (desk, seat) in self.seats.iter().enumerate() {
+            // SAFETY: null, or a seat, which is never freed.
+            let Some(seat) = (unsafe { seat.load(Ordering::Relaxed).as_ref() }) else { continue };
+            if desk != mine {
+                seat.leave();
+                // SAFETY: its thread does not exist here.
+                unsafe { seat.mine() }.forget_buckets();
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Judging: is a block given back rightly, and are the bytes around it as they were?
+//!
+//! ```text
+//!   neighbour | its slack | block ......... | slack | next block
+//!               ^ written from its first byte on: the neighbour's overflow
+//!                       ^ only its last ones: an underflow of the block
+//! ```
+//!
+//! What a free looks at is what it is likely to have in a cache line anyway: its own
+//! slack, and the last bytes before it. The rest is seen when the neighbour goes, or
+//! in a sweep. Damage is put right when it is told of, so that it is told of once.
+//!
+//! Called by `take_back`.
+
+use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
+
+use crate::address_map::MAP;
+use crate::size_class::MIN_ALIGN;
+use crate::sync::atomic::Ordering;
+
+use super::super::bytes::{self, Damage};
+use super::super::slot::{State, Word};
+use super::super::span::{Form, Place};
+use super::Heap;
+use super::seats::Seated;
+use super::take_back::Here;
+
+impl Heap {
+    /// Whether the call, the size and the alignment are those the block was made with.
+    #[inline]
+    pub(super) fn judge_call(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        size: usize,
+        here: Here,
+    ) {
+        let what = here.what;
+        let origin = Origin::from_u8(word.origin());
+        let wrong_call = family(origin) != family(what.origin);
+        let wrong_size = what.size.is_some_and(|given| given != size);
+        // A delete that gives no alignment is that of a new that was given none.
+        let plain =
+            if word.align() > MIN_ALIGN && is_of_cxx(what.origin) { Some(MIN_ALIGN) } else { None };
+        let given_align = what.align.or(plain);
+        let wrong_align = given_align.is_some_and(|given| given.min(1 << 31) != word.align());
+        if !(wrong_call || wrong_size || wrong_align) {
+            return;
+        }
+        let kind = if wrong_call && self.rules.mismatch.load(Ordering::Relaxed) {
+            FindingKind::AllocatorMismatch
+        } else if !wrong_call && self.rules.size.load(Ordering::Relaxed) {
+            if wrong_size { FindingKind::SizeMismatch } else { FindingKind::AlignmentMismatch }
+        } else {
+            return;
+        };
+        let given_align = given_align.unwrap_or(0) as u64;
+        let finding = Finding { kind, given_align, ..self.about(seated, place, word, here) };
+        self.report(finding);
+    }
+
+    /// Whether the bytes around a slot's block are as they were.
+    #[inline(always)]
+    pub(super) fn judge_small_edges(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        here: Here,
+    ) {
+        let slot_size = place.bucket.span.slot_bytes();
+        let block = MAP.base().with_addr(here.address);
+        let slack = slot_size - word.size();
+        // SAFETY: a slot has sixteen bytes or more, and is not guarded while live.
+        let well = slack <= 16 && unsafe { bytes::ends_well(block.wrapping_add(slot_size), slack) };
+        if !well {
+            self.judge_slack(seated, place, word, here);
+        }
+        if place.slot == 0 {
+            return self.judge_lead(seated, place, word, here);
+        }
+        let neighbour = Place { slot: place.slot - 1, ..place };
+        let its = neighbour.record().word();
+        // The last bytes of the neighbour's slack: all of it is looked at when the
+        // neighbour comes back.
+        let its_slack = (slot_size - its.size()).min(16);
+        // SAFETY: the neighbour's slot is before this one, and of the same size.
+        if !unsafe { bytes::ends_well(block, its_slack) } {
+            self.judge_neighbour(seated, place, word, its_slack, here);
+        }
+    }
+
+    /// All of the slack behind a slot's block.
+    #[inline(never)]
+    fn judge_slack(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
+        let size = word.size();
+        let slack = place.bucket.span.slot_bytes() - size;
+        let end = place.block().wrapping_add(size);
+        // SAFETY: the slack is in the slot, which is not guarded while it is live.
+        if let Some(damage) = unsafe { bytes::check(end, slack) } {
+            self.overflowed(seated, place, word, size, damage, here);
+        }
+    }
+
+    /// What lies before a bucket's first slot.
+    #[inline(never)]
+    fn judge_lead(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
+        let lead = place.near();
+        let from = place.block().wrapping_sub(lead);
+        // SAFETY: the lead is before the first slot, and filled.
+        if let Some(damage) = unsafe { bytes::check(from, lead) } {
+            self.underflowed(seated, place, word, damage, lead, here);
+        }
+    }
+
+    /// The slack of the block before changed: who wrote there?
+    #[cold]
+    fn judge_neighbour(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        near: usize,
+        here: Here,
+    ) {
+        let neighbour = Place { slot: place.slot - 1, ..place };
+        let its = neighbour.record().word();
+        if matches!(its.state(), State::Unused | State::Freeing) {
+            return;
+        }
+        let (_, its_size, its_slack) = neighbour.parts(neighbour.size(its));
+        let from = place.block().wrapping_sub(near);
+        // SAFETY: the neighbour's slack is before this slot.
+        let Some(damage) = (unsafe { bytes::check(from, near) }) else { return };
+        if near == its_slack && damage.first == 0 {
+            // From the neighbour's last byte on: it was the neighbour.
+            let here = Here { address: neighbour.block().addr(), ..here };
+            self.overflowed(seated, neighbour, its, its_size, damage, here);
+        } else {
+            self.underflowed(seated, place, word, damage, near, here);
+        }
+    }
+
+    /// Whether the bytes around a block that stands alone are as they were.
+    pub(super) fn judge_lone_edges(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        size: usize,
+        here: Here,
+    ) {
+        let (_, _, behind) = place.parts(size);
+        let end = place.block().wrapping_add(size);
+        // SAFETY: the room is not guarded while the block is live.
+        if let Some(damage) = unsafe { bytes::check(end, behind) } {
+            self.overflowed(seated, place, word, size, damage, here);
+        }
+        let near = place.near();
+        let from = place.block().wrapping_sub(near);
+        // SAFETY: as above, of what is before the block.
+        if let Some(damage) = unsafe { bytes::check(from, near) } {
+            self.underflowed(seated, place, word, damage, near, here);
+        }
+    }
+
+    #[cold]
+    fn overflowed(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        size: usize,
+        damage: Damage,
+        here: Here,
+    ) {
+        let end = place.block().wrapping_add(size);
+        let (_, _, behind) = place.parts(size);
+        // Nearer to the next block's start than to this one's end, and apart from it:
+        // a write before the next one.
+        let gap_behind = behind - (damage.first + damage.length);
+        let next = Place { slot: place.slot + 1, ..place };
+        if damage.first > gap_behind
+            && gap_behind == 0
+            && place.bucket.span.form() == Form::Small
+            && next.slot < place.bucket.span.slots_a_bucket()
+            && next.record().word().state() != State::Unused
+        {
+            let its = next.record().word();
+            let from_next = behind - damage.first;
+            let damage = Damage { first: 0, ..damage };
+            return self.underflowed(seated, next, its, damage, from_next, here);
+        }
+        // SAFETY: the slack is ours; put right, so that it is reported once.
+        unsafe { bytes::fill(end, behind) };
+        self.heat(place.record().made_at.load(Ordering::Relaxed), FindingKind::Overflow);
+        self.report(Finding {
+            kind: FindingKind::Overflow,
+            access: Access::Write,
+            offset: (size + damage.first) as i64,
+            length: damage.length as u64,
+            value: damage.value,
+            pointer: end.addr() as u64 + damage.first as u64,
+            ..self.about(seated, place, word, here)
+        });
+    }
+
+    /// `damage` begins `near - damage.first` bytes before the block.
+    #[cold]
+    fn underflowed(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        damage: Damage,
+        near: usize,
+        here: Here,
+    ) {
+        let from = place.block().wrapping_sub(near);
+        // SAFETY: the bytes before the block are ours; put right, to be reported once.
+        unsafe { bytes::fill(from, near) };
+        self.heat(place.record().made_at.load(Ordering::Relaxed), FindingKind::Underflow);
+        self.report(Finding {
+            kind: FindingKind::Underflow,
+            access: Access::Write,
+            offset: damage.first as i64 - near as i64,
+            length: damage.length as u64,
+            value: damage.value,
+            pointer: (from.addr() + damage.first) as u64,
+            ..self.about(seated, place, word, here)
+        });
+    }
+}
+
+const fn is_of_cxx(origin: Origin) -> bool {
+    matches!(origin, Origin::New | Origin::NewArray)
+}
+
+/// Origins whose blocks go back by the same calls.
+const fn family(origin: Origin) -> u8 {
+    match origin {
+        Origin::Aligned => Origin::Malloc as u8,
+        other => other as u8,
+    }
+}

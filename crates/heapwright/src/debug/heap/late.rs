@@ -1,0 +1,126 @@
+//! Late findings: damage that is found under the store's lock, told when that is free.
+//!
+//! Called by whoever opens, retires or sweeps buckets.
+
+use core::mem::MaybeUninit;
+
+use heapwright_record::debug::{Access, Call, Finding, FindingKind, Moment};
+
+use crate::sync::atomic::Ordering;
+
+use super::super::bytes::Damage;
+use super::super::slot::State;
+use super::super::span::{BucketRef, Form, Found, Place};
+use super::super::store;
+use super::Heap;
+use super::tell::of_block;
+
+/// What was found under the store's lock, to be reported when that is free. Whole
+/// findings, because a bucket may be another's by then.
+pub(super) struct Late {
+    found: [MaybeUninit<Finding>; 8],
+    count: usize,
+}
+
+impl Late {
+    #[inline]
+    pub(super) const fn new() -> Self {
+        Self { found: [const { MaybeUninit::uninit() }; 8], count: 0 }
+    }
+
+    /// Damage in an emptied bucket whose bytes will be lost: told if there is room.
+    #[cold]
+    pub(super) fn note(&mut self, bucket: BucketRef, damage: Damage) {
+        let _ = self.push_in(bucket, damage);
+    }
+
+    /// Damage in an emptied bucket, counted from the start of its extent.
+    #[cold]
+    pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
+        self.push(bucket, store::extent(bucket).0.addr() + damage.first, damage)
+    }
+
+    /// Damage at an address.
+    ///
+    /// False: there is no room, and it must be found again.
+    #[cold]
+    pub(super) fn push(&mut self, bucket: BucketRef, address: usize, damage: Damage) -> bool {
+        let Some(place) = self.found.get_mut(self.count) else { return false };
+        place.write(found_at(bucket, address, damage));
+        self.count += 1;
+        true
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.count == self.found.len()
+    }
+
+    #[inline]
+    fn iter(&self) -> impl Iterator<Item = &Finding> {
+        // SAFETY: the first `count` were written.
+        self.found[..self.count].iter().map(|finding| unsafe { finding.assume_init_ref() })
+    }
+}
+
+impl Heap {
+    /// Damage that was found under the store's lock, once that is free.
+    #[inline]
+    pub(super) fn report_late(&'static self, thread: u16, late: &Late, call: Call) {
+        for finding in late.iter() {
+            self.report_one_late(thread, finding, call);
+        }
+    }
+
+    #[cold]
+    fn report_one_late(&'static self, thread: u16, finding: &Finding, call: Call) {
+        let is_edge = matches!(finding.kind, FindingKind::Overflow | FindingKind::Underflow);
+        if is_edge && !self.rules.canary.load(Ordering::Relaxed) {
+            return;
+        }
+        let here =
+            Moment { thread: u32::from(thread), ns: self.reporter.now(), ..Moment::default() };
+        self.heat(finding.allocated.stack, finding.kind);
+        self.report(Finding { call, here, ..*finding });
+    }
+}
+
+/// What changed bytes in a bucket are: a write into a freed block, beyond a block, or
+/// before one.
+fn found_at(bucket: BucketRef, address: usize, damage: Damage) -> Finding {
+    let last = bucket.span.slots_a_bucket() - 1;
+    let middle = bucket.start().addr() + bucket.span.bucket_bytes() / 2;
+    let mut place = match bucket.span.locate(address) {
+        Found::Slot(place) => place,
+        _ => Place { bucket, slot: if address < middle { 0 } else { last } },
+    };
+    let mut word = place.record().word();
+    let mut kind = FindingKind::WriteAfterFree;
+    let end = place.block().addr() + place.size(word);
+    if address < place.block().addr() {
+        kind = FindingKind::Underflow;
+    } else if address >= end {
+        kind = FindingKind::Overflow;
+        // Not the first byte behind the block, but the last before the next one?
+        let (_, _, behind) = place.parts(place.size(word));
+        let next = Place { slot: place.slot + 1, ..place };
+        if bucket.span.form() == Form::Small
+            && place.slot < last
+            && address + damage.length == end + behind
+            && address - end > damage.length
+            && next.record().word().state() != State::Unused
+        {
+            kind = FindingKind::Underflow;
+            place = next;
+            word = place.record().word();
+        }
+    }
+    Finding {
+        kind,
+        access: Access::Write,
+        value: damage.value,
+        length: damage.length as u64,
+        pointer: address as u64,
+        offset: address as i64 - place.block().addr() as i64,
+        ..of_block(place, word)
+    }
+}

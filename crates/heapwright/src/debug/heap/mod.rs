@@ -1,0 +1,237 @@
+//! A debug heap: blocks handed out, taken back, and judged.
+//!
+//! ```text
+//!   this file     what a heap is, and how it begins
+//!     place       a request: a slot of the current bucket, or a place between guards
+//!     take_back   free, realloc, size: the slot of an address, and its record
+//!       judge     the right call? the bytes around it as they were?
+//!     sweep       the same without a free: one bucket at a time, all at exit
+//!     walk        every live block
+//!       seats     which seat is the caller's
+//!       tell      findings about a block, or about an address that is none
+//!       late      those that must wait for the store's lock
+//!       counts    sums over seats
+//!       fork      locks, and other threads' seats
+//! ```
+//!
+//! Nothing is locked but the store, once a bucket. Two threads that free one block
+//! at once meet at the record's word; one of them is told. Who frees the last block
+//! of a bucket has it alone.
+//!
+//! A finding is reported and the program goes on wherever that is no worse than
+//! what the program did itself: a wrong free is not done, a mismatched one is done
+//! rightly, damaged bytes are put right so that they are reported once.
+//!
+//! Called by `debug`'s doors.
+
+mod counts;
+mod fork;
+mod judge;
+mod late;
+mod place;
+mod seats;
+mod sweep;
+mod take_back;
+mod tell;
+mod walk;
+
+use core::ffi::c_void;
+use core::ptr;
+
+use heapwright_record::debug::{Call, Moment};
+
+use crate::desks::DESKS;
+#[cfg(feature = "lookups")]
+use crate::options::debug::Lookup;
+use crate::options::debug::{Config, Guard};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::hot::Hot;
+use super::report::Reporter;
+use super::sample::Sites;
+use super::seat::Seat;
+use super::store::{Limits, Store};
+use super::table::Table;
+use super::threads::Threads;
+
+pub(crate) use place::Request;
+pub(crate) use take_back::Return;
+pub(super) use tell::of_block;
+
+/// Milliseconds that the last look waits for the store.
+pub(super) const PATIENCE: u64 = 200;
+/// Bytes that stacks may take, at least.
+const STACKS_LEAST: usize = 256 << 20;
+
+/// A debug heap.
+pub(crate) struct Heap {
+    id: AtomicU32,
+    depth: AtomicUsize,
+    config: Lock<Config>,
+    /// What of the configuration every operation asks.
+    rules: Rules,
+    store: Lock<Store>,
+    seats: [AtomicPtr<Seat>; DESKS],
+    /// No desk from here on has a seat.
+    desks_used: AtomicUsize,
+    common: AtomicPtr<Seat>,
+    common_order: Lock<()>,
+    sequence: AtomicU32,
+    /// Open sampled pages and open bytes, as the store last said.
+    pages: AtomicUsize,
+    open_bytes: AtomicUsize,
+    peak_live: AtomicU64,
+    sites: Sites,
+    pub(super) hot: Hot,
+    /// Blocks in another allocator's memory: see `checked`.
+    pub(super) table: Lock<Table>,
+    pub(crate) threads: Threads,
+    pub(crate) reporter: Reporter,
+}
+
+/// Switches, in one place that is only read.
+struct Rules {
+    guard: AtomicU32,
+    fill: AtomicBool,
+    canary: AtomicBool,
+    double_free: AtomicBool,
+    mismatch: AtomicBool,
+    size: AtomicBool,
+    limit: AtomicUsize,
+    /// Another lookup policy than the address map is measured.
+    #[cfg(feature = "lookups")]
+    looks_up: AtomicBool,
+}
+
+const GUARD_NEVER: u32 = 0;
+const GUARD_SAMPLE: u32 = 1;
+const GUARD_ALL: u32 = 2;
+
+impl Heap {
+    /// A heap of nothing; [`Heap::begin`] makes it one.
+    pub(crate) const fn new() -> Self {
+        Self {
+            id: AtomicU32::new(0),
+            depth: AtomicUsize::new(0),
+            config: Lock::new(Config::DEFAULT),
+            rules: Rules {
+                guard: AtomicU32::new(GUARD_SAMPLE),
+                fill: AtomicBool::new(true),
+                canary: AtomicBool::new(true),
+                double_free: AtomicBool::new(true),
+                mismatch: AtomicBool::new(true),
+                size: AtomicBool::new(true),
+                limit: AtomicUsize::new(usize::MAX),
+                #[cfg(feature = "lookups")]
+                looks_up: AtomicBool::new(false),
+            },
+            store: Lock::new(Store::new()),
+            seats: [const { AtomicPtr::new(ptr::null_mut()) }; DESKS],
+            desks_used: AtomicUsize::new(0),
+            common: AtomicPtr::new(ptr::null_mut()),
+            common_order: Lock::new(()),
+            sequence: AtomicU32::new(0),
+            pages: AtomicUsize::new(0),
+            open_bytes: AtomicUsize::new(0),
+            peak_live: AtomicU64::new(0),
+            sites: Sites::new(),
+            hot: Hot::new(),
+            table: Lock::new(Table::new()),
+            threads: Threads::new(),
+            reporter: Reporter::new(),
+        }
+    }
+
+    /// Begins, with an id that no other heap has.
+    pub(crate) fn begin(&self, id: u32, config: &Config) {
+        self.id.store(id, Ordering::Relaxed);
+        self.depth.store(config.traces.min(64), Ordering::Relaxed);
+        let detect = config.detect;
+        let guard = match config.guard {
+            _ if !detect.guard || config.never_unmap => GUARD_NEVER,
+            Guard::Never => GUARD_NEVER,
+            Guard::Sample => GUARD_SAMPLE,
+            Guard::All => GUARD_ALL,
+        };
+        self.rules.guard.store(guard, Ordering::Relaxed);
+        self.rules.fill.store(detect.fill, Ordering::Relaxed);
+        self.rules.canary.store(detect.canary, Ordering::Relaxed);
+        self.rules.double_free.store(detect.double_free, Ordering::Relaxed);
+        self.rules.mismatch.store(detect.mismatch, Ordering::Relaxed);
+        self.rules.size.store(detect.size, Ordering::Relaxed);
+        let limit = if config.limit == 0 { usize::MAX } else { config.limit };
+        self.rules.limit.store(limit, Ordering::Relaxed);
+        // Stacks have a budget, too: few programs have so many that it matters.
+        crate::stacks::limit(config.memory.max(STACKS_LEAST));
+        #[cfg(feature = "lookups")]
+        self.rules.looks_up.store(config.lookup != Lookup::Map, Ordering::Relaxed);
+        *self.config.lock() = *config;
+        self.reporter.begin(config);
+        let limits = Limits {
+            guard: match guard {
+                GUARD_NEVER => Guard::Never,
+                GUARD_ALL => Guard::All,
+                _ => Guard::Sample,
+            },
+            memory: config.memory,
+            touches: detect.fill || detect.canary,
+            fills: detect.fill,
+            ends: detect.guard,
+            slots: config.slots.clamp(1, 4096),
+            retain: config.retain,
+            #[cfg(feature = "lookups")]
+            lookup: config.lookup,
+        };
+        self.store.lock().begin(id, limits);
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// What it was begun with.
+    pub(in crate::debug) fn config(&self) -> Config {
+        *self.config.lock()
+    }
+
+    /// Whether anything was ever asked of the heap, since it began.
+    pub(in crate::debug) fn is_in_use(&'static self) -> bool {
+        self.made() > 0 || self.table.lock().handed_out > 0
+    }
+
+    /// An operation on a block that is not ours: the caller's stack, its thread, the
+    /// next sequence number. `None`: there is no memory for the thread's seat.
+    #[inline(always)]
+    pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
+        let seated = self.sit()?;
+        let mine = seated.mine();
+        let stack = mine.stack(self.depth.load(Ordering::Relaxed));
+        let sequence = u64::from(mine.sequence(&self.sequence));
+        Some(Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() })
+    }
+
+    /// The stack of what a signal interrupted, the thread, and a sequence number.
+    #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+    pub(in crate::debug) fn moment_of_context(
+        &'static self,
+        context: *mut c_void,
+    ) -> (u32, u32, u64) {
+        let Some(seated) = self.sit() else { return (0, 0, 0) };
+        let mine = seated.mine();
+        let depth = self.depth.load(Ordering::Relaxed).max(1);
+        let stack = if context.is_null() {
+            0
+        } else {
+            // SAFETY: the caller has it from a signal handler.
+            unsafe { crate::stacks::of_context(&mut mine.scratch, depth, context) }.0
+        };
+        let sequence = mine.sequence(&self.sequence);
+        (stack, u32::from(mine.thread), u64::from(sequence))
+    }
+
+    #[cold]
+    pub(super) fn log(&self, call: Call, block: *mut u8, size: usize, stack: u32) {
+        self.reporter.log(call, block.addr(), size, stack);
+    }
+}

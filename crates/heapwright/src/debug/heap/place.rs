@@ -1,0 +1,256 @@
+//! Placing: where a block of the heap goes.
+//!
+//! ```text
+//!   stack --> sampled? --> a page between guards
+//!     |  \--> large?   --> a span between guards
+//!     v
+//!   current bucket of the class --> next slot --> record, slack
+//!                |  none left
+//!                v
+//!   a new bucket; the sweep looks after one more                (under the store's lock)
+//! ```
+//!
+//! Called by `debug`'s doors, and by `take_back` for `realloc`.
+
+use core::ptr;
+
+use heapwright_record::debug::{Call, Origin};
+
+use crate::size_class::MIN_ALIGN;
+use crate::sync::atomic::Ordering;
+
+use super::super::bytes;
+use super::super::hot;
+use super::super::sample::Side;
+use super::super::seat::Mine;
+use super::super::shape::{self, PAGE};
+use super::super::slot::Word;
+use super::super::span::{Form, Place};
+use super::super::store::{Opened, Store};
+use super::late::Late;
+use super::seats::Seated;
+use super::{GUARD_ALL, GUARD_NEVER, Heap};
+
+/// A request.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    pub(crate) zero: bool,
+    pub(crate) origin: Origin,
+    pub(crate) call: Call,
+}
+
+impl Heap {
+    /// Serves a request. Null: there is no memory, or the limit is reached.
+    #[inline]
+    pub(crate) fn allocate(&'static self, request: Request) -> *mut u8 {
+        let Some(seated) = self.sit() else { return ptr::null_mut() };
+        let mine = seated.mine();
+        let stack = mine.stack(self.depth.load(Ordering::Relaxed));
+        let block = self.place(&seated, request, stack);
+        if self.reporter.logs() {
+            self.log(request.call, block, request.size, stack);
+        }
+        block
+    }
+
+    pub(super) fn place(&'static self, seated: &Seated, request: Request, stack: u32) -> *mut u8 {
+        let limit = self.rules.limit.load(Ordering::Relaxed);
+        if limit != usize::MAX && self.live_bytes() as usize + request.size > limit {
+            return ptr::null_mut();
+        }
+        let block = match self.draw(stack) {
+            Some(side) => self.place_guarded(seated, request, stack, side),
+            None => self.place_small(seated, request, stack),
+        };
+        if !block.is_null() {
+            seated.seat.count_made(request.size);
+        }
+        block
+    }
+
+    #[inline]
+    fn draw(&self, stack: u32) -> Option<Side> {
+        match self.rules.guard.load(Ordering::Relaxed) {
+            GUARD_NEVER => None,
+            GUARD_ALL => Some(self.sites.turn(stack)),
+            _ if !self.hot.is_empty()
+                && self.sites.is_new(stack)
+                && self.hot.has(hot::key(stack)) =>
+            {
+                self.sites.heat(stack);
+                Some(Side::Right)
+            }
+            _ => self.sites.draw(stack, || {
+                (self.pages.load(Ordering::Relaxed), self.open_bytes.load(Ordering::Relaxed))
+            }),
+        }
+    }
+
+    /// A slot of a bucket.
+    #[inline]
+    fn place_small(&'static self, seated: &Seated, request: Request, stack: u32) -> *mut u8 {
+        let Some(class) = shape::class_for(request.size, request.align) else {
+            let side = self.sites.turn(stack);
+            return self.place_large(seated, request, stack, side);
+        };
+        let mine = seated.mine();
+        if mine.current[class].left == 0 && !self.open(mine, class) {
+            return ptr::null_mut();
+        }
+        let sequence = mine.sequence(&self.sequence);
+        let thread = mine.thread;
+        let current = &mut mine.current[class];
+        let block = current.at;
+        // SAFETY: a slot is left, so its record is in the span's.
+        let record = unsafe { &*current.record };
+        current.at = block.wrapping_add(current.size as usize);
+        current.record = current.record.wrapping_add(1);
+        current.left -= 1;
+        let slack = current.size as usize - request.size;
+        if current.lacks_pattern && self.rules.canary.load(Ordering::Relaxed) {
+            // SAFETY: the slot is this thread's to hand out, as for all that follow.
+            unsafe { bytes::fill(block.wrapping_add(request.size), slack) };
+        }
+        if request.zero && !current.zero {
+            // SAFETY: as above.
+            unsafe { block.write_bytes(0, request.size) };
+        }
+        let word = Word::live(request.size, request.align, request.origin as u8, thread);
+        record.hand_out(stack, sequence, word);
+        block
+    }
+
+    /// Opens the next bucket of a class, and looks after another one.
+    #[cold]
+    fn open(&'static self, mine: &mut Mine, class: usize) -> bool {
+        let mut late = Late::new();
+        let opened = {
+            let mut store = self.store.lock();
+            if store.limits.touches {
+                self.sweep_step(&mut store, &mut late);
+            }
+            let opened = store.open_small(class, &mut |bucket, damage| late.note(bucket, damage));
+            self.note(&store);
+            opened
+        };
+        self.report_late(mine.thread, &late, Call::Retire);
+        let Some(Opened { bucket, zero }) = opened else { return false };
+        let first = Place { bucket, slot: 0 };
+        let current = &mut mine.current[class];
+        current.at = first.slot_start();
+        current.record = first.records();
+        current.left = bucket.span.slots_a_bucket() as u32;
+        current.size = bucket.span.shape().slot;
+        current.zero = zero;
+        // Where freed blocks are not filled, only what they had behind them is.
+        current.lacks_pattern = zero || !self.rules.fill.load(Ordering::Relaxed);
+        true
+    }
+
+    pub(super) fn note(&self, store: &Store) {
+        self.pages.store(store.sampled_pages, Ordering::Relaxed);
+        self.open_bytes.store(store.open_bytes, Ordering::Relaxed);
+        self.note_peak();
+    }
+
+    /// A page, or a span, between guards.
+    #[cold]
+    fn place_guarded(
+        &'static self,
+        seated: &Seated,
+        request: Request,
+        stack: u32,
+        side: Side,
+    ) -> *mut u8 {
+        if request.size > PAGE || request.align > PAGE {
+            return self.place_large(seated, request, stack, side);
+        }
+        let mut late = Late::new();
+        let opened = {
+            let mut store = self.store.lock();
+            let opened = store.open_sampled(&mut |bucket, damage| late.note(bucket, damage));
+            self.note(&store);
+            opened
+        };
+        self.report_late(seated.mine().thread, &late, Call::Retire);
+        match opened {
+            Some(opened) => self.hand_out_alone(seated, request, stack, side, opened, PAGE),
+            // Where pages are not 4 KiB, or the kernel has no more guards to give. What
+            // fits a page fits a slot.
+            None => self.place_small(seated, request, stack),
+        }
+    }
+
+    /// A span of its own.
+    #[cold]
+    fn place_large(
+        &'static self,
+        seated: &Seated,
+        request: Request,
+        stack: u32,
+        side: Side,
+    ) -> *mut u8 {
+        // The first byte of a span's room is a page into it; an alignment beyond
+        // that is reached by going further.
+        let before = request.align.saturating_sub(PAGE);
+        let Some(room) = request.size.max(1).checked_next_multiple_of(PAGE) else {
+            return ptr::null_mut();
+        };
+        let Some(room) = room.checked_add(before) else { return ptr::null_mut() };
+        let mut late = Late::new();
+        let opened = {
+            let mut store = self.store.lock();
+            let opened = store.open_large(room, request.align, &mut |bucket, damage| {
+                late.note(bucket, damage);
+            });
+            self.note(&store);
+            opened
+        };
+        self.report_late(seated.mine().thread, &late, Call::Retire);
+        let Some(opened) = opened else { return ptr::null_mut() };
+        self.hand_out_alone(seated, request, stack, side, opened, room)
+    }
+
+    /// Places a block in the room between two guards.
+    fn hand_out_alone(
+        &'static self,
+        seated: &Seated,
+        request: Request,
+        stack: u32,
+        side: Side,
+        Opened { bucket, zero }: Opened,
+        room: usize,
+    ) -> *mut u8 {
+        let align = request.align.max(MIN_ALIGN);
+        let place = Place { bucket, slot: 0 };
+        let start = place.slot_start();
+        let lowest = start.addr().next_multiple_of(align) - start.addr();
+        // A block of no bytes has an address of its own, too.
+        let highest = ((start.addr() + room - request.size.max(1)) & !(align - 1)) - start.addr();
+        let offset = match side {
+            Side::Left => lowest,
+            Side::Right => highest.max(lowest),
+        };
+        place.set_offset(offset);
+        bucket.span.size.store(request.size, Ordering::Relaxed);
+        let block = start.wrapping_add(offset);
+        let (_, _, behind) = place.parts(request.size);
+        let near = place.near();
+        // SAFETY: the room is ours, as for all that follow.
+        unsafe { bytes::fill(block.wrapping_sub(near), near) };
+        // SAFETY: as above.
+        unsafe { bytes::fill(block.wrapping_add(request.size), behind) };
+        if request.zero && !zero {
+            // SAFETY: as above.
+            unsafe { block.write_bytes(0, request.size) };
+        }
+        let mine = seated.mine();
+        let sequence = mine.sequence(&self.sequence);
+        let size = if bucket.span.form() == Form::Large { usize::MAX } else { request.size };
+        let word = Word::live(size, request.align, request.origin as u8, mine.thread);
+        place.record().hand_out(stack, sequence, word);
+        block
+    }
+}

@@ -1,0 +1,111 @@
+//! Sweeps: slack and fill looked after although nobody gives anything back.
+//!
+//! ```text
+//!   a bucket is opened   one more bucket of the heap is looked at, round all of them
+//!   at exit, on request  all are, and what waits filled in the history
+//! ```
+//!
+//! Called by `place`, and by `debug`'s doors.
+
+use heapwright_record::debug::Call;
+
+use crate::address_map::MAP;
+use crate::sync::atomic::Ordering;
+
+use super::super::bytes;
+use super::super::slot::State;
+use super::super::span::{BucketRef, Form, Span, Stage};
+use super::super::store::{self, Store};
+use super::late::Late;
+use super::{Heap, PATIENCE};
+
+/// How many units one step of the sweep passes, at most.
+const SWEEP_UNITS: usize = 64;
+
+impl Heap {
+    /// Looks after one more bucket of the heap: blocks' slack, freed blocks' fill.
+    pub(super) fn sweep_step(&'static self, store: &mut Store, late: &mut Late) {
+        if let Some(bucket) = store.next_for_sweep(SWEEP_UNITS) {
+            self.sweep_bucket(bucket, late);
+        }
+    }
+
+    /// The store's lock is held, so no bucket is retired or guarded meanwhile.
+    fn sweep_bucket(&'static self, bucket: BucketRef, late: &mut Late) {
+        let canary = self.rules.canary.load(Ordering::Relaxed);
+        let fill = self.rules.fill.load(Ordering::Relaxed);
+        if bucket.record().stage() != Stage::Open {
+            return;
+        }
+        for place in bucket.slots() {
+            let record = place.record();
+            let (word, sequence) = (record.word(), record.made.load(Ordering::Relaxed));
+            let size = place.size(word);
+            let (_, _, behind) = place.parts(size);
+            let end = place.block().wrapping_add(size);
+            let look = |from: *mut u8, length: usize| {
+                // SAFETY: an open bucket's slots are not guarded while the store
+                // is locked, and the lead of a first slot is not either.
+                unsafe { bytes::check(from, length) }.map(|damage| (from, damage))
+            };
+            let found = match word.state() {
+                State::Live if canary => look(end, behind)
+                    .or_else(|| look(place.block().wrapping_sub(place.near()), place.near())),
+                State::Freed if fill && bucket.span.form() == Form::Small => {
+                    look(place.block(), size + behind)
+                }
+                _ => None,
+            };
+            if let Some((from, damage)) = found
+                // It was not freed and its bucket opened again meanwhile.
+                && record.word() == word
+                && record.made.load(Ordering::Relaxed) == sequence
+                && late.push(bucket, from.addr() + damage.first, damage)
+            {
+                // SAFETY: the pattern's bytes, put right to be reported once.
+                unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
+            }
+        }
+    }
+
+    /// Looks after everything, for the last time or because somebody asks.
+    pub(crate) fn sweep_all(&'static self, call: Call) {
+        let mut unit = 0;
+        while unit < MAP.limit() {
+            let mut late = Late::new();
+            {
+                // The process may end in a signal handler that interrupted the heap.
+                let Some(_store) = self.store.lock_soon(PATIENCE) else { return };
+                for _ in 0..SWEEP_UNITS {
+                    if unit >= MAP.limit() || late.is_full() {
+                        break;
+                    }
+                    if let Some(span) = Span::heading(unit, self.id()) {
+                        span.all_buckets().for_each(|bucket| self.sweep_bucket(bucket, &mut late));
+                        self.verify_retired(span, &mut late);
+                    }
+                    unit += 1;
+                }
+            }
+            self.report_late(0, &late, call);
+        }
+    }
+
+    /// Verifies the filled buckets of a span that wait in the history.
+    fn verify_retired(&'static self, span: &'static Span, late: &mut Late) {
+        if !self.rules.fill.load(Ordering::Relaxed) {
+            return;
+        }
+        for bucket in span.all_buckets() {
+            if bucket.record().stage() == Stage::Filled
+                // SAFETY: filled, and not guarded while the store is locked.
+                && let Some(damage) = unsafe { store::verify(bucket) }
+                && late.push_in(bucket, damage)
+            {
+                let (from, _) = store::extent(bucket);
+                // SAFETY: nobody's bytes.
+                unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
+            }
+        }
+    }
+}

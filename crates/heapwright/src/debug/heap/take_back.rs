@@ -1,0 +1,257 @@
+//! Taking back: a block that the program gives back, moves, or asks about.
+//!
+//! ```text
+//!   address --> span --> bucket, slot --> record: live?      (else: a finding)
+//!     right call, size, alignment? bytes around it as they were?   (see `judge`)
+//!     FREEING, filled, FREED; the bucket's last? --> retired
+//! ```
+//!
+//! Of two threads that free one block at once, the record's word lets one through.
+//!
+//! Called by `debug`'s doors.
+
+use core::ptr;
+
+use heapwright_record::debug::{Call, Origin};
+
+use crate::address_map::MAP;
+use crate::os;
+use crate::sync::atomic::Ordering;
+
+use super::super::bytes;
+use super::super::slot::State;
+use super::super::span::{BucketRef, Form, Found, Place, Span};
+use super::super::store;
+use super::Heap;
+use super::late::Late;
+use super::place::Request;
+use super::seats::Seated;
+
+/// A block given back: what the caller says it knows of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Return {
+    pub(crate) call: Call,
+    pub(crate) origin: Origin,
+    pub(crate) size: Option<usize>,
+    pub(crate) align: Option<usize>,
+}
+
+impl Heap {
+    /// Takes a block back that lies in `span`, or says what is wrong with it.
+    ///
+    /// # Safety
+    ///
+    /// If the block is in use, nobody uses it afterwards.
+    #[inline]
+    pub(crate) unsafe fn free(&'static self, span: &'static Span, address: usize, what: Return) {
+        let Some(seated) = self.sit() else { return };
+        let here = self.here(&seated, address, what);
+        // SAFETY: the same contract.
+        unsafe { self.take_back(&seated, span, here) };
+        if self.reporter.logs() {
+            self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
+        }
+    }
+
+    /// Which call was given which address, and its stack.
+    #[inline(always)]
+    pub(super) fn here(&'static self, seated: &Seated, address: usize, what: Return) -> Here {
+        let stack = seated.mine().stack(self.depth.load(Ordering::Relaxed));
+        Here { address, what, stack }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Heap::free`].
+    unsafe fn take_back(&'static self, seated: &Seated, span: &'static Span, here: Here) {
+        let address = here.address;
+        let Some(place) = span.small_slot_at(address) else {
+            // SAFETY: the same contract.
+            return unsafe { self.take_other(seated, span, here) };
+        };
+        #[cfg(feature = "lookups")]
+        let place = self.looked_up(place, address);
+        let word = place.record().word();
+        if word.state() != State::Live {
+            return self.not_live(seated, place, word, here);
+        }
+        // One thread needs no locked instructions: half of the time they would take.
+        let alone = os::is_single_threaded();
+        let freeing = word.freeing(seated.mine().thread);
+        if let Err(now) = place.record().exchange_as(alone, word, freeing) {
+            return self.not_live(seated, place, now, here);
+        }
+        self.note_freed(seated, place, here);
+        let size = word.size();
+        self.judge_call(seated, place, word, size, here);
+        let mut fills = size;
+        if self.rules.canary.load(Ordering::Relaxed) {
+            self.judge_small_edges(seated, place, word, here);
+        } else {
+            // Nobody has given it the pattern yet.
+            fills = span.slot_bytes();
+        }
+        seated.seat.count_freed(size);
+        if self.rules.fill.load(Ordering::Relaxed) {
+            // SAFETY: the slot is nobody's any more.
+            unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
+        }
+        place.record().set(freeing.freed());
+        if place.bucket.record().free_one(alone) {
+            // SAFETY: all of the bucket's blocks were taken back.
+            unsafe { self.retire(seated, place.bucket) };
+        }
+    }
+
+    /// Who freed it, and where from.
+    #[inline]
+    fn note_freed(&'static self, seated: &Seated, place: Place, here: Here) {
+        let sequence = seated.mine().sequence(&self.sequence);
+        let record = place.record();
+        record.freed_at.store(here.stack, Ordering::Relaxed);
+        record.freed.store(sequence, Ordering::Relaxed);
+    }
+
+    /// [`Heap::take_back`] of what is no small block's start.
+    ///
+    /// # Safety
+    ///
+    /// As [`Heap::free`].
+    #[inline(never)]
+    unsafe fn take_other(&'static self, seated: &Seated, span: &'static Span, here: Here) {
+        let Found::Slot(place) = span.locate(here.address) else {
+            return self.not_a_block(seated, here);
+        };
+        let word = place.record().word();
+        if word.state() != State::Live || place.block().addr() != here.address {
+            return self.not_live(seated, place, word, here);
+        }
+        let freeing = word.freeing(seated.mine().thread);
+        if let Err(now) = place.record().exchange(word, freeing) {
+            return self.not_live(seated, place, now, here);
+        }
+        self.note_freed(seated, place, here);
+        let size = place.size(word);
+        self.judge_call(seated, place, word, size, here);
+        if self.rules.canary.load(Ordering::Relaxed) {
+            self.judge_lone_edges(seated, place, word, size, here);
+        }
+        seated.seat.count_freed(size);
+        place.record().set(freeing.freed());
+        place.bucket.record().live.store(0, Ordering::Relaxed);
+        // SAFETY: the bucket's only block was taken back.
+        unsafe { self.retire(seated, place.bucket) };
+    }
+
+    /// The slot that an address is in, its bucket found by the policy that is measured.
+    #[cfg(feature = "lookups")]
+    fn looked_up(&'static self, place: Place, address: usize) -> Place {
+        if !self.rules.looks_up.load(Ordering::Relaxed) || place.bucket.span.form() != Form::Small {
+            return place;
+        }
+        Place { bucket: self.store.lock().look_up(place.bucket, address), ..place }
+    }
+
+    /// Retires a bucket that was emptied.
+    ///
+    /// # Safety
+    ///
+    /// No slot of the bucket is in use or can be handed out.
+    #[cold]
+    unsafe fn retire(&'static self, seated: &Seated, bucket: BucketRef) {
+        let mut late = Late::new();
+        let wants = self.store.lock().empty(bucket);
+        let fills = self.rules.fill.load(Ordering::Relaxed);
+        if bucket.span.form() == Form::Small && fills && wants {
+            // The last look before the bytes are gone. (A filled bucket's is later.)
+            // SAFETY: all its slots were filled.
+            if let Some(damage) = unsafe { store::verify(bucket) } {
+                late.note(bucket, damage);
+            }
+        }
+        // SAFETY: the bucket is nobody's, and not yet in the history.
+        let left = unsafe { store::leave(bucket, wants) };
+        {
+            let mut store = self.store.lock();
+            store.retire(bucket, left, &mut |bucket, damage| late.note(bucket, damage));
+            self.note(&store);
+        }
+        if fills {
+            self.report_late(seated.mine().thread, &late, Call::Retire);
+        }
+    }
+
+    /// Bytes the program asked for of the block at `address`; a finding and `None`
+    /// where no live block begins there.
+    pub(crate) fn size_of(
+        &'static self,
+        span: &'static Span,
+        address: usize,
+        what: Return,
+    ) -> Option<usize> {
+        if let Found::Slot(place) = span.locate(address) {
+            let word = place.record().word();
+            if word.state() == State::Live && place.block().addr() == address {
+                return Some(place.size(word));
+            }
+        }
+        let seated = self.sit()?;
+        let here = self.here(&seated, address, what);
+        match span.locate(address) {
+            Found::Slot(place) => self.not_live(&seated, place, place.record().word(), here),
+            _ => self.not_a_block(&seated, here),
+        }
+        None
+    }
+
+    /// Moves a block to a new one of another size; always moves. Null: there is no
+    /// memory, and the old one is as it was; or there is no such block.
+    ///
+    /// # Safety
+    ///
+    /// As `realloc`.
+    pub(crate) unsafe fn realloc(
+        &'static self,
+        span: &'static Span,
+        address: usize,
+        what: Return,
+        request: Request,
+    ) -> *mut u8 {
+        let Some(seated) = self.sit() else { return ptr::null_mut() };
+        let here = self.here(&seated, address, what);
+        let old = match span.locate(address) {
+            Found::Slot(place) => Some((place, place.record().word())),
+            _ => None,
+        };
+        let live = old.filter(|&(place, word)| {
+            word.state() == State::Live && place.block().addr() == address
+        });
+        let Some((place, word)) = live else {
+            // Reported; the program goes on with a new block, as if it had given none.
+            match old {
+                Some((place, word)) => self.not_live(&seated, place, word, here),
+                None => self.not_a_block(&seated, here),
+            }
+            return self.place(&seated, request, here.stack);
+        };
+        let size = place.size(word);
+        let new = self.place(&seated, request, here.stack);
+        if new.is_null() {
+            return new;
+        }
+        // SAFETY: by the contract the old block is the caller's, the new one is ours,
+        // and both have as many bytes.
+        unsafe { ptr::copy_nonoverlapping(place.block(), new, size.min(request.size)) };
+        // SAFETY: the same contract.
+        unsafe { self.take_back(&seated, span, here) };
+        new
+    }
+}
+
+/// Which call was given which address.
+#[derive(Clone, Copy)]
+pub(super) struct Here {
+    pub(super) address: usize,
+    pub(super) what: Return,
+    pub(super) stack: u32,
+}

@@ -1,0 +1,158 @@
+//! Telling: findings, with what is known of the block they are about.
+//!
+//! Called by the rest of the heap, and by `debug`'s doors for pointers that are
+//! nobody's.
+
+use heapwright_record::debug::{Call, Finding, FindingKind, Moment, Origin, Region};
+
+use crate::sync::atomic::Ordering;
+
+use super::super::hot;
+use super::super::slot::{State, Word};
+use super::super::span::Place;
+use super::Heap;
+use super::seats::Seated;
+use super::take_back::{Here, Return};
+
+impl Heap {
+    /// The address is in a slot, and no live block begins there.
+    #[cold]
+    pub(super) fn not_live(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
+        let block = place.block().addr();
+        let is_start = block == here.address;
+        let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
+        let kind = match (word.state(), is_start) {
+            (State::Unused, _) => {
+                let region = Region::Nothing;
+                let kind = invalid(is_realloc);
+                let found = Finding { kind, region, ..self.nowhere(seated, here) };
+                return self.report(found);
+            }
+            (State::Freed | State::Freeing, true) if here.what.call == Call::UsableSize => {
+                FindingKind::UseAfterFree
+            }
+            (State::Freed | State::Freeing, true) if is_realloc => FindingKind::ReallocAfterFree,
+            (State::Freed | State::Freeing, true) => FindingKind::DoubleFree,
+            _ if is_realloc => FindingKind::InvalidRealloc,
+            _ => FindingKind::InteriorFree,
+        };
+        if matches!(kind, FindingKind::DoubleFree | FindingKind::ReallocAfterFree)
+            && !self.rules.double_free.load(Ordering::Relaxed)
+        {
+            return;
+        }
+        self.report(Finding { kind, ..self.about(seated, place, word, here) });
+    }
+
+    /// The address is in a lead, a tail or a guard.
+    #[cold]
+    pub(super) fn not_a_block(&'static self, seated: &Seated, here: Here) {
+        let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
+        let kind = invalid(is_realloc);
+        let region = Region::Nothing;
+        self.report(Finding { kind, region, ..self.nowhere(seated, here) });
+    }
+
+    /// A pointer that is no debug heap's: of `region`.
+    #[cold]
+    pub(crate) fn foreign(&'static self, address: usize, what: Return, region: Region) {
+        let Some(seated) = self.sit() else { return };
+        let is_realloc = matches!(what.call, Call::Realloc | Call::RustRealloc);
+        let here = self.here(&seated, address, what);
+        self.report(Finding { kind: invalid(is_realloc), region, ..self.nowhere(&seated, here) });
+    }
+
+    fn nowhere(&'static self, seated: &Seated, here: Here) -> Finding {
+        let mine = seated.mine();
+        Finding {
+            call: here.what.call,
+            pointer: here.address as u64,
+            here: Moment {
+                stack: here.stack,
+                thread: u32::from(mine.thread),
+                sequence: u64::from(mine.sequence(&self.sequence)),
+                ns: self.reporter.now(),
+            },
+            ..Finding::default()
+        }
+    }
+
+    /// What is known of a block, and of where it was found out.
+    pub(super) fn about(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        here: Here,
+    ) -> Finding {
+        let whence = self.nowhere(seated, here);
+        let block = of_block(place, word);
+        Finding {
+            call: whence.call,
+            pointer: whence.pointer,
+            here: whence.here,
+            offset: here.address as i64 - block.block as i64,
+            given_size: here.what.size.unwrap_or(0) as u64,
+            given_align: here.what.align.unwrap_or(0) as u64,
+            ..block
+        }
+    }
+
+    /// Something was found late in a block that `stack` asked for: its blocks are
+    /// guarded from now on, in this run and, through the record, in the next.
+    #[cold]
+    pub(super) fn heat(&self, stack: u32, kind: FindingKind) {
+        if stack != 0 {
+            self.sites.heat(stack);
+            self.reporter.record_site(hot::key(stack), kind);
+        }
+    }
+
+    pub(in crate::debug) fn report(&self, finding: Finding) {
+        self.reporter.report(&finding, &self.threads);
+    }
+
+    /// Tells of a block that was never freed.
+    #[cold]
+    pub(in crate::debug) fn tell_leak(&'static self, place: Place, word: Word) {
+        let block = of_block(place, word);
+        let pointer = block.block;
+        self.report(Finding { kind: FindingKind::Leak, call: Call::Exit, pointer, ..block });
+    }
+}
+
+const fn invalid(is_realloc: bool) -> FindingKind {
+    if is_realloc { FindingKind::InvalidRealloc } else { FindingKind::InvalidFree }
+}
+
+/// What is remembered of a block.
+pub(in crate::debug) fn of_block(place: Place, word: Word) -> Finding {
+    let record = place.record();
+    let moment = |stack: u32, thread: u16, sequence: u32| Moment {
+        stack,
+        thread: u32::from(thread),
+        sequence: u64::from(sequence),
+        ns: 0,
+    };
+    let mut finding = Finding {
+        origin: Origin::from_u8(word.origin()),
+        region: Region::Block,
+        block: place.block().addr() as u64,
+        size: place.size(word) as u64,
+        align: word.align() as u64,
+        allocated: moment(
+            record.made_at.load(Ordering::Relaxed),
+            word.made_by(),
+            record.made.load(Ordering::Relaxed),
+        ),
+        ..Finding::default()
+    };
+    if word.state() != State::Live {
+        finding.freed = moment(
+            record.freed_at.load(Ordering::Relaxed),
+            word.freed_by(),
+            record.freed.load(Ordering::Relaxed),
+        );
+    }
+    finding
+}

@@ -1,0 +1,157 @@
+//! Walks: every live block of a heap, for leaks, for checks, for the end.
+//!
+//! ```text
+//!   unit 0 .. the map's limit --> spans that begin there, of this heap
+//!     --> buckets that are open --> slots that are live
+//! ```
+//!
+//! No list of spans is kept: the address map has them all, and a walk is rare. Other
+//! threads may allocate and free meanwhile; what a walk says is then of a moment, give
+//! or take what happened in it.
+//!
+//! Called by `debug`'s doors.
+
+use crate::address_map::MAP;
+use crate::sync::atomic::Ordering;
+
+use super::super::slot::{State, Word};
+#[cfg(test)]
+use super::super::span::Form;
+use super::super::span::{BucketRef, Found, Place, Span, Stage};
+use super::super::{checked, table};
+use super::Heap;
+
+impl Heap {
+    /// The spans of the heap.
+    fn spans(&self) -> impl Iterator<Item = &'static Span> {
+        let heap = self.id();
+        (0..MAP.limit()).filter_map(move |unit| Span::heading(unit, heap))
+    }
+
+    /// The buckets that are open.
+    fn open_ones(&self) -> impl Iterator<Item = BucketRef> {
+        let buckets = self.spans().flat_map(Span::all_buckets);
+        buckets.filter(|bucket| bucket.record().stage() == Stage::Open)
+    }
+
+    /// Calls `visit` with the memory of the live block that begins at `address`; it
+    /// cannot go back meanwhile. False: there is none.
+    pub(in crate::debug) fn with_live(
+        &'static self,
+        address: usize,
+        visit: &mut dyn FnMut(*mut u8, usize),
+    ) -> bool {
+        if let Some(span) = Span::of(address)
+            && span.heap.load(Ordering::Relaxed) == self.id()
+        {
+            let _store = self.store.lock();
+            let Found::Slot(place) = span.locate(address) else { return false };
+            let word = place.record().word();
+            let is_live = word.state() == State::Live
+                && place.bucket.record().stage() == Stage::Open
+                && place.block().addr() == address;
+            if is_live {
+                visit(place.block(), place.size(word));
+            }
+            return is_live;
+        }
+        let table = self.table.lock();
+        match table.live_at(address) {
+            Some(entry) => {
+                visit(entry.block(), entry.size);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Calls `visit` with the address, the size and the thread's number of every live
+    /// block, those in another allocator's memory as well.
+    pub(in crate::debug) fn each_block(&'static self, visit: &mut dyn FnMut(usize, usize, u32)) {
+        self.each_live(|place, word, _| {
+            visit(place.block().addr(), place.size(word), u32::from(word.made_by()));
+        });
+        let made = self.table.lock().made();
+        for index in 0..made {
+            let table = self.table.lock();
+            if index >= table.made() {
+                return;
+            }
+            let entry = table.get(index);
+            drop(table);
+            if entry.state == table::State::Live {
+                visit(entry.block().addr(), entry.size, u32::from(entry.made_by));
+            }
+        }
+    }
+
+    /// Tells of the block at `address`, if it still is one, as a leak.
+    pub(in crate::debug) fn tell_leak_at(&'static self, address: usize) {
+        if let Some(span) = Span::of(address) {
+            if let Found::Slot(place) = span.locate(address) {
+                self.tell_leak(place, place.record().word());
+            }
+            return;
+        }
+        let entry = self.table.lock().live_at(address);
+        if let Some(entry) = entry {
+            checked::tell_leak(self, &entry);
+        }
+    }
+
+    /// Calls `visit` with every live block: its place, word and sequence number.
+    pub(crate) fn each_live(&'static self, mut visit: impl FnMut(Place, Word, u32)) {
+        for bucket in self.open_ones() {
+            for place in bucket.slots() {
+                let word = place.record().word();
+                if word.state() == State::Live {
+                    visit(place, word, place.record().made.load(Ordering::Relaxed));
+                }
+            }
+        }
+    }
+
+    /// Ends the heap: all of its memory goes back, and nothing is remembered.
+    pub(in crate::debug) fn clear(&'static self) {
+        let mut store = self.store.lock();
+        self.spans().for_each(|span| store.release_whatever(span));
+        store.forget();
+        drop(store);
+        for seat in self.all_seats() {
+            // SAFETY: nobody uses the heap any more.
+            unsafe { seat.mine() }.forget_buckets();
+            seat.count_nothing();
+        }
+        self.peak_live.store(0, Ordering::Relaxed);
+        self.table.lock().clear();
+        self.reporter.forget();
+    }
+
+    /// What no request ever looks for: the open buckets of small spans, how many of
+    /// them have slots to hand out, and how many of those are no seat's current
+    /// bucket, or are one's with another number of slots left. Nobody uses the heap
+    /// meanwhile.
+    #[cfg(test)]
+    pub(in crate::debug) fn open_buckets(&'static self) -> (usize, usize, usize) {
+        let (mut open, mut with_slots, mut unknown) = (0, 0, 0);
+        let _store = self.store.lock();
+        for bucket in self.open_ones().filter(|bucket| bucket.span.form() == Form::Small) {
+            let span = bucket.span;
+            open += 1;
+            let unused = |place: &Place| place.record().word().state() == State::Unused;
+            let left = bucket.slots().filter(unused).count();
+            if left == 0 {
+                continue;
+            }
+            with_slots += 1;
+            let next = Place { bucket, slot: span.slots_a_bucket() - left }.slot_start();
+            let is_current = self.all_seats().any(|seat| {
+                // SAFETY: nobody uses the heap now.
+                let current = &unsafe { seat.mine() }.current[span.class()];
+                current.left as usize == left && current.at == next
+            });
+            unknown += usize::from(!is_current);
+        }
+        (open, with_slots, unknown)
+    }
+}
