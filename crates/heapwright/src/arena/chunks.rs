@@ -17,21 +17,11 @@ use core::ptr::NonNull;
 use super::bump;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
-use crate::options;
 use crate::os::Memory;
 use crate::size_class::UNIT;
 use crate::slab::{ByOwner, SYSTEM, UnitList};
 use crate::substrate;
 use crate::sync::atomic::Ordering;
-
-/// Makes sure that there is a window to take memory from. False: no memory.
-pub(super) fn open_substrate() -> bool {
-    let opened = substrate::open(options::get);
-    if opened {
-        substrate::begun();
-    }
-    opened
-}
 
 /// All chunks of one arena. One thread at a time, or a lock.
 pub(super) struct Chunks {
@@ -97,7 +87,7 @@ impl Chunks {
 
     #[cold]
     fn take(&self, layout: Layout) -> Option<usize> {
-        if !open_substrate() {
+        if !substrate::open_and_begin() {
             return None;
         }
         let needed = layout.size().checked_next_multiple_of(UNIT)?;

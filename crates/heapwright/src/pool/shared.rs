@@ -29,12 +29,13 @@ use core::ptr::{self, NonNull};
 
 use super::layout::Shape;
 use super::segment::Side;
-use super::store::{Called, Config, Store, Walk, open_substrate};
-use super::{Refused, Reset, Stats, checked};
+use super::store::{Called, Config, Store, Walk};
+use super::{Refused, Reset, Stats, checked, fork};
 use crate::desks::{self, DESKS};
 use crate::ids::{Recycled, Slot};
 use crate::misuse;
 use crate::size_class::UNIT;
+use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -382,9 +383,10 @@ impl<T> SharedPool<T> {
     fn made_now(&self) -> Option<&'static Lock<Store>> {
         self.made().or_else(|| {
             // The object lies in the window.
-            if !open_substrate() {
+            if !substrate::open_and_begin() {
                 return None;
             }
+            fork::join();
             let slot = STORES.take(Lock::new(self.new_store()))?;
             let new = ptr::from_ref(slot).cast_mut();
             let none = ptr::null_mut();
@@ -553,7 +555,7 @@ impl<T> SharedPool<T> {
             let twice = store.put_each(unsafe { magazine.take_all() });
             // The copies of two threads' magazines in a forked child may be of two
             // moments, and a slot in both.
-            if let (Some(twice), false) = (twice, super::fork::has_forked()) {
+            if let (Some(twice), false) = (twice, fork::has_forked()) {
                 misuse::freed_twice_in_pool(store.name(), twice.addr());
             }
         }
