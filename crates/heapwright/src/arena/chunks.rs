@@ -116,10 +116,9 @@ impl Chunks {
         {
             let size = length(unit);
             self.list.remove(&MAP, unit);
-            // SAFETY: nobody uses what lies behind the current chunk.
-            if now && unsafe { SYSTEM.decommit(MAP.address_of(unit), size) } {
-                chunk::note_purged(size);
-                chunk::give_moved(unit, size / UNIT, size);
+            if now {
+                // SAFETY: nobody uses what lies behind the current chunk.
+                unsafe { chunk::give_purged(unit, size / UNIT) };
             } else {
                 chunk::give(unit, size / UNIT);
             }
@@ -139,10 +138,8 @@ impl Chunks {
             return 0;
         }
         let at = start.wrapping_add(from - start.addr());
-        // SAFETY: nobody uses what lies behind the position.
-        let gone = if unsafe { SYSTEM.decommit(at, end - from) } { end - from } else { 0 };
-        chunk::note_purged(gone);
-        gone
+        // SAFETY: whole pages of ours; nobody uses what lies behind the position.
+        unsafe { chunk::purge_pages(at, end - from) }
     }
 
     /// Bytes of all chunks.
