@@ -281,8 +281,7 @@ impl<T> SharedPool<T> {
             return NonNull::new(checked::alloc(&mut store).cast());
         }
         let Some(magazine) = magazine else {
-            let mut one = [ptr::null_mut()];
-            let slot = if store.take(&mut one) == 0 { store.fresh_or_grow() } else { one[0] };
+            let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
             return NonNull::new(slot.cast());
         };
         // SAFETY: the desk is this thread's.

@@ -404,6 +404,12 @@ impl Store {
         count
     }
 
+    /// Takes one returned slot, the lowest, if there is any.
+    pub(super) fn take_one(&mut self) -> Option<*mut u8> {
+        let mut one = [ptr::null_mut()];
+        (self.take(&mut one) > 0).then_some(one[0])
+    }
+
     /// Whether slots wait in sets.
     #[inline]
     pub(super) fn has_returned(&self) -> bool {
