@@ -170,7 +170,7 @@ impl SharedArena {
         Some(next)
     }
 
-    allocating!('_, );
+    allocating!('_);
 
     /// Takes everything back and keeps all chunks.
     pub fn reset(&mut self) {
