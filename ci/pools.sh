@@ -17,6 +17,7 @@
 # writes the measured numbers there. It takes a few seconds beside the building.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. ci/counts.sh
 
 usage() { die "$1; usage: ci/pools.sh [--rounds N] [--quick] [--keep FILE] | --golden [--bless]"; }
 rounds='' quick='' keep='' golden='' bless=''
@@ -34,6 +35,7 @@ done
 [ -z "$bless" ] || [ -n "$golden" ] || usage "--bless belongs to --golden"
 rounds=${rounds:-$([ -n "$quick" ] && echo 2 || echo 9)}
 GOLDEN=$ROOT/ci/golden-pools.txt
+BLESS='ci/pools.sh --golden --bless'
 BUILT=$CARGO_TARGET_DIR/bench
 
 build() {
@@ -43,60 +45,26 @@ build() {
 }
 
 # count_calls: a line `name path branches mean` for each call_* that the program
-# makes, into the file `calls`. Each of callgrind's dumps holds the counts since
-# the one before. With --branch-sim it also counts conditional branches (Bc);
-# trailing zeros of a line of costs are left out.
+# makes, into the file `calls`; the many of a part are 16,000.
 count_calls() {
     valgrind --tool=callgrind --callgrind-out-file="$SCRATCH/part" --branch-sim=yes \
         --dump-before=golden_part --compress-strings=no --compress-pos=no --dump-line=no \
         "$BUILT/release/pools" golden >"$SCRATCH/log" 2>&1 || { cat "$SCRATCH/log" >&2; die "callgrind failed"; }
-    awk '
-        FNR == 1  { close_part() }
-        /^events:/ { for (i = 2; i <= NF; i++) if ($i == "Bc") bc = i }
-        /^cfn=/   { callee = substr($0, 5) }
-        /^calls=/ { split(substr($0, 7), n, " "); getline
-                    if (callee ~ /^call_/) { calls[callee] += n[1]; cost[callee] += $2; branches[callee] += $bc } }
-        function close_part(  fn, each) {
-            for (fn in calls) {
-                each = cost[fn] / calls[fn]
-                if (calls[fn] == 8 && (!(fn in path) || each < path[fn])) { path[fn] = each; taken[fn] = branches[fn] / 8 }
-                if (calls[fn] >= 8000 && !(fn in mean)) mean[fn] = each
-            }
-            delete calls; delete cost; delete branches
-        }
-        END {
-            close_part()
-            for (fn in path) printf "%s %.1f %.1f %.1f\n", substr(fn, 6), path[fn], taken[fn], mean[fn]
-        }
-    ' "$SCRATCH"/part.* | sort >"$SCRATCH/calls"
+    counted_calls cfn '^call_' 8000 | sort >"$SCRATCH/calls"
     [ -s "$SCRATCH/calls" ] || die "callgrind saw no calls"
 }
 
 limit() { case $1 in arena_u32) echo 10 ;; arena_layout) echo 12 ;; *) echo - ;; esac; }
-above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
 
 compare_calls() {
     local status=0 name path branches mean number
     grep -E '^(arena|pool)_' "$SCRATCH/calls" >"$SCRATCH/ours" || die "heapwright's calls were not seen"
-    [ -z "$bless" ] || {
-        echo "# Instructions a call with the ret, x86-64, written by ci/pools.sh --golden --bless."
-        echo "# name path"
-        cut -d' ' -f1,2 "$SCRATCH/ours"
-    } >"$GOLDEN"
+    [ -z "$bless" ] || bless "$SCRATCH/ours"
     printf '%-14s %6s %8s %6s %7s %6s\n' call path branches mean golden limit
     while read -r name path branches mean; do
-        number=$(awk -v n="$name" '$1 == n { print $2 }' "$GOLDEN" 2>/dev/null || true)
+        number=$(golden_number "$name")
         printf '%-14s %6s %8s %6s %7s %6s\n' "$name" "$path" "$branches" "$mean" "${number:-none}" "$(limit "$name")"
-        if [ -z "$number" ]; then
-            say "FAIL $name has no golden number in ci/golden-pools.txt"; status=1
-        elif above "$path" "$number"; then
-            say "FAIL $name takes $path instructions; the golden number is $number"; status=1
-        elif above "$number" "$path"; then
-            say "note: $name got shorter: please lower its golden number to $path (ci/pools.sh --golden --bless)"
-        fi
-        if [ "$(limit "$name")" != - ] && above "$path" "$(limit "$name")"; then
-            say "FAIL $name takes $path instructions; the limit is $(limit "$name")"; status=1
-        fi
+        judge "$name" "$path" "$(limit "$name")" || status=1
     done <"$SCRATCH/ours"
     [ "$(wc -l <"$SCRATCH/ours")" -eq 4 ] || { say "FAIL not all four calls were seen"; status=1; }
     return $status

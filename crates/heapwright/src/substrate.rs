@@ -14,7 +14,7 @@
 
 use crate::chunk;
 use crate::fork::{self, Part};
-use crate::options::Options;
+use crate::options::{self, Options};
 use crate::os;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -79,6 +79,17 @@ pub(crate) fn begun() {
             Err(_) => os::yield_now(),
         }
     }
+}
+
+/// [`open`] as the options of the process say, and [`begun`]: all there is to do for
+/// who has nothing to make between them. The caller holds no lock, unless this has been
+/// true before. False: there is no memory.
+pub(crate) fn open_and_begin() -> bool {
+    let opened = open(options::get);
+    if opened {
+        begun();
+    }
+    opened
 }
 
 /// Nanoseconds of the clock when the window opened; 0 before.

@@ -17,21 +17,11 @@ use core::ptr::NonNull;
 use super::bump;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
-use crate::options;
 use crate::os::Memory;
 use crate::size_class::UNIT;
 use crate::slab::{ByOwner, SYSTEM, UnitList};
 use crate::substrate;
 use crate::sync::atomic::Ordering;
-
-/// Makes sure that there is a window to take memory from. False: no memory.
-pub(super) fn open_substrate() -> bool {
-    let opened = substrate::open(options::get);
-    if opened {
-        substrate::begun();
-    }
-    opened
-}
 
 /// All chunks of one arena. One thread at a time, or a lock.
 pub(super) struct Chunks {
@@ -97,7 +87,7 @@ impl Chunks {
 
     #[cold]
     fn take(&self, layout: Layout) -> Option<usize> {
-        if !open_substrate() {
+        if !substrate::open_and_begin() {
             return None;
         }
         let needed = layout.size().checked_next_multiple_of(UNIT)?;
@@ -126,10 +116,9 @@ impl Chunks {
         {
             let size = length(unit);
             self.list.remove(&MAP, unit);
-            // SAFETY: nobody uses what lies behind the current chunk.
-            if now && unsafe { SYSTEM.decommit(MAP.address_of(unit), size) } {
-                chunk::note_purged(size);
-                chunk::give_moved(unit, size / UNIT, size);
+            if now {
+                // SAFETY: nobody uses what lies behind the current chunk.
+                unsafe { chunk::give_purged(unit, size / UNIT) };
             } else {
                 chunk::give(unit, size / UNIT);
             }
@@ -149,10 +138,8 @@ impl Chunks {
             return 0;
         }
         let at = start.wrapping_add(from - start.addr());
-        // SAFETY: nobody uses what lies behind the position.
-        let gone = if unsafe { SYSTEM.decommit(at, end - from) } { end - from } else { 0 };
-        chunk::note_purged(gone);
-        gone
+        // SAFETY: whole pages of ours; nobody uses what lies behind the position.
+        unsafe { chunk::purge_pages(at, end - from) }
     }
 
     /// Bytes of all chunks.

@@ -261,7 +261,7 @@ impl Arena {
         self.core.place_here(layout)
     }
 
-    allocating!('_, );
+    allocating!('_);
 
     /// Runs `run` with a scope: what is made in it is given back when it ends,
     /// exactly that, even if `run` panics.
@@ -434,7 +434,7 @@ impl<'a> Scope<'a> {
         self.core.place_here(layout)
     }
 
-    allocating!('a, );
+    allocating!('a);
 
     /// Runs `run` with a scope in this one: see [`Arena::scope`].
     pub fn scope<R>(&mut self, run: impl FnOnce(&mut Scope<'_>) -> R) -> R {

@@ -7,14 +7,14 @@
 /// Implements the allocating methods for a type whose `place(&self, Layout)` gives
 /// memory. The lifetime is that of what is made.
 macro_rules! allocating {
-    ($life:lifetime, $($self_life:tt)*) => {
+    ($life:lifetime) => {
         /// Puts a value into the arena. It will not be dropped.
         ///
         /// Ends the process with one line where there is no memory; `try_alloc`
         /// does not.
         #[inline(always)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc<T>(& $($self_life)* self, value: T) -> & $life mut T {
+        pub fn alloc<T>(&self, value: T) -> &$life mut T {
             let at = match self.place_here(Layout::new::<T>()) {
                 Some(at) => at,
                 None if size_of::<T>() <= IN_REGISTERS => return self.alloc_cold(value),
@@ -29,7 +29,7 @@ macro_rules! allocating {
         #[cold]
         #[inline(never)]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        fn alloc_cold<T>(& $($self_life)* self, value: T) -> & $life mut T {
+        fn alloc_cold<T>(&self, value: T) -> &$life mut T {
             let at = self.alloc_layout_cold(Layout::new::<T>());
             // SAFETY: memory of the type's layout, which nobody else has.
             unsafe { super::methods::put(at, value) }
@@ -42,7 +42,7 @@ macro_rules! allocating {
         /// The value, where there is no memory or the limit is reached.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn try_alloc<T>(& $($self_life)* self, value: T) -> Result<& $life mut T, Refused<T>> {
+        pub fn try_alloc<T>(&self, value: T) -> Result<&$life mut T, Refused<T>> {
             match self.place(Layout::new::<T>()) {
                 // SAFETY: memory of the type's layout, which nobody else has.
                 Some(at) => Ok(unsafe { super::methods::put(at, value) }),
@@ -53,7 +53,7 @@ macro_rules! allocating {
         /// Puts a copy of a slice into the arena.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_copy<T: Copy>(& $($self_life)* self, from: &[T]) -> & $life mut [T] {
+        pub fn alloc_slice_copy<T: Copy>(&self, from: &[T]) -> &$life mut [T] {
             self.try_alloc_slice_copy(from).unwrap_or_else(|_| no_room())
         }
 
@@ -65,9 +65,9 @@ macro_rules! allocating {
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_slice_copy<T: Copy>(
-            & $($self_life)* self,
+            &self,
             from: &[T],
-        ) -> Result<& $life mut [T], Refused<()>> {
+        ) -> Result<&$life mut [T], Refused<()>> {
             let at = self.place(Layout::for_value(from)).ok_or(Refused(()))?.cast::<T>();
             // SAFETY: memory of the slice's layout, which nobody else has.
             unsafe { at.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
@@ -78,7 +78,7 @@ macro_rules! allocating {
         /// Puts clones of a slice's elements into the arena. They will not be dropped.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_clone<T: Clone>(& $($self_life)* self, from: &[T]) -> & $life mut [T] {
+        pub fn alloc_slice_clone<T: Clone>(&self, from: &[T]) -> &$life mut [T] {
             self.alloc_slice_fill_with(from.len(), |at| from[at].clone())
         }
 
@@ -87,10 +87,10 @@ macro_rules! allocating {
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn alloc_slice_fill_with<T>(
-            & $($self_life)* self,
+            &self,
             length: usize,
             make: impl FnMut(usize) -> T,
-        ) -> & $life mut [T] {
+        ) -> &$life mut [T] {
             self.try_alloc_slice_fill_with(length, make).unwrap_or_else(|_| no_room())
         }
 
@@ -102,10 +102,10 @@ macro_rules! allocating {
         /// than all memory.
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
         pub fn try_alloc_slice_fill_with<T>(
-            & $($self_life)* self,
+            &self,
             length: usize,
             mut make: impl FnMut(usize) -> T,
-        ) -> Result<& $life mut [T], Refused<()>> {
+        ) -> Result<&$life mut [T], Refused<()>> {
             let layout = Layout::array::<T>(length).map_err(|_| Refused(()))?;
             let first = self.place(layout).ok_or(Refused(()))?.cast::<T>();
             for at in 0..length {
@@ -122,7 +122,7 @@ macro_rules! allocating {
         /// Puts what an iterator gives into the arena as a slice: as many as it says it
         /// has, or fewer, if it ends before.
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_slice_fill_iter<T, I>(& $($self_life)* self, from: I) -> & $life mut [T]
+        pub fn alloc_slice_fill_iter<T, I>(&self, from: I) -> &$life mut [T]
         where
             I: IntoIterator<Item = T>,
             I::IntoIter: ExactSizeIterator,
@@ -147,7 +147,7 @@ macro_rules! allocating {
         /// Puts a copy of a string into the arena.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn alloc_str(& $($self_life)* self, from: &str) -> & $life mut str {
+        pub fn alloc_str(&self, from: &str) -> &$life mut str {
             self.try_alloc_str(from).unwrap_or_else(|_| no_room())
         }
 
@@ -158,7 +158,7 @@ macro_rules! allocating {
         /// Where there is no memory or the limit is reached.
         #[inline]
         #[allow(clippy::mut_from_ref, reason = "memory that nobody else has")]
-        pub fn try_alloc_str(& $($self_life)* self, from: &str) -> Result<& $life mut str, Refused<()>> {
+        pub fn try_alloc_str(&self, from: &str) -> Result<&$life mut str, Refused<()>> {
             let bytes = self.try_alloc_slice_copy(from.as_bytes())?;
             // SAFETY: a copy of a string.
             Ok(unsafe { core::str::from_utf8_unchecked_mut(bytes) })
@@ -166,7 +166,7 @@ macro_rules! allocating {
 
         /// Memory for a layout, uninitialised.
         #[inline(always)]
-        pub fn alloc_layout(& $($self_life)* self, layout: Layout) -> NonNull<u8> {
+        pub fn alloc_layout(&self, layout: Layout) -> NonNull<u8> {
             match self.place_here(layout) {
                 Some(at) => at,
                 None => self.alloc_layout_cold(layout),
@@ -176,7 +176,7 @@ macro_rules! allocating {
         /// The rest of `alloc_layout`.
         #[cold]
         #[inline(never)]
-        fn alloc_layout_cold(& $($self_life)* self, layout: Layout) -> NonNull<u8> {
+        fn alloc_layout_cold(&self, layout: Layout) -> NonNull<u8> {
             self.place(layout).unwrap_or_else(|| no_room())
         }
 
@@ -186,7 +186,7 @@ macro_rules! allocating {
         ///
         /// Where there is no memory or the limit is reached.
         #[inline]
-        pub fn try_alloc_layout(& $($self_life)* self, layout: Layout) -> Result<NonNull<u8>, Refused<()>> {
+        pub fn try_alloc_layout(&self, layout: Layout) -> Result<NonNull<u8>, Refused<()>> {
             self.place(layout).ok_or(Refused(()))
         }
     };

@@ -25,6 +25,7 @@ use crate::address_map::MAP;
 use crate::fork::{self, Handlers, Part};
 use crate::ids::{Recycled, Slot};
 use crate::pool::{IN_REGISTERS, Refused};
+use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -99,7 +100,7 @@ impl SharedArena {
     fn made_now(&self) -> Option<&'static Lock<Chunks>> {
         self.made().or_else(|| {
             // The object lies in the window.
-            if !chunks::open_substrate() {
+            if !substrate::open_and_begin() {
                 return None;
             }
             fork::join(Part::Arenas, &HANDLERS);
@@ -169,7 +170,7 @@ impl SharedArena {
         Some(next)
     }
 
-    allocating!('_, );
+    allocating!('_);
 
     /// Takes everything back and keeps all chunks.
     pub fn reset(&mut self) {

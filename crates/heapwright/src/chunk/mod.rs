@@ -621,6 +621,33 @@ pub(crate) fn purge_all(keep: usize) -> usize {
     bytes
 }
 
+/// Gives a run back, its pages to the kernel at once.
+///
+/// # Safety
+///
+/// The run is the caller's, and nobody uses its contents.
+pub(crate) unsafe fn give_purged(unit: usize, units: usize) {
+    // SAFETY: the same contract; units are whole pages, and committed.
+    if unsafe { purge_pages(MAP.address_of(unit), units * UNIT) } > 0 {
+        CHUNK.lock().give_unused(unit, units);
+    } else {
+        give(unit, units);
+    }
+}
+
+/// Gives pages of a run that stays with the caller to the kernel. Returns bytes: all, or
+/// none where it refuses.
+///
+/// # Safety
+///
+/// The pages are whole, the caller's and committed, and nobody uses their contents.
+pub(crate) unsafe fn purge_pages(at: *mut u8, size: usize) -> usize {
+    // SAFETY: the same contract.
+    let purged = if unsafe { SYSTEM.decommit(at, size) } { size } else { 0 };
+    note_purged(purged);
+    purged
+}
+
 /// Counts bytes given back.
 pub(crate) fn note_purged(bytes: usize) {
     PURGED.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -23,16 +23,15 @@ const POISON: u8 = 0xDF;
 
 /// A slot, or null.
 pub(super) fn alloc(store: &mut Store) -> *mut u8 {
-    let mut one = [core::ptr::null_mut()];
-    if store.take(&mut one) == 0 {
-        one[0] = store.fresh_or_grow();
-    } else {
-        look_over(store, one[0]);
+    let returned = store.take_one();
+    if let Some(slot) = returned {
+        look_over(store, slot);
     }
-    if !one[0].is_null() {
-        store.note_out(one[0], true);
+    let slot = returned.unwrap_or_else(|| store.fresh_or_grow());
+    if !slot.is_null() {
+        store.note_out(slot, true);
     }
-    one[0]
+    slot
 }
 
 /// Takes a slot back.

@@ -71,9 +71,18 @@ pub(super) mod sealed {
             usize::MAX
         }
 
-        /// Takes slots out, those that have been there longest if it can tell:
-        /// into the start of `out`. Returns how many; 0: there are none.
-        fn spill(&mut self, out: &mut [*mut u8]) -> usize;
+        /// Takes slots out, into the start of `out`: those that have been there
+        /// longest if it can tell, else the next. Returns how many; 0: there are none.
+        fn spill(&mut self, out: &mut [*mut u8]) -> usize {
+            let mut count = 0;
+            while count < out.len()
+                && let Some(slot) = self.pop()
+            {
+                out[count] = slot.as_ptr();
+                count += 1;
+            }
+            count
+        }
 
         /// How many it holds. May take time in proportion.
         fn len(&self) -> usize;
@@ -182,17 +191,6 @@ impl Front for Linked {
         true
     }
 
-    fn spill(&mut self, out: &mut [*mut u8]) -> usize {
-        let mut count = 0;
-        while count < out.len()
-            && let Some(slot) = self.pop()
-        {
-            out[count] = slot.as_ptr();
-            count += 1;
-        }
-        count
-    }
-
     fn len(&self) -> usize {
         let mut count = 0;
         let mut at = self.head;
@@ -243,17 +241,6 @@ impl Front for Stack {
         unsafe { self.slots.wrapping_add(self.count).write(slot) };
         self.count += 1;
         true
-    }
-
-    fn spill(&mut self, out: &mut [*mut u8]) -> usize {
-        let mut count = 0;
-        while count < out.len()
-            && let Some(slot) = self.pop()
-        {
-            out[count] = slot.as_ptr();
-            count += 1;
-        }
-        count
     }
 
     fn len(&self) -> usize {
@@ -308,10 +295,6 @@ impl Front for Bitmap {
     #[inline(always)]
     unsafe fn push(&mut self, _slot: *mut u8) -> bool {
         false
-    }
-
-    fn spill(&mut self, _out: &mut [*mut u8]) -> usize {
-        0
     }
 
     fn len(&self) -> usize {

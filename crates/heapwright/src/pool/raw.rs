@@ -59,8 +59,7 @@ impl<F: FreeList> RawPool<F> {
     /// Where the layout is of more than a tebibyte, or aligned to more than 4 GiB.
     #[must_use]
     pub const fn new(layout: Layout) -> Self {
-        let config = Config::of(Called::Name("raw"));
-        Self::with(layout, config)
+        Self::builder(layout).build()
     }
 
     /// An empty pool whose name, limit and kind of pages can be chosen.

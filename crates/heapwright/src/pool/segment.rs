@@ -166,13 +166,10 @@ impl Segment {
     /// Gives the memory back but for the generations. Nobody uses a slot any more.
     /// At once to the kernel if `now`, else in its time.
     pub(super) fn close(&mut self, now: bool) {
-        let at = MAP.address_of(self.unit);
-        let bytes = self.units * UNIT;
         self.no_more_huge_pages();
-        // SAFETY: by the contract nobody uses the contents.
-        if now && unsafe { SYSTEM.decommit(at, bytes) } {
-            chunk::note_purged(bytes);
-            chunk::give_moved(self.unit, self.units, bytes);
+        if now {
+            // SAFETY: the run is ours, and by the contract nobody uses the contents.
+            unsafe { chunk::give_purged(self.unit, self.units) };
         } else {
             chunk::give(self.unit, self.units);
         }
@@ -342,10 +339,9 @@ impl Segment {
     /// kernel. Returns how many went.
     fn decommit(&self, from: usize, to: usize) -> usize {
         let first = MAP.address_of(self.unit).wrapping_add(from);
-        // SAFETY: by the contract no slot that is out reaches into these pages.
-        let gone = if unsafe { SYSTEM.decommit(first, to - from) } { to - from } else { 0 };
-        chunk::note_purged(gone);
-        gone
+        // SAFETY: by the contract no slot that is out reaches into these pages, and they
+        // are whole.
+        unsafe { chunk::purge_pages(first, to - from) }
     }
 
     /// Whether no slot that is out reaches into bytes `from..to` of the units.

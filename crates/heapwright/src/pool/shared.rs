@@ -29,12 +29,13 @@ use core::ptr::{self, NonNull};
 
 use super::layout::Shape;
 use super::segment::Side;
-use super::store::{Called, Config, Store, Walk, open_substrate};
-use super::{Refused, Reset, Stats, checked};
+use super::store::{Called, Config, Store, Walk};
+use super::{Refused, Reset, Stats, checked, fork};
 use crate::desks::{self, DESKS};
 use crate::ids::{Recycled, Slot};
 use crate::misuse;
 use crate::size_class::UNIT;
+use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -280,8 +281,7 @@ impl<T> SharedPool<T> {
             return NonNull::new(checked::alloc(&mut store).cast());
         }
         let Some(magazine) = magazine else {
-            let mut one = [ptr::null_mut()];
-            let slot = if store.take(&mut one) == 0 { store.fresh_or_grow() } else { one[0] };
+            let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
             return NonNull::new(slot.cast());
         };
         // SAFETY: the desk is this thread's.
@@ -382,9 +382,10 @@ impl<T> SharedPool<T> {
     fn made_now(&self) -> Option<&'static Lock<Store>> {
         self.made().or_else(|| {
             // The object lies in the window.
-            if !open_substrate() {
+            if !substrate::open_and_begin() {
                 return None;
             }
+            fork::join();
             let slot = STORES.take(Lock::new(self.new_store()))?;
             let new = ptr::from_ref(slot).cast_mut();
             let none = ptr::null_mut();
@@ -553,7 +554,7 @@ impl<T> SharedPool<T> {
             let twice = store.put_each(unsafe { magazine.take_all() });
             // The copies of two threads' magazines in a forked child may be of two
             // moments, and a slot in both.
-            if let (Some(twice), false) = (twice, super::fork::has_forked()) {
+            if let (Some(twice), false) = (twice, fork::has_forked()) {
                 misuse::freed_twice_in_pool(store.name(), twice.addr());
             }
         }

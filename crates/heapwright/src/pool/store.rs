@@ -23,13 +23,12 @@
 
 use super::layout::{SEGMENTS, Shape};
 use super::segment::{Of, Segment, Side};
-use super::{Reset, Stats};
+use super::{Reset, Stats, fork};
 use crate::address_map::{Kind, MAP};
 use crate::chunk;
 use crate::ids::Slot;
 use crate::misuse;
 use crate::names::Name;
-use crate::options;
 use crate::size_class::UNIT;
 use crate::substrate;
 use crate::sync::atomic::Ordering;
@@ -40,16 +39,6 @@ use core::ptr;
 const MANY: usize = 4 << 20;
 /// Objects up to this size are touched as a whole, or nearly.
 const SMALL: usize = 1024;
-
-/// Makes sure that there is a window to take memory from. False: no memory.
-pub(super) fn open_substrate() -> bool {
-    let opened = substrate::open(options::get);
-    if opened {
-        substrate::begun();
-        super::fork::join();
-    }
-    opened
-}
 
 /// Where a pool's name comes from.
 #[derive(Clone, Copy)]
@@ -290,9 +279,10 @@ impl Store {
     /// Before the first segment: a table, an id, and, if there is memory for it, one
     /// segment for so many slots.
     fn begin(&mut self, in_one: Option<u32>) -> bool {
-        if !open_substrate() {
+        if !substrate::open_and_begin() {
             return false;
         }
+        fork::join();
         let Some(home) = Side::take(SEGMENTS * size_of::<Segment>()) else { return false };
         let Some(name) = Name::take(self.config.called.name()) else {
             let mut home = home;
@@ -412,6 +402,12 @@ impl Store {
         }
         out[..count].reverse();
         count
+    }
+
+    /// Takes one returned slot, the lowest, if there is any.
+    pub(super) fn take_one(&mut self) -> Option<*mut u8> {
+        let mut one = [ptr::null_mut()];
+        (self.take(&mut one) > 0).then_some(one[0])
     }
 
     /// Whether slots wait in sets.
