@@ -33,9 +33,8 @@ use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 
 use super::threads::Threads;
 
-/// Different findings that are told apart, and told.
+/// Different findings that are told; the rest is only counted.
 const TOLD: usize = 100;
-const KNOWN: usize = 256;
 /// Modules whose entry is in the record already.
 const MODULES: usize = 256;
 /// Longest report in bytes.
@@ -53,9 +52,9 @@ pub(crate) struct Reporter {
 }
 
 struct State {
-    known: [u64; KNOWN],
-    known_count: usize,
-    told: usize,
+    /// The keys of the findings that were told: the first `told_count`.
+    told: [u64; TOLD],
+    told_count: usize,
     last: Option<Finding>,
     path: [u8; PATH],
     /// The process whose record has its beginning; 0: none yet.
@@ -173,9 +172,8 @@ impl Reporter {
             began: AtomicU64::new(0),
             found: AtomicU32::new(0),
             state: Lock::new(State {
-                known: [0; KNOWN],
-                known_count: 0,
-                told: 0,
+                told: [0; TOLD],
+                told_count: 0,
                 last: None,
                 path: [0; PATH],
                 begun_by: 0,
@@ -244,14 +242,11 @@ impl Reporter {
         if let Some(mut state) = state {
             state.last = Some(*finding);
             let key = key(finding);
-            let count = state.known_count;
-            let is_new = !state.known[..count].contains(&key) && state.told < TOLD;
-            if is_new {
-                if let Some(place) = state.known.get_mut(count) {
-                    *place = key;
-                    state.known_count += 1;
-                }
-                state.told += 1;
+            let count = state.told_count;
+            let is_new = !state.told[..count].contains(&key);
+            if is_new && let Some(place) = state.told.get_mut(count) {
+                *place = key;
+                state.told_count += 1;
                 state.write(finding, threads, !self.quiet.load(Ordering::Relaxed));
             }
         }
@@ -276,8 +271,8 @@ impl Reporter {
     pub(crate) fn end(&self, ending: Ending, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         let found = self.found();
-        if found as usize > state.told && !self.quiet.load(Ordering::Relaxed) {
-            let told = state.told as u64;
+        if found as usize > state.told_count && !self.quiet.load(Ordering::Relaxed) {
+            let told = state.told_count as u64;
             let text = &mut state.text;
             text.length = 0;
             text.text("==");
@@ -349,8 +344,7 @@ impl Reporter {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         state.begun_by = 0;
         state.module_count = 0;
-        state.told = 0;
-        state.known_count = 0;
+        state.told_count = 0;
     }
 }
 
