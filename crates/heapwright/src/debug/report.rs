@@ -27,9 +27,10 @@ use heapwright_record::debug::{
 
 use crate::options::debug::Config;
 use crate::os;
-use crate::stacks::{self, Stack};
+use crate::stacks::{self, Module, Stack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::text::Digits;
 
 use super::threads::Threads;
 
@@ -101,17 +102,8 @@ impl Text {
         }
     }
 
-    fn hexadecimal(&mut self, mut number: u64, digits: usize) {
-        let mut text = [0; 16];
-        let mut at = text.len();
-        loop {
-            at -= 1;
-            text[at] = b"0123456789abcdef"[(number % 16) as usize];
-            number /= 16;
-            if number == 0 && text.len() - at >= digits {
-                return self.bytes(&text[at..]);
-            }
-        }
+    fn hexadecimal(&mut self, number: u64) {
+        self.bytes(Digits::hexadecimal(number).as_bytes());
     }
 
     fn line(&mut self) {
@@ -127,22 +119,13 @@ impl Words for Text {
         self.bytes(text.as_bytes());
     }
 
-    fn number(&mut self, mut number: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return self.bytes(&digits[at..]);
-            }
-        }
+    fn number(&mut self, number: u64) {
+        self.bytes(Digits::decimal(number).as_bytes());
     }
 
     fn address(&mut self, address: u64) {
         self.text("0x");
-        self.hexadecimal(address, 1);
+        self.hexadecimal(address);
     }
 }
 
@@ -489,18 +472,8 @@ impl State {
         let end = self.path.iter().position(|&b| b == 0).unwrap_or(0);
         path[..end].copy_from_slice(&self.path[..end]);
         path[end] = b'.';
-        let mut digits = [0; 10];
-        let mut at = digits.len();
-        let mut rest = process;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        let digits = &digits[at..];
+        let digits = Digits::decimal(u64::from(process));
+        let digits = digits.as_bytes();
         path[end + 1..end + 1 + digits.len()].copy_from_slice(digits);
     }
 
@@ -524,11 +497,7 @@ fn whose(text: &mut Text, finding: &Finding) {
         Region::Globals | Region::Code => {
             let pointer = finding.pointer as usize;
             let Some(module) = stacks::module_of(pointer) else { return };
-            text.text(" (");
-            text.bytes(module.path());
-            text.text("+0x");
-            text.hexadecimal((pointer - module.bias) as u64, 1);
-            text.text(")");
+            place(text, &module, pointer);
         }
         Region::Pool => {
             let found = crate::describe(core::ptr::without_provenance(finding.pointer as usize));
@@ -542,27 +511,33 @@ fn whose(text: &mut Text, finding: &Finding) {
     }
 }
 
+/// Where in its module's file an address is.
+fn place(text: &mut Text, module: &Module, address: usize) {
+    text.text(" (");
+    text.bytes(module.path());
+    text.text("+0x");
+    text.hexadecimal((address - module.bias) as u64);
+    text.text(")");
+}
+
 /// One frame: its function as far as exported names tell, its module and build.
 fn frame(text: &mut Text, pc: usize, is_return: bool) {
     let at = if is_return { pc - 1 } else { pc };
     let named = stacks::symbol_of(at, |name, offset| {
         text.bytes(name);
         text.text("+0x");
-        text.hexadecimal(offset as u64 + u64::from(is_return), 1);
+        text.hexadecimal(offset as u64 + u64::from(is_return));
     });
     if !named {
         text.text("??");
     }
     let Some(module) = stacks::module_of(at) else { return };
-    text.text(" (");
-    text.bytes(module.path());
-    text.text("+0x");
-    text.hexadecimal((pc - module.bias) as u64, 1);
-    text.text(")");
+    place(text, &module, pc);
     if !module.build_id().is_empty() {
         text.text(" (BuildId: ");
         for &byte in module.build_id() {
-            text.hexadecimal(u64::from(byte), 2);
+            text.hexadecimal(u64::from(byte >> 4));
+            text.hexadecimal(u64::from(byte & 15));
         }
         text.text(")");
     }
