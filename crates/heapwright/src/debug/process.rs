@@ -119,30 +119,30 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
 fn misgiven(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
     let region = match MAP.lookup(address).1.kind() {
-        Kind::Foreign => match region_of(address) {
-            Some(region) => region,
-            None => return false,
-        },
-        Kind::PoolHead | Kind::PoolRest(_) => Region::Pool,
-        Kind::Arena => Region::Arena,
-        Kind::Metadata => Region::Metadata,
-        Kind::Free | Kind::Kept | Kind::Debug | Kind::DebugRest(_) => Region::Nothing,
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => return false,
+        // What was a span and is none now.
+        Kind::Debug | Kind::DebugRest(_) => Some(Region::Nothing),
+        _ => region_unless_block(address),
     };
+    let Some(region) = region else { return false };
     heap.foreign(address, what, region);
     true
 }
 
 /// What is at an address that is no block of the heap that was asked.
 pub(super) fn region(address: usize) -> Region {
+    region_unless_block(address).unwrap_or(Region::OtherHeap)
+}
+
+/// What is at an address; `None`: it may be a block, of another heap or allocator.
+fn region_unless_block(address: usize) -> Option<Region> {
     match MAP.lookup(address).1.kind() {
-        Kind::Foreign => region_of(address).unwrap_or(Region::OtherHeap),
-        Kind::PoolHead | Kind::PoolRest(_) => Region::Pool,
-        Kind::Arena => Region::Arena,
-        Kind::Metadata => Region::Metadata,
-        Kind::Free | Kind::Kept => Region::Nothing,
-        Kind::Debug | Kind::DebugRest(_) => Region::OtherHeap,
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => Region::OtherHeap,
+        Kind::Foreign => region_of(address),
+        Kind::PoolHead | Kind::PoolRest(_) => Some(Region::Pool),
+        Kind::Arena => Some(Region::Arena),
+        Kind::Metadata => Some(Region::Metadata),
+        Kind::Free | Kind::Kept => Some(Region::Nothing),
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => None,
+        Kind::Debug | Kind::DebugRest(_) => None,
     }
 }
 
