@@ -3,7 +3,7 @@
 # mode is measured with, the same ones everywhere, and prints one line each, its
 # words separated by tabs: NAME STDIN [NAME=VALUE...] COMMAND [ARGUMENT...].
 #
-# As in bench/programs (whose generator and rules these share), but of a second
+# As in bench/programs (whose generator, server and rules these share), but of a second
 # to three under glibc, and each does more of what a debugging allocator is paid
 # for: many small blocks, made and freed. A program that is not installed is left
 # out with a word on stderr.
@@ -74,7 +74,7 @@ add_cc1() {
 
 add_redis() {
     have redis-server && have redis-cli && have redis-benchmark || { missing redis "no redis-server, redis-cli or redis-benchmark"; return; }
-    tabbed redis - /bin/sh "$HERE/programs/redis.sh" "$(generated redis "$(sized 160000 8000)")" "$(sized 40000 1000)"
+    tabbed redis - /bin/sh "$HERE/../programs/redis.sh" "$(generated redis "$(sized 160000 8000)")" "$(sized 40000 1000)"
 }
 
 have perl || { echo "prepare.sh: perl makes the inputs; please install it" >&2; exit 1; }

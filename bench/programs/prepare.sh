@@ -67,7 +67,7 @@ add_redis() {
     have redis-server && have redis-cli || { missing redis "no redis-server or redis-cli"; return; }
     generated redis 220000 redis.commands
     program redis "A server under load: values of many sizes set, replaced, appended and dropped for as long as it lives" \
-        'threads = 1' -- /bin/sh "$HERE/redis.sh" "$WORK" "$WORK/redis.commands"
+        'threads = 1' -- /bin/sh "$HERE/redis.sh" "$WORK/redis.commands"
 }
 
 add_cc1() {

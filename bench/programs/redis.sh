@@ -1,6 +1,7 @@
 #!/bin/sh
-# redis.sh WORK COMMANDS: one redis server, loaded through a socket with a fixed
-# list of commands and shut down.
+# redis.sh COMMANDS [REQUESTS]: one redis server, loaded through a socket with a
+# fixed list of commands, then (for the debug mode) with so many of
+# redis-benchmark's with 16 in flight, and shut down.
 #
 # This script becomes the server (exec), so that what is measured is the server:
 # its wall time, its CPU time, its peak memory. The client runs beside it
@@ -10,20 +11,26 @@
 # Debian's redis is linked with jemalloc. Without a preload that would be what
 # the line "glibc" measures, so then the C library itself is preloaded: its
 # malloc comes before jemalloc's, as any other preload's does.
-work=$1
-commands=$2
+#
+# What redis-benchmark writes is random; it goes to a database of its own and
+# only the other is shown.
+commands=$1 requests=${2:-}
 server=$$
 # Short: a socket's path may have 107 bytes.
-socket=$(mktemp -u "${TMPDIR:-/tmp}/hw-redis-XXXXXX")
+folder=$(mktemp -d "${TMPDIR:-/tmp}/hw-redis-XXXXXX")
+socket=$folder/socket
 
 (
-    unset LD_PRELOAD
+    unset LD_PRELOAD HEAPWRIGHT GLIBC_TUNABLES MALLOC_CHECK_
     cli() { redis-cli -s "$socket" "$@"; }
     while [ ! -S "$socket" ]; do
         kill -0 "$server" 2>/dev/null || exit 1
         sleep 0.005
     done
     cli --pipe <"$commands" | grep '^errors'
+    [ -z "$requests" ] ||
+        redis-benchmark -s "$socket" --dbnum 1 -q -P 16 -c 20 -n "$requests" -r 20000 -d 100 \
+            -t set,get,incr,lpush,rpop,sadd,hset,spop,zadd,lrange_100,mset --csv | cut -d, -f1
     cli dbsize
     # Which keys there are, and how long their values.
     cli eval "
@@ -34,9 +41,10 @@ socket=$(mktemp -u "${TMPDIR:-/tmp}/hw-redis-XXXXXX")
         end
         return redis.sha1hex(table.concat(keys, ' ')) .. ' ' .. sum" 0
     cli shutdown nosave || kill "$server" 2>/dev/null
+    rm -rf "$folder"
 ) &
 
 export LD_PRELOAD="${LD_PRELOAD:-libc.so.6}"
 exec redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --appendonly no \
-    --dir "$work" --logfile "$work/redis.log" --loglevel warning \
+    --dir "$folder" --logfile "$folder/log" --loglevel warning \
     --jemalloc-bg-thread no --activedefrag no

@@ -1,7 +1,7 @@
 //! Ids: objects by number, made once and never freed.
 //!
 //! ```text
-//!   id --> segment (64, 128, 256, ...) --> pointer --> object
+//!   id --> pointer, in segments --> object
 //! ```
 //!
 //! Objects are made in the heap's metadata and never freed, so an id that was
@@ -18,34 +18,26 @@ use core::ptr;
 
 use crate::address_map::MAX_OWNER;
 use crate::chunk::metadata;
+use crate::segments::{self, Segments};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-const FIRST_SEGMENT: usize = 64;
+const FIRST: usize = 64;
 const SEGMENTS: usize = 19;
 
 /// All objects of one kind.
 pub(crate) struct Ids<T> {
-    segments: [AtomicPtr<AtomicPtr<T>>; SEGMENTS],
+    /// By ids less one.
+    slots: Segments<AtomicPtr<T>, FIRST, SEGMENTS>,
     made: AtomicU32,
 }
 
-/// Where the object of `id` is: a segment and an index in it.
-const fn place(id: u32) -> (usize, usize) {
-    let n = id as usize - 1 + FIRST_SEGMENT;
-    let segment = (n / FIRST_SEGMENT).ilog2() as usize;
-    (segment, n - (FIRST_SEGMENT << segment))
-}
-
-const _: () = assert!(place(MAX_OWNER).0 < SEGMENTS);
+const _: () = assert!(segments::place(MAX_OWNER as usize - 1, FIRST).0 < SEGMENTS);
 
 impl<T: 'static> Ids<T> {
     /// Nothing, so far.
     pub(crate) const fn new() -> Self {
-        Self {
-            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
-            made: AtomicU32::new(0),
-        }
+        Self { slots: Segments::new(), made: AtomicU32::new(0) }
     }
 
     /// The object of `id`.
@@ -53,12 +45,9 @@ impl<T: 'static> Ids<T> {
         if id == 0 || id > self.made.load(Ordering::Acquire) {
             return None;
         }
-        let (segment, index) = place(id);
-        let slot = self.segments[segment].load(Ordering::Acquire).wrapping_add(index);
-        // SAFETY: `made` is raised after the segment and the slot are written.
-        let slot = unsafe { &*slot };
-        // SAFETY: as above; objects are never freed.
-        unsafe { slot.load(Ordering::Acquire).as_ref() }
+        let object = self.slots.get(id as usize - 1)?.load(Ordering::Acquire);
+        // SAFETY: `made` is raised after the slot is written; objects are never freed.
+        unsafe { object.as_ref() }
     }
 
     /// All objects, in order of their ids.
@@ -83,23 +72,13 @@ impl<T: 'static> Ids<T> {
         if id > MAX_OWNER {
             return None;
         }
-        let (segment, index) = place(id);
-        if self.segments[segment].load(Ordering::Relaxed).is_null() {
-            let slots = FIRST_SEGMENT << segment;
-            let fresh = metadata::alloc(slots * size_of::<AtomicPtr<T>>(), align_of::<usize>());
-            if fresh.is_null() {
-                return None;
-            }
-            self.segments[segment].store(fresh.cast(), Ordering::Release);
-        }
+        let slot = self.slots.get_or_make(id as usize - 1)?;
         let object: *mut T = metadata::alloc(size_of::<T>(), align_of::<T>()).cast();
         if object.is_null() {
             return None;
         }
         make(object, id);
-        let slot = self.segments[segment].load(Ordering::Relaxed).wrapping_add(index);
-        // SAFETY: `index` is in the segment.
-        unsafe { &*slot }.store(object, Ordering::Release);
+        slot.store(object, Ordering::Release);
         self.made.store(id, Ordering::Release);
         // SAFETY: just made, and never freed.
         Some(unsafe { &*object })
@@ -217,24 +196,5 @@ impl<T: Sync + 'static> Recycled<T> {
     pub(crate) unsafe fn after_fork(&self) {
         // SAFETY: by the contract this thread (or its original) holds the lock.
         unsafe { self.vacant.release() };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_fill_segments_without_a_gap() {
-        let mut last = (0, usize::MAX);
-        for id in 1..if cfg!(miri) { 1_000 } else { 100_000 } {
-            let (segment, index) = place(id);
-            assert!(index < FIRST_SEGMENT << segment);
-            let follows = segment == last.0 && index == last.1.wrapping_add(1);
-            let opens =
-                segment == last.0 + 1 && index == 0 && last.1 + 1 == FIRST_SEGMENT << last.0;
-            assert!(follows || opens, "{id}");
-            last = (segment, index);
-        }
     }
 }

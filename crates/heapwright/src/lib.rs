@@ -49,6 +49,8 @@ pub mod pool;
 #[cfg(not(loom))]
 mod registry;
 #[cfg(not(loom))]
+mod segments;
+#[cfg(not(loom))]
 mod size_class;
 #[cfg(not(loom))]
 mod slab;

@@ -10,7 +10,7 @@
 use crate::address_map::{Kind, MAP};
 use crate::describe::{BlockState, Description, describe};
 use crate::names::Name;
-use crate::os;
+use crate::os::{self, Contents};
 use crate::sync;
 use crate::text::Line;
 
@@ -176,22 +176,23 @@ pub(crate) fn no_room(what: &str, name: &str) -> ! {
 #[cold]
 pub(crate) fn foreign(call: Call, address: usize) -> ! {
     let line = begin(call, address);
-    let line = match os::mapping_of(address) {
-        Err(_) if os::is_mapped(address) => line.text("the pointer is not the heap's"),
-        Ok(None) | Err(_) => line.text("nothing is mapped at this address"),
-        Ok(Some(_)) if os::is_on_this_stack(address) => line.text("the pointer is on the stack"),
-        Ok(Some(mapping)) => match mapping.name() {
-            b"[stack]" => line.text("the pointer is on the main thread's stack"),
-            b"[heap]" => line.text("the pointer is in the C library's heap, but not a block of it"),
-            name if name.starts_with(b"/") => {
-                let kind =
-                    if mapping.writable { "the data of " } else { "the code or constants of " };
-                line.text("the pointer is in ").text(kind).bytes(name)
+    let line = match os::what_is_at(address) {
+        Err(_) => line.text("the pointer is not the heap's"),
+        Ok(None) => line.text("nothing is mapped at this address"),
+        Ok(Some((contents, mapping))) => match contents {
+            Contents::Stack => line.text("the pointer is on the stack"),
+            Contents::MainStack => line.text("the pointer is on the main thread's stack"),
+            Contents::Break => {
+                line.text("the pointer is in the C library's heap, but not a block of it")
             }
-            name if name.starts_with(b"[") && !name.starts_with(b"[anon") => {
-                line.text("the pointer is in ").bytes(name)
+            Contents::Data => line.text("the pointer is in the data of ").bytes(mapping.name()),
+            Contents::Code => {
+                line.text("the pointer is in the code or constants of ").bytes(mapping.name())
             }
-            _ => line.text("the pointer is in memory mapped by the program or another allocator"),
+            Contents::Special => line.text("the pointer is in ").bytes(mapping.name()),
+            Contents::Anonymous | Contents::Other => {
+                line.text("the pointer is in memory mapped by the program or another allocator")
+            }
         },
     };
     end(line.text("; malloc did not return it"))

@@ -1,9 +1,45 @@
 //! One line of text in a fixed buffer: what an allocator may say.
 //!
 //! `format!` allocates and `core::fmt` pulls in code that can panic; a line
-//! that reports misuse of the heap may do neither.
+//! that reports misuse of the heap may do neither. [`Digits`] is all that is needed
+//! of formatting; the debug heap's reports, which are longer, write with it, too.
 
 use crate::os;
+
+/// A number in digits.
+pub(crate) struct Digits {
+    /// As many as the largest number has; the digits are at the end.
+    bytes: [u8; 20],
+    start: usize,
+}
+
+impl Digits {
+    pub(crate) fn decimal(number: u64) -> Self {
+        Self::new::<10>(number)
+    }
+
+    pub(crate) fn hexadecimal(number: u64) -> Self {
+        Self::new::<16>(number)
+    }
+
+    /// The base is known when this is compiled, so that no digit is out of bounds.
+    fn new<const BASE: u64>(mut number: u64) -> Self {
+        let mut bytes = [0; 20];
+        let mut start = bytes.len();
+        loop {
+            start -= 1;
+            bytes[start] = b"0123456789abcdef"[(number % BASE) as usize];
+            number /= BASE;
+            if number == 0 {
+                return Self { bytes, start };
+            }
+        }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
 
 /// A line under construction. What does not fit is cut.
 pub(crate) struct Line {
@@ -35,32 +71,13 @@ impl Line {
     }
 
     /// Appends a number.
-    pub(crate) fn number(self, mut number: usize) -> Self {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return self.bytes(&digits[at..]);
-            }
-        }
+    pub(crate) fn number(self, number: usize) -> Self {
+        self.bytes(Digits::decimal(number as u64).as_bytes())
     }
 
     /// Appends an address.
     pub(crate) fn address(self, address: usize) -> Self {
-        let mut digits = [0; 16];
-        let mut at = digits.len();
-        let mut rest = address;
-        loop {
-            at -= 1;
-            digits[at] = b"0123456789abcdef"[rest % 16];
-            rest /= 16;
-            if rest == 0 {
-                return self.text("0x").bytes(&digits[at..]);
-            }
-        }
+        self.text("0x").bytes(Digits::hexadecimal(address as u64).as_bytes())
     }
 
     /// Ends the line and writes it to standard error in one piece.

@@ -19,14 +19,9 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, LinkedList, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
-use common::Random;
+use common::programs;
 use heapwright::debug::{Checked, Config, DebugHeap, FindingKind};
 
 const QUIET: Config = Config { quiet: true, ..Config::DEFAULT };
@@ -84,91 +79,20 @@ unsafe impl GlobalAlloc for Both {
 }
 
 fn collections(seed: u64) {
-    let mut random = Random::new(seed);
-    let mut map: HashMap<u64, String> = HashMap::new();
-    let mut tree: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-    for _ in 0..3000 {
-        let key = random.next() % 500;
-        match random.below(3) {
-            0 => {
-                map.insert(key, format!("{key:>width$}", width = key as usize % 100));
-                tree.insert(key, vec![key as u8; key as usize]);
-            }
-            1 => {
-                map.remove(&key);
-                tree.remove(&key);
-            }
-            _ => {
-                if let Some(bytes) = tree.get_mut(&key) {
-                    bytes.extend_from_slice(&[key as u8; 77]);
-                }
-            }
-        }
-    }
-    for (key, text) in &map {
-        assert_eq!(text.trim_start(), key.to_string());
-        assert!(tree[key].iter().all(|&byte| byte == *key as u8));
-    }
-    let list: LinkedList<Box<u64>> = (0..300).map(Box::new).collect();
-    let ring: VecDeque<Arc<u64>> = list.into_iter().map(|number| Arc::new(*number)).collect();
-    assert_eq!(ring.iter().map(|number| **number).sum::<u64>(), 44_850);
-    #[repr(align(4096))]
-    struct Page([u8; 4096]);
-    let pages: Vec<Box<Page>> = (0..10).map(|n| Box::new(Page([n; 4096]))).collect();
-    assert!(pages.iter().enumerate().all(|(n, page)| page.0[4095] == n as u8));
-    assert!(vec![0u128; 50_000].iter().all(|&n| n == 0));
+    programs::collections(seed, 3000, 500, |_| ());
+    programs::over_aligned();
 }
 
 fn threads() {
-    struct Late(Vec<String>, Arc<Mutex<Vec<String>>>);
-    impl Drop for Late {
-        fn drop(&mut self) {
-            let text = self.0.concat();
-            self.0.shrink_to_fit();
-            self.1.lock().unwrap().push(text);
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            scope.spawn(move || {
+                programs::dying_threads(20);
+                collections(seed);
+            });
         }
-    }
-    thread_local! {
-        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
-    }
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let (send, receive) = channel::<Vec<u8>>();
-    let running: Vec<_> = (0..4)
-        .map(|n| {
-            let (send, said) = (send.clone(), Arc::clone(&said));
-            thread::spawn(move || {
-                for round in 0..20 {
-                    let said = Arc::clone(&said);
-                    thread::spawn(move || {
-                        let late = Late(vec![format!("{round} "); n + 1], said);
-                        LATE.with(|slot| *slot.borrow_mut() = Some(late));
-                    })
-                    .join()
-                    .unwrap();
-                    send.send(vec![n as u8; round * 37]).unwrap();
-                }
-                collections(n as u64);
-            })
-        })
-        .collect();
-    drop(send);
-    let parts: Vec<_> = receive.into_iter().collect();
-    assert!(parts.iter().all(|part| part.iter().all(|byte| *byte == part[0])));
-    running.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!((parts.len(), said.lock().unwrap().len()), (80, 80));
-}
-
-fn panics() {
-    let watch = Arc::new(());
-    for depth in 0..10 {
-        let held = Arc::clone(&watch);
-        let caught = catch_unwind(AssertUnwindSafe(move || {
-            let _kept = vec![held; 10];
-            std::panic::resume_unwind(Box::new(format!("{depth}")));
-        }));
-        assert_eq!(*caught.unwrap_err().downcast::<String>().unwrap(), depth.to_string());
-    }
-    assert_eq!(Arc::strong_count(&watch), 1);
+        programs::messages(200);
+    });
 }
 
 /// One test: it counts the findings of the whole process.
@@ -176,7 +100,7 @@ fn panics() {
 fn what_std_does_is_right_and_what_is_wrong_is_told() {
     collections(1);
     threads();
-    panics();
+    programs::panics(10);
     BOTH.heap.sweep();
     BOTH.checked.sweep();
     assert_eq!((BOTH.heap.last_finding(), BOTH.checked.last_finding()), (None, None));

@@ -663,22 +663,13 @@ pub(crate) struct Usage {
     pub(crate) frontier: usize,
 }
 
-/// How long [`usage`] waits for the lock before it gives up, in nanoseconds.
-const PATIENCE: u64 = 200_000_000;
+/// How long [`usage`] waits for the lock before it gives up, in milliseconds.
+const PATIENCE: u64 = 200;
 
 /// How the window is used. `None` where the lock is held and stays held: the
 /// caller may be a signal handler that interrupted its holder.
 pub(crate) fn usage() -> Option<Usage> {
-    let deadline = os::now_ns() + PATIENCE;
-    let chunk = loop {
-        if let Some(chunk) = CHUNK.try_lock() {
-            break chunk;
-        }
-        if os::now_ns() > deadline {
-            return None;
-        }
-        os::yield_now();
-    };
+    let chunk = CHUNK.lock_soon(PATIENCE)?;
     Some(Usage {
         window_bytes: chunk.window.span_bytes(),
         committed_bytes: chunk.window.committed_bytes(),

@@ -11,9 +11,11 @@ use heapwright_record::debug::{Call, Ending, Region};
 
 use crate::address_map::{Kind, MAP};
 use crate::describe::{self, BlockState, Description};
+use crate::heap::is_block_of_libc;
 use crate::ids::Slot;
 use crate::options;
-use crate::os;
+use crate::os::{self, Contents};
+use crate::stacks::module_of;
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::text::Line;
@@ -117,65 +119,50 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
 fn misgiven(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
     let region = match MAP.lookup(address).1.kind() {
-        Kind::Foreign => match region_of(address) {
-            Some(region) => region,
-            None => return false,
-        },
-        Kind::PoolHead | Kind::PoolRest(_) => Region::Pool,
-        Kind::Arena => Region::Arena,
-        Kind::Metadata => Region::Metadata,
-        Kind::Free | Kind::Kept | Kind::Debug | Kind::DebugRest(_) => Region::Nothing,
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => return false,
+        // What was a span and is none now.
+        Kind::Debug | Kind::DebugRest(_) => Some(Region::Nothing),
+        _ => region_unless_block(address),
     };
+    let Some(region) = region else { return false };
     heap.foreign(address, what, region);
     true
 }
 
 /// What is at an address that is no block of the heap that was asked.
 pub(super) fn region(address: usize) -> Region {
+    region_unless_block(address).unwrap_or(Region::OtherHeap)
+}
+
+/// What is at an address; `None`: it may be a block, of another heap or allocator.
+fn region_unless_block(address: usize) -> Option<Region> {
     match MAP.lookup(address).1.kind() {
-        Kind::Foreign => region_of(address).unwrap_or(Region::OtherHeap),
-        Kind::PoolHead | Kind::PoolRest(_) => Region::Pool,
-        Kind::Arena => Region::Arena,
-        Kind::Metadata => Region::Metadata,
-        Kind::Free | Kind::Kept => Region::Nothing,
-        Kind::Debug | Kind::DebugRest(_) => Region::OtherHeap,
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => Region::OtherHeap,
+        Kind::Foreign => region_of(address),
+        Kind::PoolHead | Kind::PoolRest(_) => Some(Region::Pool),
+        Kind::Arena => Some(Region::Arena),
+        Kind::Metadata => Some(Region::Metadata),
+        Kind::Free | Kind::Kept => Some(Region::Nothing),
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => None,
+        Kind::Debug | Kind::DebugRest(_) => None,
     }
 }
 
 /// What foreign memory an address is in; `None`: it may be another allocator's block.
 fn region_of(address: usize) -> Option<Region> {
-    let mapping = match os::mapping_of(address) {
-        Ok(Some(mapping)) => mapping,
-        Ok(None) => return Some(Region::Nothing),
-        Err(_) if os::is_mapped(address) => return None,
-        Err(_) => return Some(Region::Nothing),
+    let Some((contents, mapping)) = os::what_is_at(address).ok()? else {
+        return Some(Region::Nothing);
     };
-    if os::is_on_this_stack(address) {
-        return Some(Region::Stack);
-    }
-    match mapping.name() {
-        b"[stack]" => Some(Region::Stack),
-        name if name.starts_with(b"/") && mapping.writable => Some(Region::Globals),
-        name if name.starts_with(b"/") => Some(Region::Code),
-        b"[heap]" | b"" => {
-            (!crate::heap::is_block_of_libc(address)).then_some(if mapping.name().is_empty() {
-                // A library's zeroed data has no name of its own.
-                if crate::stacks::module_of(address).is_some() {
-                    Region::Globals
-                } else {
-                    Region::Mapping
-                }
-            } else {
-                Region::OtherHeap
-            })
+    Some(match contents {
+        Contents::Stack | Contents::MainStack => Region::Stack,
+        Contents::Data => Region::Globals,
+        Contents::Code => Region::Code,
+        Contents::Break | Contents::Anonymous if is_block_of_libc(address) => return None,
+        Contents::Break => Region::OtherHeap,
+        // A library's zeroed data has no name of its own.
+        Contents::Anonymous if mapping.name().is_empty() && module_of(address).is_some() => {
+            Region::Globals
         }
-        name if name.starts_with(b"[anon") => {
-            (!crate::heap::is_block_of_libc(address)).then_some(Region::Mapping)
-        }
-        _ => Some(Region::Mapping),
-    }
+        Contents::Anonymous | Contents::Special | Contents::Other => Region::Mapping,
+    })
 }
 
 /// Live blocks and their bytes.

@@ -27,15 +27,15 @@ use heapwright_record::debug::{
 
 use crate::options::debug::Config;
 use crate::os;
-use crate::stacks::{self, Stack};
+use crate::stacks::{self, Module, Stack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::text::Digits;
 
 use super::threads::Threads;
 
-/// Different findings that are told apart, and told.
+/// Different findings that are told; the rest is only counted.
 const TOLD: usize = 100;
-const KNOWN: usize = 256;
 /// Modules whose entry is in the record already.
 const MODULES: usize = 256;
 /// Longest report in bytes.
@@ -53,9 +53,9 @@ pub(crate) struct Reporter {
 }
 
 struct State {
-    known: [u64; KNOWN],
-    known_count: usize,
-    told: usize,
+    /// The keys of the findings that were told: the first `told_count`.
+    told: [u64; TOLD],
+    told_count: usize,
     last: Option<Finding>,
     path: [u8; PATH],
     /// The process whose record has its beginning; 0: none yet.
@@ -102,17 +102,8 @@ impl Text {
         }
     }
 
-    fn hexadecimal(&mut self, mut number: u64, digits: usize) {
-        let mut text = [0; 16];
-        let mut at = text.len();
-        loop {
-            at -= 1;
-            text[at] = b"0123456789abcdef"[(number % 16) as usize];
-            number /= 16;
-            if number == 0 && text.len() - at >= digits {
-                return self.bytes(&text[at..]);
-            }
-        }
+    fn hexadecimal(&mut self, number: u64) {
+        self.bytes(Digits::hexadecimal(number).as_bytes());
     }
 
     fn line(&mut self) {
@@ -128,22 +119,13 @@ impl Words for Text {
         self.bytes(text.as_bytes());
     }
 
-    fn number(&mut self, mut number: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return self.bytes(&digits[at..]);
-            }
-        }
+    fn number(&mut self, number: u64) {
+        self.bytes(Digits::decimal(number).as_bytes());
     }
 
     fn address(&mut self, address: u64) {
         self.text("0x");
-        self.hexadecimal(address, 1);
+        self.hexadecimal(address);
     }
 }
 
@@ -173,9 +155,8 @@ impl Reporter {
             began: AtomicU64::new(0),
             found: AtomicU32::new(0),
             state: Lock::new(State {
-                known: [0; KNOWN],
-                known_count: 0,
-                told: 0,
+                told: [0; TOLD],
+                told_count: 0,
                 last: None,
                 path: [0; PATH],
                 begun_by: 0,
@@ -244,14 +225,11 @@ impl Reporter {
         if let Some(mut state) = state {
             state.last = Some(*finding);
             let key = key(finding);
-            let count = state.known_count;
-            let is_new = !state.known[..count].contains(&key) && state.told < TOLD;
-            if is_new {
-                if let Some(place) = state.known.get_mut(count) {
-                    *place = key;
-                    state.known_count += 1;
-                }
-                state.told += 1;
+            let count = state.told_count;
+            let is_new = !state.told[..count].contains(&key);
+            if is_new && let Some(place) = state.told.get_mut(count) {
+                *place = key;
+                state.told_count += 1;
                 state.write(finding, threads, !self.quiet.load(Ordering::Relaxed));
             }
         }
@@ -276,8 +254,8 @@ impl Reporter {
     pub(crate) fn end(&self, ending: Ending, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         let found = self.found();
-        if found as usize > state.told && !self.quiet.load(Ordering::Relaxed) {
-            let told = state.told as u64;
+        if found as usize > state.told_count && !self.quiet.load(Ordering::Relaxed) {
+            let told = state.told_count as u64;
             let text = &mut state.text;
             text.length = 0;
             text.text("==");
@@ -349,8 +327,7 @@ impl Reporter {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         state.begun_by = 0;
         state.module_count = 0;
-        state.told = 0;
-        state.known_count = 0;
+        state.told_count = 0;
     }
 }
 
@@ -495,18 +472,8 @@ impl State {
         let end = self.path.iter().position(|&b| b == 0).unwrap_or(0);
         path[..end].copy_from_slice(&self.path[..end]);
         path[end] = b'.';
-        let mut digits = [0; 10];
-        let mut at = digits.len();
-        let mut rest = process;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        let digits = &digits[at..];
+        let digits = Digits::decimal(u64::from(process));
+        let digits = digits.as_bytes();
         path[end + 1..end + 1 + digits.len()].copy_from_slice(digits);
     }
 
@@ -530,11 +497,7 @@ fn whose(text: &mut Text, finding: &Finding) {
         Region::Globals | Region::Code => {
             let pointer = finding.pointer as usize;
             let Some(module) = stacks::module_of(pointer) else { return };
-            text.text(" (");
-            text.bytes(module.path());
-            text.text("+0x");
-            text.hexadecimal((pointer - module.bias) as u64, 1);
-            text.text(")");
+            place(text, &module, pointer);
         }
         Region::Pool => {
             let found = crate::describe(core::ptr::without_provenance(finding.pointer as usize));
@@ -548,27 +511,33 @@ fn whose(text: &mut Text, finding: &Finding) {
     }
 }
 
+/// Where in its module's file an address is.
+fn place(text: &mut Text, module: &Module, address: usize) {
+    text.text(" (");
+    text.bytes(module.path());
+    text.text("+0x");
+    text.hexadecimal((address - module.bias) as u64);
+    text.text(")");
+}
+
 /// One frame: its function as far as exported names tell, its module and build.
 fn frame(text: &mut Text, pc: usize, is_return: bool) {
     let at = if is_return { pc - 1 } else { pc };
     let named = stacks::symbol_of(at, |name, offset| {
         text.bytes(name);
         text.text("+0x");
-        text.hexadecimal(offset as u64 + u64::from(is_return), 1);
+        text.hexadecimal(offset as u64 + u64::from(is_return));
     });
     if !named {
         text.text("??");
     }
     let Some(module) = stacks::module_of(at) else { return };
-    text.text(" (");
-    text.bytes(module.path());
-    text.text("+0x");
-    text.hexadecimal((pc - module.bias) as u64, 1);
-    text.text(")");
+    place(text, &module, pc);
     if !module.build_id().is_empty() {
         text.text(" (BuildId: ");
         for &byte in module.build_id() {
-            text.hexadecimal(u64::from(byte), 2);
+            text.hexadecimal(u64::from(byte >> 4));
+            text.hexadecimal(u64::from(byte & 15));
         }
         text.text(")");
     }

@@ -17,10 +17,8 @@
 //! Guarded blocks take a page each, so no more stand at a time than fill a quarter
 //! of what is live (at least 4 MiB); a site's turn then waits until some were freed.
 
-use core::ptr;
-
-use crate::chunk::metadata;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::segments::Segments;
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::shape::PAGE;
 
@@ -35,12 +33,9 @@ const HOT: u32 = 255;
 /// Which end the next block stands at that is guarded whatever the odds.
 const TURN: u32 = 1 << 31;
 
-const SEGMENT: usize = 4096;
-const SEGMENTS: usize = 21;
-
 /// The sites of a heap, by the numbers of their stacks.
 pub(crate) struct Sites {
-    segments: [AtomicPtr<AtomicU32>; SEGMENTS],
+    words: Segments<AtomicU32, 4096, 21>,
 }
 
 /// Where a guarded block is to stand.
@@ -73,35 +68,12 @@ fn next(word: u32) -> (u32, Option<Side>) {
 
 impl Sites {
     pub(crate) const fn new() -> Self {
-        Self { segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS] }
+        Self { words: Segments::new() }
     }
 
     fn site(&self, stack: u32) -> Option<&AtomicU32> {
         // Numbers of stacks are at least two apart.
-        let n = stack as usize / 2 + SEGMENT;
-        let segment = (n / SEGMENT).ilog2() as usize;
-        let index = n - (SEGMENT << segment);
-        let place = self.segments.get(segment)?;
-        let mut words = place.load(Ordering::Acquire);
-        if words.is_null() {
-            let bytes = (SEGMENT << segment) * size_of::<AtomicU32>();
-            let fresh: *mut AtomicU32 = metadata::alloc(bytes, align_of::<u32>()).cast();
-            if fresh.is_null() {
-                return None;
-            }
-            // Of two threads one's segment is lost: once, and zero pages are no memory.
-            words = match place.compare_exchange(
-                ptr::null_mut(),
-                fresh,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => fresh,
-                Err(other) => other,
-            };
-        }
-        // SAFETY: the segment has this many words, zeroed, and is never freed.
-        Some(unsafe { &*words.wrapping_add(index) })
+        self.words.get_or_make(stack as usize / 2)
     }
 
     /// Whether a block that `stack` asks for is to be guarded, and how. `pages` such

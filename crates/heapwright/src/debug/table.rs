@@ -25,6 +25,7 @@ use core::ptr;
 use heapwright_record::debug::Moment;
 
 use crate::os::{self, Memory};
+use crate::segments;
 use crate::slab::SYSTEM;
 
 /// Records in the first segment; each further one doubles them all.
@@ -185,12 +186,6 @@ pub(super) unsafe fn give_room(at: *mut u8, bytes: usize) {
     unsafe { SYSTEM.release(at.wrapping_sub(page), bytes + 2 * page) };
 }
 
-const fn segment_of(index: u32) -> (usize, usize) {
-    let n = index as usize + FIRST;
-    let segment = (n / FIRST).ilog2() as usize;
-    (segment, n - (FIRST << segment))
-}
-
 impl Table {
     /// Nothing, so far.
     pub(super) const fn new() -> Self {
@@ -216,7 +211,7 @@ impl Table {
     }
 
     fn at(&self, index: u32) -> *mut Entry {
-        let (segment, index) = segment_of(index);
+        let (segment, index) = segments::place(index as usize, FIRST);
         self.segments[segment].wrapping_add(index)
     }
 
@@ -314,7 +309,7 @@ impl Table {
             return Some(index);
         }
         let index = self.made;
-        let (segment, _) = segment_of(index);
+        let (segment, _) = segments::place(index as usize, FIRST);
         let place = self.segments.get(segment)?;
         if place.is_null() {
             let fresh = room((FIRST << segment) * size_of::<Entry>());

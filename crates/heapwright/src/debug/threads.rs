@@ -1,21 +1,17 @@
 //! Threads: their numbers in findings, and what they were called.
 //!
 //! ```text
-//!   number (1, 2, 3, ...) --> segment --> system's number | name
+//!   number (1, 2, 3, ...) --> system's number | check | name
 //! ```
 //!
 //! A block outlives its thread, and the system uses its numbers again. So threads
 //! are counted as they come to the heap; a record has 16 bits for that, and threads
 //! beyond 65534 share the last number. The name is that at the first allocation.
 
-use core::ptr;
-
-use crate::chunk::metadata;
 use crate::os;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::segments::{Segments, Zeroed};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const FIRST: usize = 64;
-const SEGMENTS: usize = 11;
 /// The number that all later threads share.
 const LAST: u32 = 65_534;
 
@@ -28,39 +24,22 @@ struct Entry {
     name: [AtomicU64; 2],
 }
 
+// SAFETY: numbers, all of them.
+unsafe impl Zeroed for Entry {}
+
 /// All threads that came to a heap.
 pub(crate) struct Threads {
     count: AtomicU32,
-    segments: [AtomicPtr<Entry>; SEGMENTS],
+    entries: Segments<Entry, 64, 11>,
 }
 
 impl Threads {
     pub(crate) const fn new() -> Self {
-        Self {
-            count: AtomicU32::new(0),
-            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
-        }
+        Self { count: AtomicU32::new(0), entries: Segments::new() }
     }
 
-    fn entry(&self, number: u32, make: bool) -> Option<&Entry> {
-        let n = number as usize + FIRST;
-        let segment = (n / FIRST).ilog2() as usize;
-        let index = n - (FIRST << segment);
-        let place = self.segments.get(segment)?;
-        let mut entries = place.load(Ordering::Acquire);
-        if entries.is_null() && make {
-            let bytes = (FIRST << segment) * size_of::<Entry>();
-            let fresh: *mut Entry = metadata::alloc(bytes, align_of::<Entry>()).cast();
-            let null = ptr::null_mut();
-            // Of two threads that make it, one's is lost: once a doubling.
-            let first = place.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire);
-            entries = first.map_or_else(|other| other, |_| fresh);
-        }
-        if entries.is_null() {
-            return None;
-        }
-        // SAFETY: the segment has this many entries, zeroed, and is never freed.
-        Some(unsafe { &*entries.wrapping_add(index) })
+    fn entry(&self, number: u32) -> Option<&Entry> {
+        self.entries.get(number as usize)
     }
 
     /// The next number, for the calling thread, which is `system` to the system and
@@ -71,7 +50,7 @@ impl Threads {
             Ok(before) => before + 1,
             Err(_) => LAST,
         };
-        if let Some(entry) = self.entry(number, true) {
+        if let Some(entry) = self.entries.get_or_make(number as usize) {
             let name = os::process_name();
             let half = |at: usize| {
                 let mut bytes = [0; 8];
@@ -91,7 +70,7 @@ impl Threads {
         const LATELY: u32 = 256;
         let last = self.count();
         let is = |number: &u32| {
-            let entry = self.entry(*number, false);
+            let entry = self.entry(*number);
             entry.is_some_and(|entry| entry.system.load(Ordering::Acquire) == system)
         };
         let found = (last.saturating_sub(LATELY) + 1..=last).rev().find(is)?;
@@ -103,7 +82,7 @@ impl Threads {
         if number == 0 {
             return None;
         }
-        let entry = self.entry(number, false)?;
+        let entry = self.entry(number)?;
         // First: the name was written before it.
         let system = entry.system.load(Ordering::Acquire);
         let mut name = [0; 16];
@@ -117,14 +96,14 @@ impl Threads {
         if number == 0 {
             return 0;
         }
-        self.entry(number, false).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
+        self.entry(number).map_or(0, |entry| entry.scope.load(Ordering::Relaxed))
     }
 
     /// Calls `visit` with the system's number of each thread of a check, and the
     /// place where the check is.
     pub(super) fn each_of(&self, scope: u32, mut visit: impl FnMut(u32, &AtomicU32)) {
         for number in 1..=self.count() {
-            if let Some(entry) = self.entry(number, false)
+            if let Some(entry) = self.entry(number)
                 && entry.scope.load(Ordering::Relaxed) == scope
             {
                 visit(entry.system.load(Ordering::Relaxed), &entry.scope);

@@ -26,7 +26,7 @@
 use core::ptr;
 
 use crate::misuse::{self, Call};
-use crate::os;
+use crate::os::{self, Contents};
 use crate::sync::Lock;
 #[cfg(not(feature = "interpose"))]
 use crate::sync::atomic::AtomicPtr;
@@ -77,14 +77,16 @@ fn libc_usable(address: usize) -> Option<usize> {
         // Nobody can tell what memory this is. What looks like a block is passed
         // on: the C library checks more, and ends the program where it must.
         let anywhere = Region { start: 0, end: usize::MAX, is_main: true };
-        let found = if os::is_mapped(address - HEADER) { header(anywhere, address) } else { None };
-        return found.map(|(bytes, _)| bytes - HEADER);
+        return header(anywhere, address).map(|(bytes, _)| bytes - HEADER);
     };
     let mapping = mapping?;
-    // Anonymous, writable memory; not a stack, not a file.
-    let is_main = mapping.name() == b"[heap]";
-    let anonymous = is_main || mapping.name().is_empty() || mapping.name().starts_with(b"[anon");
-    if !mapping.readable || !mapping.writable || !anonymous {
+    // Anonymous, writable memory; not the main stack, not a file.
+    let is_main = match mapping.contents() {
+        Contents::Break => true,
+        Contents::Anonymous => false,
+        _ => return None,
+    };
+    if !mapping.readable || !mapping.writable {
         return None;
     }
     let region = Region { start: mapping.start, end: mapping.end, is_main };

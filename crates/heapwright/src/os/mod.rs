@@ -27,8 +27,10 @@ mod imp;
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod mapping;
 
 pub(crate) use imp::*;
+pub(crate) use mapping::{Contents, what_is_at};
 
 /// What is to be done when a thread ends.
 #[derive(Clone, Copy)]

@@ -326,11 +326,6 @@ pub(crate) fn mapping_of(_address: usize) -> Result<Option<Mapping>, Unknown> {
     Ok(None)
 }
 
-/// Mappings are unknown here.
-pub(crate) fn is_mapped(_address: usize) -> bool {
-    false
-}
-
 /// There is no program break here.
 pub(crate) fn program_break() -> usize {
     0

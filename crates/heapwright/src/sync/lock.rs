@@ -74,7 +74,6 @@ impl<T> Lock<T> {
 
     /// Takes the lock, if it can be had within some milliseconds: for whoever may have
     /// interrupted its holder.
-    #[cfg(feature = "debug")]
     pub(crate) fn lock_soon(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
         let until = os::now_ns() + milliseconds * 1_000_000;
         loop {

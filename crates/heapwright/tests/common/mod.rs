@@ -1,6 +1,9 @@
 //! What the heap's tests share: blocks that know what must be in them, random
-//! numbers, and a run of the same test in a process of its own.
+//! numbers, what ordinary programs do with memory, and a run of the same test in a
+//! process of its own.
 #![allow(dead_code, reason = "each test uses a part of this")]
+
+pub(crate) mod programs;
 
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -281,7 +281,7 @@ impl Mapping {
 
 /// The mapping that `address` lies in, if any. Reads /proc/self/maps: slow, for
 /// addresses that are not heapwright's. `Err` where that cannot be read (no
-/// /proc, no descriptor left).
+/// /proc, no descriptor left), and something is mapped all the same.
 pub(crate) fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
     let mut buffer = [0; 1024];
     let mut line = [0; 320];
@@ -306,11 +306,11 @@ pub(crate) fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
         }
         true
     });
-    if read { Ok(found) } else { Err(Unknown) }
+    if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
 }
 
 /// Whether something is mapped at an address. Needs no file.
-pub(crate) fn is_mapped(address: usize) -> bool {
+fn is_mapped(address: usize) -> bool {
     let page = address & !(super::kernel_page_size() - 1);
     let mut resident = 0;
     keeping_errno(|| {
@@ -422,6 +422,7 @@ mod tests {
     #[cfg(feature = "debug")]
     extern crate std;
     use super::*;
+    use crate::os::{Contents, what_is_at};
 
     #[test]
     fn maps_lines_are_parsed() {
@@ -430,6 +431,15 @@ mod tests {
         assert_eq!(m.name(), b"/lib/a b.so");
         let m = parse_mapping(b"10-20 ---p 0 0:0 0 ").unwrap();
         assert_eq!((m.readable, m.name()), (false, &b""[..]));
+        let contents = |line| parse_mapping(line).unwrap().contents();
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0 [heap]"), Contents::Break);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0 [stack]"), Contents::MainStack);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0"), Contents::Anonymous);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0 [anon: glibc: malloc]"), Contents::Anonymous);
+        assert_eq!(contents(b"10-20 r-xp 0 0:0 0 [vdso]"), Contents::Special);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 9 /lib/a.so"), Contents::Data);
+        assert_eq!(contents(b"10-20 r--p 0 0:0 9 /lib/a.so"), Contents::Code);
+        assert_eq!(contents(b"10-20 rw-s 0 0:0 9 anon_inode:[io_uring]"), Contents::Other);
         assert!(parse_mapping(b"nonsense").is_none());
     }
 
@@ -440,7 +450,8 @@ mod tests {
         assert!(m.writable);
         assert!(mapping_of(8).unwrap().is_none());
         assert!(is_mapped(ptr::from_ref(&here).addr()) && !is_mapped(8));
-        assert!(is_on_this_stack(ptr::from_ref(&here).addr()));
+        let (contents, on) = what_is_at(ptr::from_ref(&here).addr()).unwrap().unwrap();
+        assert_eq!((contents, on.start), (Contents::Stack, m.start));
     }
 
     #[cfg(feature = "debug")]
