@@ -11,6 +11,7 @@
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!         lookup   other ways to find a bucket, for benches only
 //!       seat       a thread's current buckets                          (no lock)
+//!         stays    which blocks belong in one bucket
 //!       sample     which blocks stand between guards
 //!       hot        which did badly in an earlier run
 //!       span       whose is this address? bucket, slot, block, in O(1)
@@ -74,6 +75,7 @@ mod shape;
 mod side;
 mod slot;
 mod span;
+mod stays;
 mod store;
 mod table;
 mod threads;

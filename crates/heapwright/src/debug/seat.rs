@@ -1,7 +1,7 @@
 //! Seats: what one thread has of a debug heap, found by its desk.
 //!
 //! ```text
-//!   thread --desk number--> seat | busy | current bucket of each class | sequence numbers
+//!   thread --desk number--> seat | busy | current buckets of each class | sequence numbers
 //!                                | stacks seen lately | counts
 //! ```
 //!
@@ -22,6 +22,7 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::slot::Slot;
+use super::stays::{LOTS, Stays};
 
 /// Sequence numbers that a seat takes at a time.
 const SEQUENCE_STEP: u32 = 256;
@@ -44,7 +45,8 @@ pub(crate) struct Current {
 
 /// What only the seat's thread touches.
 pub(crate) struct Mine {
-    pub(crate) current: [Current; CLASSES],
+    pub(crate) current: [[Current; LOTS]; CLASSES],
+    pub(crate) stays: Stays,
     next: u32,
     last: u32,
     /// The thread's number in findings.
@@ -165,7 +167,7 @@ impl Mine {
 
     /// Forgets the current buckets: their slots may be the copies of others.
     pub(crate) fn forget_buckets(&mut self) {
-        self.current.iter_mut().for_each(|current| current.left = 0);
+        self.current.as_flattened_mut().iter_mut().for_each(|current| current.left = 0);
     }
 
     /// The next sequence number.

@@ -7,9 +7,10 @@
 //!
 //! A bucket is whole pages, because pages are what goes back to the kernel and
 //! what a guard can stand on: one survivor pins one bucket, so buckets are as
-//! small as their waste allows (a sixteenth). The *lead* keeps the first slot's
-//! predecessor ours, so that a write before it is seen; it is the largest power of
-//! two that divides the slot's size, so slots stay aligned to that.
+//! small as what they waste allows: a sixteenth of the pages that are touched, more
+//! for larger slots, of which 8 KiB has a bucket of one. The *lead* keeps the first
+//! slot's predecessor ours, so that a write before it is seen; it is the largest power
+//! of two that divides the slot's size, so slots stay aligned to that, up to 1 KiB.
 //!
 //! Pure arithmetic; anyone may call it.
 #![forbid(unsafe_code)]
@@ -23,7 +24,7 @@ pub(crate) const BUCKETS: usize = UNIT / PAGE;
 /// Slots up to this size lie in buckets of several.
 pub(crate) const SLOT_MAX: usize = 28 << 10;
 /// Alignments up to this are a bucket's to give.
-pub(crate) const ALIGN_MAX: usize = PAGE;
+pub(crate) const ALIGN_MAX: usize = 1024;
 /// Bytes at the ends of a bucket, and before a large block, that are given the pattern
 /// and looked at: of a lead and a tail, which may be pages, those next to the slots.
 pub(crate) const WATCHED: usize = 64;
@@ -73,6 +74,27 @@ impl Shape {
         if lead < WATCHED { lead } else { WATCHED }
     }
 
+    /// Bytes of the pages that are touched where all slots are in use. A lead and a
+    /// tail may be longer than that: address space costs nothing.
+    const fn touched(&self) -> usize {
+        let first = (self.lead as usize - self.lead_watched()) / PAGE;
+        let (end, watched) = self.tail();
+        (end + watched).div_ceil(PAGE) * PAGE - first * PAGE
+    }
+
+    /// Whether little of what is touched is not in slots. The larger the slots are,
+    /// the more may be: one that stays would pin more in a bucket of many.
+    const fn spills_little(&self) -> bool {
+        let slot = self.slot as usize;
+        let used = self.slots as usize * slot;
+        let spilled = self.touched() - used;
+        match slot {
+            0..1025 => spilled * 15 <= used,
+            1025..=PAGE => spilled * 3 <= used,
+            _ => spilled * 2 <= used,
+        }
+    }
+
     /// Where a bucket's tail begins, and how many bytes of it are watched.
     pub(crate) const fn tail(&self) -> (usize, usize) {
         let end = self.lead as usize + self.slots as usize * self.slot as usize;
@@ -103,8 +125,7 @@ pub(crate) const fn of(class: usize, most: usize) -> Shape {
     let mut bucket = PAGE;
     while bucket <= UNIT {
         let now = cut(class, bucket, lead, most);
-        let wasted = bucket - now.slots as usize * slot;
-        if now.slots >= 4 && wasted * 16 <= bucket {
+        if now.slots > 0 && now.spills_little() {
             return now;
         }
         // More of its bytes in slots than of the best one's?
@@ -166,8 +187,8 @@ mod tests {
             assert!(shape.slots > 0 && slots_end <= shape.bucket(), "{shape:?}");
             assert!(shape.slot.is_multiple_of(shape.lead) || shape.lead as usize == ALIGN_MAX);
             assert!(shape.bucket().is_power_of_two() && shape.bucket() <= UNIT);
-            let wasted = shape.bucket() - shape.slots as usize * shape.slot as usize;
-            assert!(wasted * 3 <= shape.bucket(), "{class}: {shape:?}");
+            let wasted = shape.touched() - shape.slots as usize * shape.slot as usize;
+            assert!(wasted * 3 <= shape.touched(), "{class}: {shape:?}");
         }
     }
 

@@ -4,7 +4,8 @@
 //!   stack --> sampled? --> a page between guards
 //!     |  \--> large?   --> a span between guards
 //!     v
-//!   current bucket of the class --> next slot --> record, slack
+//!   does its like stay? --> one of the class's two current buckets
+//!                       --> next slot --> record, slack
 //!                |  none left
 //!                v
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
@@ -26,6 +27,7 @@ use super::super::seat::Mine;
 use super::super::shape::{self, PAGE};
 use super::super::slot::Word;
 use super::super::span::{Form, Place};
+use super::super::stays::Lot;
 use super::super::store::{Opened, Store};
 use super::late::Late;
 use super::seats::Seated;
@@ -96,12 +98,13 @@ impl Heap {
             return self.place_large(seated, request, stack, side);
         };
         let mine = seated.mine();
-        if mine.current[class].left == 0 && !self.open(mine, class) {
+        let lot = mine.stays.made(stack, class);
+        if mine.current[class][lot as usize].left == 0 && !self.open(mine, class, lot) {
             return ptr::null_mut();
         }
         let sequence = mine.sequence(&self.sequence);
         let thread = mine.thread;
-        let current = &mut mine.current[class];
+        let current = &mut mine.current[class][lot as usize];
         let block = current.at;
         // SAFETY: a slot is left, so its record is in the span's.
         let record = unsafe { &*current.record };
@@ -124,7 +127,7 @@ impl Heap {
 
     /// Opens the next bucket of a class, and looks after another one.
     #[cold]
-    fn open(&'static self, mine: &mut Mine, class: usize) -> bool {
+    fn open(&'static self, mine: &mut Mine, class: usize, lot: Lot) -> bool {
         let mut late = Late::new();
         let opened = {
             let mut store = self.store.lock();
@@ -138,7 +141,7 @@ impl Heap {
         self.report_late(mine.thread, &late, Call::Retire);
         let Some(Opened { bucket, zero }) = opened else { return false };
         let first = Place { bucket, slot: 0 };
-        let current = &mut mine.current[class];
+        let current = &mut mine.current[class][lot as usize];
         current.at = first.slot_start();
         current.record = first.records();
         current.left = bucket.span.slots_a_bucket() as u32;

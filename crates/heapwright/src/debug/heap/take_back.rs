@@ -91,6 +91,8 @@ impl Heap {
             // Nobody has given it the pattern yet.
             fills = span.slot_bytes();
         }
+        let made_at = place.record().made_at.load(Ordering::Relaxed);
+        seated.mine().stays.gone(made_at, span.class());
         seated.seat.count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
             // SAFETY: the slot is nobody's any more.

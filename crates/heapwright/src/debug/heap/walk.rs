@@ -147,8 +147,8 @@ impl Heap {
             let next = Place { bucket, slot: span.slots_a_bucket() - left }.slot_start();
             let is_current = self.all_seats().any(|seat| {
                 // SAFETY: nobody uses the heap now.
-                let current = &unsafe { seat.mine() }.current[span.class()];
-                current.left as usize == left && current.at == next
+                let lots = &unsafe { seat.mine() }.current[span.class()];
+                lots.iter().any(|now| now.left as usize == left && now.at == next)
             });
             unknown += usize::from(!is_current);
         }
