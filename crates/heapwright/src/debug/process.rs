@@ -65,11 +65,15 @@ pub(crate) fn begun() {
 }
 
 /// The heap that an address in a span belongs to.
+#[inline]
 fn of(span: &Span) -> Option<&'static Heap> {
-    HEAPS.get(span.heap.load(Ordering::Relaxed))
+    let id = span.heap.load(Ordering::Relaxed);
+    // The process's own, nearly always.
+    heap().filter(|heap| heap.id() == id).or_else(|| HEAPS.get(id))
 }
 
 /// Serves a request. `None`: there is no debug heap.
+#[inline(never)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     Some(heap()?.allocate(request))
 }
@@ -79,6 +83,7 @@ pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
 /// # Safety
 ///
 /// If the block is in use, nobody uses it afterwards.
+#[inline(never)]
 pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     let address = block.addr();
     if let Some(span) = Span::of(address)
@@ -96,6 +101,7 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
 /// # Safety
 ///
 /// As `realloc`.
+#[inline(never)]
 pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> Option<*mut u8> {
     let address = block.addr();
     if let Some(span) = Span::of(address)

@@ -16,6 +16,9 @@
 //! blocks of other allocators. While it does not debug, a call that came to the
 //! door reads one flag more; the fast paths read nothing.
 //!
+//! The hooks are a translation (`told`), which is done in the caller: each call's door
+//! knows what it is, so what the debug heap is told is constants.
+//!
 //! In a build without the feature `debug` nobody sets the flag, and every answer is
 //! "not mine". The tests look on through `observe`, which is compiled for them alone.
 
@@ -61,7 +64,7 @@ pub(super) fn start() {
 
 /// Serves a request. `None`: this is not the debug heap's to serve. A null block:
 /// there is no memory.
-#[cold]
+#[inline(always)]
 pub(super) fn allocate(request: Request) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
     observe::request(request);
@@ -79,7 +82,7 @@ pub(super) fn allocate(request: Request) -> Option<*mut u8> {
 /// # Safety
 ///
 /// As `heap::free`.
-#[cold]
+#[inline(always)]
 pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
     #[cfg(any(test, feature = "observe"))]
     observe::given(what);
@@ -99,7 +102,7 @@ pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
 /// # Safety
 ///
 /// As `heap::realloc`.
-#[cold]
+#[inline(always)]
 pub(super) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
     observe::resize(size, what);

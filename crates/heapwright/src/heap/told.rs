@@ -6,6 +6,7 @@ use super::origin::{Origin, Request, Return};
 use crate::debug;
 use crate::misuse::Call;
 
+#[inline(always)]
 const fn origin(origin: Origin) -> record::Origin {
     match origin {
         Origin::Malloc => record::Origin::Malloc,
@@ -17,6 +18,7 @@ const fn origin(origin: Origin) -> record::Origin {
 }
 
 /// A block is asked for.
+#[inline(always)]
 pub(super) const fn request(asked: Request) -> debug::Request {
     debug::Request {
         size: asked.size,
@@ -33,6 +35,7 @@ pub(super) const fn request(asked: Request) -> debug::Request {
 }
 
 /// A block comes back, or is to be resized.
+#[inline(always)]
 pub(super) const fn given(what: Return) -> debug::Return {
     debug::Return {
         call: match (what.call, what.origin) {
@@ -53,6 +56,7 @@ pub(super) const fn given(what: Return) -> debug::Return {
 }
 
 /// The new block that `realloc` is to make.
+#[inline(always)]
 pub(super) fn resized(what: Return, size: usize) -> debug::Request {
     debug::Request {
         size,

@@ -27,7 +27,7 @@ use super::take_back::Here;
 
 impl Heap {
     /// Whether the call, the size and the alignment are those the block was made with.
-    #[inline]
+    #[inline(always)]
     pub(super) fn judge_call(
         &'static self,
         seated: &Seated,
@@ -45,9 +45,22 @@ impl Heap {
             if word.align() > MIN_ALIGN && is_of_cxx(what.origin) { Some(MIN_ALIGN) } else { None };
         let given_align = what.align.or(plain);
         let wrong_align = given_align.is_some_and(|given| given.min(1 << 31) != word.align());
-        if !(wrong_call || wrong_size || wrong_align) {
-            return;
+        if wrong_call || wrong_size || wrong_align {
+            let given_align = given_align.unwrap_or(0) as u64;
+            self.misjudged(seated, place, word, here, (wrong_call, wrong_size), given_align);
         }
+    }
+
+    #[cold]
+    fn misjudged(
+        &'static self,
+        seated: &Seated,
+        place: Place,
+        word: Word,
+        here: Here,
+        (wrong_call, wrong_size): (bool, bool),
+        given_align: u64,
+    ) {
         let kind = if wrong_call && self.rules.mismatch.load(Ordering::Relaxed) {
             FindingKind::AllocatorMismatch
         } else if !wrong_call && self.rules.size.load(Ordering::Relaxed) {
@@ -55,7 +68,6 @@ impl Heap {
         } else {
             return;
         };
-        let given_align = given_align.unwrap_or(0) as u64;
         let finding = Finding { kind, given_align, ..self.about(seated, place, word, here) };
         self.report(finding);
     }

@@ -14,7 +14,7 @@ use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
 use super::super::slot::State;
-use super::super::span::{BucketRef, Form, Span, Stage};
+use super::super::span::{BucketRef, Form, Place, Span, Stage};
 use super::super::store::{self, Store};
 use super::late::Late;
 use super::{Heap, PATIENCE};
@@ -37,23 +37,34 @@ impl Heap {
         if bucket.record().stage() != Stage::Open {
             return;
         }
-        for place in bucket.slots() {
-            let record = place.record();
+        let (shape, is_small) = (bucket.span.shape(), bucket.span.form() == Form::Small);
+        let first = Place { bucket, slot: 0 };
+        let (start, records) = (first.slot_start(), first.records());
+        for slot in 0..shape.slots as usize {
+            // SAFETY: an open bucket's span has not gone; these are its slots' records.
+            let record = unsafe { &*records.wrapping_add(slot) };
             let (word, sequence) = (record.word(), record.made.load(Ordering::Relaxed));
-            let size = place.size(word);
-            let (_, _, behind) = place.parts(size);
-            let end = place.block().wrapping_add(size);
+            let place = Place { bucket, slot };
+            // As `Place` says, but for what is known of all the bucket's slots.
+            let (block, size, behind) = if is_small {
+                let (size, room) = (word.size(), shape.slot as usize);
+                (start.wrapping_add(slot * room), size, room - size)
+            } else {
+                let (_, size, behind) = place.parts(place.size(word));
+                (place.block(), size, behind)
+            };
             let look = |from: *mut u8, length: usize| {
                 // SAFETY: an open bucket's slots are not guarded while the store
                 // is locked, and the lead of a first slot is not either.
                 unsafe { bytes::check(from, length) }.map(|damage| (from, damage))
             };
             let found = match word.state() {
-                State::Live if canary => look(end, behind)
-                    .or_else(|| look(place.block().wrapping_sub(place.near()), place.near())),
-                State::Freed if fill && bucket.span.form() == Form::Small => {
-                    look(place.block(), size + behind)
+                State::Live if canary => {
+                    let near = if is_small && slot > 0 { 0 } else { place.near() };
+                    look(block.wrapping_add(size), behind)
+                        .or_else(|| look(block.wrapping_sub(near), near))
                 }
+                State::Freed if fill && is_small => look(block, size + behind),
                 _ => None,
             };
             if let Some((from, damage)) = found

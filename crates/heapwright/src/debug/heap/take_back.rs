@@ -19,8 +19,10 @@ use crate::os;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
-use super::super::slot::State;
-use super::super::span::{BucketRef, Form, Found, Place, Span};
+use super::super::slot::{Slot, State};
+#[cfg(feature = "lookups")]
+use super::super::span::Place;
+use super::super::span::{BucketRef, Form, Found, Span};
 use super::super::store;
 use super::Heap;
 use super::late::Late;
@@ -71,17 +73,18 @@ impl Heap {
         };
         #[cfg(feature = "lookups")]
         let place = self.looked_up(place, address);
-        let word = place.record().word();
+        let record = place.record();
+        let word = record.word();
         if word.state() != State::Live {
             return self.not_live(seated, place, word, here);
         }
         // One thread needs no locked instructions: half of the time they would take.
         let alone = os::is_single_threaded();
         let freeing = word.freeing(seated.mine().thread);
-        if let Err(now) = place.record().exchange_as(alone, word, freeing) {
+        if let Err(now) = record.exchange_as(alone, word, freeing) {
             return self.not_live(seated, place, now, here);
         }
-        self.note_freed(seated, place, here);
+        self.note_freed(seated, record, here);
         let size = word.size();
         self.judge_call(seated, place, word, size, here);
         let mut fills = size;
@@ -91,14 +94,14 @@ impl Heap {
             // Nobody has given it the pattern yet.
             fills = span.slot_bytes();
         }
-        let made_at = place.record().made_at.load(Ordering::Relaxed);
+        let made_at = record.made_at.load(Ordering::Relaxed);
         seated.mine().stays.gone(made_at, span.class());
         seated.seat.count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
             // SAFETY: the slot is nobody's any more.
             unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
         }
-        place.record().set(freeing.freed());
+        record.set(freeing.freed());
         if place.bucket.record().free_one(alone) {
             // SAFETY: all of the bucket's blocks were taken back.
             unsafe { self.retire(seated, place.bucket) };
@@ -107,9 +110,8 @@ impl Heap {
 
     /// Who freed it, and where from.
     #[inline]
-    fn note_freed(&'static self, seated: &Seated, place: Place, here: Here) {
+    fn note_freed(&'static self, seated: &Seated, record: &Slot, here: Here) {
         let sequence = seated.mine().sequence(&self.sequence);
-        let record = place.record();
         record.freed_at.store(here.stack, Ordering::Relaxed);
         record.freed.store(sequence, Ordering::Relaxed);
     }
@@ -124,22 +126,23 @@ impl Heap {
         let Found::Slot(place) = span.locate(here.address) else {
             return self.not_a_block(seated, here);
         };
-        let word = place.record().word();
+        let record = place.record();
+        let word = record.word();
         if word.state() != State::Live || place.block().addr() != here.address {
             return self.not_live(seated, place, word, here);
         }
         let freeing = word.freeing(seated.mine().thread);
-        if let Err(now) = place.record().exchange(word, freeing) {
+        if let Err(now) = record.exchange(word, freeing) {
             return self.not_live(seated, place, now, here);
         }
-        self.note_freed(seated, place, here);
+        self.note_freed(seated, record, here);
         let size = place.size(word);
         self.judge_call(seated, place, word, size, here);
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_lone_edges(seated, place, word, size, here);
         }
         seated.seat.count_freed(size);
-        place.record().set(freeing.freed());
+        record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
         // SAFETY: the bucket's only block was taken back.
         unsafe { self.retire(seated, place.bucket) };
