@@ -9,8 +9,8 @@
 # each function call_NAME that matches, from callgrind's dumps $SCRATCH/part.*, each of
 # which holds the counts since the one before. With fn the functions are the callers,
 # and what they call is counted, callees included; with cfn they are the called
-# themselves. `path` is the shortest of the parts with 8 calls, `mean` that of the first
-# part with MANY calls or more. `branches` (conditional) are those of the path, with
+# themselves. `path` is the shortest of the parts with 8 calls, `mean` that of the
+# shorter of the parts with MANY calls or more: the other one is the warm-up. `branches` (conditional) are those of the path, with
 # --branch-sim=yes; callgrind leaves trailing zeros of a line of costs out.
 counted_calls() {
     awk -v edge="$1=" -v pattern="$2" -v many="$3" '
@@ -23,7 +23,7 @@ counted_calls() {
             for (fn in calls) {
                 each = cost[fn] / calls[fn]
                 if (calls[fn] == 8 && (!(fn in path) || each < path[fn])) { path[fn] = each; taken[fn] = branches[fn] / 8 }
-                if (calls[fn] >= many && !(fn in mean)) mean[fn] = each
+                if (calls[fn] >= many && (!(fn in mean) || each < mean[fn])) mean[fn] = each
             }
             delete calls; delete cost; delete branches
         }
