@@ -230,6 +230,7 @@ impl Store {
         } else {
             self.new_large(&shape, units, align, found)
         }?;
+        let was_guarded = span.buckets[0].memory() == Memory::Guarded;
         let opened = self.open(span, list)?;
         let record = opened.bucket.record();
         let area = span.start().wrapping_add(PAGE);
@@ -241,17 +242,23 @@ impl Store {
                 // SAFETY: the span is ours, as for all that follow.
                 unsafe { bytes::fill(at(had), room - had) };
             }
-        } else if had == 0 || opened.zero {
+        } else if had == 0 || was_guarded {
             // It is new, or it was guarded from end to end and `open` took that away.
             // SAFETY: the span is ours, and nothing is in it, as for all that follow.
             unsafe { os::guard(span.start(), PAGE) };
             // SAFETY: as above.
             unsafe { os::guard(at(room), all - room + PAGE) };
         } else if had < room {
+            // The guards at its ends stayed, whatever became of what is between them.
             // SAFETY: as above.
-            unsafe { os::unguard(at(had), room - had) };
-            // SAFETY: as above.
-            unsafe { bytes::fill(at(had), room - had) };
+            if unsafe { !os::unguard(at(had), room - had) } {
+                self.close(opened.bucket);
+                return None;
+            }
+            if !opened.zero {
+                // SAFETY: as above.
+                unsafe { bytes::fill(at(had), room - had) };
+            }
         } else if had > room {
             // SAFETY: as above.
             unsafe { os::guard(at(room), had - room) };

@@ -288,6 +288,27 @@ fn all_buckets_but_the_current_ones_are_full() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
+#[test]
+fn a_large_span_serves_every_size_whatever_guards_it() {
+    let ends_off = Detect { guard: false, ..Detect::ALL };
+    let fill_off = Detect { fill: false, ..Detect::ALL };
+    for guard in [Guard::Never, Guard::Sample, Guard::All] {
+        for detect in [Detect::ALL, ends_off, fill_off] {
+            let heap = quiet(Config { guard, detect, memory: 1, ..Config::DEFAULT });
+            // Up and down through spans of 5 and 6 units: what stays filled, and what is
+            // given back to the system when it is freed.
+            for step in 0..if cfg!(miri) { 12 } else { 400 } {
+                let size = (200 << 10) + step * 77_777 % (180 << 10);
+                let block = alloc(&heap, size, 16);
+                // SAFETY: the block has as many bytes.
+                unsafe { block.write_bytes(0x41, size) };
+                free(&heap, block, size, 16);
+            }
+            assert_eq!(heap.findings(), 0, "{guard:?} {detect:?}");
+        }
+    }
+}
+
 #[inline(never)]
 fn make_one_that_stays(heap: &DebugHeap) -> *mut u8 {
     std::hint::black_box(alloc(heap, 100, 8))

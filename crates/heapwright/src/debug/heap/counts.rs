@@ -26,7 +26,11 @@ impl Heap {
     /// Looks how many bytes are live: where a bucket, a page or a span is opened, so
     /// that a peak is missed by what is left in current buckets, at most.
     pub(super) fn note_peak(&self) {
-        self.peak_live.fetch_max(self.live_bytes(), Ordering::Relaxed);
+        let live = self.live_bytes();
+        // No locked instruction: whoever looks has the store, or the process ends.
+        if live > self.peak_live.load(Ordering::Relaxed) {
+            self.peak_live.store(live, Ordering::Relaxed);
+        }
     }
 
     /// The most bytes that were live when somebody looked.
