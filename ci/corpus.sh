@@ -4,7 +4,8 @@
 # that one line, and the hard right programs of corpus/right are not, and do
 # what they do without the preload.
 #
-#   ci/corpus.sh [NAME...]             two passes: guard=all, and the default
+#   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the
+#                                      right programs also under harder options
 #   ci/corpus.sh -v                    also what passed, and what the default misses
 #   ci/corpus.sh --default-only        leave out guard=all
 #   ci/corpus.sh --without DETECTION   turn one detection off: the programs that
@@ -47,7 +48,7 @@ invalid-realloc     attempting free on address
 realloc-after-free  attempting double-free|heap-use-after-free
 '
 
-PATIENCE=20 JOBS=${JOBS:-2} ACTION=check DETECTION='' PASSES='guard default' VERBOSE=0
+PATIENCE=20 JOBS=${JOBS:-2} ACTION=check DETECTION='' PASSES='guard default' HARDER='never little plain' VERBOSE=0
 names=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -219,6 +220,10 @@ options_of() {
     case $1 in
         guard) OPTIONS=mode=debug,guard=all ;;
         default) OPTIONS=mode=debug ;;
+        # What the right programs must also bear.
+        never) OPTIONS=mode=debug,guard=never ;;
+        little) OPTIONS=mode=debug,guard=all,memory=2m,slots=4 ;;
+        plain) OPTIONS=mode=debug,traces=0,detect=-guard,detect=-fill ;;
     esac
 }
 
@@ -283,8 +288,9 @@ row() {
             fi
             cp "$OUT.out" "$plain.out" && cp "$OUT.err" "$plain.err" && echo $STATUS >"$plain.status"
         fi
-        for pass in $PASSES; do
-            local OPTIONS
+        local passes=$PASSES OPTIONS
+        [ $ACTION = check ] && [ "$heading" = right ] && passes+=" $HARDER"
+        for pass in $passes; do
             options_of "$pass"
             if [ -n "$bad" ]; then
                 run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
@@ -339,6 +345,10 @@ case $ACTION in
             bad=$(count 'ok|FAIL|miss' "$pass" 'bad|guarded')
             say "$OPTIONS: found $(count ok "$pass" bad) of $bad runs, $(count miss "$pass" guarded) of the missed need guard=all;" \
                 "twins reported $(count FAIL "$pass" twin) of $(count 'ok|FAIL' "$pass" twin), right programs harmed $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"
+        done
+        for pass in $HARDER; do
+            options_of "$pass"
+            say "$OPTIONS: right programs harmed $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"
         done
         ;;
     without)

@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use heapwright_record::debug::{Call, Ending, Region};
+use heapwright_record::debug::{Ending, Region};
 
 use crate::address_map::{Kind, MAP};
 use crate::describe::{self, BlockState, Description};
@@ -223,7 +223,7 @@ pub(crate) fn at_exit() {
     if !substrate::is_original_process() || ENDED.swap(process, Ordering::Relaxed) == process {
         return;
     }
-    heap.sweep_all(Call::Exit);
+    heap.sweep_last();
     if options::stats_at_exit() {
         heap.tell_figures();
     }

@@ -87,7 +87,9 @@ pub(crate) struct Bucket {
     stage: AtomicU8,
     memory: AtomicU8,
     /// Sampled: bytes from the slot's start to the block's.
-    pub(crate) offset: AtomicU32,
+    pub(crate) offset: AtomicU16,
+    /// How many forks the process had behind it when the bucket was opened.
+    pub(crate) epoch: AtomicU16,
     /// The next one in a list, with its number in the low bits: see [`BucketRef`].
     pub(crate) next: AtomicPtr<Span>,
     /// Large: bytes from the slot's start to the guard behind the block.
@@ -213,7 +215,7 @@ impl Place {
         match self.bucket.span.form() {
             Form::Small => 0,
             Form::Large => self.bucket.span.offset.load(Ordering::Relaxed),
-            _ => self.bucket.record().offset.load(Ordering::Relaxed) as usize,
+            _ => self.bucket.record().offset.load(Ordering::Relaxed).into(),
         }
     }
 
@@ -221,7 +223,7 @@ impl Place {
     pub(crate) fn set_offset(self, offset: usize) {
         match self.bucket.span.form() {
             Form::Large => self.bucket.span.offset.store(offset, Ordering::Relaxed),
-            _ => self.bucket.record().offset.store(offset as u32, Ordering::Relaxed),
+            _ => self.bucket.record().offset.store(offset as u16, Ordering::Relaxed),
         }
     }
 

@@ -100,6 +100,8 @@ pub(crate) struct Store {
     pub(crate) open_buckets: usize,
     /// Open pages of the sampled.
     pub(crate) sampled_pages: usize,
+    /// Forks between the first process and this one, up to 65,535.
+    pub(crate) epoch: u16,
     /// Where the sweep goes on.
     sweep_at: (usize, usize),
     #[cfg(feature = "lookups")]
@@ -144,6 +146,7 @@ impl Store {
             open_bytes: 0,
             open_buckets: 0,
             sampled_pages: 0,
+            epoch: 0,
             sweep_at: (0, 0),
             #[cfg(feature = "lookups")]
             lookups: Lookups::new(),
@@ -408,6 +411,7 @@ impl Store {
         let bucket = BucketRef { span, index };
         let record = bucket.record();
         record.set_stage(Stage::Open);
+        record.epoch.store(self.epoch, Ordering::Relaxed);
         self.open_bytes += span.bucket_bytes();
         self.open_buckets += 1;
         if record.memory() == Memory::Guarded {

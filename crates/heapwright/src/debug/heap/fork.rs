@@ -3,8 +3,10 @@
 //! Called by `debug`'s fork handlers.
 
 use crate::desks;
+use crate::os;
 use crate::sync::atomic::Ordering;
 
+use super::super::span::{Found, Span};
 use super::Heap;
 
 impl Heap {
@@ -39,10 +41,31 @@ impl Heap {
     /// The child of a process of one thread goes on in all of it.
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
+        self.forked_at.store(os::now_ns(), Ordering::Relaxed);
+        let epoch = {
+            let mut store = self.store.lock();
+            store.epoch = store.epoch.saturating_add(1);
+            store.epoch
+        };
+        let mine = desks::mine();
+        // SAFETY: null, or a seat, which is never freed.
+        let seat =
+            self.seats.get(mine).and_then(|seat| unsafe { seat.load(Ordering::Relaxed).as_ref() });
+        if let Some(seat) = seat {
+            // What is left in these will be the child's own.
+            // SAFETY: this thread's, which is here and not in the heap.
+            for current in unsafe { seat.mine() }.current.as_flattened() {
+                if current.left > 0
+                    && let Some(span) = Span::of(current.at.addr())
+                    && let Found::Slot(place) = span.locate(current.at.addr())
+                {
+                    place.bucket.record().epoch.store(epoch, Ordering::Relaxed);
+                }
+            }
+        }
         if alone {
             return;
         }
-        let mine = desks::mine();
         for (desk, seat) in self.seats.iter().enumerate() {
             // SAFETY: null, or a seat, which is never freed.
             let Some(seat) = (unsafe { seat.load(Ordering::Relaxed).as_ref() }) else { continue };

@@ -82,6 +82,8 @@ pub(crate) struct Heap {
     pages: AtomicUsize,
     open_bytes: AtomicUsize,
     peak_live: AtomicU64,
+    /// When the process was forked from another, by the clock; 0 if it was not.
+    forked_at: AtomicU64,
     sites: Sites,
     pub(super) hot: Hot,
     /// Blocks in another allocator's memory: see `checked`.
@@ -135,6 +137,7 @@ impl Heap {
             pages: AtomicUsize::new(0),
             open_bytes: AtomicUsize::new(0),
             peak_live: AtomicU64::new(0),
+            forked_at: AtomicU64::new(0),
             sites: Sites::new(),
             hot: Hot::new(),
             table: Lock::new(Table::new()),

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   a bucket is opened   one more bucket of the heap is looked at, round all of them
-//!   at exit, on request  all are, and what waits filled in the history
+//!   at exit, on request  all are, and what waits filled in the history; in a forked
+//!                        child its own, and some of what it was given
 //! ```
 //!
 //! Called by `place`, and by `debug`'s doors.
@@ -10,17 +11,22 @@
 use heapwright_record::debug::Call;
 
 use crate::address_map::MAP;
+use crate::os;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
 use super::super::slot::State;
-use super::super::span::{BucketRef, Form, Place, Span, Stage};
+use super::super::span::{Bucket, BucketRef, Form, Place, Span, Stage};
 use super::super::store::{self, Store};
 use super::late::Late;
 use super::{Heap, PATIENCE};
 
 /// How many units one step of the sweep passes, at most.
 const SWEEP_UNITS: usize = 64;
+/// How long a forked child looks after what it was given, before it ends: so many
+/// nanoseconds, and one of so many that it lived.
+const CHILD_LEAST_NS: u64 = 200_000;
+const CHILD_SHARE: u64 = 4;
 
 impl Heap {
     /// Looks after one more bucket of the heap: blocks' slack, freed blocks' fill.
@@ -79,8 +85,35 @@ impl Heap {
         }
     }
 
-    /// Looks after everything, for the last time or because somebody asks.
+    /// Looks after everything, because somebody asks.
     pub(crate) fn sweep_all(&'static self, call: Call) {
+        self.sweep_each(call, |_| true, u64::MAX);
+    }
+
+    /// Looks after everything for the last time. In a forked child: after what was
+    /// opened since, and after what it was given for no longer than its life and what
+    /// it did are worth. Its parent looks after that, too; and a program may fork a
+    /// child for each line that it reads.
+    pub(in crate::debug) fn sweep_last(&'static self) {
+        let forked_at = self.forked_at.load(Ordering::Relaxed);
+        if forked_at == 0 {
+            return self.sweep_all(Call::Exit);
+        }
+        let epoch = {
+            let Some(store) = self.store.lock_soon(PATIENCE) else { return };
+            store.epoch
+        };
+        let is_own = |bucket: &Bucket| bucket.epoch.load(Ordering::Relaxed) == epoch;
+        self.sweep_each(Call::Exit, is_own, u64::MAX);
+        let now = os::now_ns();
+        let lived = now.saturating_sub(forked_at);
+        let until = now + CHILD_LEAST_NS + lived / CHILD_SHARE;
+        self.sweep_each(Call::Exit, |bucket| !is_own(bucket), until);
+    }
+
+    /// Looks after all buckets of which `which` is true, until it is `until` by the
+    /// clock.
+    fn sweep_each(&'static self, call: Call, which: impl Fn(&Bucket) -> bool, until: u64) {
         let mut unit = 0;
         while unit < MAP.limit() {
             let mut late = Late::new();
@@ -92,8 +125,14 @@ impl Heap {
                         break;
                     }
                     if let Some(span) = Span::heading(unit, self.id()) {
-                        span.all_buckets().for_each(|bucket| self.sweep_bucket(bucket, &mut late));
-                        self.verify_retired(span, &mut late);
+                        if until != u64::MAX && os::now_ns() > until {
+                            unit = MAP.limit();
+                            break;
+                        }
+                        for bucket in span.all_buckets().filter(|bucket| which(bucket.record())) {
+                            self.sweep_bucket(bucket, &mut late);
+                            self.verify_retired(bucket, &mut late);
+                        }
                     }
                     unit += 1;
                 }
@@ -102,21 +141,17 @@ impl Heap {
         }
     }
 
-    /// Verifies the filled buckets of a span that wait in the history.
-    fn verify_retired(&'static self, span: &'static Span, late: &mut Late) {
-        if !self.rules.fill.load(Ordering::Relaxed) {
-            return;
-        }
-        for bucket in span.all_buckets() {
-            if bucket.record().stage() == Stage::Filled
-                // SAFETY: filled, and not guarded while the store is locked.
-                && let Some(damage) = unsafe { store::verify(bucket) }
-                && late.push_in(bucket, damage)
-            {
-                let (from, _) = store::extent(bucket);
-                // SAFETY: nobody's bytes.
-                unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
-            }
+    /// Verifies a bucket that waits in the history, filled.
+    fn verify_retired(&'static self, bucket: BucketRef, late: &mut Late) {
+        if self.rules.fill.load(Ordering::Relaxed)
+            && bucket.record().stage() == Stage::Filled
+            // SAFETY: filled, and not guarded while the store is locked.
+            && let Some(damage) = unsafe { store::verify(bucket) }
+            && late.push_in(bucket, damage)
+        {
+            let (from, _) = store::extent(bucket);
+            // SAFETY: nobody's bytes.
+            unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         }
     }
 }
