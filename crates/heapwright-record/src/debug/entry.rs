@@ -97,8 +97,8 @@ record! {
         allocations: u64,
         /// Blocks freed.
         frees: u64,
-        /// The most bytes in use at once, as they were asked for, when the heap last
-        /// opened a bucket: up to a bucket a class more may have been.
+        /// The most bytes in use at once, as they were asked for, looked at when the
+        /// heap opens a bucket: what was left in current buckets more may have been.
         peak_live_bytes: u64,
         /// How.
         ending: Ending,

@@ -127,7 +127,8 @@ impl DebugHeap {
     }
 
     /// The most bytes that were in use at once, as they were asked for; looked at
-    /// whenever a bucket is opened, so a peak is missed by a bucket a class at most.
+    /// whenever a bucket is opened or a block stands alone, so a peak is missed by what
+    /// was left in threads' current buckets at most.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap};

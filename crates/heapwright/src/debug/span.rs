@@ -88,7 +88,8 @@ pub(crate) struct Bucket {
     memory: AtomicU8,
     /// Sampled: bytes from the slot's start to the block's.
     pub(crate) offset: AtomicU16,
-    /// How many forks the process had behind it when the bucket was opened.
+    /// How many forks the process had behind it when the bucket was opened, or when a
+    /// child went on in it.
     pub(crate) epoch: AtomicU16,
     /// The next one in a list, with its number in the low bits: see [`BucketRef`].
     pub(crate) next: AtomicPtr<Span>,

@@ -20,7 +20,7 @@
 //! collide, and what another thread frees is taken from that thread's own counters.
 //! Then blocks share buckets, as they would without.
 //!
-//! Pure arithmetic; called by `seat`.
+//! Pure arithmetic. A thread's is at its seat; called by `heap`.
 #![forbid(unsafe_code)]
 
 /// A counter for each key, or for some that collide.
@@ -52,6 +52,11 @@ impl Stays {
         let live = &mut self.live[counter(stack, class)];
         *live = live.saturating_add(1);
         if *live > MANY { Lot::Staying } else { Lot::Passing }
+    }
+
+    /// None of the blocks is there any more.
+    pub(crate) fn forget(&mut self) {
+        self.live.fill(0);
     }
 
     /// A block has gone that was made there.

@@ -309,6 +309,15 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
     }
 }
 
+#[test]
+fn the_peak_knows_a_large_block_that_came_and_went() {
+    let heap = quiet(Config::DEFAULT);
+    let block = alloc(&heap, 10 << 20, 8);
+    free(&heap, block, 10 << 20, 8);
+    assert_eq!(heap.peak_bytes(), 10 << 20);
+    assert_eq!(heap.deinit().blocks, 0);
+}
+
 #[inline(never)]
 fn make_one_that_stays(heap: &DebugHeap) -> *mut u8 {
     std::hint::black_box(alloc(heap, 100, 8))

@@ -3,7 +3,8 @@
 //! Each seat counts for itself, in words that only its thread writes; whoever asks
 //! adds them up. Sums are of no single moment while threads run.
 //!
-//! Called by `place` for the limit and the peak, and by `debug`'s doors.
+//! Called by `place` for the limit and the peak, by `take_back` for the peak, and by
+//! `debug`'s doors.
 
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
@@ -23,13 +24,14 @@ impl Heap {
         self.sum(|seat| seat.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// Looks how many bytes are live: where a bucket, a page or a span is opened, so
-    /// that a peak is missed by what is left in current buckets, at most.
+    /// Looks how many bytes are live: where a bucket is opened, and where a block
+    /// stands alone, so that a peak is missed by what was left in current buckets, at
+    /// most.
     pub(super) fn note_peak(&self) {
         let live = self.live_bytes();
-        // No locked instruction: whoever looks has the store, or the process ends.
+        // A locked instruction only where there is something to say.
         if live > self.peak_live.load(Ordering::Relaxed) {
-            self.peak_live.store(live, Ordering::Relaxed);
+            self.peak_live.fetch_max(live, Ordering::Relaxed);
         }
     }
 

@@ -42,27 +42,8 @@ impl Heap {
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
         self.forked_at.store(os::now_ns(), Ordering::Relaxed);
-        let epoch = {
-            let mut store = self.store.lock();
-            store.epoch = store.epoch.saturating_add(1);
-            store.epoch
-        };
         let mine = desks::mine();
-        // SAFETY: null, or a seat, which is never freed.
-        let seat =
-            self.seats.get(mine).and_then(|seat| unsafe { seat.load(Ordering::Relaxed).as_ref() });
-        if let Some(seat) = seat {
-            // What is left in these will be the child's own.
-            // SAFETY: this thread's, which is here and not in the heap.
-            for current in unsafe { seat.mine() }.current.as_flattened() {
-                if current.left > 0
-                    && let Some(span) = Span::of(current.at.addr())
-                    && let Found::Slot(place) = span.locate(current.at.addr())
-                {
-                    place.bucket.record().epoch.store(epoch, Ordering::Relaxed);
-                }
-            }
-        }
+        self.begin_epoch(mine);
         if alone {
             return;
         }
@@ -75,5 +56,29 @@ impl Heap {
                 unsafe { seat.mine() }.forget_buckets();
             }
         }
+    }
+
+    /// In the child: what it opens from now on is its own, and what its current
+    /// buckets have left. Not where it was forked by a signal handler that interrupted
+    /// the heap: then all counts as its own, as before.
+    fn begin_epoch(&self, desk: usize) {
+        let Some(mut store) = self.store.try_lock() else { return };
+        store.epoch = store.epoch.saturating_add(1);
+        let epoch = store.epoch;
+        drop(store);
+        // SAFETY: null, or a seat, which is never freed.
+        let seat =
+            self.seats.get(desk).and_then(|seat| unsafe { seat.load(Ordering::Relaxed).as_ref() });
+        let Some(seat) = seat.filter(|seat| seat.enter()) else { return };
+        // SAFETY: entered.
+        for current in unsafe { seat.mine() }.current.as_flattened() {
+            if current.left > 0
+                && let Some(span) = Span::of(current.at.addr())
+                && let Found::Slot(place) = span.locate(current.at.addr())
+            {
+                place.bucket.record().epoch.store(epoch, Ordering::Relaxed);
+            }
+        }
+        seat.leave();
     }
 }

@@ -62,14 +62,10 @@ impl Heap {
         if limit != usize::MAX && self.live_bytes() as usize + request.size > limit {
             return ptr::null_mut();
         }
-        let block = match self.draw(stack) {
+        match self.draw(stack) {
             Some(side) => self.place_guarded(seated, request, stack, side),
             None => self.place_small(seated, request, stack),
-        };
-        if !block.is_null() {
-            seated.seat.count_made(request.size);
         }
-        block
     }
 
     #[inline]
@@ -122,6 +118,7 @@ impl Heap {
         }
         let word = Word::live(request.size, request.align, request.origin as u8, thread);
         record.hand_out(stack, sequence, word);
+        seated.seat.count_made(request.size);
         block
     }
 
@@ -180,8 +177,7 @@ impl Heap {
         self.report_late(seated.mine().thread, &late, Call::Retire);
         match opened {
             Some(opened) => self.hand_out_alone(seated, request, stack, side, opened, PAGE),
-            // Where pages are not 4 KiB, or the kernel has no more guards to give. What
-            // fits a page fits a slot.
+            // Where pages are not 4 KiB, or the kernel has no more guards to give.
             None => self.place_small(seated, request, stack),
         }
     }
@@ -254,6 +250,8 @@ impl Heap {
         let size = if bucket.span.form() == Form::Large { usize::MAX } else { request.size };
         let word = Word::live(size, request.align, request.origin as u8, mine.thread);
         place.record().hand_out(stack, sequence, word);
+        seated.seat.count_made(request.size);
+        self.note_peak();
         block
     }
 }

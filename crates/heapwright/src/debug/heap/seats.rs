@@ -77,8 +77,10 @@ impl Heap {
             && self.seats[desk].load(Ordering::Relaxed).is_null()
         {
             let seat = Self::make_seat()?;
-            self.seats[desk].store(seat, Ordering::Release);
+            // First: a child that another thread forks in between must not have a seat
+            // that nobody counts.
             self.desks_used.fetch_max(desk + 1, Ordering::Release);
+            self.seats[desk].store(seat, Ordering::Release);
             return self.sit();
         }
         if let Some(desk) = desk

@@ -119,7 +119,9 @@ impl Heap {
         drop(store);
         for seat in self.all_seats() {
             // SAFETY: nobody uses the heap any more.
-            unsafe { seat.mine() }.forget_buckets();
+            let mine = unsafe { seat.mine() };
+            mine.forget_buckets();
+            mine.stays.forget();
             seat.count_nothing();
         }
         self.peak_live.store(0, Ordering::Relaxed);
