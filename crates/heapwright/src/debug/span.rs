@@ -34,7 +34,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
 use super::shape::{BUCKETS, PAGE, Shape, WATCHED};
-use super::slot::{SIZE_IN_SPAN, Slot};
+use super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 
 /// What kind of span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -211,6 +211,12 @@ impl Place {
         }
     }
 
+    /// Whether a live block begins at `address`, which is in the slot, by its word.
+    #[inline]
+    pub(crate) fn is_live_at(self, word: Word, address: usize) -> bool {
+        word.state() == State::Live && self.block().addr() == address
+    }
+
     /// Bytes from the slot's start to the block's.
     fn offset(self) -> usize {
         match self.bucket.span.form() {
@@ -255,7 +261,7 @@ impl Place {
 
     /// Bytes the program asked for, by the slot's word.
     #[inline]
-    pub(crate) fn size(self, word: super::slot::Word) -> usize {
+    pub(crate) fn size(self, word: Word) -> usize {
         match word.size() {
             SIZE_IN_SPAN => self.bucket.span.size.load(Ordering::Relaxed),
             size => size,

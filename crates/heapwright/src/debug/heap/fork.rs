@@ -2,7 +2,7 @@
 //!
 //! Called by `debug`'s fork handlers.
 
-use crate::desks;
+use crate::desks::{self, DESKS};
 use crate::os;
 use crate::sync::atomic::Ordering;
 
@@ -47,14 +47,10 @@ impl Heap {
         if alone {
             return;
         }
-        for (desk, seat) in self.seats.iter().enumerate() {
-            // SAFETY: null, or a seat, which is never freed.
-            let Some(seat) = (unsafe { seat.load(Ordering::Relaxed).as_ref() }) else { continue };
-            if desk != mine {
-                seat.leave();
-                // SAFETY: its thread does not exist here.
-                unsafe { seat.mine() }.forget_buckets();
-            }
+        for seat in (0..DESKS).filter(|&desk| desk != mine).filter_map(|desk| self.seat_at(desk)) {
+            seat.leave();
+            // SAFETY: its thread does not exist here.
+            unsafe { seat.mine() }.forget_buckets();
         }
     }
 
@@ -66,10 +62,7 @@ impl Heap {
         store.epoch = store.epoch.saturating_add(1);
         let epoch = store.epoch;
         drop(store);
-        // SAFETY: null, or a seat, which is never freed.
-        let seat =
-            self.seats.get(desk).and_then(|seat| unsafe { seat.load(Ordering::Relaxed).as_ref() });
-        let Some(seat) = seat.filter(|seat| seat.enter()) else { return };
+        let Some(seat) = self.seat_at(desk).filter(|seat| seat.enter()) else { return };
         // SAFETY: entered.
         for current in unsafe { seat.mine() }.current.as_flattened() {
             if current.left > 0

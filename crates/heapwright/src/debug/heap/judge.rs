@@ -103,11 +103,11 @@ impl Heap {
         }
     }
 
-    /// All of the slack behind a slot's block.
+    /// All of the slack behind a block.
     #[inline(never)]
     fn judge_slack(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
-        let size = word.size();
-        let slack = place.bucket.span.slot_bytes() - size;
+        let size = place.size(word);
+        let (_, _, slack) = place.parts(size);
         let end = place.block().wrapping_add(size);
         // SAFETY: the slack is in the slot, which is not guarded while it is live.
         if let Some(damage) = unsafe { bytes::check(end, slack) } {
@@ -115,14 +115,14 @@ impl Heap {
         }
     }
 
-    /// What lies before a bucket's first slot.
+    /// What lies before a bucket's first slot, or before a block that stands alone.
     #[inline(never)]
     fn judge_lead(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
-        let lead = place.near();
-        let from = place.block().wrapping_sub(lead);
-        // SAFETY: the lead is before the first slot, and filled.
-        if let Some(damage) = unsafe { bytes::check(from, lead) } {
-            self.underflowed(seated, place, word, damage, lead, here);
+        let near = place.near();
+        let from = place.block().wrapping_sub(near);
+        // SAFETY: what is near is filled, and not guarded while the block is live.
+        if let Some(damage) = unsafe { bytes::check(from, near) } {
+            self.underflowed(seated, place, word, damage, near, here);
         }
     }
 
@@ -160,21 +160,10 @@ impl Heap {
         seated: &Seated,
         place: Place,
         word: Word,
-        size: usize,
         here: Here,
     ) {
-        let (_, _, behind) = place.parts(size);
-        let end = place.block().wrapping_add(size);
-        // SAFETY: the room is not guarded while the block is live.
-        if let Some(damage) = unsafe { bytes::check(end, behind) } {
-            self.overflowed(seated, place, word, size, damage, here);
-        }
-        let near = place.near();
-        let from = place.block().wrapping_sub(near);
-        // SAFETY: as above, of what is before the block.
-        if let Some(damage) = unsafe { bytes::check(from, near) } {
-            self.underflowed(seated, place, word, damage, near, here);
-        }
+        self.judge_slack(seated, place, word, here);
+        self.judge_lead(seated, place, word, here);
     }
 
     #[cold]

@@ -54,6 +54,7 @@ use super::seat::Seat;
 use super::store::{Limits, Store};
 use super::table::Table;
 use super::threads::Threads;
+use seats::Seated;
 
 pub(crate) use place::Request;
 pub(crate) use take_back::Return;
@@ -208,10 +209,16 @@ impl Heap {
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
         let seated = self.sit()?;
+        let stack = seated.mine().stack(self.depth.load(Ordering::Relaxed));
+        Some(self.moment_of(&seated, stack))
+    }
+
+    /// An operation of the caller's, whose stack is known.
+    #[inline(always)]
+    fn moment_of(&'static self, seated: &Seated, stack: u32) -> Moment {
         let mine = seated.mine();
-        let stack = mine.stack(self.depth.load(Ordering::Relaxed));
         let sequence = u64::from(mine.sequence(&self.sequence));
-        Some(Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() })
+        Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() }
     }
 
     /// The stack of what a signal interrupted, the thread, and a sequence number.

@@ -125,17 +125,12 @@ impl Heap {
     /// Opens the next bucket of a class, and looks after another one.
     #[cold]
     fn open(&'static self, mine: &mut Mine, class: usize, lot: Lot) -> bool {
-        let mut late = Late::new();
-        let opened = {
-            let mut store = self.store.lock();
+        let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
-                self.sweep_step(&mut store, &mut late);
+                self.sweep_step(store, late);
             }
-            let opened = store.open_small(class, &mut |bucket, damage| late.note(bucket, damage));
-            self.note(&store);
-            opened
-        };
-        self.report_late(mine.thread, &late, Call::Retire);
+            store.open_small(class, &mut |bucket, damage| late.note(bucket, damage))
+        });
         let Some(Opened { bucket, zero }) = opened else { return false };
         let first = Place { bucket, slot: 0 };
         let current = &mut mine.current[class][lot as usize];
@@ -147,6 +142,24 @@ impl Heap {
         // Where freed blocks are not filled, only what they had behind them is.
         current.lacks_pattern = zero || !self.rules.fill.load(Ordering::Relaxed);
         true
+    }
+
+    /// Lets `open` open something, under the store's lock; what is found meanwhile is
+    /// told by `thread` when that is free.
+    fn open_by(
+        &'static self,
+        thread: u16,
+        open: impl FnOnce(&mut Store, &mut Late) -> Option<Opened>,
+    ) -> Option<Opened> {
+        let mut late = Late::new();
+        let opened = {
+            let mut store = self.store.lock();
+            let opened = open(&mut store, &mut late);
+            self.note(&store);
+            opened
+        };
+        self.report_late(thread, &late, Call::Retire);
+        opened
     }
 
     pub(super) fn note(&self, store: &Store) {
@@ -167,14 +180,9 @@ impl Heap {
         if request.size > PAGE || request.align > PAGE {
             return self.place_large(seated, request, stack, side);
         }
-        let mut late = Late::new();
-        let opened = {
-            let mut store = self.store.lock();
-            let opened = store.open_sampled(&mut |bucket, damage| late.note(bucket, damage));
-            self.note(&store);
-            opened
-        };
-        self.report_late(seated.mine().thread, &late, Call::Retire);
+        let opened = self.open_by(seated.mine().thread, |store, late| {
+            store.open_sampled(&mut |bucket, damage| late.note(bucket, damage))
+        });
         match opened {
             Some(opened) => self.hand_out_alone(seated, request, stack, side, opened, PAGE),
             // Where pages are not 4 KiB, or the kernel has no more guards to give.
@@ -198,16 +206,9 @@ impl Heap {
             return ptr::null_mut();
         };
         let Some(room) = room.checked_add(before) else { return ptr::null_mut() };
-        let mut late = Late::new();
-        let opened = {
-            let mut store = self.store.lock();
-            let opened = store.open_large(room, request.align, &mut |bucket, damage| {
-                late.note(bucket, damage);
-            });
-            self.note(&store);
-            opened
-        };
-        self.report_late(seated.mine().thread, &late, Call::Retire);
+        let opened = self.open_by(seated.mine().thread, |store, late| {
+            store.open_large(room, request.align, &mut |bucket, damage| late.note(bucket, damage))
+        });
         let Some(opened) = opened else { return ptr::null_mut() };
         self.hand_out_alone(seated, request, stack, side, opened, room)
     }

@@ -40,6 +40,13 @@ impl Seated {
 }
 
 impl Heap {
+    /// The seat of a desk, if it has one.
+    #[inline]
+    pub(super) fn seat_at(&self, desk: usize) -> Option<&'static Seat> {
+        // SAFETY: null, or a seat, which is never freed.
+        unsafe { self.seats.get(desk)?.load(Ordering::Relaxed).as_ref() }
+    }
+
     /// The seats that there are, the common one last.
     pub(super) fn all_seats(&self) -> impl Iterator<Item = &'static Seat> {
         let used = self.desks_used.load(Ordering::Acquire);
@@ -53,19 +60,15 @@ impl Heap {
     #[inline]
     pub(crate) fn sit(&'static self) -> Option<Seated> {
         let desk = desks::mine();
-        if desk < DESKS {
-            // SAFETY: null, or a seat, which is never freed.
-            let seat = unsafe { self.seats[desk].load(Ordering::Relaxed).as_ref() };
-            if let Some(seat) = seat
-                && seat.enter()
-            {
-                let seated = Seated { seat };
-                let sitting = desks::sitting(desk);
-                if seated.mine().is_new(sitting) {
-                    self.welcome(&seated, sitting);
-                }
-                return Some(seated);
+        if let Some(seat) = self.seat_at(desk)
+            && seat.enter()
+        {
+            let seated = Seated { seat };
+            let sitting = desks::sitting(desk);
+            if seated.mine().is_new(sitting) {
+                self.welcome(&seated, sitting);
             }
+            return Some(seated);
         }
         self.sit_slow(desk)
     }
@@ -73,25 +76,20 @@ impl Heap {
     #[cold]
     fn sit_slow(&'static self, desk: usize) -> Option<Seated> {
         let desk = if desk < DESKS { Some(desk) } else { desks::take() };
-        if let Some(desk) = desk
-            && self.seats[desk].load(Ordering::Relaxed).is_null()
-        {
-            let seat = Self::make_seat()?;
-            // First: a child that another thread forks in between must not have a seat
-            // that nobody counts.
-            self.desks_used.fetch_max(desk + 1, Ordering::Release);
-            self.seats[desk].store(seat, Ordering::Release);
-            return self.sit();
-        }
-        if let Some(desk) = desk
-            // SAFETY: not null (above), and never freed.
-            && unsafe { &*self.seats[desk].load(Ordering::Relaxed) }.enter()
-        {
-            // SAFETY: as above.
-            let seat = unsafe { &*self.seats[desk].load(Ordering::Relaxed) };
-            let seated = Seated { seat };
-            self.welcome(&seated, desks::sitting(desk));
-            return Some(seated);
+        if let Some(desk) = desk {
+            let Some(seat) = self.seat_at(desk) else {
+                let seat = Self::make_seat()?;
+                // First: a child that another thread forks in between must not have a
+                // seat that nobody counts.
+                self.desks_used.fetch_max(desk + 1, Ordering::Release);
+                self.seats[desk].store(seat, Ordering::Release);
+                return self.sit();
+            };
+            if seat.enter() {
+                let seated = Seated { seat };
+                self.welcome(&seated, desks::sitting(desk));
+                return Some(seated);
+            }
         }
         // Nobody's desk, or a signal handler above its own thread's call.
         let owes = self.common_order.acquire();
@@ -146,9 +144,7 @@ impl Heap {
     /// another number.
     pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
         let desk = desks::mine();
-        let Some(seat) = self.seats.get(desk) else { return };
-        // SAFETY: null, or a seat, which is never freed.
-        let Some(seat) = (unsafe { seat.load(Ordering::Relaxed).as_ref() }) else { return };
+        let Some(seat) = self.seat_at(desk) else { return };
         if seat.enter() {
             let seated = Seated { seat };
             // One who is new here is asked when it comes.

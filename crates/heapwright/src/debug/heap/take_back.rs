@@ -19,10 +19,8 @@ use crate::os;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
-use super::super::slot::{Slot, State};
-#[cfg(feature = "lookups")]
-use super::super::span::Place;
-use super::super::span::{BucketRef, Form, Found, Span};
+use super::super::slot::{Slot, State, Word};
+use super::super::span::{BucketRef, Form, Found, Place, Span};
 use super::super::store;
 use super::Heap;
 use super::late::Late;
@@ -128,7 +126,7 @@ impl Heap {
         };
         let record = place.record();
         let word = record.word();
-        if word.state() != State::Live || place.block().addr() != here.address {
+        if !place.is_live_at(word, here.address) {
             return self.not_live(seated, place, word, here);
         }
         let freeing = word.freeing(seated.mine().thread);
@@ -139,7 +137,7 @@ impl Heap {
         let size = place.size(word);
         self.judge_call(seated, place, word, size, here);
         if self.rules.canary.load(Ordering::Relaxed) {
-            self.judge_lone_edges(seated, place, word, size, here);
+            self.judge_lone_edges(seated, place, word, here);
         }
         seated.seat.count_freed(size);
         record.set(freeing.freed());
@@ -194,19 +192,25 @@ impl Heap {
         address: usize,
         what: Return,
     ) -> Option<usize> {
-        if let Found::Slot(place) = span.locate(address) {
-            let word = place.record().word();
-            if word.state() == State::Live && place.block().addr() == address {
-                return Some(place.size(word));
-            }
+        let slot = slot_of(span, address);
+        if let Some((place, word)) = slot
+            && place.is_live_at(word, address)
+        {
+            return Some(place.size(word));
         }
         let seated = self.sit()?;
         let here = self.here(&seated, address, what);
-        match span.locate(address) {
-            Found::Slot(place) => self.not_live(&seated, place, place.record().word(), here),
-            _ => self.not_a_block(&seated, here),
-        }
+        self.no_block(&seated, slot, here);
         None
+    }
+
+    /// No live block begins at the address, which is in this slot or in none.
+    #[cold]
+    fn no_block(&'static self, seated: &Seated, slot: Option<(Place, Word)>, here: Here) {
+        match slot {
+            Some((place, word)) => self.not_live(seated, place, word, here),
+            None => self.not_a_block(seated, here),
+        }
     }
 
     /// Moves a block to a new one of another size; always moves. Null: there is no
@@ -224,19 +228,11 @@ impl Heap {
     ) -> *mut u8 {
         let Some(seated) = self.sit() else { return ptr::null_mut() };
         let here = self.here(&seated, address, what);
-        let old = match span.locate(address) {
-            Found::Slot(place) => Some((place, place.record().word())),
-            _ => None,
-        };
-        let live = old.filter(|&(place, word)| {
-            word.state() == State::Live && place.block().addr() == address
-        });
-        let Some((place, word)) = live else {
+        let slot = slot_of(span, address);
+        let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
+        else {
             // Reported; the program goes on with a new block, as if it had given none.
-            match old {
-                Some((place, word)) => self.not_live(&seated, place, word, here),
-                None => self.not_a_block(&seated, here),
-            }
+            self.no_block(&seated, slot, here);
             return self.place(&seated, request, here.stack);
         };
         let size = place.size(word);
@@ -250,6 +246,14 @@ impl Heap {
         // SAFETY: the same contract.
         unsafe { self.take_back(&seated, span, here) };
         new
+    }
+}
+
+/// The slot that an address is in, and what is known of it now.
+fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Word)> {
+    match span.locate(address) {
+        Found::Slot(place) => Some((place, place.record().word())),
+        _ => None,
     }
 }
 

@@ -63,16 +63,10 @@ impl Heap {
     }
 
     fn nowhere(&'static self, seated: &Seated, here: Here) -> Finding {
-        let mine = seated.mine();
         Finding {
             call: here.what.call,
             pointer: here.address as u64,
-            here: Moment {
-                stack: here.stack,
-                thread: u32::from(mine.thread),
-                sequence: u64::from(mine.sequence(&self.sequence)),
-                ns: self.reporter.now(),
-            },
+            here: self.moment_of(seated, here.stack),
             ..Finding::default()
         }
     }

@@ -47,9 +47,8 @@ impl Heap {
             let _store = self.store.lock();
             let Found::Slot(place) = span.locate(address) else { return false };
             let word = place.record().word();
-            let is_live = word.state() == State::Live
-                && place.bucket.record().stage() == Stage::Open
-                && place.block().addr() == address;
+            let is_live =
+                place.bucket.record().stage() == Stage::Open && place.is_live_at(word, address);
             if is_live {
                 visit(place.block(), place.size(word));
             }
