@@ -1,8 +1,9 @@
 //! The debug record against entries and bytes that nobody thought of.
 
 use heapwright_record::debug::{
-    Access, Call, Encoder, End, Ending, Entry, Finding, FindingKind, Frames, HEADER, Map, Module,
-    Moment, Note, Origin, Process, Reader, Region, Site, Stack, Text, Thread, Words,
+    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Frames,
+    HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader, Region,
+    Root, Sample, Site, Stack, Step, Text, Thread, Times, Usage, Words,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,12 +18,13 @@ struct Matter {
     cut: bool,
     frames: Vec<u64>,
     enums: (FindingKind, Call, Origin, Region, Access, Ending),
+    leaks: (Occasion, Reach, Root),
 }
 
 fn matter() -> impl Strategy<Value = Matter> {
     let text = || vec(any::<u8>(), 0..100);
     (
-        0u8..9,
+        0u8..17,
         any::<[u64; 16]>(),
         [text(), text(), text(), text()],
         any::<bool>(),
@@ -35,14 +37,16 @@ fn matter() -> impl Strategy<Value = Matter> {
             select(Access::ALL),
             select(Ending::ALL),
         ),
+        (select(Occasion::ALL), select(Reach::ALL), select(Root::ALL)),
     )
-        .prop_map(|(kind, numbers, bytes, cut, frames, enums)| Matter {
+        .prop_map(|(kind, numbers, bytes, cut, frames, enums, leaks)| Matter {
             kind,
             numbers,
             bytes,
             cut,
             frames,
             enums,
+            leaks,
         })
 }
 
@@ -80,13 +84,76 @@ impl Matter {
             5 => Entry::Finding(self.finding()),
             6 => Entry::Site(Site { key: n[0], odds: half(1), last: self.enums.0, hits: half(2) }),
             7 => Entry::Note(Note { bytes: text(0) }),
-            _ => Entry::End(End {
+            8 => Entry::End(End {
                 findings: half(0),
                 allocations: n[1],
                 frees: n[2],
                 peak_live_bytes: n[3],
                 ending: self.enums.5,
             }),
+            9 => Entry::Times(Times { finding: half(0), times: n[1] }),
+            10 => Entry::Check(Check {
+                number: half(0),
+                occasion: self.leaks.0,
+                ns: n[1],
+                sequence: n[2],
+                stopped_ns: n[3],
+                threads: half(4),
+                silent: half(5),
+                thread: half(6),
+            }),
+            11 => Entry::Leak(self.leak()),
+            12 => Entry::Step(Step { block: n[0], size: n[1], offset: n[2], stack: half(3) }),
+            13 => Entry::Usage(Usage {
+                check: half(0),
+                stack: half(1),
+                blocks: n[2],
+                bytes: n[3],
+            }),
+            14 => Entry::Class(Class {
+                check: half(0),
+                slot: n[1],
+                buckets: n[2],
+                memory: n[3],
+                live: n[4],
+                bytes: n[5],
+                freed: n[6],
+                unused: n[7],
+            }),
+            15 => Entry::Checked(Checked {
+                check: half(0),
+                took_ns: n[1],
+                blocks: n[2],
+                bytes: n[3],
+                omitted_groups: n[4],
+                omitted_blocks: n[5],
+                omitted_bytes: n[6],
+                read_bytes: n[7],
+            }),
+            _ => Entry::Sample(Sample { ns: n[0], sequence: n[1], blocks: n[2], bytes: n[3] }),
+        }
+    }
+
+    fn leak(&self) -> Leak {
+        let n = self.numbers;
+        let half = |index: usize| n[index] as u32;
+        Leak {
+            check: half(0),
+            reach: self.leaks.1,
+            origin: self.enums.2,
+            stack: half(1),
+            thread: half(2),
+            blocks: n[3],
+            bytes: n[4],
+            indirect_blocks: n[5],
+            indirect_bytes: n[6],
+            block: n[7],
+            size: n[8],
+            oldest_ns: n[9],
+            youngest_ns: n[10],
+            root: self.leaks.2,
+            root_address: n[11],
+            root_thread: half(12),
         }
     }
 

@@ -2,12 +2,14 @@
 //! the file; new ones go to the end.
 
 use super::finding::Finding;
-use super::numbers::{Ending, FindingKind};
+use super::numbers::{Ending, FindingKind, Occasion, Origin, Reach, Root};
 use super::text::{Frames, Text};
 use super::wire::{Cursor, Field, Sink, record};
 
 record! {
-    /// Who writes. The first entry; another one begins a forked child's.
+    /// Who writes. The first entry. Another one begins the record of another program
+    /// in the same process, or of a later process with the same number: what is said
+    /// of modules, threads, stacks and checks before it does not hold behind it.
     Process<'a> {
         /// Its number.
         pid: u32,
@@ -103,6 +105,151 @@ record! {
         /// How.
         ending: Ending,
     }
+
+    /// A finding was made again: the same kind, at the same place, of a block of the
+    /// same place. The last one of a finding holds.
+    Times {
+        /// Which finding of the process, from 0.
+        finding: u32,
+        /// How often it was made in all.
+        times: u64,
+    }
+
+    /// A leak check began. What it found follows, up to its [`Checked`]; entries of
+    /// other kinds may come in between.
+    Check {
+        /// Its number in this process, from 1.
+        number: u32,
+        /// Why it was made.
+        occasion: Occasion,
+        /// Nanoseconds since the process began.
+        ns: u64,
+        /// Operations on the heap so far.
+        sequence: u64,
+        /// For how many nanoseconds the program stood still.
+        stopped_ns: u64,
+        /// Threads there were.
+        threads: u32,
+        /// How many of them did not say what is in their registers.
+        silent: u32,
+        /// The thread that began it, by its number in this record; 0: not known.
+        thread: u32,
+    }
+
+    /// What became of the blocks of one stack: those of one reach, in one check.
+    Leak {
+        /// The number of the check.
+        check: u32,
+        /// Whether something still leads to them.
+        reach: Reach,
+        /// How they were made.
+        origin: Origin,
+        /// The number of the stack that allocated them; 0 where none was kept.
+        stack: u32,
+        /// The thread that allocated the first of them.
+        thread: u32,
+        /// How many there are.
+        blocks: u64,
+        /// Their bytes, as they were asked for.
+        bytes: u64,
+        /// Definitely lost: how many blocks were lost with them.
+        indirect_blocks: u64,
+        /// And their bytes.
+        indirect_bytes: u64,
+        /// The address of one of them, the example of all that follows.
+        block: u64,
+        /// Its size.
+        size: u64,
+        /// When the oldest of them was made, in nanoseconds since the process began,
+        /// give or take what the timeline does not say.
+        oldest_ns: u64,
+        /// And the youngest.
+        youngest_ns: u64,
+        /// What leads to the example; unknown where nothing does. [`Step`]s follow.
+        root: Root,
+        /// Where in memory that is.
+        root_address: u64,
+        /// Whose stack, registers or variables; 0 where it is nobody's.
+        root_thread: u32,
+    }
+
+    /// One block on the way from a root to the example of the [`Leak`] before it. They
+    /// come in order; the example itself is none.
+    Step {
+        /// The block.
+        block: u64,
+        /// Its size.
+        size: u64,
+        /// Where in it the pointer to the next is.
+        offset: u64,
+        /// The number of the stack that allocated it.
+        stack: u32,
+    }
+
+    /// What a stack's blocks came to when a check was made. Small ones may be left
+    /// out.
+    Usage {
+        /// The number of the check.
+        check: u32,
+        /// The number of the stack.
+        stack: u32,
+        /// Live blocks.
+        blocks: u64,
+        /// Their bytes, as they were asked for.
+        bytes: u64,
+    }
+
+    /// How full the buckets of one size were when a check was made.
+    Class {
+        /// The number of the check.
+        check: u32,
+        /// Bytes in a slot; of blocks that stand alone 0.
+        slot: u64,
+        /// Buckets.
+        buckets: u64,
+        /// Their memory.
+        memory: u64,
+        /// Slots that are live.
+        live: u64,
+        /// The bytes asked for in them.
+        bytes: u64,
+        /// Slots that were freed and wait for their bucket.
+        freed: u64,
+        /// Slots that were not handed out yet.
+        unused: u64,
+    }
+
+    /// A leak check is complete.
+    Checked {
+        /// Its number.
+        check: u32,
+        /// For how many nanoseconds it worked.
+        took_ns: u64,
+        /// Blocks that were live.
+        blocks: u64,
+        /// Their bytes, as they were asked for.
+        bytes: u64,
+        /// Groups of blocks that were left out, being small, and their blocks.
+        omitted_groups: u64,
+        /// Blocks in them.
+        omitted_blocks: u64,
+        /// Bytes in them.
+        omitted_bytes: u64,
+        /// Bytes that were looked through for pointers.
+        read_bytes: u64,
+    }
+
+    /// What was live at a moment.
+    Sample {
+        /// Nanoseconds since the process began.
+        ns: u64,
+        /// Operations on the heap so far.
+        sequence: u64,
+        /// Live blocks.
+        blocks: u64,
+        /// Their bytes, as they were asked for.
+        bytes: u64,
+    }
 }
 
 macro_rules! entries {
@@ -167,4 +314,20 @@ entries! {
     8 Note(Note<'a>),
     /// How it ended.
     9 End(End),
+    /// How often a finding was made.
+    10 Times(Times),
+    /// A leak check began.
+    11 Check(Check),
+    /// What became of some blocks.
+    12 Leak(Leak),
+    /// One block on the way to one that is reachable.
+    13 Step(Step),
+    /// What a stack's blocks came to.
+    14 Usage(Usage),
+    /// How full the buckets of one size were.
+    15 Class(Class),
+    /// A leak check is complete.
+    16 Checked(Checked),
+    /// What was live at a moment.
+    17 Sample(Sample),
 }

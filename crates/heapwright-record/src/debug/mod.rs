@@ -25,11 +25,15 @@
 //!   Frames               u32: count, top bit: it was cut | that many u64
 //!
 //! tag                                       tag
-//!   1  Process   who writes                   6  Finding   a mistake
-//!   2  Module    a program or library file    7  Site      a place to guard next time
-//!   3  Map       text of /proc/self/maps      8  Note      a line for people
-//!   4  Thread    its number and name          9  End       how it ended
-//!   5  Stack     return addresses
+//!   1  Process   who writes                  10  Times     a finding was made so often
+//!   2  Module    a program or library file   11  Check     a leak check begins
+//!   3  Map       text of /proc/self/maps     12  Leak      what became of some blocks
+//!   4  Thread    its number and name         13  Step      what leads to one of them
+//!   5  Stack     return addresses            14  Usage     live blocks of a stack
+//!   6  Finding   a mistake                   15  Class     how full buckets were
+//!   7  Site      a place to guard next time  16  Checked   a leak check is complete
+//!   8  Note      a line for people           17  Sample    live bytes at a moment
+//!   9  End       how it ended
 //! ```
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and
@@ -68,9 +72,12 @@ mod text;
 mod wire;
 
 pub use encoder::Encoder;
-pub use entry::{End, Entry, Map, Module, Note, Process, Site, Stack, Thread};
+pub use entry::{
+    Check, Checked, Class, End, Entry, Leak, Map, Module, Note, Process, Sample, Site, Stack, Step,
+    Thread, Times, Usage,
+};
 pub use finding::{Finding, Moment, Role};
-pub use numbers::{Access, Call, Ending, FindingKind, Origin, Region};
+pub use numbers::{Access, Call, Ending, FindingKind, Occasion, Origin, Reach, Region, Root};
 pub use reader::{Problem, Reader};
 pub use sentence::Words;
 pub use text::{Frames, MOST_FRAMES, Text};

@@ -177,6 +177,47 @@ numbers! {
         Write = 2 "write",
     }
 
+    /// Why a leak check was made.
+    Occasion: u8 as from_u8 {
+        /// The process ends.
+        Exit = 1 "exit",
+        /// A signal asked for it.
+        Signal = 2 "signal",
+        /// The program asked for it.
+        Call = 3 "call",
+        /// It was time for one: only what is live is counted, nothing is followed.
+        Time = 4 "time",
+    }
+
+    /// Whether something still leads to a block.
+    Reach: u8 as from_u8 {
+        /// Nothing does.
+        Definite = 1 "definitely-lost",
+        /// Only lost blocks do.
+        Indirect = 2 "indirectly-lost",
+        /// Only something that may be no pointer to it: one into its middle, or one of
+        /// a thread that could not be asked.
+        Possible = 3 "possibly-lost",
+        /// The program still has a pointer to it, or to one that leads to it.
+        Reachable = 4 "still-reachable",
+    }
+
+    /// Where a chain of pointers begins.
+    Root: u8 as from_u8 {
+        /// The data of the program or of a library.
+        Globals = 1 "globals",
+        /// A thread's stack.
+        Stack = 2 "stack",
+        /// A thread's registers.
+        Registers = 3 "registers",
+        /// A thread's own variables.
+        ThreadLocal = 4 "thread-local",
+        /// Memory that the program mapped.
+        Mapping = 5 "mapping",
+        /// Memory of another heap, a pool or an arena of heapwright's.
+        OtherHeap = 6 "other-heap",
+    }
+
     /// How a process ended.
     Ending: u32 as from_u32 {
         /// By `exit`, or by returning from `main`.
