@@ -1,0 +1,247 @@
+//! What a report is told from: one picture of everything some records say.
+//!
+//! ```text
+//! Report
+//!   processes   who wrote: command, end, live bytes over time, full buckets, checks
+//!   stacks      every distinct stack once; frames every distinct place once
+//!   errors      mistakes, those with one cause together
+//!   leaks       groups of blocks that one stack allocated and one fate met
+//!   growths     stacks whose live bytes grow and grow
+//!   used        suppressions that hid something
+//!   notes       lines for people: what could not be read, what was not seen
+//! ```
+//!
+//! Plain data: [`super`] makes it of records, the formatters in `output` tell it and
+//! change nothing. Errors, leaks and growths are in the order in which they are told.
+//! Indexes are into the vectors of this struct and always valid.
+
+use crate::symbols::Frame;
+use heapwright_record::debug::{Class, End, Finding, Moment, Occasion, Origin, Reach, Role, Root};
+
+/// Everything that is told.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// In the order in which they began; the first is the one that was started.
+    pub(crate) processes: Vec<Process>,
+    pub(crate) stacks: Stacks,
+    pub(crate) errors: Vec<Error>,
+    pub(crate) leaks: Vec<Leak>,
+    pub(crate) growths: Vec<Growth>,
+    pub(crate) used: Vec<Used>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A program in a process. One process that executes another program is two.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    /// When it began, in nanoseconds since 1970.
+    pub(crate) began: u64,
+    pub(crate) exe: String,
+    /// The words of the command line, fit for a screen.
+    pub(crate) command: Vec<String>,
+    pub(crate) options: String,
+    pub(crate) version: String,
+    /// How it ended, where it could still say so.
+    pub(crate) end: Option<End>,
+    /// Live bytes over time, by time.
+    pub(crate) samples: Vec<Sample>,
+    /// Its leak checks and counts, by time.
+    pub(crate) checks: Vec<Check>,
+    /// How full the buckets of each size were at the last check that said so.
+    pub(crate) classes: Vec<Class>,
+}
+
+/// What was live at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sample {
+    /// Nanoseconds since the process began.
+    pub(crate) ns: u64,
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+}
+
+/// One leak check, or one count of what is live.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Check {
+    pub(crate) number: u32,
+    pub(crate) occasion: Occasion,
+    /// Nanoseconds since the process began.
+    pub(crate) ns: u64,
+    /// For how long the program stood still.
+    pub(crate) stopped_ns: u64,
+    /// For how long the check worked; none: it did not finish.
+    pub(crate) took_ns: Option<u64>,
+    pub(crate) threads: u32,
+    /// Threads that did not say what is in their registers.
+    pub(crate) silent: u32,
+    /// Everything that was live.
+    pub(crate) live: Amount,
+    /// What was too small to be told apart.
+    pub(crate) omitted: Amount,
+    /// Live blocks by stack, the largest first; small ones may be missing.
+    pub(crate) usage: Vec<(StackId, Amount)>,
+}
+
+/// Blocks and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A stack of a report: an index into [`Stacks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StackId(pub(crate) u32);
+
+impl StackId {
+    /// No stack was kept.
+    pub(crate) const NONE: Self = Self(0);
+}
+
+/// All stacks. Equal stacks have one id, in whatever process they were.
+pub(crate) struct Stacks {
+    /// Every distinct place in code, with its names.
+    pub(crate) frames: Vec<Frame>,
+    /// Indexes into `frames`, innermost first; the first stack is the empty one.
+    pub(crate) stacks: Vec<Box<[u32]>>,
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        Self { frames: Vec::new(), stacks: vec![Box::default()] }
+    }
+}
+
+impl Stacks {
+    /// The frames of a stack, innermost first.
+    pub(crate) fn frames(&self, stack: StackId) -> impl DoubleEndedIterator<Item = &Frame> {
+        self.stacks[stack.0 as usize].iter().map(|&frame| &self.frames[frame as usize])
+    }
+}
+
+/// A mistake of the program: all findings that have one cause.
+#[derive(Clone, Debug)]
+pub(crate) struct Error {
+    /// The first of them.
+    pub(crate) finding: Finding,
+    /// Whose it is: an index into `processes`.
+    pub(crate) process: usize,
+    /// Those of its moments of which something is known, as they are told.
+    pub(crate) moments: Vec<Happened>,
+    /// How often it was found.
+    pub(crate) times: u64,
+    /// In how many processes.
+    pub(crate) processes: usize,
+}
+
+/// A moment of an error.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    pub(crate) role: Role,
+    pub(crate) moment: Moment,
+    /// The thread's name, where it has one, fit for a screen.
+    pub(crate) thread: String,
+    pub(crate) stack: StackId,
+}
+
+/// Blocks that one stack allocated and one fate met, at the last check of each process.
+#[derive(Clone, Debug)]
+pub(crate) struct Leak {
+    pub(crate) reach: Reach,
+    pub(crate) origin: Origin,
+    pub(crate) stack: StackId,
+    pub(crate) lost: Amount,
+    /// Definitely lost: what was lost with them.
+    pub(crate) indirect: Amount,
+    /// The size of one of them, which the path leads to.
+    pub(crate) size: u64,
+    pub(crate) block: u64,
+    /// When the oldest and the youngest were made, in nanoseconds since the process
+    /// began, and how old they were then at the check.
+    pub(crate) oldest_ns: u64,
+    pub(crate) youngest_ns: u64,
+    pub(crate) oldest_age_ns: u64,
+    pub(crate) youngest_age_ns: u64,
+    /// Which check found it: an index into the process's `checks`.
+    pub(crate) check: usize,
+    /// Whose the example is: an index into `processes`.
+    pub(crate) process: usize,
+    /// In how many processes.
+    pub(crate) processes: usize,
+    /// What leads to the example.
+    pub(crate) path: Option<Path>,
+}
+
+/// A chain of pointers from a root to a block.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    pub(crate) root: Root,
+    pub(crate) address: u64,
+    /// The variable, as in `cache+0x10`, where the root is a named one.
+    pub(crate) name: Option<String>,
+    /// The file whose data it is.
+    pub(crate) module: Option<String>,
+    /// Whose stack, registers or variables.
+    pub(crate) thread: Option<(u32, String)>,
+    /// The blocks on the way, the root's first.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A block on the way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) size: u64,
+    /// Where in it the pointer to the next is.
+    pub(crate) offset: u64,
+    pub(crate) stack: StackId,
+}
+
+/// A stack whose live bytes grow and grow.
+#[derive(Clone, Debug)]
+pub(crate) struct Growth {
+    pub(crate) stack: StackId,
+    /// An index into `processes`.
+    pub(crate) process: usize,
+    /// Its live blocks over time, by time.
+    pub(crate) points: Vec<Sample>,
+    /// The median slope, in bytes a second.
+    pub(crate) slope: f64,
+    /// How surely it grows: Kendall's tau, 0 to 1.
+    pub(crate) tau: f64,
+}
+
+/// A suppression that hid something.
+#[derive(Clone, Debug)]
+pub(crate) struct Used {
+    /// Its name or its line.
+    pub(crate) name: String,
+    /// The file it is from, and its line there.
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    /// Findings and groups of blocks that it hid; 0: none, it is of no use here.
+    pub(crate) times: u64,
+    pub(crate) amount: Amount,
+}
+
+impl Leak {
+    /// Whether the blocks are lost for sure.
+    pub(crate) fn is_definite(&self) -> bool {
+        self.reach == Reach::Definite
+    }
+}
+
+impl Report {
+    /// What is told of the process that was started, if any was.
+    pub(crate) fn first(&self) -> Option<&Process> {
+        self.processes.first()
+    }
+
+    /// Everything of one reach.
+    pub(crate) fn total(&self, reach: Reach) -> Amount {
+        self.leaks.iter().filter(|leak| leak.reach == reach).fold(Amount::default(), |sum, leak| {
+            Amount { blocks: sum.blocks + leak.lost.blocks, bytes: sum.bytes + leak.lost.bytes }
+        })
+    }
+}
