@@ -32,4 +32,5 @@ pub(crate) fn begin_debugging() {
     heapwright::process::write_findings_with(stderr_copy::write);
     cxx::tell_forms_apart();
     fault_handler::install(heap::fault);
+    heap::debug_prepare();
 }

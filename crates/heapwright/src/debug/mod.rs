@@ -4,6 +4,7 @@
 //!   doors      this file: a process's heap (mode=debug), DebugHeap for Rust
 //!     checked    Checked<A>: the same for another allocator's blocks
 //!       table      records by address, the quarantine               (one lock)
+//!     leaks      what the process has lost, and what leads to the rest
 //!     check      what a test did wrong, or left behind
 //!       scope      which threads are its own
 //!       reach      which blocks something still leads to
@@ -19,7 +20,8 @@
 //!         shape      slots, leads, buckets: arithmetic
 //!         side       guarded memory for all this
 //!       bytes      the pattern around blocks and in freed ones
-//!     report     findings: on standard error, and in the record file
+//!     report     findings, on standard error
+//!       recorder   the record file
 //!     fault      accesses caught in the act
 //! ```
 //!
@@ -63,10 +65,20 @@ mod fault;
 mod handle;
 mod heap;
 mod hot;
+#[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod leaks;
+#[cfg(not(all(
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[path = "leaks_nowhere.rs"]
+mod leaks;
 #[cfg(feature = "lookups")]
 mod lookup;
 mod process;
 mod reach;
+mod recorder;
 mod report;
 mod sample;
 mod scope;
@@ -87,12 +99,14 @@ pub use check::check;
 pub use checked::Checked;
 pub use handle::{DebugHeap, Leaks};
 pub use heapwright_record::debug::{Finding, FindingKind};
+pub use leaks::{Amount, LeakCheck};
+pub use process::check_leaks;
 
 pub(crate) use heap::{Request, Return};
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, describe, forget_code, free, live, realloc, start,
+    allocate, at_exit, begun, counts, describe, forget_code, free, live, prepare, realloc, start,
     usable_size,
 };
 pub(crate) use report::write_with;

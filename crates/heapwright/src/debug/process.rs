@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use heapwright_record::debug::{Ending, Region};
+use heapwright_record::debug::{Ending, Occasion, Region};
 
 use crate::address_map::{Kind, MAP};
 use crate::describe::{self, BlockState, Description};
@@ -22,6 +22,7 @@ use crate::text::Line;
 use crate::verdict::Verdict;
 
 use super::heap::{Heap, Request, Return};
+use super::leaks::{self, LeakCheck};
 use super::slot::State;
 use super::span::{Found, Span};
 use super::{HEAPS, join_forks, take_heap};
@@ -33,6 +34,43 @@ static ENDED: AtomicU32 = AtomicU32::new(0);
 fn heap() -> Option<&'static Heap> {
     // SAFETY: null, or a heap, which is never freed.
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
+}
+
+/// Whether a heap is the process's.
+pub(super) fn is_heap(heap: &Heap) -> bool {
+    let own = HEAP.load(Ordering::Relaxed);
+    // SAFETY: null, or a heap, which is never freed.
+    unsafe { own.as_ref() }.is_some_and(|slot| ptr::eq(&raw const slot.value, heap))
+}
+
+/// Looks for leaks in the blocks that `malloc` has handed out, now. What is found is in
+/// the record as well (option `record`), with stacks, and printed where findings are.
+///
+/// The program stands still while its threads say what is in their registers and the
+/// kernel copies its page tables; the rest is done in a copy of the process, for which
+/// this waits. Time in proportion to what is live.
+///
+/// `None`: `malloc` is not the debug heap's (`mode=debug`), another check is under way,
+/// there is no `/proc`, or there is no memory.
+///
+/// ```
+/// // Not in mode=debug:
+/// assert!(heapwright::debug::check_leaks().is_none());
+/// ```
+#[must_use]
+pub fn check_leaks() -> Option<LeakCheck> {
+    leaks::check(heap()?, Occasion::Call)
+}
+
+/// What a process that debugs needs before `main`: see `leaks`.
+pub(crate) fn prepare() {
+    leaks::prepare();
+}
+
+/// Looks for leaks, because a signal came. False: not now, but soon.
+#[cfg_attr(miri, allow(dead_code, reason = "there are no leak checks"))]
+pub(super) fn check_at_signal() -> bool {
+    heap().is_none_or(|heap| leaks::begin(heap, Occasion::Signal))
 }
 
 /// Makes the process's debug heap, where the options want one. The substrate is
@@ -224,6 +262,9 @@ pub(crate) fn at_exit() {
         return;
     }
     heap.sweep_last();
+    if options::leaks().at_exit {
+        leaks::check(heap, Occasion::Exit);
+    }
     if options::stats_at_exit() {
         heap.tell_figures();
     }

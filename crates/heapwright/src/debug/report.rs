@@ -16,53 +16,48 @@
 //! blocks of one place are the same, and only counted. After a hundred different
 //! ones the rest is counted, too.
 //!
-//! The record file (`record=PREFIX`) is `PREFIX.<pid>`, made with the first
-//! finding, opened and closed for each: a program may close what it does not know.
+//! What is told is recorded, too (`recorder`), where a record is wanted.
 
 use core::sync::atomic::compiler_fence;
 
 use heapwright_record::debug::{
-    self as record, Call, Encoder, Ending, Entry, Finding, FindingKind, Frames, Region, Role, Words,
+    self as record, Call, Ending, Entry, Finding, FindingKind, Region, Role, Words,
 };
 
 use crate::options::debug::Config;
 use crate::os;
 use crate::stacks::{self, Module, Stack};
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Guard, Lock};
 use crate::text::Digits;
 
+use super::recorder::{RECORDER, Recorder};
 use super::threads::Threads;
 
 /// Different findings that are told; the rest is only counted.
 const TOLD: usize = 100;
-/// Modules whose entry is in the record already.
-const MODULES: usize = 256;
 /// Longest report in bytes.
 const PAGE: usize = 24 << 10;
-const PATH: usize = 512;
 
 /// Where a heap's findings go.
 pub(crate) struct Reporter {
     quiet: AtomicBool,
     stops: AtomicBool,
     logs: AtomicBool,
+    /// What is told is recorded, too.
+    records: AtomicBool,
     began: AtomicU64,
     found: AtomicU32,
     state: Lock<State>,
 }
 
 struct State {
-    /// The keys of the findings that were told: the first `told_count`.
+    /// The keys of the findings that were told: the first `told_count`. And how often
+    /// each was made.
     told: [u64; TOLD],
+    times: [u64; TOLD],
     told_count: usize,
     last: Option<Finding>,
-    path: [u8; PATH],
-    /// The process whose record has its beginning; 0: none yet.
-    begun_by: u32,
-    broken: bool,
-    modules: [usize; MODULES],
-    module_count: usize,
     text: Text,
 }
 
@@ -104,6 +99,39 @@ impl Text {
 
     fn hexadecimal(&mut self, number: u64) {
         self.bytes(Digits::hexadecimal(number).as_bytes());
+    }
+
+    /// Begins anew, with the process.
+    fn begin(&mut self) {
+        self.length = 0;
+        self.text("==");
+        self.number(u64::from(os::process_id()));
+        self.text("==");
+    }
+
+    /// The frames of a stack, a line each. `exact`: the first is no return address.
+    fn stack(&mut self, stack: u32, exact: bool) {
+        for (number, &pc) in stacks::frames(Stack(stack)).iter().enumerate() {
+            self.text("    #");
+            self.number(number as u64);
+            self.text(" ");
+            self.address(pc as u64);
+            self.text(" in ");
+            frame(self, pc, !(exact && number == 0));
+            self.line();
+        }
+    }
+
+    /// `40 bytes in 1 block`.
+    fn amount(&mut self, blocks: u64, bytes: u64) {
+        self.number(bytes);
+        self.text(if bytes == 1 { " byte in " } else { " bytes in " });
+        self.number(blocks);
+        self.text(if blocks == 1 { " block" } else { " blocks" });
+    }
+
+    fn emit(&self) {
+        emit(&self.bytes[..self.length]);
     }
 
     fn line(&mut self) {
@@ -152,17 +180,14 @@ impl Reporter {
             quiet: AtomicBool::new(false),
             stops: AtomicBool::new(false),
             logs: AtomicBool::new(false),
+            records: AtomicBool::new(false),
             began: AtomicU64::new(0),
             found: AtomicU32::new(0),
             state: Lock::new(State {
                 told: [0; TOLD],
+                times: [0; TOLD],
                 told_count: 0,
                 last: None,
-                path: [0; PATH],
-                begun_by: 0,
-                broken: false,
-                modules: [0; MODULES],
-                module_count: 0,
                 text: Text { bytes: [0; PAGE], length: 0 },
             }),
         }
@@ -177,17 +202,24 @@ impl Reporter {
 
     /// Writes findings to the file `prefix.<pid>`, too.
     pub(crate) fn record_to(&self, prefix: &[u8]) {
-        let mut state = self.state.lock();
-        state.path = [0; PATH];
-        // From where the program is now: it may go elsewhere.
-        let mut at = 0;
-        if prefix.first() != Some(&b'/') {
-            at = os::current_folder(&mut state.path[..PATH / 2]);
-            state.path[at] = b'/';
-            at += 1;
-        }
-        let length = prefix.len().min(PATH - 13 - at);
-        state.path[at..at + length].copy_from_slice(&prefix[..length]);
+        RECORDER.lock().begin(prefix);
+        self.records.store(true, Ordering::Relaxed);
+    }
+
+    /// The record, where this heap has one.
+    pub(in crate::debug) fn recorder(&self) -> Option<Guard<'static, Recorder>> {
+        self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon(super::heap::PATIENCE))?
+    }
+
+    /// Holds everything that a report is made with, for a leak check.
+    pub(in crate::debug) fn hold(&self) -> Option<Voice<'_>> {
+        let state = self.state.lock_soon(super::heap::PATIENCE)?;
+        Some(Voice { state, recorder: self.recorder() })
+    }
+
+    /// Whether findings are printed.
+    pub(in crate::debug) fn is_loud(&self) -> bool {
+        !self.quiet.load(Ordering::Relaxed)
     }
 
     /// Whether each operation is to be told.
@@ -226,11 +258,18 @@ impl Reporter {
             state.last = Some(*finding);
             let key = key(finding);
             let count = state.told_count;
-            let is_new = !state.told[..count].contains(&key);
-            if is_new && let Some(place) = state.told.get_mut(count) {
-                *place = key;
+            if let Some(known) = state.told[..count].iter().position(|&told| told == key) {
+                state.times[known] += 1;
+            } else if count < TOLD {
+                state.told[count] = key;
+                state.times[count] = 1;
                 state.told_count += 1;
-                state.write(finding, threads, !self.quiet.load(Ordering::Relaxed));
+                if self.is_loud() {
+                    state.write(finding, threads);
+                }
+                if let Some(mut recorder) = self.recorder() {
+                    record(&mut recorder, finding, threads);
+                }
             }
         }
         if self.stops.load(Ordering::Relaxed) {
@@ -244,9 +283,11 @@ impl Reporter {
     /// Notes a place in the record that deserves guards in the next run, too.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
-        let mut state = self.state.lock();
-        if state.path[0] != 0 && state.begins() {
-            state.append(&[Entry::Site(record::Site { key, odds: 1, last, hits: 1 })]);
+        if let Some(mut recorder) = self.recorder()
+            && recorder.begins()
+        {
+            recorder.put(&Entry::Site(record::Site { key, odds: 1, last, hits: 1 }));
+            recorder.flush();
         }
     }
 
@@ -254,29 +295,34 @@ impl Reporter {
     pub(crate) fn end(&self, ending: Ending, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         let found = self.found();
-        if found as usize > state.told_count && !self.quiet.load(Ordering::Relaxed) {
+        if found as usize > state.told_count && self.is_loud() {
             let told = state.told_count as u64;
             let text = &mut state.text;
-            text.length = 0;
-            text.text("==");
-            text.number(u64::from(os::process_id()));
-            text.text("== heapwright: ");
+            text.begin();
+            text.text(" heapwright: ");
             text.number(u64::from(found));
             text.text(" findings in all, ");
             text.number(told);
             text.text(" different ones told");
             text.line();
-            emit(&text.bytes[..text.length]);
+            text.emit();
         }
-        if state.begun_by == os::process_id() {
-            let end = record::End {
+        if let Some(mut recorder) = self.recorder()
+            && recorder.has_begun()
+        {
+            for (finding, &times) in state.times[..state.told_count].iter().enumerate() {
+                if times > 1 {
+                    recorder.put(&Entry::Times(record::Times { finding: finding as u32, times }));
+                }
+            }
+            recorder.put(&Entry::End(record::End {
                 findings: found,
                 allocations: made,
                 frees: freed,
                 peak_live_bytes: peak,
                 ending,
-            };
-            state.append(&[Entry::End(end)]);
+            }));
+            recorder.flush();
         }
     }
 
@@ -299,7 +345,7 @@ impl Reporter {
             frame(text, pc, true);
         }
         text.line();
-        emit(&text.bytes[..text.length]);
+        text.emit();
     }
 
     /// The heap ended: the next one of this id begins anew.
@@ -310,12 +356,19 @@ impl Reporter {
 
     pub(crate) fn before_fork(&self) {
         self.state.acquire();
+        if self.records.load(Ordering::Relaxed) {
+            RECORDER.acquire();
+        }
     }
 
     /// # Safety
     ///
     /// Follows [`Reporter::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
+        if self.records.load(Ordering::Relaxed) {
+            // SAFETY: the same contract.
+            unsafe { RECORDER.release() };
+        }
         // SAFETY: the same contract.
         unsafe { self.state.release() };
     }
@@ -325,170 +378,116 @@ impl Reporter {
         self.found.store(0, Ordering::Relaxed);
         // A signal handler that forks may have interrupted a report.
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
-        state.begun_by = 0;
-        state.module_count = 0;
         state.told_count = 0;
+        if let Some(mut recorder) = self.recorder() {
+            recorder.in_child();
+        }
     }
 }
 
 impl State {
-    fn write(&mut self, finding: &Finding, threads: &Threads, aloud: bool) {
-        if aloud {
-            let text = &mut self.text;
-            text.length = 0;
-            text.text("==");
-            text.number(u64::from(os::process_id()));
-            text.text("==ERROR: heapwright: ");
-            text.text(finding.kind.word());
-            text.text(": ");
-            finding.sentence(text);
-            whose(text, finding);
+    fn write(&mut self, finding: &Finding, threads: &Threads) {
+        let text = &mut self.text;
+        text.begin();
+        text.text("ERROR: heapwright: ");
+        text.text(finding.kind.word());
+        text.text(": ");
+        finding.sentence(text);
+        whose(text, finding);
+        text.line();
+        for (role, moment) in finding.moments() {
+            let (_, name) = threads.who(moment.thread).unwrap_or((0, [0; 16]));
+            let end = name.iter().position(|&b| b == 0).unwrap_or(16);
+            let name = core::str::from_utf8(&name[..end]).unwrap_or("");
+            text.text("    ");
+            finding.title(role, name, text);
             text.line();
-            for (role, moment) in finding.moments() {
-                let (_, name) = threads.who(moment.thread).unwrap_or((0, [0; 16]));
-                let end = name.iter().position(|&b| b == 0).unwrap_or(16);
-                let name = core::str::from_utf8(&name[..end]).unwrap_or("");
-                text.text("    ");
-                finding.title(role, name, text);
-                text.line();
-                let is_access = role == Role::Here && finding.call == Call::Access;
-                for (number, &pc) in stacks::frames(Stack(moment.stack)).iter().enumerate() {
-                    text.text("    #");
-                    text.number(number as u64);
-                    text.text(" ");
-                    text.address(pc as u64);
-                    text.text(" in ");
-                    frame(text, pc, !(is_access && number == 0));
-                    text.line();
-                }
-            }
-            emit(&text.bytes[..text.length]);
+            let is_access = role == Role::Here && finding.call == Call::Access;
+            text.stack(moment.stack, is_access);
         }
-        if self.path[0] != 0 && !self.broken {
-            self.record(finding, threads);
-        }
+        text.emit();
+    }
+}
+
+/// What a leak check speaks with.
+pub(in crate::debug) struct Voice<'a> {
+    state: Guard<'a, State>,
+    recorder: Option<Guard<'static, Recorder>>,
+}
+
+/// Definitely lost blocks of one stack, and what was lost with them.
+pub(in crate::debug) struct Lost {
+    pub(in crate::debug) blocks: u64,
+    pub(in crate::debug) bytes: u64,
+    pub(in crate::debug) indirect_blocks: u64,
+    pub(in crate::debug) indirect_bytes: u64,
+    pub(in crate::debug) stack: u32,
+}
+
+impl Voice<'_> {
+    /// The record, if there is one.
+    pub(in crate::debug) fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_deref_mut()
     }
 
-    /// Makes the record, if this process has none yet. False: it cannot be had.
-    fn begins(&mut self) -> bool {
-        let process = os::process_id();
-        if self.begun_by != process && !self.broken {
-            self.module_count = 0;
-            if self.begin_record(process) {
-                self.begun_by = process;
-            }
+    /// Prints that blocks are lost.
+    pub(in crate::debug) fn lost(&mut self, lost: &Lost) {
+        let text = &mut self.state.text;
+        text.begin();
+        text.text("ERROR: heapwright: leak: ");
+        text.amount(lost.blocks, lost.bytes);
+        text.text(if lost.blocks == 1 { " is" } else { " are" });
+        text.text(" definitely lost");
+        if lost.indirect_blocks > 0 {
+            text.text(", and ");
+            text.amount(lost.indirect_blocks, lost.indirect_bytes);
+            text.text(" with it");
         }
-        !self.broken
+        text.line();
+        text.text("    allocated here:");
+        text.line();
+        text.stack(lost.stack, false);
+        text.emit();
     }
 
-    /// Writes a finding and what it speaks of to the record.
-    fn record(&mut self, finding: &Finding, threads: &Threads) {
-        if !self.begins() {
-            return;
+    /// Prints what a check came to: definite, indirect, possible, reachable. `more`:
+    /// groups that were not printed.
+    pub(in crate::debug) fn summary(&mut self, amounts: &[(u64, u64); 4], more: u64) {
+        const WORDS: [&str; 4] =
+            ["definitely lost: ", "indirectly lost: ", "possibly lost: ", "still reachable: "];
+        let text = &mut self.state.text;
+        text.begin();
+        text.text(" heapwright: leak check: ");
+        for (index, (&(blocks, bytes), word)) in amounts.iter().zip(WORDS).enumerate() {
+            text.text(if index > 0 { ", " } else { "" });
+            text.text(word);
+            text.amount(blocks, bytes);
         }
-        for (_, moment) in finding.moments() {
-            if let Some((tid, name)) = threads.who(moment.thread) {
-                let end = name.iter().position(|&b| b == 0).unwrap_or(16);
-                let name = record::Text::from(&name[..end]);
-                self.append(&[Entry::Thread(record::Thread { number: moment.thread, tid, name })]);
-            }
-            let frames = stacks::frames(Stack(moment.stack));
-            let mut words = [0; stacks::MAX_DEPTH];
-            for (word, &pc) in words.iter_mut().zip(frames) {
-                *word = pc as u64;
-                self.record_module(pc);
-            }
-            if !frames.is_empty() {
-                let frames = Frames::new(&words[..frames.len().min(stacks::MAX_DEPTH)]);
-                self.append(&[Entry::Stack(record::Stack { id: moment.stack, frames })]);
-            }
+        if more > 0 {
+            text.text(" (");
+            text.number(more);
+            text.text(" more places that lose blocks)");
         }
-        self.append(&[Entry::Finding(*finding)]);
+        text.line();
+        text.emit();
     }
+}
 
-    fn record_module(&mut self, pc: usize) {
-        let Some(module) = stacks::module_of(pc) else { return };
-        let count = self.module_count;
-        if self.modules[..count].contains(&module.start) {
-            return;
-        }
-        if let Some(place) = self.modules.get_mut(count) {
-            *place = module.start;
-            self.module_count += 1;
-        }
-        self.append(&[Entry::Module(record::Module {
-            id: count as u32 + 1,
-            start: module.start as u64,
-            end: module.end as u64,
-            bias: module.bias as u64,
-            build_id: module.build_id().into(),
-            path: module.path().into(),
-        })]);
+/// Writes a finding and what it speaks of to the record.
+fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
+    let is_first = !recorder.has_begun();
+    if !recorder.begins() {
+        return;
     }
-
-    /// Makes the file, and says in it whose it is.
-    fn begin_record(&mut self, process: u32) -> bool {
-        let mut path = [0; PATH];
-        self.path_of(process, &mut path);
-        if !os::append_file(&path, &record::HEADER, true) {
-            self.broken = true;
-            let line = crate::text::Line::new().text("cannot make the record file \"");
-            let end = path.iter().position(|&b| b == 0).unwrap_or(0);
-            line.bytes(&path[..end]).text("\": look at the folder of option record").write();
-            return false;
-        }
-        let mut exe = [0; PATH];
-        let exe_length = os::program_path(&mut exe);
-        let mut command = [0; 1024];
-        let mut command_length = 0;
-        let mut buffer = [0; 256];
-        os::read_file(c"/proc/self/cmdline", &mut buffer, |bytes| {
-            let room = bytes.len().min(command.len() - command_length);
-            command[command_length..command_length + room].copy_from_slice(&bytes[..room]);
-            command_length += room;
-            room == bytes.len()
-        });
-        let mut options = [0; 512];
-        let options_length = os::environment(b"HEAPWRIGHT", &mut options).unwrap_or(0).min(512);
-        self.append(&[Entry::Process(record::Process {
-            pid: process,
-            parent: os::parent_id(),
-            time: os::unix_ns(),
-            page_size: os::kernel_page_size() as u32,
-            version: env!("CARGO_PKG_VERSION").into(),
-            exe: exe[..exe_length.min(PATH)].into(),
-            options: options[..options_length].into(),
-            command: command[..command_length].into(),
-        })]);
-        let mut maps = [0; 2048];
-        os::read_file(c"/proc/self/maps", &mut maps, |bytes| {
-            self.append(&[Entry::Map(record::Map { bytes: bytes.into() })]);
-            true
-        });
-        true
+    if is_first {
+        recorder.put_map();
     }
-
-    fn path_of(&self, process: u32, path: &mut [u8; PATH]) {
-        let end = self.path.iter().position(|&b| b == 0).unwrap_or(0);
-        path[..end].copy_from_slice(&self.path[..end]);
-        path[end] = b'.';
-        let digits = Digits::decimal(u64::from(process));
-        let digits = digits.as_bytes();
-        path[end + 1..end + 1 + digits.len()].copy_from_slice(digits);
+    for (_, moment) in finding.moments() {
+        recorder.put_thread(moment.thread, threads);
+        recorder.put_stack(moment.stack);
     }
-
-    fn append(&mut self, entries: &[Entry<'_>]) {
-        let mut path = [0; PATH];
-        self.path_of(os::process_id(), &mut path);
-        for entry in entries {
-            let mut buffer = [0; 4096];
-            let mut encoder = Encoder::new(&mut buffer);
-            // A write that came out short must not be followed by another.
-            if !self.broken && !os::append_file(&path, encoder.entry(entry), false) {
-                self.broken = true;
-            }
-        }
-    }
+    recorder.put(&Entry::Finding(*finding));
+    recorder.flush();
 }
 
 /// Which file's data or code a pointer leads to, or which pool's object.

@@ -170,6 +170,11 @@ impl Mine {
         self.current.as_flattened_mut().iter_mut().for_each(|current| current.left = 0);
     }
 
+    /// Takes new sequence numbers, the next time one is needed.
+    pub(crate) fn forget_numbers(&mut self) {
+        self.last = self.next;
+    }
+
     /// The next sequence number.
     #[inline]
     pub(crate) fn sequence(&mut self, all: &AtomicU32) -> u32 {

@@ -159,6 +159,14 @@ pub fn forget_code() {
     crate::debug::forget_code();
 }
 
+/// What the debug heap needs that can be had before `main` only: signals that the
+/// options name, and what a leak check must know of threads. Called once, by the C
+/// layer's constructor, while [`debugging`].
+pub fn debug_prepare() {
+    #[cfg(feature = "debug")]
+    crate::debug::prepare();
+}
+
 /// The process is about to end: the debug heap looks at everything for the last
 /// time. Called once a process, by the thread that ends it, after the program's
 /// own handlers and destructors as far as a library can know; other threads may

@@ -23,6 +23,11 @@
 //! | `retain` | `all`, `budget` | debug: how many freed blocks are remembered |
 //! | `slots` | 1 to 4096 | debug: slots a bucket, at most |
 //! | `log` | `all`, `off` | debug: a line for each operation |
+//! | `quiet` | `yes`, `no` | debug: findings are in the record, and not printed |
+//! | `leaks` | `exit`, `off` | debug: look for leaks when the program ends |
+//! | `leak_signal` | a signal | debug: look for leaks when it comes |
+//! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
+//! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are told one by one |
 //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
 //!
 //! A bad option is one line on standard error, and the default is used. Set-uid
@@ -30,6 +35,8 @@
 
 #[cfg(feature = "debug")]
 pub(crate) mod debug;
+#[cfg(feature = "debug")]
+pub(crate) mod leaks;
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -64,6 +71,9 @@ pub(crate) struct Options {
     /// What that does.
     #[cfg(feature = "debug")]
     pub(crate) debug: debug::Config,
+    /// When it looks for leaks.
+    #[cfg(feature = "debug")]
+    leaks: leaks::Leaks,
     /// Where it writes findings; ends with a zero.
     #[cfg(feature = "debug")]
     record: [u8; PATH_MAX],
@@ -85,6 +95,8 @@ impl Options {
         #[cfg(feature = "debug")]
         debug: debug::Config::DEFAULT,
         #[cfg(feature = "debug")]
+        leaks: leaks::Leaks::DEFAULT,
+        #[cfg(feature = "debug")]
         record: [0; PATH_MAX],
         #[cfg(feature = "debug")]
         sites: [0; PATH_MAX],
@@ -101,7 +113,7 @@ enum Wrong {
 #[cfg(not(feature = "debug"))]
 const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log";
+const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -123,6 +135,10 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
 fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
     #[cfg(feature = "debug")]
     if let Some(result) = debug::set(&mut options.debug, name, value) {
+        return result;
+    }
+    #[cfg(feature = "debug")]
+    if let Some(result) = leaks::set(&mut options.leaks, name, value) {
         return result;
     }
     match (name, value) {
@@ -278,6 +294,12 @@ pub fn stats_at_exit() -> bool {
 pub fn stats_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().stats_file).ok()?;
     (!path.is_empty()).then_some(path)
+}
+
+/// When the debug heap looks for leaks.
+#[cfg(feature = "debug")]
+pub(crate) fn leaks() -> &'static leaks::Leaks {
+    &get().leaks
 }
 
 /// The prefix of the files that findings are to be written to (`record=PREFIX`).

@@ -142,6 +142,13 @@ pub(crate) fn frames(stack: Stack) -> &'static [usize] {
     depot::DEPOT.frames(stack)
 }
 
+/// Where heapwright is, code and data, if it is a module of its own and not part of the
+/// program.
+#[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
+pub(crate) fn own_module() -> Option<core::ops::Range<usize>> {
+    imp::own_module()
+}
+
 /// Forgets what is known of code: some of it was unmapped.
 pub(crate) fn forget_code() {
     imp::forget_code();

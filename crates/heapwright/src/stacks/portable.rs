@@ -62,3 +62,8 @@ pub(super) fn module_of(_pc: usize) -> Option<Module> {
 pub(super) fn symbol_of(_pc: usize, _tell: impl FnOnce(&[u8], usize)) -> bool {
     false
 }
+
+/// Nobody knows.
+pub(super) fn own_module() -> Option<core::ops::Range<usize>> {
+    None
+}

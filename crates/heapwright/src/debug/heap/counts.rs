@@ -9,8 +9,8 @@
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
 
-use super::super::report;
 use super::super::seat::Seat;
+use super::super::{leaks, report};
 use super::{Heap, PATIENCE};
 
 impl Heap {
@@ -29,6 +29,10 @@ impl Heap {
     /// most.
     pub(super) fn note_peak(&self) {
         let live = self.live_bytes();
+        if self.is_process_heap() {
+            let blocks = || self.made().wrapping_sub(self.freed());
+            leaks::note_live(self.reporter.now(), self.sequence_now(), blocks, live);
+        }
         // A locked instruction only where there is something to say.
         if live > self.peak_live.load(Ordering::Relaxed) {
             self.peak_live.fetch_max(live, Ordering::Relaxed);
@@ -39,6 +43,12 @@ impl Heap {
     pub(in crate::debug) fn peak(&self) -> u64 {
         self.note_peak();
         self.peak_live.load(Ordering::Relaxed)
+    }
+
+    /// How many operations there were, give or take what threads have taken of their
+    /// numbers.
+    pub(in crate::debug) fn sequence_now(&self) -> u32 {
+        self.sequence.load(Ordering::Relaxed)
     }
 
     pub(crate) fn made_bytes(&self) -> u64 {

@@ -42,6 +42,8 @@ impl Heap {
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
         self.forked_at.store(os::now_ns(), Ordering::Relaxed);
+        self.forked_from.store(os::parent_id(), Ordering::Relaxed);
+        self.forked_sequence.store(self.sequence_now(), Ordering::Relaxed);
         let mine = desks::mine();
         self.begin_epoch(mine);
         if alone {
@@ -54,6 +56,14 @@ impl Heap {
         }
     }
 
+    /// Of a forked child: when it was forked, from which process, and the first of the
+    /// sequence numbers that it did not get with its parent's blocks.
+    pub(in crate::debug) fn fork_point(&self) -> Option<(u64, u32, u32)> {
+        let at = self.forked_at.load(Ordering::Relaxed);
+        let parent = self.forked_from.load(Ordering::Relaxed);
+        (at != 0).then(|| (at, parent, self.forked_sequence.load(Ordering::Relaxed)))
+    }
+
     /// In the child: what it opens from now on is its own, and what its current
     /// buckets have left. Not where it was forked by a signal handler that interrupted
     /// the heap: then all counts as its own, as before.
@@ -64,7 +74,9 @@ impl Heap {
         drop(store);
         let Some(seat) = self.seat_at(desk).filter(|seat| seat.enter()) else { return };
         // SAFETY: entered.
-        for current in unsafe { seat.mine() }.current.as_flattened() {
+        let mine = unsafe { seat.mine() };
+        mine.forget_numbers();
+        for current in mine.current.as_flattened() {
             if current.left > 0
                 && let Some(span) = Span::of(current.at.addr())
                 && let Found::Slot(place) = span.locate(current.at.addr())

@@ -44,8 +44,8 @@ use crate::desks::DESKS;
 #[cfg(feature = "lookups")]
 use crate::options::debug::Lookup;
 use crate::options::debug::{Config, Guard};
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{self, Lock};
 
 use super::hot::Hot;
 use super::report::Reporter;
@@ -85,6 +85,9 @@ pub(crate) struct Heap {
     peak_live: AtomicU64,
     /// When the process was forked from another, by the clock; 0 if it was not.
     forked_at: AtomicU64,
+    /// From which process, and after which operation.
+    forked_from: AtomicU32,
+    forked_sequence: AtomicU32,
     sites: Sites,
     pub(super) hot: Hot,
     /// Blocks in another allocator's memory: see `checked`.
@@ -139,6 +142,8 @@ impl Heap {
             open_bytes: AtomicUsize::new(0),
             peak_live: AtomicU64::new(0),
             forked_at: AtomicU64::new(0),
+            forked_from: AtomicU32::new(0),
+            forked_sequence: AtomicU32::new(0),
             sites: Sites::new(),
             hot: Hot::new(),
             table: Lock::new(Table::new()),
@@ -202,6 +207,22 @@ impl Heap {
     /// Whether anything was ever asked of the heap, since it began.
     pub(in crate::debug) fn is_in_use(&'static self) -> bool {
         self.made() > 0 || self.table.lock().handed_out > 0
+    }
+
+    /// Holds the store, for a leak check: no span comes or goes meanwhile.
+    pub(in crate::debug) fn hold_store(&self) -> Option<sync::Guard<'_, Store>> {
+        self.store.lock_soon(PATIENCE)
+    }
+
+    /// The number of the caller's stack, of so many frames; 0: it is not known.
+    #[inline(always)]
+    pub(in crate::debug) fn stack_of_caller(&'static self, depth: usize) -> u32 {
+        self.sit().map_or(0, |seated| seated.mine().stack(depth))
+    }
+
+    /// Whether it is what `malloc` is served from.
+    pub(in crate::debug) fn is_process_heap(&self) -> bool {
+        super::process::is_heap(self)
     }
 
     /// An operation on a block that is not ours: the caller's stack, its thread, the

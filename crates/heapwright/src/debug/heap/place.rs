@@ -22,6 +22,7 @@ use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
 use super::super::hot;
+use super::super::leaks;
 use super::super::sample::Side;
 use super::super::seat::Mine;
 use super::super::shape::{self, PAGE};
@@ -159,6 +160,7 @@ impl Heap {
             opened
         };
         self.report_late(thread, &late, Call::Retire);
+        leaks::tick(self);
         opened
     }
 

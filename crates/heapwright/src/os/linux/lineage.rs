@@ -66,6 +66,43 @@ pub(crate) fn each_data_segment(visit: &mut dyn FnMut(usize, usize)) {
     keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
 }
 
+/// How many bytes of the variables that each thread has of its own lie below a thread's
+/// pointer and above it, by what the calling one has: those that every thread gets with
+/// its stack. Takes the loader's lock.
+pub(crate) fn thread_local_bytes() -> (usize, usize) {
+    unsafe extern "C" fn module(
+        info: *mut libc::dl_phdr_info,
+        size: usize,
+        extent: *mut c_void,
+    ) -> c_int {
+        /// A block that is further away was made later, and elsewhere.
+        const FAR: usize = 1 << 20;
+        if size < size_of::<libc::dl_phdr_info>() {
+            return 0;
+        }
+        // SAFETY: the loader's, valid during the call.
+        let info = unsafe { &*info };
+        // SAFETY: what was passed below.
+        let (below, above) = unsafe { &mut *extent.cast::<(usize, usize)>() };
+        let data = info.dlpi_tls_data.addr();
+        for number in 0..usize::from(info.dlpi_phnum) {
+            // SAFETY: so many headers follow each other there.
+            let header = unsafe { &*info.dlpi_phdr.wrapping_add(number) };
+            let pointer = super::thread_pointer();
+            if header.p_type == libc::PT_TLS && data != 0 && data.abs_diff(pointer) < FAR {
+                *below = (*below).max(pointer.saturating_sub(data));
+                *above = (*above).max((data + header.p_memsz as usize).saturating_sub(pointer));
+            }
+        }
+        0
+    }
+    let mut extent = (0, 0);
+    let argument = (&raw mut extent).cast();
+    // SAFETY: the function takes what is passed to it.
+    keeping_errno(|| unsafe { libc::dl_iterate_phdr(Some(module), argument) });
+    extent
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

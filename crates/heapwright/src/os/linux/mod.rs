@@ -6,7 +6,13 @@
 
 #[cfg(feature = "debug")]
 mod lineage;
+#[cfg(feature = "debug")]
+mod own;
 mod process;
+#[cfg(feature = "debug")]
+mod sight;
+#[cfg(feature = "debug")]
+mod standstill;
 mod symbols;
 mod threads;
 #[cfg_attr(target_arch = "x86_64", path = "tls_x86_64.rs")]
@@ -18,7 +24,13 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 #[cfg(feature = "debug")]
 pub(crate) use lineage::*;
+#[cfg(feature = "debug")]
+pub(crate) use own::{is_own, next_own};
 pub(crate) use process::*;
+#[cfg(feature = "debug")]
+pub(crate) use sight::*;
+#[cfg(feature = "debug")]
+pub(crate) use standstill::*;
 pub(crate) use symbols::*;
 pub(crate) use threads::*;
 
@@ -125,6 +137,8 @@ impl Memory for System {
         let end = unsafe { at.add(size) };
         // SAFETY: the tail of a mapping just made, which nobody has seen.
         unsafe { unmap(end, padded - skip - size) };
+        #[cfg(feature = "debug")]
+        own::note(at.addr(), size);
         at
     }
 
@@ -140,6 +154,8 @@ impl Memory for System {
     }
 
     unsafe fn release(&self, at: *mut u8, size: usize) {
+        #[cfg(feature = "debug")]
+        own::forget(at.addr());
         // SAFETY: the same contract.
         unsafe { unmap(at, size) };
     }
@@ -398,6 +414,14 @@ pub(crate) fn futex_wake_one(word: &AtomicU32) {
             )
         }
     });
+}
+
+/// Wakes all threads that sleep on `word`.
+#[cfg(feature = "debug")]
+pub(crate) fn futex_wake_all(word: &AtomicU32) {
+    let how = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel only uses the word's address.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), how, i32::MAX) });
 }
 
 /// Lets other threads run.

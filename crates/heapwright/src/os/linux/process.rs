@@ -41,7 +41,8 @@ pub(crate) fn parent_id() -> u32 {
 }
 
 /// Appends bytes to a file by one `write`; `path` ends with a zero. `make`: makes the
-/// file, or empties it. False where not all of them were written.
+/// file; one that is there, and not empty, stays as it is. False where not all of them
+/// were written.
 #[cfg(feature = "debug")]
 pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
@@ -49,13 +50,16 @@ pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let how = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // Nor wait for whoever reads a pipe of that name.
     let how = how | libc::O_NONBLOCK;
-    let how = how | if make { libc::O_CREAT | libc::O_TRUNC } else { 0 };
+    let how = how | if make { libc::O_CREAT } else { 0 };
     keeping_errno(|| {
         // SAFETY: the path is a C string.
         let fd = unsafe { libc::open(path.as_ptr(), how, 0o644) };
         if fd < 0 {
             return false;
         }
+        // SAFETY: no preconditions on the offset.
+        let is_there = make && unsafe { libc::lseek(fd, 0, libc::SEEK_END) } > 0;
+        let bytes = if is_there { &[] } else { bytes };
         // SAFETY: the pointer and the length are the slice's.
         let wrote = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
         // SAFETY: the descriptor was opened above and is closed once.
@@ -266,6 +270,9 @@ pub(crate) struct Mapping {
     pub(crate) readable: bool,
     /// May be written.
     pub(crate) writable: bool,
+    /// Other processes may see what is written.
+    #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
+    pub(crate) shared: bool,
     /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
     /// or nothing.
     name: [u8; 160],
@@ -283,11 +290,23 @@ impl Mapping {
 /// addresses that are not heapwright's. `Err` where that cannot be read (no
 /// /proc, no descriptor left), and something is mapped all the same.
 pub(crate) fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
+    let mut found = None;
+    let read = each_mapping(&mut |mapping| {
+        if (mapping.start..mapping.end).contains(&address) {
+            found = Some(*mapping);
+        }
+        found.is_none()
+    });
+    if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
+}
+
+/// Calls `visit` with every mapping, by address, until it returns false. False: they
+/// cannot be read.
+pub(crate) fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     let mut buffer = [0; 1024];
     let mut line = [0; 320];
     let mut length = 0;
-    let mut found = None;
-    let read = read_file(c"/proc/self/maps", &mut buffer, |bytes| {
+    read_file(c"/proc/self/maps", &mut buffer, |bytes| {
         for &byte in bytes {
             if byte != b'\n' {
                 if length < line.len() {
@@ -297,16 +316,14 @@ pub(crate) fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
                 continue;
             }
             if let Some(mapping) = parse_mapping(&line[..length])
-                && (mapping.start..mapping.end).contains(&address)
+                && !visit(&mapping)
             {
-                found = Some(mapping);
                 return false;
             }
             length = 0;
         }
         true
-    });
-    if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
+    })
 }
 
 /// Whether something is mapped at an address. Needs no file.
@@ -391,6 +408,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
         end: hexadecimal(&range[dash + 1..])?,
         readable: perms.first() == Some(&b'r'),
         writable: perms.get(1) == Some(&b'w'),
+        shared: perms.get(3) == Some(&b's'),
         name: [0; 160],
         name_length: name.len().min(160),
     };

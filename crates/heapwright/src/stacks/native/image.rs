@@ -111,6 +111,12 @@ fn headers_at(start: usize) -> Option<&'static [Header]> {
 }
 
 impl Image {
+    /// Whether it is the program, which the loader has no name for.
+    pub(super) fn is_program(&self) -> bool {
+        // SAFETY: the loader's names are C strings that live while their module does.
+        self.name.is_null() || unsafe { self.name.read() } == 0
+    }
+
     /// The bytes from an address to the end of the readable segment it lies in.
     pub(super) fn rest(&self, address: usize) -> Option<Section<'static>> {
         let (_, end) = self.segment_of(address)?;

@@ -22,6 +22,6 @@ pub(super) use cache::forget_code;
 pub(super) use machine::registers;
 pub(super) use modules::{module_of, symbol_of};
 pub(crate) use walk::Scratch;
-pub(super) use walk::{capture, of_context};
+pub(super) use walk::{capture, of_context, own_module};
 #[cfg(test)]
 pub(super) use walk::{capture_by_walking, registers_for_test};

@@ -160,11 +160,18 @@ fn own_code() -> (usize, usize) {
     if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
 }
 
+/// Where heapwright is, if it is a module of its own.
+pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
+    let (start, size) = own_code();
+    (start != 0).then(|| start..start + size)
+}
+
 #[cold]
 #[inline(never)]
 fn find_own_code() -> (usize, usize) {
-    // Where it cannot be found: a byte at address 0.
+    // Where it cannot be found, or is the program itself: a byte at address 0.
     let found = image::image_of(find_own_code as fn() -> (usize, usize) as usize);
+    let found = found.filter(|image| !image.is_program());
     let (start, size) = found.map_or((0, 1), |image| (image.start, image.end - image.start));
     OWN_START.store(start, Ordering::Relaxed);
     OWN_SIZE.store(size, Ordering::Release);

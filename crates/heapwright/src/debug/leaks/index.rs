@@ -1,0 +1,116 @@
+//! The index: a number for every slot of the heap, and the live block at any address.
+//!
+//! ```text
+//!   spans   | first number, span | first number, span | ...      by address
+//!   first   unit -> its span's first number and one; 0: no span begins there
+//!
+//!   address --map--> span --arithmetic--> bucket, slot --> number = first + bucket * slots + slot
+//! ```
+//!
+//! Numbers are dense but for buckets that are not open, so what a check remembers of a
+//! block is an element of an array.
+//!
+//! Made while the store's lock is held, or in a copy of the process: no span may come
+//! or go while an index is used.
+
+use crate::address_map::MAP;
+use crate::sync::atomic::Ordering;
+
+use super::super::heap::Heap;
+use super::super::slot::{State, Word};
+use super::super::span::{BucketRef, Found, Place, Span, Stage};
+use super::room::{Plain, Room};
+
+/// A span and the number of its first slot.
+#[derive(Clone, Copy)]
+struct Numbered {
+    first: usize,
+    span: Option<&'static Span>,
+}
+
+// SAFETY: zero, and no span.
+unsafe impl Plain for Numbered {}
+
+/// All slots of a heap.
+pub(super) struct Index {
+    heap: u32,
+    first: Room<u32>,
+    spans: Room<Numbered>,
+    /// One more than the last number.
+    pub(super) slots: usize,
+}
+
+/// A live block.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    pub(super) number: usize,
+    pub(super) place: Place,
+    pub(super) word: Word,
+    pub(super) start: usize,
+    pub(super) size: usize,
+}
+
+impl Index {
+    /// `None`: there is no memory for it.
+    pub(super) fn new(heap: &'static Heap) -> Option<Self> {
+        let id = heap.id();
+        let limit = MAP.limit();
+        let spans = || (0..limit).filter_map(|unit| Span::heading(unit, id));
+        let count = spans().count();
+        let mut first = Room::<u32>::new(limit)?;
+        let mut numbered = Room::<Numbered>::new(count)?;
+        let mut slots = 0;
+        for (place, span) in numbered.iter_mut().zip(spans()) {
+            *place = Numbered { first: slots, span: Some(span) };
+            first[span.unit()] = u32::try_from(slots + 1).ok()?;
+            slots += span.bucket_count() * span.slots_a_bucket();
+        }
+        Some(Self { heap: id, first, spans: numbered, slots })
+    }
+
+    /// The live block that an address is in, its first byte or a later one.
+    #[inline]
+    pub(super) fn find(&self, address: usize) -> Option<Block> {
+        let (unit, entry) = MAP.lookup(address);
+        let span = Span::of_entry(unit, entry)?;
+        if span.heap.load(Ordering::Relaxed) != self.heap {
+            return None;
+        }
+        let Found::Slot(place) = span.locate(address) else { return None };
+        let block = self.live(place)?;
+        (address.wrapping_sub(block.start) < block.size.max(1)).then_some(block)
+    }
+
+    /// The live block of a slot.
+    #[inline]
+    fn live(&self, place: Place) -> Option<Block> {
+        let word = place.record().word();
+        if word.state() != State::Live {
+            return None;
+        }
+        let span = place.bucket.span;
+        let first = self.first.get(span.unit())?.checked_sub(1)? as usize;
+        let number = first + place.bucket.index * span.slots_a_bucket() + place.slot;
+        // A span that came since has no numbers here.
+        let start = place.block().addr();
+        (number < self.slots).then(|| Block { number, place, word, start, size: place.size(word) })
+    }
+
+    /// The live block of a number.
+    pub(super) fn of_number(&self, number: usize) -> Option<Block> {
+        let after = self.spans.partition_point(|span| span.first <= number);
+        let numbered = self.spans.get(after.checked_sub(1)?)?;
+        let (span, within) = (numbered.span?, number - numbered.first);
+        let slots = span.slots_a_bucket();
+        let bucket = BucketRef { span, index: within / slots };
+        self.live(Place { bucket, slot: within % slots })
+    }
+
+    /// Every live block, by number, which is by address.
+    pub(super) fn each(&self) -> impl Iterator<Item = Block> {
+        let spans = self.spans.iter().filter_map(|numbered| numbered.span);
+        let buckets = spans.flat_map(Span::all_buckets);
+        let open = buckets.filter(|bucket| bucket.record().stage() == Stage::Open);
+        open.flat_map(|bucket| bucket.slots()).filter_map(|place| self.live(place))
+    }
+}

@@ -1,0 +1,267 @@
+//! Marking: which blocks something leads to, from roots through blocks.
+//!
+//! ```text
+//!   roots --word--> block: its start, or up to 64 bytes into it     reachable
+//!                          deeper in the middle                     perhaps
+//!   1  everything that sure roots and reachable blocks lead to       reachable
+//!   2  what only a middle, or a root in doubt, leads to              possibly lost
+//!   3  of the rest: each that no other lost block leads to           definitely lost
+//!                   what those lead to                               indirectly lost
+//! ```
+//!
+//! Any aligned word that is an address in a live block counts as a pointer to it. The
+//! debug heap hardly uses an address again and fills what is freed, so a number is
+//! seldom taken for one.
+//!
+//! Up to 64 bytes: programs hand out pointers behind headers of their own (lengths
+//! before strings, cookies of `new[]`, second bases of C++ objects, vectors of the
+//! loader) and keep nothing else. Where only a pointer deeper in the middle is left, a
+//! program may still find the start, or may not: possibly lost, as valgrind says it.
+//!
+//! A lost cycle has no block that nothing leads to. As in valgrind, the first of it
+//! counts as definitely lost, and the others with it; and a definitely lost block that
+//! turns out to hang from another one becomes that one's.
+//!
+//! Breadth first, so the way that is remembered of a block (`via`: the address of the
+//! word that led to it) is a shortest one from the first kind of root that has one.
+//!
+//! Called by `leaks`, in the copy of the process.
+
+use core::slice;
+
+use heapwright_record::debug::{Reach, Root};
+
+use crate::os::Sight;
+
+use super::index::{Block, Index};
+use super::room::Room;
+use super::roots::{Region, Roots};
+
+/// How far behind a block's start a pointer surely leads to it.
+const NEAR: usize = 64;
+/// Blocks from this size on are read by the kernel: the program may have forbidden
+/// itself their pages.
+const BY_KERNEL: usize = 4096;
+/// Bytes that are read at a time.
+const PIECE: usize = 256 << 10;
+
+const UNREACHED: u8 = Reach::Unknown as u8;
+const DEFINITE: u8 = Reach::Definite as u8;
+const INDIRECT: u8 = Reach::Indirect as u8;
+const POSSIBLE: u8 = Reach::Possible as u8;
+const REACHABLE: u8 = Reach::Reachable as u8;
+
+/// What a pointer that is found proves.
+#[derive(Clone, Copy)]
+enum Proof {
+    /// The block is reachable.
+    Sure,
+    /// It may be.
+    Doubtful,
+    /// It is lost with the block of this number.
+    LostWith(usize),
+}
+
+/// What is found out of all blocks.
+pub(super) struct Marks<'a> {
+    index: &'a Index,
+    sight: &'a Sight,
+    /// A block's reach.
+    reach: Room<u8>,
+    /// The address of the word that led to it first. Of a block that is lost with
+    /// another: one more than that one's number.
+    via: Room<usize>,
+    /// Starts of blocks to be read.
+    queue: Room<usize>,
+    next: usize,
+    end: usize,
+    piece: Option<Room<usize>>,
+    /// Bytes that were read.
+    pub(super) read: u64,
+}
+
+impl<'a> Marks<'a> {
+    /// `None`: there is no memory.
+    pub(super) fn new(index: &'a Index, sight: &'a Sight) -> Option<Self> {
+        Some(Self {
+            index,
+            sight,
+            reach: Room::new(index.slots)?,
+            via: Room::new(index.slots)?,
+            queue: Room::new(index.slots)?,
+            next: 0,
+            end: 0,
+            piece: Some(Room::new(PIECE / size_of::<usize>())?),
+            read: 0,
+        })
+    }
+
+    /// Finds out what leads to what.
+    pub(super) fn mark(&mut self, roots: &Roots) {
+        const ORDER: [Root; 4] = [Root::Globals, Root::Stack, Root::Mapping, Root::OtherHeap];
+        for kind in ORDER {
+            for region in roots.regions(kind).filter(|region| region.sure) {
+                self.read_region(&region, Proof::Sure);
+            }
+            if kind == Root::Stack {
+                roots.each_register(&mut |word, at| self.found(word, at, Proof::Sure));
+            }
+            self.drain(Proof::Sure);
+        }
+        // Those that a middle leads to wait since the first pass.
+        for block in self.index.each() {
+            if self.reach[block.number] == POSSIBLE {
+                self.push(block.start);
+            }
+        }
+        for kind in ORDER {
+            for region in roots.regions(kind).filter(|region| !region.sure) {
+                self.read_region(&region, Proof::Doubtful);
+            }
+        }
+        self.drain(Proof::Doubtful);
+        for block in self.index.each() {
+            if self.reach[block.number] == UNREACHED {
+                self.reach[block.number] = DEFINITE;
+                self.push(block.start);
+                self.drain(Proof::LostWith(block.number));
+            }
+        }
+    }
+
+    /// What became of a block.
+    pub(super) fn reach(&self, block: &Block) -> Reach {
+        Reach::from_u8(self.reach[block.number])
+    }
+
+    /// Takes a block for one that may be reachable after all.
+    pub(super) fn doubt(&mut self, block: &Block) {
+        self.reach[block.number] = POSSIBLE;
+        self.via[block.number] = 0;
+    }
+
+    /// Where the word is that led to a reachable or possibly lost block; 0: not known.
+    pub(super) fn via(&self, block: &Block) -> usize {
+        self.via[block.number]
+    }
+
+    /// The number of the definitely lost block that a lost one is lost with.
+    pub(super) fn lost_with(&mut self, number: usize) -> usize {
+        let mut at = number;
+        while self.reach[at] == INDIRECT {
+            let next = self.via[at] - 1;
+            if self.reach[next] == INDIRECT {
+                // The way is half as long the next time.
+                self.via[at] = self.via[next];
+            }
+            at = next;
+        }
+        at
+    }
+
+    fn push(&mut self, start: usize) {
+        self.queue[self.end] = start;
+        self.end += 1;
+    }
+
+    fn drain(&mut self, proof: Proof) {
+        while self.next < self.end {
+            let start = self.queue[self.next];
+            self.next += 1;
+            if let Some(block) = self.index.find(start) {
+                self.read_block(&block, proof);
+            }
+        }
+        (self.next, self.end) = (0, 0);
+    }
+
+    /// A word was found at an address.
+    #[inline]
+    fn found(&mut self, word: usize, at: usize, proof: Proof) {
+        let Some(block) = self.index.find(word) else { return };
+        let number = block.number;
+        let reach = self.reach[number];
+        match proof {
+            Proof::Sure if word - block.start <= NEAR && reach != REACHABLE => {
+                self.reach[number] = REACHABLE;
+                self.via[number] = at;
+                self.push(block.start);
+            }
+            Proof::Sure if reach == UNREACHED => {
+                self.reach[number] = POSSIBLE;
+                self.via[number] = at;
+            }
+            Proof::Doubtful if reach == UNREACHED => {
+                self.reach[number] = POSSIBLE;
+                self.via[number] = at;
+                self.push(block.start);
+            }
+            Proof::LostWith(first) if reach == UNREACHED => {
+                self.reach[number] = INDIRECT;
+                self.via[number] = first + 1;
+                self.push(block.start);
+            }
+            // One that was taken for the first hangs from another.
+            Proof::LostWith(first) if reach == DEFINITE && number != first => {
+                self.reach[number] = INDIRECT;
+                self.via[number] = first + 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn read_region(&mut self, region: &Region, proof: Proof) {
+        let sight = self.sight;
+        let page = crate::os::kernel_page_size();
+        let (from, to) = (region.start & !(page - 1), region.end);
+        sight.each_page_run(from, to.next_multiple_of(page), region.private, &mut |a, b| {
+            self.read_by_kernel(a.max(region.start), b.min(region.end), proof);
+        });
+    }
+
+    fn read_block(&mut self, block: &Block, proof: Proof) {
+        let (start, end) = (block.start, block.start + block.size);
+        if block.size < BY_KERNEL {
+            let from = start.next_multiple_of(size_of::<usize>());
+            let count = end.saturating_sub(from) / size_of::<usize>();
+            let words = block.place.block().wrapping_add(from - start).cast::<usize>();
+            for index in 0..count {
+                // SAFETY: aligned, in a live block, which cannot go back now; whoever
+                // writes there meanwhile, a word is a word.
+                let word = unsafe { words.wrapping_add(index).read_volatile() };
+                self.found(word, from + index * size_of::<usize>(), proof);
+            }
+            self.read += block.size as u64;
+            return;
+        }
+        let page = crate::os::kernel_page_size();
+        let sight = self.sight;
+        let (from, to) = (start & !(page - 1), end.next_multiple_of(page));
+        sight.each_page_run(from, to, true, &mut |a, b| {
+            self.read_by_kernel(a.max(start), b.min(end), proof);
+        });
+    }
+
+    fn read_by_kernel(&mut self, from: usize, to: usize, proof: Proof) {
+        const WORD: usize = size_of::<usize>();
+        let Some(mut piece) = self.piece.take() else { return };
+        let mut at = from.next_multiple_of(WORD);
+        while at + WORD <= to {
+            let room = (to - at).min(PIECE) & !(WORD - 1);
+            let words = piece.as_mut_ptr().cast::<u8>();
+            // SAFETY: the piece has so many bytes, which are numbers.
+            let bytes = unsafe { slice::from_raw_parts_mut(words, room) };
+            let got = self.sight.read(at, bytes) & !(WORD - 1);
+            for (index, &word) in piece[..got / WORD].iter().enumerate() {
+                self.found(word, at + index * WORD, proof);
+            }
+            self.read += got as u64;
+            at += got;
+            if got < room {
+                // A page that cannot be read.
+                at = (at + 1).next_multiple_of(crate::os::kernel_page_size());
+            }
+        }
+        self.piece = Some(piece);
+    }
+}

@@ -1,0 +1,325 @@
+//! Leak checks: which blocks the program has lost, and what leads to the others.
+//!
+//! ```text
+//!   at exit, at a signal, at a call                          while it runs, now and then
+//!     | locks of the heap                                      |
+//!     | hold: each thread says what is in its registers        count: live blocks a stack
+//!     | copy of the process; the program goes on               |
+//!     v                                                        v
+//!   index    a number for each slot                          groups, fullness, timeline
+//!   roots    where the program's pointers are                  |
+//!   mark     what leads to what                                |
+//!   groups   blocks of one stack and one fate                  |
+//!     \-> record file, standard error  <----------------------/
+//! ```
+//!
+//! A snapshot is a copy of the process (`os`: `standstill`): what the kernel does for
+//! `fork`, without a thread, a handler or a signal that the program could notice. It
+//! needs no rights that a process does not have over itself, so it works in containers,
+//! where what needs ptrace does not. The program stands still for as long as its threads
+//! take to answer and the kernel to copy its page tables; the rest is the copy's time.
+//!
+//! A process of one thread that ends is not copied: nothing happens in it any more.
+//!
+//! What a forked child has of its parent's it only looks through. Told are blocks that
+//! were made since, or all where the parent is no more: then the child is the program.
+//!
+//! | what it may take for | which is wrong | when |
+//! |---|---|---|
+//! | reachable | lost | a number is like its address; litter in a live stack frame |
+//! | lost | reachable | the only pointer is kept by the kernel (epoll, io_uring), is not at a multiple of 8, or is not kept as an address |
+//!
+//! Called by `process`, and by `heap` where a bucket is opened.
+
+mod groups;
+mod index;
+mod mark;
+mod request;
+mod room;
+mod roots;
+mod tell;
+mod timeline;
+
+use core::ops::Range;
+use core::{hint, ptr, slice};
+
+use heapwright_record::debug::{Occasion, Reach, Sample};
+
+use crate::os::{self, Answer, Sight};
+use crate::stacks::{self, Stack};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use super::heap::{Heap, PATIENCE};
+use super::report::Voice;
+use index::Index;
+use mark::Marks;
+use room::Room;
+use roots::{Caller, Roots};
+use tell::Teller;
+use timeline::Timeline;
+
+pub(super) use request::{prepare, tick};
+
+/// How long somebody waits for the copy that looks for leaks, in milliseconds.
+const WAIT: u64 = 60_000;
+/// A forked child looks for leaks if that costs no more than one of so many of its life.
+const CHILD_SHARE: u64 = 4;
+
+/// One check at a time.
+static ONE: Lock<()> = Lock::new(());
+/// Checks and counts so far.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// The copy that works still, by its number; 0: none.
+static COPY: AtomicU32 = AtomicU32::new(0);
+static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
+/// Bytes of thread-local variables below a thread's pointer and above it.
+static THREAD_LOCAL: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
+
+/// Blocks and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Amount {
+    /// Blocks.
+    pub blocks: u64,
+    /// Their bytes, as they were asked for.
+    pub bytes: u64,
+}
+
+/// What a leak check found of the process's blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LeakCheck {
+    /// Nothing leads to them.
+    pub definite: Amount,
+    /// Only definitely lost blocks lead to them.
+    pub indirect: Amount,
+    /// Only what may be no pointer to them leads to them.
+    pub possible: Amount,
+    /// The program still has a way to them.
+    pub reachable: Amount,
+}
+
+impl LeakCheck {
+    fn of(&mut self, reach: Reach) -> &mut Amount {
+        match reach {
+            Reach::Definite => &mut self.definite,
+            Reach::Indirect => &mut self.indirect,
+            Reach::Possible => &mut self.possible,
+            _ => &mut self.reachable,
+        }
+    }
+}
+
+/// What a check is told before it works.
+struct Assignment {
+    number: u32,
+    occasion: Occasion,
+    caller: Caller,
+    answers: &'static [Answer],
+    /// The number of the caller's thread in findings.
+    thread: u32,
+    /// When the program began to stand still.
+    began: u64,
+    /// Of a forked child: only blocks with later sequence numbers are told of.
+    since: Option<u32>,
+}
+
+/// Where heapwright's own data is, if it is a module of its own.
+fn own_module() -> Option<Range<usize>> {
+    static START: AtomicUsize = AtomicUsize::new(0);
+    static END: AtomicUsize = AtomicUsize::new(0);
+    if END.load(Ordering::Acquire) == 0 {
+        let range = stacks::own_module().unwrap_or(1..1);
+        START.store(range.start, Ordering::Relaxed);
+        END.store(range.end, Ordering::Release);
+    }
+    let (start, end) = (START.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
+    (start < end).then_some(start..end)
+}
+
+/// Checks the process's heap, and waits for what is found. `None`: it could not be done
+/// now (another check is under way, or the heap is locked by whom the caller
+/// interrupted), or it was not done to the end.
+pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
+    run(heap, occasion)?
+}
+
+/// Has the process's heap checked; what is found is in the record, some time. False: it
+/// could not be done now.
+pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
+    run(heap, occasion).is_some()
+}
+
+#[inline(never)]
+fn run(heap: &'static Heap, occasion: Occasion) -> Option<Option<LeakCheck>> {
+    // What the caller's callers keep in registers is on the stack then, above the place
+    // from where it is read.
+    let saved = hint::black_box(os::saved_registers());
+    let is_exit = occasion == Occasion::Exit;
+    let here = ptr::from_ref(&saved).addr();
+    let caller = Caller {
+        thread: os::thread_id(),
+        stack: if is_exit { below_exit(heap, here) } else { here },
+        pointer: os::thread_pointer(),
+    };
+    let _one = ONE.lock_soon(if is_exit { PATIENCE } else { 0 })?;
+    reap(if is_exit { WAIT } else { 0 });
+    let since = since(heap, occasion)?;
+    let thread = heap.moment().map_or(0, |moment| moment.thread);
+    let others = count_threads()?.saturating_sub(1);
+    // They may start some before they are held.
+    let mut room = Room::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 })?;
+    let (at, length) = (room.as_mut_ptr(), room.len());
+    // SAFETY: the room stays until nobody reads there any more, see below.
+    let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
+    let found = os::shared::<LeakCheck>();
+
+    let store = heap.hold_store()?;
+    let mut voice = heap.reporter.hold()?;
+    if let Some(recorder) = voice.recorder() {
+        recorder.begins();
+        recorder.flush();
+    }
+    let timeline = TIMELINE.lock();
+    let began = os::now_ns();
+    let held = others > 0 && os::hold(asked);
+    let answers = if held { asked } else { &[] };
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
+    let work = Assignment { number, occasion, caller, answers, thread, began, since };
+    // SAFETY: the copy only reads, writes the record and what is shared, and ends.
+    let copy = if is_exit && others == 0 { None } else { unsafe { os::copy() } };
+    if copy == Some(0) {
+        os::forget_held();
+        if !heap.reporter.is_loud() {
+            os::close_all();
+        }
+        let result = examine(heap, &work, &mut voice, &timeline);
+        if let (Some(result), Some(place)) = (result, found) {
+            // SAFETY: memory for one, and the original reads when the copy has ended.
+            unsafe { place.write(result) };
+        }
+        os::end_copy(i32::from(result.is_none()));
+    }
+    let mut result = None;
+    if copy.is_none() {
+        result = examine(heap, &work, &mut voice, &timeline);
+    }
+    if held && !os::release() {
+        core::mem::forget(room);
+    }
+    drop((timeline, voice, store));
+    if let Some(copy) = copy {
+        COPY.store(copy, Ordering::Relaxed);
+        if matches!(occasion, Occasion::Exit | Occasion::Call) && reap(WAIT) {
+            // SAFETY: the copy has written it, and ended.
+            result = found.map(|place| unsafe { place.read() });
+        }
+    }
+    if let Some(place) = found {
+        // SAFETY: made above; a copy that works still has its own.
+        unsafe { os::give_shared(place) };
+    }
+    Some(result)
+}
+
+/// Whether the copy that worked last has ended as it should; waits for that.
+fn reap(milliseconds: u64) -> bool {
+    let copy = COPY.load(Ordering::Relaxed);
+    if copy == 0 {
+        return true;
+    }
+    let ended = os::wait_for_copy(copy, milliseconds);
+    if ended.is_some() {
+        COPY.store(0, Ordering::Relaxed);
+    }
+    ended == Some(true)
+}
+
+/// How many threads the process has. `None`: it cannot be known, and neither can what
+/// they hold.
+fn count_threads() -> Option<usize> {
+    let mut count = 0;
+    os::each_thread(&mut |_| count += 1).then_some(count)
+}
+
+/// Of a forked child, from which operation on blocks are its own to tell of; `None`
+/// inside: all are. `None`: it is not worth the while.
+fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
+    let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
+    if occasion != Occasion::Exit {
+        return Some(None);
+    }
+    let lived = os::now_ns().saturating_sub(forked_at);
+    let blocks = heap.made().wrapping_sub(heap.freed());
+    let cost = 300_000 + blocks * 60 + heap.live_bytes() / 2;
+    if cost > lived / CHILD_SHARE {
+        return None;
+    }
+    Some((os::parent_id() == parent).then_some(sequence))
+}
+
+/// From where the calling thread's stack counts at the process's end: above the frames
+/// of `exit`, which overwrite in part what the program left there.
+fn below_exit(heap: &'static Heap, here: usize) -> usize {
+    let stack = heap.stack_of_caller(stacks::MAX_DEPTH);
+    let frames = stacks::frames(Stack(stack));
+    let is_exit = |pc: usize| {
+        let mut is = false;
+        stacks::symbol_of(pc - 1, |name, _| is = matches!(name, b"exit" | b"quick_exit"));
+        is
+    };
+    let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
+    let Some(end) = os::mapping_of(here).ok().flatten().map(|mapping| mapping.end) else {
+        return here;
+    };
+    // Return addresses lie in the order of frames.
+    let mut at = here.next_multiple_of(size_of::<usize>());
+    for &frame in frames.iter().take(exit + 2) {
+        loop {
+            if at >= end {
+                return here;
+            }
+            // SAFETY: aligned, in the mapping of the stack that this runs on.
+            let word = unsafe { ptr::with_exposed_provenance::<usize>(at).read_volatile() };
+            at += size_of::<usize>();
+            if word == frame {
+                break;
+            }
+        }
+    }
+    at
+}
+
+/// Finds out and tells. `None`: there is no /proc, or no memory.
+fn examine(
+    heap: &'static Heap,
+    work: &Assignment,
+    voice: &mut Voice<'_>,
+    timeline: &Timeline,
+) -> Option<LeakCheck> {
+    let stopped = os::now_ns() - work.began;
+    let sight = Sight::open()?;
+    let index = Index::new(heap)?;
+    let locals = (THREAD_LOCAL.0.load(Ordering::Relaxed), THREAD_LOCAL.1.load(Ordering::Relaxed));
+    let roots = Roots::new(&sight, work.caller, work.answers, locals)?;
+    let mut marks = Marks::new(&index, &sight)?;
+    marks.mark(&roots);
+    let teller = Teller::new(heap, work, voice, timeline, stopped)?;
+    teller.tell(&index, &roots, &mut marks)
+}
+
+/// Notes what is live now, where a moment is due. Called where buckets are opened.
+pub(in crate::debug) fn note_live(
+    ns: u64,
+    sequence: u32,
+    blocks: impl FnOnce() -> u64,
+    bytes: u64,
+) {
+    if let Some(mut timeline) = TIMELINE.try_lock()
+        && timeline.is_due(ns)
+    {
+        let blocks = blocks();
+        timeline.note(Sample { ns, sequence: u64::from(sequence), blocks, bytes });
+    }
+}

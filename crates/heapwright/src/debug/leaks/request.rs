@@ -1,0 +1,154 @@
+//! Requests: when a check or a count is made, if nobody calls for it.
+//!
+//! ```text
+//!   leak_signal=NAME    the signal's handler: a check, there and then; where the heap is
+//!                       locked by what it interrupted, at the next bucket that is opened
+//!   growth=on           a count of what is live, now and then: after 100 ms, and never for
+//!                       more than one hundredth of the time; from 24 counts on the time
+//!                       between two doubles
+//! ```
+//!
+//! So a program that runs for an hour has a hundred counts and not a million, and one
+//! whose heap is so large that a count takes a second has one every two minutes. A large
+//! heap is counted in a copy of the process.
+//!
+//! Called by `process`, and by `heap` where a bucket is opened.
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use heapwright_record::debug::Occasion;
+
+use crate::options;
+use crate::os;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use super::super::heap::Heap;
+use super::super::process;
+use super::tell::Teller;
+use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
+
+/// The first count, and the first time between two, in nanoseconds.
+const FIRST: u64 = 100_000_000;
+/// Counts until the time between two doubles.
+const BEFORE_DOUBLING: u32 = 24;
+/// A count may take one of so many parts of the time.
+const SHARE: u64 = 100;
+/// Live blocks from which on a count is made in a copy.
+const MANY: u64 = 400_000;
+
+/// A signal came, and its check could not be made.
+static WANTED: AtomicBool = AtomicBool::new(false);
+/// When the next count is due; 0: never.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+static STEP: AtomicU64 = AtomicU64::new(FIRST);
+static COUNTS: AtomicU32 = AtomicU32::new(0);
+
+/// What a process that debugs needs before `main`.
+pub(in crate::debug) fn prepare() {
+    let (below, above) = os::thread_local_bytes();
+    THREAD_LOCAL.0.store(below, Ordering::Relaxed);
+    THREAD_LOCAL.1.store(above, Ordering::Relaxed);
+    let options = options::leaks();
+    if options.growth {
+        NEXT.store(FIRST, Ordering::Relaxed);
+    }
+    if options.signal != 0 {
+        install(options.signal.into());
+    }
+}
+
+fn install(signal: c_int) {
+    extern "C" fn handle(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+        WANTED.store(true, Ordering::Relaxed);
+        os::keeping_errno(take_up);
+    }
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    let at = action.as_mut_ptr();
+    // SAFETY: the struct is ours.
+    unsafe { (*at).sa_sigaction = handle as *const () as usize };
+    // SAFETY: as above.
+    unsafe { (*at).sa_flags = libc::SA_SIGINFO | libc::SA_RESTART };
+    // SAFETY: a field of it.
+    let mask = unsafe { &raw mut (*at).sa_mask };
+    // SAFETY: as above.
+    unsafe { libc::sigfillset(mask) };
+    // SAFETY: reads the struct.
+    unsafe { libc::sigaction(signal, at, ptr::null_mut()) };
+}
+
+/// Makes the check that is wanted, if it can be made now.
+fn take_up() {
+    if process::check_at_signal() {
+        WANTED.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Makes what is due. The caller holds none of the heap's locks.
+#[inline]
+pub(in crate::debug) fn tick(heap: &'static Heap) {
+    if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
+        take_up();
+    }
+    let next = NEXT.load(Ordering::Relaxed);
+    if next != 0 && heap.is_process_heap() && heap.reporter.now() >= next {
+        count(heap, next);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count(heap: &'static Heap, next: u64) {
+    // One of the threads that see it.
+    if NEXT.compare_exchange(next, u64::MAX, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        return;
+    }
+    let began = os::now_ns();
+    count_now(heap, began);
+    let took = os::now_ns() - began;
+    let mut step = STEP.load(Ordering::Relaxed);
+    if COUNTS.fetch_add(1, Ordering::Relaxed) % BEFORE_DOUBLING == BEFORE_DOUBLING - 1 {
+        step *= 2;
+        STEP.store(step, Ordering::Relaxed);
+    }
+    NEXT.store(heap.reporter.now() + step.max(took * SHARE), Ordering::Relaxed);
+}
+
+fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
+    let _one = ONE.try_lock()?;
+    super::reap(0);
+    let thread = heap.moment().map_or(0, |moment| moment.thread);
+    let _store = heap.hold_store()?;
+    let mut voice = heap.reporter.hold()?;
+    let recorder = voice.recorder()?;
+    recorder.begins();
+    recorder.flush();
+    let timeline = TIMELINE.lock();
+    let work = Assignment {
+        number: NUMBER.fetch_add(1, Ordering::Relaxed) + 1,
+        occasion: Occasion::Time,
+        caller: Caller { thread: 0, stack: 0, pointer: 0 },
+        answers: &[],
+        thread,
+        began,
+        since: None,
+    };
+    let is_large = heap.made().wrapping_sub(heap.freed()) > MANY;
+    // SAFETY: the copy only reads, writes the record, and ends.
+    let copy = if is_large { unsafe { os::copy() } } else { None };
+    if copy == Some(0) {
+        os::close_all();
+    }
+    if let Some(copy @ 1..) = copy {
+        super::COPY.store(copy, Ordering::Relaxed);
+        return Some(());
+    }
+    let stopped = os::now_ns() - began;
+    let teller = Teller::new(heap, &work, &mut voice, &timeline, stopped);
+    let done = teller.and_then(Teller::count);
+    if copy == Some(0) {
+        os::end_copy(i32::from(done.is_none()));
+    }
+    done
+}

@@ -1,0 +1,73 @@
+//! Room: arrays for the length of a check, from the system and back to it.
+//!
+//! ```text
+//!   | guard | T | T | T | .......... zeroes, no memory until touched | guard |
+//! ```
+//!
+//! A check may not allocate from the heap that it looks at, and may need much: a byte
+//! and a word for each block. What is not touched costs nothing.
+//!
+//! Called by the rest of `leaks`.
+
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::slice;
+
+use crate::os::Answer;
+
+use super::super::table::{give_room, room};
+
+/// What may be in a room.
+///
+/// # Safety
+///
+/// Bytes that are all zero are one, and it needs no drop.
+pub(super) unsafe trait Plain {}
+
+// SAFETY: numbers, each of them.
+unsafe impl Plain for u8 {}
+// SAFETY: as above.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
+unsafe impl Plain for usize {}
+// SAFETY: one that nobody gave, of no thread.
+unsafe impl Plain for Answer {}
+
+/// So many zeroes, to be written over.
+pub(super) struct Room<T: Plain> {
+    at: *mut u8,
+    count: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Plain> Room<T> {
+    /// Room for `count` of them. `None`: there is no memory.
+    pub(super) fn new(count: usize) -> Option<Self> {
+        let at = room(count.checked_mul(size_of::<T>())?.max(1));
+        (!at.is_null()).then_some(Self { at, count, of: PhantomData })
+    }
+}
+
+impl<T: Plain> Deref for Room<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many, zeroed at first, aligned to a page; ours while this lives.
+        unsafe { slice::from_raw_parts(self.at.cast(), self.count) }
+    }
+}
+
+impl<T: Plain> DerefMut for Room<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
+    }
+}
+
+impl<T: Plain> Drop for Room<T> {
+    fn drop(&mut self) {
+        let bytes = (self.count * size_of::<T>()).max(1);
+        // SAFETY: made with so many bytes, and nobody has it any more.
+        unsafe { give_room(self.at, bytes) };
+    }
+}

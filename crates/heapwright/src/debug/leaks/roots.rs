@@ -1,0 +1,351 @@
+//! Roots: where the program's own pointers are, outside of its blocks.
+//!
+//! ```text
+//!   /proc/self/maps
+//!     a module's data                    globals
+//!     [stack], a thread's stack          from its stack pointer up
+//!     an ended thread's stack            hardly anything: the C library keeps it for the next
+//!     other memory, of files or none     all of it
+//!     heapwright's own                   nothing
+//!   registers                            as each thread has told them
+//!   the window                           units that are not the debug heap's
+//! ```
+//!
+//! A stack below its pointer is litter: the pointers of calls that have returned. What
+//! is above it counts, and of a thread that did not say where it is, all counts, in
+//! doubt. A mapping is a thread's stack if it has the thread's pointer and its stack
+//! pointer, and no other thread's; programs that put stacks elsewhere (fibers) are
+//! looked at whole.
+//!
+//! An ended thread's stack is told by the C library's struct at its end, which names
+//! itself twice and is no running thread's, behind a guard page. (x86-64 only: there the
+//! ABI has it so.) Of all that lies there only the loader's table of variables is used
+//! again, with the stack.
+//!
+//! Called by `leaks`, in the copy of the process.
+
+use heapwright_record::debug::Root;
+
+use crate::address_map::{Kind, MAP};
+use crate::os::{self, Answer, Contents, Mapping, Sight};
+use crate::size_class::UNIT;
+
+use super::room::{Plain, Room};
+
+/// Bytes below a stack pointer that a function may use.
+const RED_ZONE: usize = 128;
+/// Where the C library's struct of a thread is: so far from the end of its stack.
+#[cfg(target_arch = "x86_64")]
+const THREAD_STRUCT: usize = 16 << 10;
+/// Bytes of that struct.
+const STRUCT: usize = 4096;
+/// Where in it the loader's table of the thread's variables is named.
+const TABLE: usize = 8;
+
+/// A range that is read.
+#[derive(Clone, Copy)]
+pub(super) struct Region {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    kind: u8,
+    /// Pointers in it are surely the program's.
+    pub(super) sure: bool,
+    /// Nobody else sees what is written there.
+    pub(super) private: bool,
+    /// Whose stack it is, by the system's number.
+    thread: u32,
+}
+
+// SAFETY: numbers, and truths that are false.
+unsafe impl Plain for Region {}
+
+impl Region {
+    pub(super) fn kind(&self) -> Root {
+        Root::from_u8(self.kind)
+    }
+}
+
+/// The thread that checks.
+#[derive(Clone, Copy)]
+pub(super) struct Caller {
+    /// Its number to the system.
+    pub(super) thread: u32,
+    /// From where its stack counts.
+    pub(super) stack: usize,
+    pub(super) pointer: usize,
+}
+
+/// Everything that counts.
+pub(super) struct Roots {
+    regions: Room<Region>,
+    count: usize,
+    caller: Caller,
+    answers: &'static [Answer],
+    /// Bytes of thread-local variables below and above a thread's pointer.
+    thread_local: (usize, usize),
+}
+
+/// What is known of a running thread.
+struct Running {
+    thread: u32,
+    stack: usize,
+    pointer: usize,
+}
+
+impl Roots {
+    /// `None`: the process's mappings cannot be known, or there is no memory.
+    pub(super) fn new(
+        sight: &Sight,
+        caller: Caller,
+        answers: &'static [Answer],
+        thread_local: (usize, usize),
+    ) -> Option<Self> {
+        let mut mappings = 0;
+        os::each_mapping(&mut |_| {
+            mappings += 1;
+            true
+        })
+        .then_some(())?;
+        // Each mapping may be in parts, between what is ours.
+        let regions = Room::new(2 * mappings + MAP.limit() + 512)?;
+        let mut roots = Self { regions, count: 0, caller, answers, thread_local };
+        let mut before: Option<Mapping> = None;
+        os::each_mapping(&mut |mapping| {
+            let guarded =
+                before.is_some_and(|before| before.end == mapping.start && !before.readable);
+            roots.add_mapping(sight, mapping, guarded);
+            before = Some(*mapping);
+            true
+        });
+        roots.add_window();
+        Some(roots)
+    }
+
+    /// The ranges of a kind.
+    pub(super) fn regions(&self, kind: Root) -> impl Iterator<Item = Region> {
+        let all = self.regions[..self.count].iter().copied();
+        all.filter(move |region| region.kind() == kind)
+    }
+
+    /// Calls `visit` with every word of a register, and where it is kept.
+    pub(super) fn each_register(&self, visit: &mut dyn FnMut(usize, usize)) {
+        for words in self.answers.iter().filter_map(Answer::words) {
+            for register in &words.registers {
+                visit(*register, core::ptr::from_ref(register).addr());
+            }
+        }
+    }
+
+    fn running(&self) -> impl Iterator<Item = Running> {
+        let Caller { thread, stack, pointer } = self.caller;
+        let others = self.answers.iter().filter_map(|answer| {
+            let words = answer.words()?;
+            let (stack, pointer) = (words.stack, words.pointer);
+            Some(Running { thread: answer.thread(), stack, pointer })
+        });
+        core::iter::once(Running { thread, stack, pointer }).chain(others)
+    }
+
+    /// Whether a thread has not said where it is.
+    fn has_silent(&self) -> bool {
+        self.answers.iter().any(|answer| answer.thread() != 0 && answer.words().is_none())
+    }
+
+    fn add_mapping(&mut self, sight: &Sight, mapping: &Mapping, guarded: bool) {
+        let contents = mapping.contents();
+        let is_file = mapping.name().starts_with(b"/");
+        if !mapping.readable
+            || matches!(contents, Contents::Special)
+            || is_file && !mapping.writable
+            || mapping.shared && !is_memory(mapping.name())
+        {
+            return;
+        }
+        let mut region = Region {
+            start: mapping.start,
+            end: mapping.end,
+            kind: Root::Mapping as u8,
+            sure: true,
+            private: !mapping.shared,
+            thread: 0,
+        };
+        if is_file || crate::stacks::module_of(mapping.start).is_some() {
+            region.kind = Root::Globals as u8;
+        } else {
+            self.look_for_stack(sight, mapping, guarded, &mut region);
+        }
+        self.add_between_ours(region);
+    }
+
+    /// Looks whether a mapping is a stack, and says what of it counts.
+    fn look_for_stack(
+        &self,
+        sight: &Sight,
+        mapping: &Mapping,
+        guarded: bool,
+        region: &mut Region,
+    ) {
+        let inside = |address: usize| (mapping.start..mapping.end).contains(&address);
+        let is_first = mapping.contents() == Contents::MainStack;
+        let mut on_it = self.running().filter(|running| inside(running.stack));
+        if let (Some(running), None) = (on_it.next(), on_it.next()) {
+            region.kind = Root::Stack as u8;
+            region.thread = running.thread;
+            let alone = self.running().filter(|running| inside(running.pointer)).count() <= 1;
+            if is_first || inside(running.pointer) && alone {
+                region.start = running.stack.saturating_sub(RED_ZONE).max(mapping.start) & !7;
+            }
+            return;
+        }
+        if is_first {
+            region.kind = Root::Stack as u8;
+            region.sure = !self.has_silent();
+            return;
+        }
+        if guarded && let Some(at) = self.ended_thread(sight, mapping) {
+            if self.has_silent() {
+                // It may be the stack of one who did not answer.
+                region.sure = false;
+            } else {
+                (region.start, region.end) = (at + TABLE, at + TABLE + size_of::<usize>());
+            }
+        }
+    }
+
+    /// Where in a mapping the struct of a thread is that does not run.
+    #[cfg(target_arch = "x86_64")]
+    fn ended_thread(&self, sight: &Sight, mapping: &Mapping) -> Option<usize> {
+        const GRAIN: usize = 64;
+        let mut bytes = [0; 4096];
+        let from = mapping.end.saturating_sub(THREAD_STRUCT).max(mapping.start);
+        let mut at = from.next_multiple_of(GRAIN);
+        while at < mapping.end {
+            let room = (mapping.end - at).min(bytes.len());
+            let got = sight.read(at, &mut bytes[..room]);
+            let word = |offset: usize| {
+                let bytes = bytes.get(offset..offset + 8)?.first_chunk()?;
+                Some(usize::from_ne_bytes(*bytes))
+            };
+            for offset in (0..got).step_by(GRAIN) {
+                let place = at + offset;
+                if word(offset) == Some(place) && word(offset + 16) == Some(place) {
+                    let runs = self.running().any(|running| running.pointer == place);
+                    return (!runs).then_some(place);
+                }
+            }
+            // Neither is the struct's head cut by the end of a piece.
+            at += room;
+        }
+        None
+    }
+
+    /// Where in a mapping the struct of a thread is that does not run: nobody knows.
+    #[cfg(not(target_arch = "x86_64"))]
+    fn ended_thread(&self, _sight: &Sight, _mapping: &Mapping) -> Option<usize> {
+        None
+    }
+
+    /// Adds what of a range is not ours.
+    fn add_between_ours(&mut self, region: Region) {
+        let mut at = region.start;
+        while at < region.end {
+            if let Some(end) = ours(at) {
+                at = end;
+                continue;
+            }
+            let end = next_of_ours(at).min(region.end);
+            self.add(Region { start: at, end, ..region });
+            at = end;
+        }
+    }
+
+    fn add(&mut self, region: Region) {
+        if let Some(place) = self.regions.get_mut(self.count) {
+            *place = region;
+            self.count += 1;
+        }
+    }
+
+    /// Units of other heaps, pools and arenas.
+    fn add_window(&mut self) {
+        for unit in 0..MAP.limit() {
+            let holds = matches!(
+                MAP.kind(unit),
+                Kind::Slab(_)
+                    | Kind::LargeHead
+                    | Kind::LargeRest(_)
+                    | Kind::PoolHead
+                    | Kind::PoolRest(_)
+                    | Kind::Arena
+            );
+            if !holds {
+                continue;
+            }
+            let start = MAP.address_of(unit).addr();
+            let last = self.count.checked_sub(1).and_then(|last| self.regions.get_mut(last));
+            match last {
+                Some(last) if last.end == start && last.kind() == Root::OtherHeap => {
+                    last.end += UNIT;
+                }
+                _ => self.add(Region {
+                    start,
+                    end: start + UNIT,
+                    kind: Root::OtherHeap as u8,
+                    sure: true,
+                    private: true,
+                    thread: 0,
+                }),
+            }
+        }
+    }
+
+    /// What an address that is in no block is, and which thread's, by the system's
+    /// number.
+    pub(super) fn describe(&self, address: usize) -> (Root, u32) {
+        for answer in self.answers {
+            if let Some(words) = answer.words()
+                && core::ptr::from_ref(words).addr() <= address
+                && address < core::ptr::from_ref(words).addr() + size_of_val(words)
+            {
+                return (Root::Registers, answer.thread());
+            }
+        }
+        let (below, above) = self.thread_local;
+        for running in self.running() {
+            let from = running.pointer.saturating_sub(below);
+            if running.pointer != 0 && (from..running.pointer + above + STRUCT).contains(&address) {
+                return (Root::ThreadLocal, running.thread);
+            }
+        }
+        let mut all = self.regions[..self.count].iter();
+        let region = all.find(|region| (region.start..region.end).contains(&address));
+        region.map_or((Root::Unknown, 0), |region| (region.kind(), region.thread))
+    }
+}
+
+/// Whether a shared mapping is memory and not a file's contents.
+fn is_memory(name: &[u8]) -> bool {
+    let of_memory: [&[u8]; 5] = [b"/dev/zero", b"/dev/shm/", b"/memfd:", b"/SYSV", b"[anon"];
+    name.is_empty() || of_memory.iter().any(|memory| name.starts_with(memory))
+}
+
+/// The end of what is ours at an address, if anything is: a reservation, the window,
+/// the library's own data.
+fn ours(address: usize) -> Option<usize> {
+    if let Some(end) = os::is_own(address) {
+        return Some(end);
+    }
+    let window = MAP.base().addr();
+    let end = window + MAP.limit() * UNIT;
+    if (window..end).contains(&address) {
+        return Some(end);
+    }
+    super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
+}
+
+/// The next address behind this one where something of ours begins.
+fn next_of_ours(address: usize) -> usize {
+    let own = super::own_module().map_or(0, |own| own.start);
+    let starts = [os::next_own(address), MAP.base().addr(), own];
+    starts.into_iter().filter(|&start| start > address).min().unwrap_or(usize::MAX)
+}

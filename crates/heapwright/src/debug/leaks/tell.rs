@@ -1,0 +1,406 @@
+//! Telling: what a check found, in the record and on standard error.
+//!
+//! ```text
+//!   Check | Class ... | Usage ... | Leak Step Step ... | Leak ... | Sample ... | Checked
+//! ```
+//!
+//! What is lost is told in full. Of what is still reachable the largest groups are, each
+//! with the way from a root to one of its blocks; the rest is counted. The numbers of
+//! operations become times by the timeline.
+//!
+//! Called by `leaks`, in the copy of the process.
+
+use heapwright_record::debug::{self as record, Entry, Origin, Reach, Root};
+
+use crate::address_map::MAP;
+use crate::options;
+use crate::options::leaks::Told;
+use crate::os;
+use crate::size_class::CLASSES;
+use crate::sync::atomic::Ordering;
+
+use super::super::heap::Heap;
+use super::super::recorder::Recorder;
+use super::super::report::{Lost, Voice};
+use super::super::slot::State;
+use super::super::span::{Form, Span, Stage};
+use super::groups::{Group, Groups, Sorted};
+use super::index::{Block, Index};
+use super::mark::Marks;
+use super::roots::Roots;
+use super::timeline::Timeline;
+use super::{Assignment, LeakCheck};
+
+/// Groups of reachable blocks that are told in full, and stacks whose live blocks are.
+const REACHABLE_TOLD: usize = 100;
+const USAGE_TOLD: usize = 256;
+/// Groups that are printed.
+const PRINTED: usize = 20;
+/// Blocks of a way that are told: those next to the root. And the longest way that is
+/// followed.
+const STEPS: usize = 24;
+const LONGEST: usize = 1 << 20;
+
+/// How full the buckets of a size are.
+#[derive(Clone, Copy)]
+struct Fullness {
+    slot: u64,
+    buckets: u64,
+    memory: u64,
+    live: u64,
+    bytes: u64,
+    freed: u64,
+    unused: u64,
+}
+
+const EMPTY: Fullness =
+    Fullness { slot: 0, buckets: 0, memory: 0, live: 0, bytes: 0, freed: 0, unused: 0 };
+
+/// What was too small to be told in full.
+#[derive(Clone, Copy, Default)]
+struct Omitted {
+    groups: u64,
+    blocks: u64,
+    bytes: u64,
+}
+
+/// What a count or a check writes, and where.
+pub(super) struct Teller<'a, 'v> {
+    heap: &'static Heap,
+    work: &'a Assignment,
+    voice: &'a mut Voice<'v>,
+    timeline: &'a Timeline,
+    /// When it began to work, and which operation was the last one then.
+    began: u64,
+    now: (u64, u32),
+    stopped: u64,
+    usage: Groups,
+}
+
+impl<'a, 'v> Teller<'a, 'v> {
+    /// `None`: there is no memory.
+    pub(super) fn new(
+        heap: &'static Heap,
+        work: &'a Assignment,
+        voice: &'a mut Voice<'v>,
+        timeline: &'a Timeline,
+        stopped: u64,
+    ) -> Option<Self> {
+        let now = (heap.reporter.now(), heap.sequence_now());
+        let usage = Groups::new()?;
+        Some(Self { heap, work, voice, timeline, began: os::now_ns(), now, stopped, usage })
+    }
+
+    /// Puts an entry into the record, if there is one.
+    fn put(&mut self, entry: impl Into<Entry<'static>>) {
+        let entry = entry.into();
+        self.record(|recorder| recorder.put(&entry));
+    }
+
+    fn record(&mut self, write: impl FnOnce(&mut Recorder)) {
+        if let Some(recorder) = self.voice.recorder().filter(|recorder| recorder.is_wanted()) {
+            write(recorder);
+        }
+    }
+
+    fn tell_check(&mut self) {
+        let silent = self.work.answers.iter().filter(|a| a.thread() != 0 && a.words().is_none());
+        let answers = self.work.answers.iter().filter(|answer| answer.thread() != 0);
+        let (threads, silent) = (1 + answers.count() as u32, silent.count() as u32);
+        let thread = self.work.thread;
+        let threads_of = &self.heap.threads;
+        self.record(|recorder| recorder.put_thread(thread, threads_of));
+        self.put(record::Check {
+            number: self.work.number,
+            occasion: self.work.occasion,
+            ns: self.now.0,
+            sequence: u64::from(self.now.1),
+            stopped_ns: self.stopped,
+            threads,
+            silent,
+            thread,
+        });
+    }
+
+    /// Counts what is live, by stack and by size, and follows nothing.
+    pub(super) fn count(mut self) -> Option<()> {
+        self.tell_check();
+        let (mut blocks, mut bytes) = (0, 0);
+        let heap = self.heap;
+        let usage = &mut self.usage;
+        let mut complete = true;
+        heap.each_live(|place, word, sequence| {
+            let size = place.size(word);
+            (blocks, bytes) = (blocks + 1, bytes + size as u64);
+            let stack = place.record().made_at.load(Ordering::Relaxed);
+            match usage.of(0, 0, stack) {
+                Some(group) => group.add(place.block().addr(), size, sequence),
+                None => complete = false,
+            }
+        });
+        complete.then_some(())?;
+        self.tell_usage();
+        self.tell_checked(blocks, bytes, 0, Omitted::default());
+        Some(())
+    }
+
+    /// Tells everything.
+    pub(super) fn tell(
+        mut self,
+        index: &Index,
+        roots: &Roots,
+        marks: &mut Marks<'_>,
+    ) -> Option<LeakCheck> {
+        self.tell_check();
+        let mut found = LeakCheck::default();
+        let groups = self.add_up(index, marks, &mut found)?;
+        self.tell_fullness();
+        self.tell_usage();
+        let mut omitted = Omitted::default();
+        let mut told = 0;
+        for group in groups.iter() {
+            let reach = Reach::from_u8(group.reach());
+            if reach == Reach::Reachable {
+                let most = match options::leaks().reachable {
+                    Told::None => 0,
+                    Told::Top => REACHABLE_TOLD,
+                    Told::All => usize::MAX,
+                };
+                if told >= most {
+                    omitted.groups += 1;
+                    omitted.blocks += group.blocks;
+                    omitted.bytes += group.bytes;
+                    continue;
+                }
+                told += 1;
+            }
+            self.tell_group(reach, group, index, roots, marks);
+        }
+        self.tell_timeline();
+        let blocks = [found.definite, found.indirect, found.possible, found.reachable];
+        let sum = |of: fn(&super::Amount) -> u64| blocks.iter().map(of).sum();
+        self.tell_checked(sum(|a| a.blocks), sum(|a| a.bytes), marks.read, omitted);
+        self.print(&groups, &found);
+        Some(found)
+    }
+
+    fn add_up(
+        &mut self,
+        index: &Index,
+        marks: &mut Marks<'_>,
+        found: &mut LeakCheck,
+    ) -> Option<Sorted> {
+        let mut groups = Groups::new()?;
+        let has_silent = self.work.answers.iter().any(|a| a.thread() != 0 && a.words().is_none());
+        if has_silent {
+            for block in index.each() {
+                let lost = matches!(marks.reach(&block), Reach::Definite | Reach::Indirect);
+                if lost && self.is_of_silent(&block) {
+                    marks.doubt(&block);
+                }
+            }
+        }
+        for block in index.each() {
+            let made = block.place.record();
+            let sequence = made.made.load(Ordering::Relaxed);
+            let stack = made.made_at.load(Ordering::Relaxed);
+            self.usage.of(0, 0, stack)?.add(block.start, block.size, sequence);
+            if self.work.since.is_some_and(|since| (sequence.wrapping_sub(since) as i32) < 0) {
+                continue;
+            }
+            let reach = marks.reach(&block);
+            let amount = found.of(reach);
+            amount.blocks += 1;
+            amount.bytes += block.size as u64;
+            let group = groups.of(reach as u8, block.word.origin(), stack)?;
+            group.add(block.start, block.size, sequence);
+            if reach == Reach::Indirect
+                && let Some(first) = index.of_number(marks.lost_with(block.number))
+            {
+                let stack = first.place.record().made_at.load(Ordering::Relaxed);
+                let reach = marks.reach(&first) as u8;
+                let group = groups.of(reach, first.word.origin(), stack)?;
+                group.indirect_blocks += 1;
+                group.indirect_bytes += block.size as u64;
+            }
+        }
+        Some(groups.sorted())
+    }
+
+    /// Whether a block was made by a thread that did not say what it holds.
+    fn is_of_silent(&self, block: &Block) -> bool {
+        let made_by = u32::from(block.word.made_by());
+        let Some((system, _)) = self.heap.threads.who(made_by) else { return false };
+        let silent = self.work.answers.iter().filter(|answer| answer.words().is_none());
+        silent.filter(|answer| answer.thread() != 0).any(|answer| answer.thread() == system)
+    }
+
+    fn tell_group(
+        &mut self,
+        reach: Reach,
+        group: &Group,
+        index: &Index,
+        roots: &Roots,
+        marks: &Marks<'_>,
+    ) {
+        let (oldest, _) = self.timeline.when(group.oldest, self.now);
+        let (_, youngest) = self.timeline.when(group.youngest, self.now);
+        let example = index.find(group.example);
+        let thread = example.map_or(0, |block| u32::from(block.word.made_by()));
+        let mut leak = record::Leak {
+            check: self.work.number,
+            reach,
+            origin: Origin::from_u8(group.origin()),
+            stack: group.stack(),
+            thread,
+            blocks: group.blocks,
+            bytes: group.bytes,
+            indirect_blocks: group.indirect_blocks,
+            indirect_bytes: group.indirect_bytes,
+            block: group.example as u64,
+            size: group.size as u64,
+            oldest_ns: oldest,
+            youngest_ns: youngest,
+            root: Root::Unknown,
+            root_address: 0,
+            root_thread: 0,
+        };
+        let mut steps = [record::Step::default(); STEPS];
+        let mut count = 0;
+        if matches!(reach, Reach::Reachable | Reach::Possible)
+            && let Some(example) = example
+        {
+            let mut via = marks.via(&example);
+            for _ in 0..LONGEST {
+                let Some(block) = index.find(via) else { break };
+                steps.copy_within(0..STEPS - 1, 1);
+                steps[0] = record::Step {
+                    block: block.start as u64,
+                    size: block.size as u64,
+                    offset: (via - block.start) as u64,
+                    stack: block.place.record().made_at.load(Ordering::Relaxed),
+                };
+                count = (count + 1).min(STEPS);
+                via = marks.via(&block);
+            }
+            if via != 0 {
+                let (root, system) = roots.describe(via);
+                leak.root = root;
+                leak.root_address = via as u64;
+                leak.root_thread = self.heap.threads.known(system).map_or(0, u32::from);
+            }
+        }
+        let (threads, root) = (&self.heap.threads, leak.root_thread);
+        self.record(|recorder| {
+            recorder.put_thread(thread, threads);
+            recorder.put_thread(root, threads);
+            recorder.put_stack(leak.stack);
+            if leak.root == Root::Globals {
+                recorder.put_module(leak.root_address as usize);
+            }
+            for step in &steps[..count] {
+                recorder.put_stack(step.stack);
+            }
+            recorder.put(&leak.into());
+            for step in &steps[..count] {
+                recorder.put(&(*step).into());
+            }
+        });
+    }
+
+    fn tell_usage(&mut self) {
+        let Some(empty) = Groups::new() else { return };
+        let usage = core::mem::replace(&mut self.usage, empty).sorted();
+        let check = self.work.number;
+        for group in usage.iter().take(USAGE_TOLD) {
+            let (stack, blocks, bytes) = (group.stack(), group.blocks, group.bytes);
+            self.record(|recorder| recorder.put_stack(stack));
+            self.put(record::Usage { check, stack, blocks, bytes });
+        }
+    }
+
+    fn tell_fullness(&mut self) {
+        let mut classes = [EMPTY; CLASSES];
+        let mut alone = EMPTY;
+        let id = self.heap.id();
+        let spans = (0..MAP.limit()).filter_map(|unit| Span::heading(unit, id));
+        for bucket in spans.flat_map(Span::all_buckets) {
+            if bucket.record().stage() != Stage::Open {
+                continue;
+            }
+            let span = bucket.span;
+            let is_small = span.form() == Form::Small;
+            let place = match is_small {
+                true => classes.get_mut(span.class()).unwrap_or(&mut alone),
+                false => &mut alone,
+            };
+            if is_small {
+                place.slot = span.slot_bytes() as u64;
+            }
+            place.buckets += 1;
+            place.memory += span.bucket_bytes() as u64;
+            for slot in bucket.slots() {
+                let word = slot.record().word();
+                match word.state() {
+                    State::Live => {
+                        place.live += 1;
+                        place.bytes += slot.size(word) as u64;
+                    }
+                    State::Unused => place.unused += 1,
+                    State::Freed | State::Freeing => place.freed += 1,
+                }
+            }
+        }
+        let check = self.work.number;
+        for of in classes.iter().chain([&alone]).filter(|of| of.buckets > 0) {
+            let Fullness { slot, buckets, memory, live, bytes, freed, unused } = *of;
+            self.put(record::Class { check, slot, buckets, memory, live, bytes, freed, unused });
+        }
+    }
+
+    fn tell_timeline(&mut self) {
+        let timeline = self.timeline;
+        for sample in timeline.samples() {
+            self.put(*sample);
+        }
+        self.put(record::Sample {
+            ns: self.now.0,
+            sequence: u64::from(self.now.1),
+            blocks: self.heap.made().wrapping_sub(self.heap.freed()),
+            bytes: self.heap.live_bytes(),
+        });
+    }
+
+    fn tell_checked(&mut self, blocks: u64, bytes: u64, read: u64, omitted: Omitted) {
+        self.put(record::Checked {
+            check: self.work.number,
+            took_ns: os::now_ns() - self.began,
+            blocks,
+            bytes,
+            omitted_groups: omitted.groups,
+            omitted_blocks: omitted.blocks,
+            omitted_bytes: omitted.bytes,
+            read_bytes: read,
+        });
+        self.record(Recorder::flush);
+    }
+
+    fn print(&mut self, groups: &Sorted, found: &LeakCheck) {
+        if !self.heap.reporter.is_loud() {
+            return;
+        }
+        let definite = || groups.iter().filter(|group| group.reach() == Reach::Definite as u8);
+        for group in definite().take(PRINTED) {
+            self.voice.lost(&Lost {
+                blocks: group.blocks,
+                bytes: group.bytes,
+                indirect_blocks: group.indirect_blocks,
+                indirect_bytes: group.indirect_bytes,
+                stack: group.stack(),
+            });
+        }
+        let more = definite().count().saturating_sub(PRINTED) as u64;
+        let amounts = [found.definite, found.indirect, found.possible, found.reachable];
+        self.voice.summary(&amounts.map(|amount| (amount.blocks, amount.bytes)), more);
+    }
+}

@@ -1,0 +1,97 @@
+//! The timeline: live bytes at moments since the start, and which operation it was.
+//!
+//! ```text
+//!   | ns, sequence, blocks, bytes | ...        512 places
+//!   full: every other one goes, and the time between two doubles
+//! ```
+//!
+//! So it is never longer and never far from even, whether a program runs for a
+//! millisecond or for a month. Blocks know the number of the operation that made them;
+//! here that number becomes a time.
+//!
+//! Called by `leaks`; noted where a bucket is opened.
+
+use heapwright_record::debug::Sample;
+
+/// How many moments are kept.
+pub(super) const LENGTH: usize = 512;
+/// Nanoseconds between the first ones.
+const FIRST_STEP: u64 = 200_000;
+
+const NOTHING: Sample = Sample { ns: 0, sequence: 0, blocks: 0, bytes: 0 };
+
+/// Moments, by time.
+pub(super) struct Timeline {
+    samples: [Sample; LENGTH],
+    count: usize,
+    step: u64,
+}
+
+impl Timeline {
+    /// Nothing, so far.
+    pub(super) const fn new() -> Self {
+        Self { samples: [NOTHING; LENGTH], count: 0, step: FIRST_STEP }
+    }
+
+    /// The moments.
+    pub(super) fn samples(&self) -> &[Sample] {
+        &self.samples[..self.count]
+    }
+
+    /// Whether the next moment is due.
+    pub(super) fn is_due(&self, ns: u64) -> bool {
+        self.samples().last().is_none_or(|last| ns >= last.ns + self.step)
+    }
+
+    /// Notes a moment, which is not before the last.
+    pub(super) fn note(&mut self, sample: Sample) {
+        if self.count == LENGTH {
+            for index in 0..LENGTH / 2 {
+                self.samples[index] = self.samples[2 * index];
+            }
+            self.count = LENGTH / 2;
+            self.step *= 2;
+        }
+        self.samples[self.count] = sample;
+        self.count += 1;
+    }
+
+    /// When the operation of a number was, as far as is known: not before, and not
+    /// after. `now`: when and which the last one was.
+    pub(super) fn when(&self, sequence: u32, now: (u64, u32)) -> (u64, u64) {
+        // Numbers come round; a block's is one of the last four thousand million.
+        let ago = |of: u64| now.1.wrapping_sub(of as u32);
+        let mine = now.1.wrapping_sub(sequence);
+        let after = self.samples().partition_point(|sample| ago(sample.sequence) >= mine);
+        let from = after.checked_sub(1).map_or(0, |before| self.samples[before].ns);
+        let to = self.samples().get(after).map_or(now.0, |sample| sample.ns);
+        (from, to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_covers_all_time_evenly() {
+        let mut timeline = Timeline::new();
+        let mut number = 0;
+        for ns in (0..10_000_000_000).step_by(100_000) {
+            number += 3;
+            if timeline.is_due(ns) {
+                timeline.note(Sample { ns, sequence: number, blocks: 1, bytes: ns });
+            }
+        }
+        let samples = timeline.samples();
+        assert!(samples.len() > LENGTH / 2 && samples[0].ns == 0);
+        let gaps = samples.windows(2).map(|pair| pair[1].ns - pair[0].ns);
+        let (least, most) = (gaps.clone().min().unwrap(), gaps.max().unwrap());
+        assert!(most <= 2 * least, "{least} to {most}");
+        let now = (10_000_000_000, number as u32);
+        let (from, to) = timeline.when(150_000, now);
+        assert!((from..=to).contains(&5_000_000_000), "{from} to {to}");
+        assert_eq!(timeline.when(number as u32, now).1, now.0);
+        assert_eq!(timeline.when(1, now).0, 0);
+    }
+}

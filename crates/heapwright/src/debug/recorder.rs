@@ -1,0 +1,242 @@
+//! The record file: what the command reads when the process is no more.
+//!
+//! ```text
+//!   put(entry)  put_stack  put_thread          flush()
+//!     |  encoded, one behind the other            |  one write
+//!     v                                           v
+//!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
+//! ```
+//!
+//! The file is made with the first thing there is to say, opened and closed for each
+//! write: a program may close what it does not know. What belongs together is one
+//! write, so that of a process that dies all is there or nothing, and so that a copy of
+//! the process (`leaks`) may write to the same file meanwhile. A program that another
+//! one becomes by `exec` goes on in the same file, behind a beginning of its own.
+//!
+//! A module's number is made of where it is, so that two who write at once give it the
+//! same one.
+//!
+//! One file a process, so there is one recorder, under its own lock. Called by
+//! `report`, and by `leaks`.
+
+use heapwright_record::debug::{self as record, Encoder, Entry, Frames, HEADER};
+
+use crate::os;
+use crate::stacks::{self, Stack};
+use crate::sync::Lock;
+use crate::text::Digits;
+
+use super::threads::Threads;
+
+/// Modules whose entry is in the record already.
+const MODULES: usize = 256;
+/// Stacks whose entry is, by the end of their number: some are written twice.
+const STACKS: usize = 2048;
+const PATH: usize = 512;
+/// Bytes that are written at once, at most.
+const PENDING: usize = 32 << 10;
+
+/// The process's record.
+pub(super) static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
+
+/// See the module.
+pub(super) struct Recorder {
+    /// The file's name without the number of the process; nothing: none is wanted.
+    path: [u8; PATH],
+    /// The process whose record has its beginning; 0: none yet.
+    process: u32,
+    broken: bool,
+    modules: [usize; MODULES],
+    module_count: usize,
+    stacks: [u32; STACKS],
+    pending: [u8; PENDING],
+    length: usize,
+}
+
+impl Recorder {
+    const fn new() -> Self {
+        Self {
+            path: [0; PATH],
+            process: 0,
+            broken: false,
+            modules: [0; MODULES],
+            module_count: 0,
+            stacks: [0; STACKS],
+            pending: [0; PENDING],
+            length: 0,
+        }
+    }
+
+    /// Writes to the file `prefix.<pid>` from now on.
+    pub(super) fn begin(&mut self, prefix: &[u8]) {
+        self.path = [0; PATH];
+        // From where the program is now: it may go elsewhere.
+        let mut at = 0;
+        if prefix.first() != Some(&b'/') {
+            at = os::current_folder(&mut self.path[..PATH / 2]);
+            self.path[at] = b'/';
+            at += 1;
+        }
+        let length = prefix.len().min(PATH - 13 - at);
+        self.path[at..at + length].copy_from_slice(&prefix[..length]);
+    }
+
+    /// A forked child has a record of its own.
+    pub(super) fn in_child(&mut self) {
+        self.process = 0;
+        self.length = 0;
+    }
+
+    /// Whether a record is wanted, and can be had.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.path[0] != 0 && !self.broken
+    }
+
+    /// Whether this process has a record.
+    pub(super) fn has_begun(&self) -> bool {
+        self.process == os::process_id()
+    }
+
+    /// Makes the record, if one is wanted and this process has none yet. False: there
+    /// is none.
+    pub(super) fn begins(&mut self) -> bool {
+        if self.is_wanted() && !self.has_begun() {
+            self.process = os::process_id();
+            self.module_count = 0;
+            self.stacks = [0; STACKS];
+            self.length = 0;
+            self.write_beginning();
+        }
+        self.is_wanted()
+    }
+
+    /// Makes the file, and says in it whose it is.
+    fn write_beginning(&mut self) {
+        let path = self.path_of();
+        if !os::append_file(&path, &HEADER, true) {
+            self.broken = true;
+            let line = crate::text::Line::new().text("cannot make the record file \"");
+            let end = path.iter().position(|&b| b == 0).unwrap_or(0);
+            line.bytes(&path[..end]).text("\": look at the folder of option record").write();
+            return;
+        }
+        let mut exe = [0; PATH];
+        let exe_length = os::program_path(&mut exe);
+        let mut command = [0; 1024];
+        let mut command_length = 0;
+        let mut buffer = [0; 256];
+        os::read_file(c"/proc/self/cmdline", &mut buffer, |bytes| {
+            let room = bytes.len().min(command.len() - command_length);
+            command[command_length..command_length + room].copy_from_slice(&bytes[..room]);
+            command_length += room;
+            room == bytes.len()
+        });
+        let mut options = [0; 512];
+        let options_length = os::environment(b"HEAPWRIGHT", &mut options).unwrap_or(0).min(512);
+        self.put(&Entry::Process(record::Process {
+            pid: self.process,
+            parent: os::parent_id(),
+            time: os::unix_ns(),
+            page_size: os::kernel_page_size() as u32,
+            version: env!("CARGO_PKG_VERSION").into(),
+            exe: exe[..exe_length.min(PATH)].into(),
+            options: options[..options_length].into(),
+            command: command[..command_length].into(),
+        }));
+        self.flush();
+    }
+
+    /// Adds an entry. (Nothing is written before [`Recorder::flush`], or before there
+    /// is more than fits.)
+    pub(super) fn put(&mut self, entry: &Entry<'_>) {
+        let mut buffer = [0; 4096];
+        let mut encoder = Encoder::new(&mut buffer);
+        let bytes = encoder.entry(entry);
+        if bytes.len() > PENDING - self.length {
+            self.flush();
+        }
+        if let Some(place) = self.pending.get_mut(self.length..self.length + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.length += bytes.len();
+        }
+    }
+
+    /// Writes what was put. A write that came out short is not followed by another.
+    pub(super) fn flush(&mut self) {
+        let path = self.path_of();
+        let bytes = &self.pending[..self.length];
+        if !bytes.is_empty() && !self.broken && !os::append_file(&path, bytes, false) {
+            self.broken = true;
+        }
+        self.length = 0;
+    }
+
+    /// Adds a stack, and the modules that it leads through.
+    pub(super) fn put_stack(&mut self, stack: u32) {
+        let slot = stack as usize % STACKS;
+        if stack == 0 || self.stacks[slot] == stack {
+            return;
+        }
+        self.stacks[slot] = stack;
+        let frames = stacks::frames(Stack(stack));
+        let mut words = [0; stacks::MAX_DEPTH];
+        for (word, &pc) in words.iter_mut().zip(frames) {
+            *word = pc as u64;
+            self.put_module(pc);
+        }
+        if !frames.is_empty() {
+            let frames = Frames::new(&words[..frames.len().min(stacks::MAX_DEPTH)]);
+            self.put(&Entry::Stack(record::Stack { id: stack, frames }));
+        }
+    }
+
+    /// Adds the module that an address is in.
+    pub(super) fn put_module(&mut self, address: usize) {
+        let Some(module) = stacks::module_of(address) else { return };
+        let count = self.module_count;
+        if self.modules[..count].contains(&module.start) {
+            return;
+        }
+        if let Some(place) = self.modules.get_mut(count) {
+            *place = module.start;
+            self.module_count += 1;
+        }
+        let page = module.start as u64 >> 12;
+        self.put(&Entry::Module(record::Module {
+            id: (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32,
+            start: module.start as u64,
+            end: module.end as u64,
+            bias: module.bias as u64,
+            build_id: module.build_id().into(),
+            path: module.path().into(),
+        }));
+    }
+
+    /// Adds a thread.
+    pub(super) fn put_thread(&mut self, number: u32, threads: &Threads) {
+        if let Some((tid, name)) = threads.who(number) {
+            let end = name.iter().position(|&b| b == 0).unwrap_or(16);
+            let name = record::Text::from(&name[..end]);
+            self.put(&Entry::Thread(record::Thread { number, tid, name }));
+        }
+    }
+
+    /// Adds the map of memory.
+    pub(super) fn put_map(&mut self) {
+        let mut maps = [0; 2048];
+        os::read_file(c"/proc/self/maps", &mut maps, |bytes| {
+            self.put(&Entry::Map(record::Map { bytes: bytes.into() }));
+            true
+        });
+    }
+
+    fn path_of(&self) -> [u8; PATH] {
+        let mut path = self.path;
+        let end = path.iter().position(|&b| b == 0).unwrap_or(PATH - 12);
+        let digits = Digits::decimal(u64::from(self.process));
+        let digits = digits.as_bytes();
+        path[end] = b'.';
+        path[end + 1..end + 1 + digits.len()].copy_from_slice(digits);
+        path
+    }
+}

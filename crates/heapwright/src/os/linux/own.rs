@@ -1,0 +1,68 @@
+//! What is ours: the reservations that heapwright made for itself, so that a leak check
+//! does not take its records for the program's pointers.
+//!
+//! ```text
+//!   table    | start, end | start, end | 0, 0 | ...        256 places, any order
+//! ```
+//!
+//! A reservation has a place while it is there. Where there is none left, one is not
+//! noted, and what it holds counts as the program's: blocks may then look reachable
+//! that are not, and none looks lost that is not. The window is not here: it knows
+//! itself.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+static TABLE: [(AtomicUsize, AtomicUsize); 256] =
+    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
+
+/// A reservation was made.
+pub(super) fn note(at: usize, size: usize) {
+    for (start, end) in &TABLE {
+        let taken = start.compare_exchange(0, at, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_ok() {
+            end.store(at + size, Ordering::Release);
+            return;
+        }
+    }
+}
+
+/// A reservation that began here is given up.
+pub(super) fn forget(at: usize) {
+    for (start, end) in &TABLE {
+        if start.load(Ordering::Relaxed) == at {
+            end.store(0, Ordering::Relaxed);
+            start.store(0, Ordering::Release);
+            return;
+        }
+    }
+}
+
+/// The end of the reservation that an address is in, if it is in one.
+pub(crate) fn is_own(address: usize) -> Option<usize> {
+    TABLE.iter().find_map(|(start, end)| {
+        let (start, end) = (start.load(Ordering::Acquire), end.load(Ordering::Acquire));
+        (start <= address && address < end).then_some(end)
+    })
+}
+
+/// Where the next reservation behind an address begins; 0 where none does.
+pub(crate) fn next_own(address: usize) -> usize {
+    let starts = TABLE.iter().map(|(start, _)| start.load(Ordering::Acquire));
+    starts.filter(|&start| start > address).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Memory, System};
+    use super::*;
+
+    #[test]
+    fn a_reservation_is_ours_while_it_is_there() {
+        let at = System.reserve(1 << 20, 4096);
+        assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 20)));
+        assert_eq!(is_own(at.addr() + (1 << 20) - 1), Some(at.addr() + (1 << 20)));
+        // SAFETY: made above, and nobody uses it.
+        unsafe { System.release(at, 1 << 20) };
+        assert_eq!(is_own(at.addr()), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Sight: reading the process's own memory, whatever it is, without a fault.
+//!
+//! ```text
+//!   each_page_run   which pages of a range hold something of the program's: /proc/self/pagemap
+//!   read            the bytes of any mapping: /proc/self/mem
+//! ```
+//!
+//! The kernel copies, so a page that cannot be touched, or whose file was cut, is an
+//! answer and no signal. Pages that were never touched are not read: reading would give
+//! them memory. A private page of a file that nobody changed holds no pointer that the
+//! program made, and is not read either.
+//!
+//! Called by `debug::leaks`.
+
+use core::ffi::CStr;
+
+use super::{keeping_errno, kernel_page_size};
+
+/// Two files of the kernel's.
+pub(crate) struct Sight {
+    memory: i32,
+    pages: i32,
+}
+
+/// Entries of the page map that are read at a time.
+const ENTRIES: usize = 512;
+
+fn open(path: &CStr) -> i32 {
+    // SAFETY: the path is a C string.
+    keeping_errno(|| unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
+}
+
+impl Sight {
+    /// Of the calling process. `None`: there is no /proc.
+    pub(crate) fn open() -> Option<Self> {
+        let memory = open(c"/proc/self/mem");
+        if memory < 0 {
+            return None;
+        }
+        Some(Self { memory, pages: open(c"/proc/self/pagemap") })
+    }
+
+    /// Copies what is at an address, as far as it can be read. Returns how many bytes
+    /// that are.
+    pub(crate) fn read(&self, at: usize, into: &mut [u8]) -> usize {
+        let (place, room) = (into.as_mut_ptr(), into.len());
+        // SAFETY: writes no more than the slice has.
+        let got =
+            keeping_errno(|| unsafe { libc::pread64(self.memory, place.cast(), room, at as i64) });
+        usize::try_from(got).unwrap_or(0)
+    }
+
+    /// Calls `visit` with the runs of pages in a range, from page to page, that hold
+    /// something; all of it where that is not known.
+    pub(crate) fn each_page_run(
+        &self,
+        start: usize,
+        end: usize,
+        private: bool,
+        visit: &mut dyn FnMut(usize, usize),
+    ) {
+        const PRESENT: u64 = 1 << 63;
+        const SWAPPED: u64 = 1 << 62;
+        const OF_FILE: u64 = 1 << 61;
+        let page = kernel_page_size();
+        let mut entries = [0u64; ENTRIES];
+        let mut run: Option<(usize, usize)> = None;
+        let mut at = start;
+        while at < end {
+            let wanted = ((end - at) / page).min(ENTRIES);
+            let offset = (at / page * 8) as i64;
+            let place = entries.as_mut_ptr().cast();
+            // SAFETY: writes no more than the array has.
+            let got =
+                keeping_errno(|| unsafe { libc::pread64(self.pages, place, wanted * 8, offset) });
+            let got = usize::try_from(got).unwrap_or(0) / 8;
+            if wanted == 0 || got == 0 {
+                break;
+            }
+            for (index, &entry) in entries[..got].iter().enumerate() {
+                let holds = entry & (PRESENT | SWAPPED) != 0 && !(private && entry & OF_FILE != 0);
+                let here = at + index * page;
+                match &mut run {
+                    Some((_, to)) if holds && *to == here => *to += page,
+                    _ if holds => {
+                        if let Some((from, to)) = run.replace((here, here + page)) {
+                            visit(from, to);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            at += got * page;
+        }
+        if let Some((from, to)) = run {
+            visit(from, to);
+        }
+        if at < end {
+            visit(at, end);
+        }
+    }
+}
+
+impl Drop for Sight {
+    fn drop(&mut self) {
+        for file in [self.memory, self.pages] {
+            // SAFETY: opened here, closed once; a number below zero is refused.
+            keeping_errno(|| unsafe { libc::close(file) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Memory, System};
+    use super::*;
+
+    #[test]
+    fn only_pages_that_hold_something_are_seen() {
+        let page = kernel_page_size();
+        let at = System.reserve(64 * page, page);
+        // SAFETY: reserved above.
+        assert!(unsafe { System.commit(at, 64 * page) });
+        for touched in [3, 4, 60] {
+            // SAFETY: committed above.
+            unsafe { at.add(touched * page).write(7) };
+        }
+        let sight = Sight::open().unwrap();
+        let mut runs = std::vec::Vec::new();
+        sight.each_page_run(at.addr(), at.addr() + 64 * page, true, &mut |from, to| {
+            runs.push(((from - at.addr()) / page, (to - at.addr()) / page));
+        });
+        assert_eq!(runs, [(3, 5), (60, 61)]);
+        let mut bytes = [0; 2];
+        assert_eq!(sight.read(at.addr() + 4 * page, &mut bytes), 2);
+        assert_eq!(bytes, [7, 0]);
+        assert_eq!(sight.read(8, &mut bytes), 0);
+        // SAFETY: reserved above; nobody uses it.
+        unsafe { System.release(at, 64 * page) };
+    }
+    extern crate std;
+}

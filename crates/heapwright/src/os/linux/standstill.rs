@@ -1,0 +1,581 @@
+//! Standstill: every other thread held for a moment, its registers known, and the
+//! process copied meanwhile.
+//!
+//! ```text
+//!   hold()      each thread of /proc/self/task --signal 33--> handler: registers
+//!                 --> its answer; waits in a futex
+//!   copy()      clone without a thread, a signal or anything shared: the copy has all
+//!               memory as it is now, and nothing else of the process runs in it
+//!   release()   the futex: everybody goes on
+//! ```
+//!
+//! No ptrace: a process may always signal itself, in any container. Signal 33 is the
+//! C library's own (it changes user ids of all threads by it), so no program waits for
+//! it, and none can block it through the C library. What comes with another code than
+//! ours is handed to whoever had the signal before. The handler stays installed: a
+//! thread that answers too late must not die of it.
+//!
+//! A thread that blocks the signal by a raw system call, or is stuck in the kernel,
+//! does not answer in time; it goes on, and its answer says so.
+//!
+//! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use super::{futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
+
+/// Words of registers that are kept of a thread.
+pub(crate) const REGISTERS: usize = 34;
+
+/// The signal: the C library's for user ids.
+const SIGNAL: c_int = 33;
+/// In the value of our signals, so that no other is taken for one.
+const MARK: usize = 0x6877_0000;
+/// How long nobody answers before the rest is given up, and how long all may take.
+const PATIENCE_NS: u64 = 40_000_000;
+const LONGEST_NS: u64 = 400_000_000;
+
+/// What a thread said.
+#[repr(C)]
+pub(crate) struct Answer {
+    /// Its number; 0 while the place is free.
+    thread: AtomicU32,
+    /// 0, or [`ANSWERED`].
+    state: AtomicU32,
+    words: UnsafeCell<Words>,
+}
+
+/// What is known of a thread's state.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Words {
+    /// Its stack pointer.
+    pub(crate) stack: usize,
+    /// Its thread pointer.
+    pub(crate) pointer: usize,
+    /// Its registers, and zeroes.
+    pub(crate) registers: [usize; REGISTERS],
+}
+
+const ANSWERED: u32 = 1;
+
+// SAFETY: the words are written by one thread, before it says that it answered.
+unsafe impl Sync for Answer {}
+
+impl Answer {
+    /// The thread's number.
+    pub(crate) fn thread(&self) -> u32 {
+        self.thread.load(Ordering::Acquire)
+    }
+
+    /// What it said, if it did.
+    pub(crate) fn words(&self) -> Option<&Words> {
+        let said = self.state.load(Ordering::Acquire) == ANSWERED;
+        // SAFETY: written before the state, and not again.
+        said.then(|| unsafe { &*self.words.get() })
+    }
+}
+
+/// Where answers go; null when nothing is asked.
+static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
+static ROOM: AtomicUsize = AtomicUsize::new(0);
+/// Odd while threads are held. In the value of each signal, too.
+static ROUND: AtomicU32 = AtomicU32::new(0);
+/// How many are in the handler.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The handler that was there before.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// The calling thread's thread pointer: where its struct of the C library's is.
+pub(crate) fn thread_pointer() -> usize {
+    let at: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the ABI has the address of this word in it.
+    unsafe {
+        core::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) at, options(nostack, nomem, preserves_flags));
+    }
+    at
+}
+
+/// The registers that a function leaves as it found them.
+#[inline(always)]
+pub(crate) fn saved_registers() -> [usize; 12] {
+    let mut saved = [0usize; 12];
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: writes six words to the array.
+    unsafe {
+        core::arch::asm!(
+            "mov [{0}], rbx", "mov [{0} + 8], rbp", "mov [{0} + 16], r12",
+            "mov [{0} + 24], r13", "mov [{0} + 32], r14", "mov [{0} + 40], r15",
+            in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: writes eleven words to the array.
+    unsafe {
+        core::arch::asm!(
+            "stp x19, x20, [{0}]", "stp x21, x22, [{0}, 16]", "stp x23, x24, [{0}, 32]",
+            "stp x25, x26, [{0}, 48]", "stp x27, x28, [{0}, 64]", "str x29, [{0}, 80]",
+            in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
+        );
+    }
+    saved
+}
+
+/// Memory for a `T` that a copy of the process shares with it, zeroed. `None`: there is
+/// none.
+pub(crate) fn shared<T: Copy>() -> Option<*mut T> {
+    let (how, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping replaces nothing.
+    let at =
+        keeping_errno(|| unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), how, flags, -1, 0) });
+    (at != libc::MAP_FAILED).then_some(at.cast())
+}
+
+/// Gives it back.
+///
+/// # Safety
+///
+/// `at` is from [`shared`], and the caller does not use it any more.
+pub(crate) unsafe fn give_shared<T: Copy>(at: *mut T) {
+    // SAFETY: the same contract.
+    keeping_errno(|| unsafe { libc::munmap(at.cast(), size_of::<T>()) });
+}
+
+/// The registers of what a signal interrupted.
+#[cfg(target_arch = "x86_64")]
+fn words_of(context: &libc::ucontext_t) -> Words {
+    let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
+    for (place, &value) in words.registers.iter_mut().zip(&context.uc_mcontext.gregs) {
+        *place = value as usize;
+    }
+    words.stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+    words
+}
+
+/// The registers of what a signal interrupted.
+#[cfg(target_arch = "aarch64")]
+fn words_of(context: &libc::ucontext_t) -> Words {
+    let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
+    for (place, &value) in words.registers.iter_mut().zip(&context.uc_mcontext.regs) {
+        *place = value as usize;
+    }
+    words.stack = context.uc_mcontext.sp as usize;
+    words
+}
+
+/// What the kernel knows of a handler.
+#[repr(C)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's, for the length of the call.
+    let info_of = unsafe { &*info };
+    // SAFETY: a queued signal has a value.
+    let value = unsafe { info_of.si_value() }.sival_ptr.addr();
+    if info_of.si_code != libc::SI_QUEUE || value & 0xffff_0000 != MARK {
+        let before = BEFORE.load(Ordering::Relaxed);
+        if before > 1 {
+            // SAFETY: the handler that was installed for this signal, with its arguments.
+            let before: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                unsafe { core::mem::transmute(before) };
+            before(signal, info, context);
+        }
+        return;
+    }
+    keeping_errno(|| {
+        INSIDE.fetch_add(1, Ordering::AcqRel);
+        let round = ROUND.load(Ordering::Acquire);
+        if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
+            // SAFETY: the third argument of a handler with SA_SIGINFO.
+            let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+            answer(&words_of(context));
+            while ROUND.load(Ordering::Acquire) == round {
+                super::futex_wait(&ROUND, round);
+            }
+        }
+        INSIDE.fetch_sub(1, Ordering::AcqRel);
+    });
+}
+
+fn answer(words: &Words) {
+    let me = thread_id();
+    if let Some(answer) = asked().iter().find(|answer| answer.thread() == me) {
+        // SAFETY: this thread's place, and nobody reads before the state says so.
+        unsafe { answer.words.get().write(*words) };
+        answer.state.store(ANSWERED, Ordering::Release);
+        COUNT.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+fn asked() -> &'static [Answer] {
+    let at = ANSWERS.load(Ordering::Acquire);
+    if at.is_null() {
+        return &[];
+    }
+    // SAFETY: memory for so many, which stays while threads are asked; see `release`.
+    unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
+}
+
+// The return from a handler, as the kernel wants to be told.
+#[cfg(target_arch = "x86_64")]
+core::arch::global_asm!(
+    ".hidden heapwright_sigreturn",
+    ".type heapwright_sigreturn, @function",
+    ".globl heapwright_sigreturn",
+    "heapwright_sigreturn:",
+    "mov $15, %eax",
+    "syscall",
+    options(att_syntax)
+);
+
+/// Installs the handler, once. False: it cannot be.
+fn install() -> bool {
+    static INSTALLED: AtomicU32 = AtomicU32::new(0);
+    if INSTALLED.load(Ordering::Acquire) != 0 {
+        return true;
+    }
+    const SA_RESTORER: u64 = 0x0400_0000;
+    #[cfg(target_arch = "x86_64")]
+    let (restorer, extra) = {
+        unsafe extern "C" {
+            fn heapwright_sigreturn();
+        }
+        (heapwright_sigreturn as *const () as usize, SA_RESTORER)
+    };
+    #[cfg(target_arch = "aarch64")]
+    let (restorer, extra) = (0, 0 & SA_RESTORER);
+    // On the thread's own stack if it has no other: what it holds is copied, and a
+    // thread of small stacks (Go's) has one for signals.
+    let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | extra;
+    let all = !0;
+    let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
+    let mut old = MaybeUninit::<KernelAction>::zeroed();
+    // SAFETY: the kernel's own layout; the C library refuses this signal.
+    let failed = unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, SIGNAL, &raw const new, old.as_mut_ptr(), 8)
+    };
+    if failed != 0 {
+        return false;
+    }
+    // SAFETY: zeroes, or what the kernel wrote.
+    let old = unsafe { old.assume_init() };
+    if old.handler != new.handler {
+        BEFORE.store(old.handler, Ordering::Relaxed);
+    }
+    INSTALLED.store(1, Ordering::Release);
+    true
+}
+
+/// Calls `visit` with the number of each thread of the process. False: that cannot be
+/// known.
+pub(crate) fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    keeping_errno(|| {
+        // SAFETY: the path is a C string.
+        let folder = unsafe { libc::open(c"/proc/self/task".as_ptr(), flags) };
+        if folder < 0 {
+            return false;
+        }
+        let mut buffer = Aligned([0; 4096]);
+        loop {
+            let room = buffer.0.len();
+            let place = buffer.0.as_mut_ptr();
+            // SAFETY: the pointer and the length are the buffer's.
+            let got = unsafe { libc::syscall(libc::SYS_getdents64, folder, place, room) };
+            let Ok(got @ 1..) = usize::try_from(got) else { break };
+            let mut entries = &buffer.0[..got];
+            // inode 8 | offset 8 | length 2 | type 1 | name, ended by a zero
+            while let Some(length) = entries.get(16..18) {
+                let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
+                let Some(name) = entries.get(19..length) else { break };
+                let digits = name.split(|&byte| byte == 0).next().unwrap_or(&[]);
+                if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+                    let number = |n: u32, &d: &u8| n.wrapping_mul(10) + u32::from(d - b'0');
+                    visit(digits.iter().fold(0, number));
+                }
+                entries = &entries[length..];
+            }
+        }
+        // SAFETY: opened above, closed once.
+        unsafe { libc::close(folder) };
+        true
+    })
+}
+
+#[repr(align(8))]
+struct Aligned([u8; 4096]);
+
+/// Holds every other thread. `room`: zeroed memory for answers, which stays until
+/// [`release`] said that nobody is inside. False: threads cannot be known; nobody is
+/// held.
+///
+/// Of several callers, one at a time.
+pub(crate) fn hold(room: &'static [Answer]) -> bool {
+    if !install() {
+        return false;
+    }
+    COUNT.store(0, Ordering::Relaxed);
+    ROOM.store(room.len(), Ordering::Relaxed);
+    ANSWERS.store(room.as_ptr().cast_mut(), Ordering::Release);
+    let round = ROUND.fetch_add(1, Ordering::AcqRel) + 1;
+    let me = thread_id();
+    let began = now_ns();
+    let mut known = 0;
+    // Threads that are not held yet may start others.
+    loop {
+        let before = known;
+        let listed = each_thread(&mut |thread| {
+            let seen = room[..known].iter().any(|answer| answer.thread() == thread);
+            if thread == me || seen || known == room.len() {
+                return;
+            }
+            room[known].thread.store(thread, Ordering::Release);
+            if ask(thread, round) {
+                known += 1;
+            } else {
+                room[known].thread.store(0, Ordering::Release);
+            }
+        });
+        if !listed {
+            release();
+            return false;
+        }
+        wait_for(known, began);
+        if known == before {
+            return true;
+        }
+    }
+}
+
+/// Sends the signal. False: the thread has ended.
+fn ask(thread: u32, round: u32) -> bool {
+    let value = MARK | round as usize & 0xffff;
+    // The head of a siginfo_t, as the kernel reads it: signal, error, code; process,
+    // user, value.
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let words = info.as_mut_ptr().cast::<c_int>();
+    // SAFETY: the struct has 128 bytes, aligned to words.
+    unsafe { words.write(SIGNAL) };
+    // SAFETY: as above.
+    unsafe { words.wrapping_add(2).write(libc::SI_QUEUE) };
+    // SAFETY: as above.
+    unsafe { words.wrapping_add(4).write(process_id() as c_int) };
+    // SAFETY: as above, and to two words.
+    unsafe { words.wrapping_add(6).cast::<usize>().write(value) };
+    let process = process_id() as c_int;
+    let pointer = info.as_ptr();
+    // SAFETY: reads the struct, for a thread of this process.
+    let sent = keeping_errno(|| unsafe {
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread as c_int, SIGNAL, pointer)
+    });
+    sent == 0
+}
+
+/// Waits until so many have answered, or nobody does any more.
+fn wait_for(known: usize, began: u64) {
+    let (mut answered, mut last) = (0, now_ns());
+    loop {
+        let count = COUNT.load(Ordering::Acquire);
+        let now = now_ns();
+        if count != answered {
+            (answered, last) = (count, now);
+        }
+        // One that ended since is not waited for.
+        if count as usize >= known || now - last > PATIENCE_NS || now - began > LONGEST_NS {
+            return;
+        }
+        if now - last > 50_000 {
+            let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+            // SAFETY: the time is valid, and nobody asks what was left.
+            keeping_errno(|| unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) });
+        } else {
+            super::yield_now();
+        }
+    }
+}
+
+/// Lets everybody go on, and waits until nobody reads the answers' memory any more.
+/// False: somebody may; it must stay.
+pub(crate) fn release() -> bool {
+    ROUND.fetch_add(1, Ordering::AcqRel);
+    futex_wake_all(&ROUND);
+    let until = now_ns() + PATIENCE_NS;
+    while INSIDE.load(Ordering::Acquire) != 0 {
+        if now_ns() > until {
+            return false;
+        }
+        super::yield_now();
+    }
+    ANSWERS.store(ptr::null_mut(), Ordering::Release);
+    true
+}
+
+/// In a copy: nobody is held here.
+pub(crate) fn forget_held() {
+    INSIDE.store(0, Ordering::Relaxed);
+    ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
+    if ROUND.load(Ordering::Relaxed) & 1 == 1 {
+        ROUND.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Copies the process, without its other threads. `Some(0)` in the copy, its number in
+/// the original; `None`: the system refused. The copy has all signals blocked, and says
+/// nothing to anybody when it ends: the program does not see that it had a child.
+///
+/// # Safety
+///
+/// The copy may only read, write where the original does not look, make system calls,
+/// and end by [`end_copy`].
+pub(crate) unsafe fn copy() -> Option<u32> {
+    let mut before = 0u64;
+    let all = !0u64;
+    mask(all, &mut before);
+    // SAFETY: the contract; no stack, nothing shared, no signal at the end.
+    let got = keeping_errno(|| unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) });
+    if got == 0 {
+        return Some(0);
+    }
+    let mut none = 0;
+    mask(before, &mut none);
+    u32::try_from(got).ok()
+}
+
+fn mask(new: u64, old: &mut u64) {
+    let (how, new, old) = (libc::SIG_SETMASK, &raw const new, &raw mut *old);
+    // SAFETY: reads one set and writes the other, of 8 bytes each.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, new, old, 8) });
+}
+
+/// Ends a copy.
+pub(crate) fn end_copy(status: i32) -> ! {
+    loop {
+        // SAFETY: ends the process.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// In a copy: closes everything that it has open, so that nobody waits for the end of
+/// a pipe that only the copy has.
+pub(crate) fn close_all() {
+    const CLOSE_RANGE: libc::c_long = 436;
+    // SAFETY: the copy's own descriptors.
+    let failed = unsafe { libc::syscall(CLOSE_RANGE, 0, !0u32, 0) };
+    if failed != 0 {
+        // Before Linux 5.9.
+        for descriptor in 0..4096 {
+            // SAFETY: as above.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// Waits for a copy, so many milliseconds at most. `None`: it works still. True: it
+/// ended as it should.
+pub(crate) fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
+    let until = now_ns() + milliseconds * 1_000_000;
+    loop {
+        let mut status = 0;
+        let how = libc::WNOHANG | libc::__WALL;
+        // SAFETY: writes the status.
+        let got = keeping_errno(|| unsafe { libc::waitpid(copy as i32, &raw mut status, how) });
+        match got {
+            0 if now_ns() > until => return None,
+            0 => super::nap(),
+            // Somebody else has waited for it, if it fails.
+            _ => return Some(got < 0 || status == 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::sync::atomic::AtomicBool;
+    use std::vec::Vec;
+
+    /// Others in this process must not be held while they hold the test's locks.
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    fn room(count: usize) -> &'static [Answer] {
+        let answer = || Answer {
+            thread: AtomicU32::new(0),
+            state: AtomicU32::new(0),
+            words: UnsafeCell::new(Words { stack: 0, pointer: 0, registers: [0; REGISTERS] }),
+        };
+        std::boxed::Box::leak((0..count).map(|_| answer()).collect::<Vec<_>>().into_boxed_slice())
+    }
+
+    #[test]
+    fn threads_say_what_they_hold_and_go_on() {
+        let _one = ONE.lock().unwrap();
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let turns: &'static AtomicUsize = std::boxed::Box::leak(std::boxed::Box::default());
+        let (send, receive) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            send.send((thread_id(), thread_pointer())).unwrap();
+            while !STOP.load(Ordering::Relaxed) {
+                turns.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let (number, pointer) = receive.recv().unwrap();
+        let room = room(256);
+        for _ in 0..20 {
+            room.iter().for_each(|answer| {
+                answer.thread.store(0, Ordering::Relaxed);
+                answer.state.store(0, Ordering::Relaxed);
+            });
+            assert!(hold(room));
+            let before = turns.load(Ordering::Relaxed);
+            let answer = room.iter().find(|answer| answer.thread() == number).unwrap();
+            let words = answer.words().unwrap();
+            assert_eq!(words.pointer, pointer);
+            assert!(words.stack != 0 && words.stack < words.pointer);
+            assert!(words.registers.contains(&words.stack));
+            let after = turns.load(Ordering::Relaxed);
+            assert!(release());
+            assert_eq!(before, after, "it was not held");
+        }
+        let before = turns.load(Ordering::Relaxed);
+        while turns.load(Ordering::Relaxed) == before {
+            std::thread::yield_now();
+        }
+        STOP.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_copy_is_a_copy() {
+        let _one = ONE.lock().unwrap();
+        let mut value = 1;
+        let place = &raw mut value;
+        // SAFETY: the copy writes its own memory and ends.
+        let copy = unsafe { copy() }.unwrap();
+        if copy == 0 {
+            // SAFETY: the copy's own.
+            unsafe { place.write_volatile(2) };
+            // SAFETY: as above.
+            end_copy(unsafe { place.read_volatile() } - 2);
+        }
+        assert_eq!(wait_for_copy(copy, 5000), Some(true));
+        // SAFETY: a live variable.
+        assert_eq!(unsafe { place.read_volatile() }, 1);
+    }
+}
