@@ -295,6 +295,42 @@ typedef struct hw_statistics {
 } hw_statistics;
 
 /**
+ * Blocks and their bytes, as they were asked for.
+ */
+typedef struct hw_amount {
+  /**
+   * How many blocks.
+   */
+  uint64_t blocks;
+  /**
+   * How many bytes.
+   */
+  uint64_t bytes;
+} hw_amount;
+
+/**
+ * What a leak check found.
+ */
+typedef struct hw_leak_check {
+  /**
+   * Nothing leads to them: definitely lost.
+   */
+  struct hw_amount definite;
+  /**
+   * Only definitely lost blocks lead to them.
+   */
+  struct hw_amount indirect;
+  /**
+   * Only what may be no pointer to them leads to them: possibly lost.
+   */
+  struct hw_amount possible;
+  /**
+   * The program still has a way to them.
+   */
+  struct hw_amount reachable;
+} hw_leak_check;
+
+/**
  * One block, as hw_heap_walk visits it.
  */
 typedef struct hw_block {
@@ -483,6 +519,26 @@ struct hw_description hw_describe(const void *address);
  * out points to size bytes that can be written.
  */
 size_t hw_get_stats(struct hw_statistics *out, size_t size);
+
+/**
+ * Looks for leaks in the process's blocks, now: in mode=debug, among what malloc
+ * and its kin have handed out. What is found is written to *out, which is size
+ * bytes (pass sizeof(hw_leak_check)); it is also in the record (option record),
+ * with stacks, and on standard error where findings are.
+ *
+ * The program stands still for a moment, while its threads say what is in their
+ * registers and the process is copied; the copy does the rest, and the caller
+ * waits for it.
+ *
+ * Returns how many bytes of the struct this library knows; 0, and all fields
+ * zero, where malloc is not the debug heap's, another check is under way, there
+ * is no /proc, or there is no memory.
+ *
+ * The program's duties:
+ *
+ * out points to size bytes that can be written.
+ */
+size_t hw_check_leaks(struct hw_leak_check *out, size_t size);
 
 /**
  * Visits every block of the process's heaps in the order of addresses.

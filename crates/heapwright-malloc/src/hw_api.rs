@@ -11,7 +11,7 @@
 
 use crate::errno;
 use crate::hw_pool::write_known;
-use crate::hw_types::{Block, Description, Heap, Statistics, Visitor};
+use crate::hw_types::{Amount, Block, Description, Heap, LeakCheck, Statistics, Visitor};
 use core::ffi::{c_char, c_void};
 use heapwright::{heap, stats};
 use heapwright_record::Stats;
@@ -171,6 +171,37 @@ pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usiz
     // the caller's has `size` bytes.
     let known = unsafe { write_known(&now, out.cast(), size) };
     if taken { known } else { 0 }
+}
+
+/// Looks for leaks in the process's blocks, now: in mode=debug, among what malloc
+/// and its kin have handed out. What is found is written to *out, which is size
+/// bytes (pass sizeof(hw_leak_check)); it is also in the record (option record),
+/// with stacks, and on standard error where findings are.
+///
+/// The program stands still for a moment, while its threads say what is in their
+/// registers and the process is copied; the copy does the rest, and the caller
+/// waits for it.
+///
+/// Returns how many bytes of the struct this library knows; 0, and all fields
+/// zero, where malloc is not the debug heap's, another check is under way, there
+/// is no /proc, or there is no memory.
+///
+/// # Safety
+///
+/// out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usize {
+    let found = heapwright::debug::check_leaks();
+    let amount = |of: heapwright::debug::Amount| Amount { blocks: of.blocks, bytes: of.bytes };
+    let now = found.map_or(LeakCheck::default(), |found| LeakCheck {
+        definite: amount(found.definite),
+        indirect: amount(found.indirect),
+        possible: amount(found.possible),
+        reachable: amount(found.reachable),
+    });
+    // SAFETY: words without padding, and the caller's struct has `size` bytes.
+    let known = unsafe { write_known(&now, out.cast(), size) };
+    if found.is_some() { known } else { 0 }
 }
 
 /// Visits every block of the process's heaps in the order of addresses.

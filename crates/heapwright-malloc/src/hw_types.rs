@@ -17,6 +17,30 @@ pub struct Heap {
     _opaque: [u8; 0],
 }
 
+/// Blocks and their bytes, as they were asked for.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Amount {
+    /// How many blocks.
+    pub blocks: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// What a leak check found.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct LeakCheck {
+    /// Nothing leads to them: definitely lost.
+    pub definite: Amount,
+    /// Only definitely lost blocks lead to them.
+    pub indirect: Amount,
+    /// Only what may be no pointer to them leads to them: possibly lost.
+    pub possible: Amount,
+    /// The program still has a way to them.
+    pub reachable: Amount,
+}
+
 /// What lies at an address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]

@@ -102,10 +102,10 @@ impl Text {
     }
 
     /// Begins anew, with the process.
-    fn begin(&mut self) {
+    fn begin(&mut self, process: u32) {
         self.length = 0;
         self.text("==");
-        self.number(u64::from(os::process_id()));
+        self.number(u64::from(process));
         self.text("==");
     }
 
@@ -214,7 +214,7 @@ impl Reporter {
     /// Holds everything that a report is made with, for a leak check.
     pub(in crate::debug) fn hold(&self) -> Option<Voice<'_>> {
         let state = self.state.lock_soon(super::heap::PATIENCE)?;
-        Some(Voice { state, recorder: self.recorder() })
+        Some(Voice { state, recorder: self.recorder(), process: os::process_id() })
     }
 
     /// Whether findings are printed.
@@ -298,7 +298,7 @@ impl Reporter {
         if found as usize > state.told_count && self.is_loud() {
             let told = state.told_count as u64;
             let text = &mut state.text;
-            text.begin();
+            text.begin(os::process_id());
             text.text(" heapwright: ");
             text.number(u64::from(found));
             text.text(" findings in all, ");
@@ -388,7 +388,7 @@ impl Reporter {
 impl State {
     fn write(&mut self, finding: &Finding, threads: &Threads) {
         let text = &mut self.text;
-        text.begin();
+        text.begin(os::process_id());
         text.text("ERROR: heapwright: ");
         text.text(finding.kind.word());
         text.text(": ");
@@ -413,6 +413,8 @@ impl State {
 pub(in crate::debug) struct Voice<'a> {
     state: Guard<'a, State>,
     recorder: Option<Guard<'static, Recorder>>,
+    /// Whose voice it is: a copy of the process speaks with it, too.
+    process: u32,
 }
 
 /// Definitely lost blocks of one stack, and what was lost with them.
@@ -433,7 +435,7 @@ impl Voice<'_> {
     /// Prints that blocks are lost.
     pub(in crate::debug) fn lost(&mut self, lost: &Lost) {
         let text = &mut self.state.text;
-        text.begin();
+        text.begin(self.process);
         text.text("ERROR: heapwright: leak: ");
         text.amount(lost.blocks, lost.bytes);
         text.text(if lost.blocks == 1 { " is" } else { " are" });
@@ -456,7 +458,7 @@ impl Voice<'_> {
         const WORDS: [&str; 4] =
             ["definitely lost: ", "indirectly lost: ", "possibly lost: ", "still reachable: "];
         let text = &mut self.state.text;
-        text.begin();
+        text.begin(self.process);
         text.text(" heapwright: leak check: ");
         for (index, (&(blocks, bytes), word)) in amounts.iter().zip(WORDS).enumerate() {
             text.text(if index > 0 { ", " } else { "" });

@@ -47,6 +47,7 @@ static COUNTS: AtomicU32 = AtomicU32::new(0);
 
 /// What a process that debugs needs before `main`.
 pub(in crate::debug) fn prepare() {
+    os::constructors_run();
     let (below, above) = os::thread_local_bytes();
     THREAD_LOCAL.0.store(below, Ordering::Relaxed);
     THREAD_LOCAL.1.store(above, Ordering::Relaxed);

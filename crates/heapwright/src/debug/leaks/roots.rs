@@ -156,7 +156,9 @@ impl Roots {
         let is_file = mapping.name().starts_with(b"/");
         if !mapping.readable
             || matches!(contents, Contents::Special)
-            || is_file && !mapping.writable
+            // The loader and the C library write there before they forbid it; but only
+            // pages that were written are to be read.
+            || is_file && !mapping.writable && !sight.knows_pages()
             || mapping.shared && !is_memory(mapping.name())
         {
             return;
@@ -178,13 +180,7 @@ impl Roots {
     }
 
     /// Looks whether a mapping is a stack, and says what of it counts.
-    fn look_for_stack(
-        &self,
-        sight: &Sight,
-        mapping: &Mapping,
-        guarded: bool,
-        region: &mut Region,
-    ) {
+    fn look_for_stack(&self, sight: &Sight, mapping: &Mapping, guarded: bool, region: &mut Region) {
         let inside = |address: usize| (mapping.start..mapping.end).contains(&address);
         let is_first = mapping.contents() == Contents::MainStack;
         let mut on_it = self.running().filter(|running| inside(running.stack));

@@ -70,8 +70,7 @@ pub(super) struct Teller<'a, 'v> {
     work: &'a Assignment,
     voice: &'a mut Voice<'v>,
     timeline: &'a Timeline,
-    /// When it began to work, and which operation was the last one then.
-    began: u64,
+    /// When it is, and which operation was the last one.
     now: (u64, u32),
     stopped: u64,
     usage: Groups,
@@ -88,7 +87,7 @@ impl<'a, 'v> Teller<'a, 'v> {
     ) -> Option<Self> {
         let now = (heap.reporter.now(), heap.sequence_now());
         let usage = Groups::new()?;
-        Some(Self { heap, work, voice, timeline, began: os::now_ns(), now, stopped, usage })
+        Some(Self { heap, work, voice, timeline, now, stopped, usage })
     }
 
     /// Puts an entry into the record, if there is one.
@@ -374,7 +373,7 @@ impl<'a, 'v> Teller<'a, 'v> {
     fn tell_checked(&mut self, blocks: u64, bytes: u64, read: u64, omitted: Omitted) {
         self.put(record::Checked {
             check: self.work.number,
-            took_ns: os::now_ns() - self.began,
+            took_ns: os::now_ns() - self.work.began,
             blocks,
             bytes,
             omitted_groups: omitted.groups,

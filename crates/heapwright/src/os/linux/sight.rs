@@ -40,6 +40,11 @@ impl Sight {
         Some(Self { memory, pages: open(c"/proc/self/pagemap") })
     }
 
+    /// Whether it is known which pages hold something.
+    pub(crate) fn knows_pages(&self) -> bool {
+        self.pages >= 0
+    }
+
     /// Copies what is at an address, as far as it can be read. Returns how many bytes
     /// that are.
     pub(crate) fn read(&self, at: usize, into: &mut [u8]) -> usize {

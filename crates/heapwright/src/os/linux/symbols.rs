@@ -4,6 +4,8 @@
 //! would take the loader's lock inside `free`, and a strong reference would
 //! pull the C library's own `malloc` into static programs that bring ours.
 
+#[cfg(feature = "debug")]
+use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
 use core::{ffi::CStr, ptr};
 
@@ -83,6 +85,35 @@ pub(crate) struct LinkMap {
     pub(crate) name: *const core::ffi::c_char,
 }
 
+/// 0: not known; else [`READY`] or [`NOT_YET`].
+#[cfg(feature = "debug")]
+static LOADER: AtomicU8 = AtomicU8::new(0);
+#[cfg(feature = "debug")]
+const READY: u8 = 1;
+#[cfg(feature = "debug")]
+const NOT_YET: u8 = 2;
+
+/// Whether the loader knows its modules. In a static program it allocates while it
+/// learns them, and must not be asked before constructors run.
+#[cfg(feature = "debug")]
+fn is_loader_ready() -> bool {
+    let mut known = LOADER.load(Ordering::Relaxed);
+    if known == 0 {
+        // Only who stands for malloc is called so early.
+        let loaded = !cfg!(feature = "interpose");
+        let loaded = loaded || super::program_headers().iter().any(|h| h.p_type == libc::PT_INTERP);
+        known = if loaded { READY } else { NOT_YET };
+        LOADER.store(known, Ordering::Relaxed);
+    }
+    known == READY
+}
+
+/// A constructor runs: the loader is ready.
+#[cfg(feature = "debug")]
+pub(crate) fn constructors_run() {
+    LOADER.store(READY, Ordering::Relaxed);
+}
+
 /// The module that an address lies in. Takes no lock and allocates nothing:
 /// glibc 2.35 made the function for unwinders. `None` where no module has the
 /// address, or the C library has no such function.
@@ -92,7 +123,7 @@ pub(crate) fn find_object(address: usize) -> Option<Found> {
     // SAFETY: glibc's function of this name has this type; null is `None`.
     let find: Option<unsafe extern "C" fn(usize, *mut Found) -> i32> =
         unsafe { core::mem::transmute(found) };
-    let find = find?;
+    let find = find.filter(|_| is_loader_ready())?;
     let mut answer = core::mem::MaybeUninit::<Found>::zeroed();
     // SAFETY: the place is as large as the C structure.
     if unsafe { find(address, answer.as_mut_ptr()) } != 0 {

@@ -1,0 +1,101 @@
+//! Leak checks in mode=debug: by a call, by a signal, at the end.
+mod support;
+use support::{How, Outcome, command, compile, run};
+
+/// Programs that have heapwright's functions.
+const WAYS: [How; 3] = [How::Linked, How::Archive, How::Static];
+
+fn ask(word: &str, options: &str, how: How) -> Outcome {
+    let program = compile("leaks.c", how, &["-pthread", "-O1", "-fno-builtin"]);
+    run(command(&program, how).arg(word).env("HEAPWRIGHT", format!("mode=debug,{options}")))
+}
+
+/// The program asks, and finds the answer right.
+fn right(word: &str) {
+    for how in WAYS {
+        ask(word, "quiet=yes", how).is_fine((word, how));
+    }
+}
+
+/// What the library said at a word, a line each.
+fn said(word: &str, options: &str) -> Vec<String> {
+    let outcome = ask(word, options, How::Linked);
+    assert!(outcome.status.success() && !outcome.timed_out, "{outcome:?}");
+    let lines = outcome.stderr.lines().filter(|line| line.contains("heapwright: leak"));
+    lines.map(|line| line.split_once("heapwright: ").expect("is in it").1.to_owned()).collect()
+}
+
+#[test]
+fn a_call_tells_what_is_lost() {
+    right("call");
+}
+
+#[test]
+fn what_only_a_register_holds_is_not_lost() {
+    right("registers");
+}
+
+#[test]
+fn what_a_silent_thread_may_hold_is_in_doubt() {
+    right("silent");
+}
+
+#[test]
+fn an_ended_threads_stack_holds_nothing() {
+    right("ended");
+}
+
+#[test]
+fn the_program_does_not_see_the_copy() {
+    right("unseen");
+}
+
+#[test]
+fn a_thread_that_reads_goes_on_reading() {
+    right("reading");
+}
+
+#[test]
+fn checks_and_forks_do_not_wait_for_each_other() {
+    right("crowd");
+}
+
+#[test]
+fn memory_that_the_program_forbade_itself_is_read_all_the_same() {
+    right("forbidden");
+}
+
+#[test]
+fn memory_that_was_never_touched_is_not_read() {
+    right("sparse");
+}
+
+#[test]
+fn a_signal_asks_for_a_check() {
+    let lines = said("signal", "leak_signal=USR2");
+    let [lost, summary] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(lost, "leak: 40 bytes in 1 block is definitely lost");
+    assert!(summary.starts_with("leak check: definitely lost: 40 bytes in 1 block, "), "{summary}");
+}
+
+#[test]
+fn what_mains_frame_held_is_lost_at_the_end() {
+    let lines = said("exit", "leaks=exit");
+    assert_eq!(lines[0], "leak: 40 bytes in 1 block is definitely lost");
+}
+
+#[test]
+fn a_forked_child_tells_of_its_own_blocks() {
+    let mut lines = said("child", "leaks=exit");
+    lines.retain(|line| line.starts_with("leak: "));
+    let of = |bytes| format!("leak: {bytes} bytes in 1 block is definitely lost");
+    assert_eq!(lines, [of(80), of(40)]);
+}
+
+#[test]
+fn without_debug_mode_there_is_no_check() {
+    let program = compile("leaks.c", How::Linked, &["-pthread", "-O1", "-fno-builtin"]);
+    let outcome = run(command(&program, How::Linked).arg("call"));
+    assert_eq!(outcome.status.code(), Some(1));
+    assert!(outcome.stderr.contains("hw_check_leaks"), "{outcome:?}");
+}
