@@ -6,7 +6,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod doctor;
-pub(crate) mod mistakes;
+pub(crate) mod report;
 pub(crate) mod run;
 
 /// The value of every object's `format`.

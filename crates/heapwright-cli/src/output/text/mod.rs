@@ -2,5 +2,5 @@
 
 pub(crate) mod bench;
 pub(crate) mod doctor;
-pub(crate) mod mistakes;
+pub(crate) mod report;
 pub(crate) mod run;

@@ -1,4 +1,4 @@
-//! `heapwright show`: debug records made here, told as text and as JSON, with
+//! `heapwright report`: debug records made here, told as text and as JSON, with
 //! names from programs compiled for it; and files that are no records.
 
 mod common;
@@ -108,13 +108,13 @@ fn in_program(
     folder.file("record", bytes(&entries))
 }
 
-fn show(flags: &[&str], record: &Path) -> Output {
-    done(heapwright().arg("show").args(flags).arg(record))
+fn report(flags: &[&str], record: &Path) -> Output {
+    done(heapwright().arg("report").args(flags).arg(record))
 }
 
 /// The first stack of the text.
 fn frames(record: &Path) -> Vec<String> {
-    let output = show(&[], record);
+    let output = report(&[], record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let text = stdout(&output);
     let stack = text.lines().skip(2).take_while(|line| line.starts_with("    #"));
@@ -132,24 +132,32 @@ fn frames_have_functions_and_lines() {
         let record = in_program(&folder, &program, address, BUILD_ID, 1);
         let source = format!("{}.c", text(&program));
         let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
-        let output = show(&[], &record);
+        let output = report(&[], &record);
         assert_eq!(
             stdout(&output),
             format!(
                 "\
 ==4242==ERROR: heapwright: double-free: free of a 40-byte block that was freed before
     here, thread 1:
-    #0 {address:#x} in outer {source}:6 {place}
-    #1 {address:#x} in main {source}:9 {place}
+    #0 {address:#x} in outer {source}:6:12 {place}
+          5 | static inline __attribute__((always_inline)) void *outer(void) {{
+    >     6 |     return inner();
+          7 | }}
+    #1 {address:#x} in main {source}:9:5 {place}
     #2 0x10
     freed by thread 1, 3 operations earlier:
-    #0 {address:#x} in outer {source}:6 {place}
-    #1 {address:#x} in main {source}:9 {place}
+    #0 {address:#x} in outer {source}:6:12 {place}
+          5 | static inline __attribute__((always_inline)) void *outer(void) {{
+    >     6 |     return inner();
+          7 | }}
+    #1 {address:#x} in main {source}:9:5 {place}
     #2 0x10
     allocated by thread 1, 17 operations earlier (no stack was kept)
+    to suppress it: double-free:^outer$
 
-==4242== prog -x: 1 finding, 17 blocks allocated, 3 freed, at most 1.5 KiB at once
+==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
 ==4242== it ended by exit
+==4242== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)
 "
             )
         );
@@ -236,7 +244,7 @@ fn an_access_is_at_its_first_frame() {
     };
     let entries = [process(1), module.into(), stack.into(), finding.into()];
     let record = folder.file("record", bytes(&entries));
-    let output = show(&[], &record);
+    let output = report(&[], &record);
     let told = stdout(&output);
     let heading = "==4242==ERROR: heapwright: use-after-free: read at offset 8 of a 40-byte block \
                    after it was freed";
@@ -259,48 +267,58 @@ fn json_has_it_all() {
     let note = Note { bytes: "a line".into() };
     all.extend(&bytes(&[thread.into(), site.into(), note.into()])[HEADER.len()..]);
     let record = folder.file("all", all);
-    let output = show(&["--json"], &record);
+    let output = report(&["--json"], &record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
     assert_eq!(object["format"], json!(1));
-    assert_eq!(object["process"]["pid"], json!(4242));
-    assert_eq!(object["process"]["command"], json!(["prog", "-x"]));
-    assert_eq!(object["process"]["started"], json!("2023-11-14T22:13:20Z"));
-    let here = &object["findings"][0]["here"];
+    assert_eq!(object["processes"][0]["pid"], json!(4242));
+    assert_eq!(object["processes"][0]["command"], json!(["prog", "-x"]));
+    assert_eq!(object["processes"][0]["began"], json!("2023-11-14T22:13:20Z"));
+    assert_eq!(object["processes"][0]["end"]["peak_live_bytes"], json!(1536));
+    let error = &object["errors"][0];
+    assert_eq!((&error["kind"], &error["times"]), (&json!("double-free"), &json!(1)));
+    assert_eq!(error["suppression"], json!("double-free:^outer$"));
+    let here = &error["here"];
     assert_eq!(here["thread_name"], json!("worker"));
-    assert_eq!(here["frames"][0]["module"], json!(text(&program)));
-    assert_eq!(here["frames"][0]["build_id"], json!("abcdef01"));
-    assert_eq!(here["frames"][0]["functions"][1]["name"], json!("main"));
-    assert_eq!(here["frames"][0]["functions"][1]["line"], json!(9));
-    assert_eq!(here["frames"][1]["functions"], json!([]));
-    assert_eq!(
-        object["sites"],
-        json!([{"key": "0x1234", "odds": 100, "last": "buffer-overflow", "hits": 2}])
-    );
-    assert_eq!(object["notes"], json!(["a line"]));
-    assert_eq!(object["end"]["peak_live_bytes"], json!(1536));
-    assert_eq!(object["problem"], Value::Null);
+    // The same frames: the same stack.
+    assert_eq!((&here["stack"], &error["freed"]["stack"]), (&json!(1), &json!(1)));
+    assert_eq!(error["allocated"]["stack"], json!(0));
+    assert_eq!(object["stacks"][1], json!({"cut": false, "frames": [0, 1]}));
+    let frame = &object["frames"][0];
+    assert_eq!(frame["module"], json!(text(&program)));
+    assert_eq!(frame["build_id"], json!("abcdef01"));
+    assert_eq!(frame["functions"][1]["name"], json!("main"));
+    assert_eq!(frame["functions"][1]["line"], json!(9));
+    assert_eq!(object["frames"][1]["functions"], json!([]));
+    assert_eq!(object["notes"], json!(["process 4242: a line"]));
+    let summary = &object["summary"];
+    assert_eq!((&summary["errors"], &summary["contexts"]), (&json!(1), &json!(1)));
 }
 
 #[test]
 fn a_record_without_findings_is_a_success() {
     let folder = Folder::new();
     let record = folder.file("record", bytes(&[process(1), end(0)]));
-    let output = show(&[], &record);
+    let output = report(&[], &record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     assert_eq!(
         stdout(&output),
-        "==4242== prog -x: no findings, 17 blocks allocated, 3 freed, at most 1.5 KiB at once\n\
-         ==4242== it ended by exit\n"
+        "==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once\n\
+         ==4242== it ended by exit\n\
+         ==4242== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)\n"
     );
     // Found, but not written down.
     let record = folder.file("record", bytes(&[process(1), end(3)]));
-    let output = show(&[], &record);
+    let output = report(&[], &record);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stdout(&output).contains("no findings of 3 kept"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("3 more findings were made again, or not written down"),
+        "{}",
+        stdout(&output)
+    );
     // A process that was killed before anything was found.
     let record = folder.file("record", bytes(&[]));
-    assert_eq!(show(&[], &record).status.code(), Some(0));
+    assert_eq!(report(&[], &record).status.code(), Some(0));
 }
 
 #[test]
@@ -309,7 +327,7 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
     let whole = bytes(&[process(1), double_free().into(), end(1)]);
     let before_end = bytes(&[process(1), double_free().into()]).len();
     let cut = folder.file("cut", &whole[..whole.len() - 3]);
-    let output = show(&[], &cut);
+    let output = report(&[], &cut);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let told = stdout(&output);
     assert!(told.starts_with("==4242==ERROR: heapwright: double-free: "), "{told}");
@@ -317,19 +335,19 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
         "the file ends in the middle of an entry at byte {before_end}: the process died while \
          writing, or the copy is incomplete"
     );
-    let last = format!("==4242== the record is damaged: {problem}");
-    assert_eq!(told.lines().last(), Some(&*last), "{told}");
-    let object: Value = serde_json::from_str(&stdout(&show(&["--json"], &cut))).expect("is JSON");
-    assert_eq!(object["problem"], json!(problem));
-    assert_eq!(object["findings"].as_array().map(Vec::len), Some(1));
+    let note = format!("{}: the record is damaged: {problem}", text(&cut));
+    assert!(told.contains(&format!("\n==4242== note: {note}\n")), "{told}");
+    let object: Value = serde_json::from_str(&stdout(&report(&["--json"], &cut))).expect("is JSON");
+    assert_eq!(object["notes"], json!([note]));
+    assert_eq!(object["errors"].as_array().map(Vec::len), Some(1));
 
     // What is left tells of nothing: there may have been something.
     let mut changed = whole;
     changed[HEADER.len() + 9] ^= 1;
-    let output = show(&[], &folder.file("changed", changed));
+    let output = report(&[], &folder.file("changed", changed));
     assert_eq!(output.status.code(), Some(2));
     let told = stdout(&output);
-    assert!(told.contains("==?== the record is damaged: checksum at byte 16 does not"), "{told}");
+    assert!(told.contains(": the record is damaged: checksum at byte 16 does not"), "{told}");
 }
 
 #[test]
@@ -349,15 +367,17 @@ fn what_is_no_record_is_one_line() {
         (header(15, 1), "debug record with flags 0x1000000, which this command does not know"),
     ] {
         let record = folder.file("record", content);
-        let output = show(&[], &record);
+        let output = report(&[], &record);
         assert_eq!(output.status.code(), Some(2));
         let line = format!("heapwright: cannot read {}: {reason}\n", record.display());
         assert_eq!((stdout(&output), stderr(&output)), (String::new(), line));
     }
-    let output = show(&[], &folder.path(""));
+    let output = report(&[], &folder.path(""));
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).ends_with(": it is a folder\n"), "{}", stderr(&output));
-    let output = show(&[], Path::new("/nonexistent/record"));
+    let line = ": there is no debug record in this folder\n";
+    let output = report(&[], &Folder::new().path(""));
+    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
+    let output = report(&[], Path::new("/nonexistent/record"));
     assert_eq!(output.status.code(), Some(2));
     let line =
         "heapwright: cannot read /nonexistent/record: No such file or directory (os error 2)\n";
@@ -366,18 +386,19 @@ fn what_is_no_record_is_one_line() {
 
 #[test]
 fn the_command_line_is_documented() {
-    let output = done(heapwright().args(["show", "--help"]));
+    let output = done(heapwright().args(["report", "--help"]));
     assert_eq!(output.status.code(), Some(0));
     let help = stdout(&output);
-    for part in ["heapwright show [OPTIONS] <RECORD>", "--json", "Exits with 0 if there are none"] {
+    for part in ["heapwright report [OPTIONS] <RECORD>...", "--json", "Exits with 0 if nothing was"]
+    {
         assert!(help.contains(part), "{part}: {help}");
     }
-    assert!(stdout(&done(heapwright().arg("--help"))).contains("\n  show "));
-    let output = done(heapwright().arg("show"));
+    assert!(stdout(&done(heapwright().arg("--help"))).contains("\n  report "));
+    let output = done(heapwright().arg("report"));
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         stderr(&output),
-        "heapwright: the following required arguments were not provided: <RECORD>; see \
+        "heapwright: the following required arguments were not provided: <RECORD>...; see \
          'heapwright --help'\n"
     );
 }
