@@ -5,7 +5,7 @@
 //! wrong, 125 when `run`, `check` or `bench` itself failed (as `env`, `timeout` and
 //! `docker run` have it), else what the subcommand documents.
 
-use crate::commands::{bench, check, docs, doctor, library, report, run, workload};
+use crate::commands::{bench, check, diff, docs, doctor, library, report, run, workload};
 use crate::process::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -33,6 +33,7 @@ enum Command {
     Bench(bench::Args),
     Doctor(doctor::Args),
     Report(report::Args),
+    Diff(diff::Args),
     Library(library::Args),
     #[command(hide = true)]
     Workload(workload::Args),
@@ -56,6 +57,7 @@ pub(crate) fn run() -> Exit {
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
         Command::Report(args) => (report::run(&args), report::CANNOT_TELL),
+        Command::Diff(args) => (diff::run(&args), diff::CANNOT_TELL),
         Command::Library(args) => (library::run(&args), 1),
         Command::Workload(args) => (workload::run(&args), 1),
         Command::Probe(args) => (workload::probe(&args), 1),

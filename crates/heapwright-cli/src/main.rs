@@ -7,6 +7,7 @@
 //!   check         a program in debug mode, and what was found
 //!   doctor        would that take effect, and why not
 //!   report        what debug records tell of
+//!   diff          two records, or two points in time, compared
 //!   library       where the preload library is
 //!   bench         a race of allocators, on a program or on workloads
 //!   workload      one of those workloads (hidden)

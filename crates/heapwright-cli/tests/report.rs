@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{Folder, done, heapwright, stderr, stdout, text};
+use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
 use heapwright_record::debug::{
-    Access, Call, Encoder, End, Ending, Entry, Finding, FindingKind, Frames, HEADER, Module,
-    Moment, Note, Process, Region, Site, Stack, Thread,
+    Access, Call, Check, Checked, End, Ending, Entry, Finding, FindingKind, Frames, HEADER, Leak,
+    Module, Moment, Note, Occasion, Origin, Process, Reach, Region, Root, Site, Stack, Step,
+    Thread, Times, Usage,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -75,15 +76,6 @@ fn double_free() -> Finding {
 fn end(findings: u32) -> Entry<'static> {
     let ending = Ending::Exit;
     End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending }.into()
-}
-
-fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
-    let mut buffer = [0; 4096];
-    let mut bytes = HEADER.to_vec();
-    for entry in entries {
-        bytes.extend_from_slice(Encoder::new(&mut buffer).entry(entry));
-    }
-    bytes
 }
 
 /// A double free in a program, with the same stack twice.
@@ -293,6 +285,268 @@ fn json_has_it_all() {
     assert_eq!(object["notes"], json!(["process 4242: a line"]));
     let summary = &object["summary"];
     assert_eq!((&summary["errors"], &summary["contexts"]), (&json!(1), &json!(1)));
+}
+
+/// A process with a leak check: four groups, one of each fate.
+fn leaking(pid: u32, time: u64, scale: u64) -> Vec<u8> {
+    let first = Process { pid, parent: 1, time, command: "prog\0".into(), ..Process::default() };
+    let module = Module {
+        id: 1,
+        start: u64::from(pid) << 20,
+        end: (u64::from(pid) + 1) << 20,
+        bias: u64::from(pid) << 20,
+        build_id: (&[0xab_u8][..]).into(),
+        path: "/nonexistent/prog".into(),
+    };
+    let mut entries = vec![first.into(), module.into()];
+    let frames: Vec<[u64; 2]> =
+        (0..4).map(|at| [module.bias + 0x100 * (at + 1), module.bias + 0x10]).collect();
+    for (id, frames) in (1..).zip(&frames) {
+        entries.push(Stack { id, frames: Frames::new(frames) }.into());
+    }
+    let thread = Thread { number: 1, tid: pid, name: "main".into() };
+    let occasion = Occasion::Exit;
+    let check =
+        |number| Check { number, occasion, ns: 5_000_000_000, threads: 1, ..Check::default() };
+    let leak = |check, reach, stack, blocks| Leak {
+        check,
+        reach,
+        origin: Origin::Malloc,
+        stack,
+        thread: 1,
+        blocks: blocks * scale,
+        bytes: 40 * blocks * scale,
+        block: 0x7000_0000,
+        size: 40,
+        oldest_ns: 1_000_000_000,
+        youngest_ns: 2_000_000_000,
+        ..Leak::default()
+    };
+    let definite = Leak {
+        indirect_blocks: 20 * scale,
+        indirect_bytes: 4000 * scale,
+        ..leak(2, Reach::Definite, 1, 1)
+    };
+    let reachable = Leak {
+        root: Root::Globals,
+        root_address: module.bias + 0x4010,
+        ..leak(2, Reach::Reachable, 4, 3)
+    };
+    let possible = Leak {
+        root: Root::Stack,
+        root_address: 0x7fff_0000,
+        root_thread: 1,
+        ..leak(2, Reach::Possible, 3, 2)
+    };
+    let step = |stack| Step { block: 0x7000_1000, size: 64, offset: 16, stack };
+    entries.extend([
+        Entry::from(thread),
+        check(1).into(),
+        // Of an earlier check: what it found has been freed, or is found again.
+        leak(1, Reach::Definite, 4, 1000).into(),
+        Checked { check: 1, took_ns: 1, ..Checked::default() }.into(),
+        check(2).into(),
+        definite.into(),
+        leak(2, Reach::Indirect, 2, 20).into(),
+        possible.into(),
+        reachable.into(),
+        step(1).into(),
+        step(2).into(),
+        Checked { check: 2, took_ns: 1, ..Checked::default() }.into(),
+        check(3).into(),
+        leak(3, Reach::Definite, 4, 1000).into(),
+    ]);
+    bytes(&entries)
+}
+
+#[test]
+fn leaks_are_those_of_the_last_check_that_was_finished() {
+    let folder = Folder::new();
+    let record = folder.file("leaks", leaking(7, 5, 1));
+    let output = report(&[], &record);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    assert_eq!(
+        stdout(&output),
+        "\
+==7==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and 4,000 bytes in 20 blocks that \
+         only they led to), allocated 4.00 s to 3.00 s before the check
+Direct leak of 40 byte(s) in 1 object(s) allocated from:
+    #0 0x700100 (/nonexistent/prog+0x100) (BuildId: ab)
+    #1 0x700010 (/nonexistent/prog+0x10) (BuildId: ab)
+    to suppress it: leak:prog
+
+==7== note: process 7: a leak check did not finish
+==7== prog
+==7== it did not say how it ended: it was killed, or is still running
+==7== LEAK SUMMARY:
+==7==    definitely lost: 40 bytes in 1 blocks
+==7==    indirectly lost: 800 bytes in 20 blocks
+==7==      possibly lost: 80 bytes in 2 blocks
+==7==    still reachable: 120 bytes in 3 blocks
+==7==         suppressed: 0 bytes in 0 blocks
+==7== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)
+"
+    );
+    let all = stdout(&report(&["--show", "all"], &record));
+    for part in [
+        "\nIndirect leak of 800 byte(s) in 20 object(s) allocated from:\n    #0 0x700200 ",
+        "\n    only reachable from the stack of thread 1 (main) at 0x7fff0000\n",
+        "\n    reachable from data at 0x704010 of /nonexistent/prog, via a 64-byte block (offset \
+         16),\n        then a 64-byte block (offset 16)\n",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
+    // At an earlier point.
+    let output = report(&["--at", "1"], &record);
+    assert!(
+        stdout(&output).contains("definitely lost: 40,000 bytes in 1,000"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn what_has_one_cause_is_told_once() {
+    let folder = Folder::new();
+    // In another process, loaded elsewhere.
+    folder.file("record.7", leaking(7, 5, 1));
+    folder.file("record.8", leaking(8, 6, 10));
+    folder.file("notes", "not a record");
+    let output = report(&[], &folder.path(""));
+    let told = stdout(&output);
+    for part in [
+        "==7==LEAK: heapwright: definitely-lost: 440 bytes in 11 blocks (and 44,000 bytes in 220 ",
+        "\n    found in 2 processes\n",
+        "==7==    still reachable: 1,320 bytes in 33 blocks\n",
+        "\n==8== prog\n",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(told.matches("==LEAK: ").count(), 1, "{told}");
+
+    // Findings of two programs in one process, with counts.
+    let address = [0x10_0100_u64, 0x10_0010];
+    let module = |start| Module {
+        id: 1,
+        start,
+        end: start + 0x10_0000,
+        bias: start,
+        path: "/nonexistent/prog".into(),
+        ..Module::default()
+    };
+    let moved = address.map(|address| address + 0x50_0000);
+    let stack = |frames| Entry::from(Stack { id: 1, frames: Frames::new(frames) });
+    let finding = Finding { freed: Moment::default(), ..double_free() };
+    let times = |times| Entry::from(Times { finding: 0, times });
+    let entries = [
+        process(1),
+        module(0x10_0000).into(),
+        stack(&address),
+        finding.into(),
+        times(5),
+        times(70),
+        process(2),
+        module(0x60_0000).into(),
+        stack(&moved),
+        finding.into(),
+        end(1),
+    ];
+    let record = folder.file("twice", bytes(&entries));
+    let told = stdout(&report(&[], &record));
+    assert!(told.contains("\n    found 71 times in 2 processes\n"), "{told}");
+    assert!(told.ends_with("ERROR SUMMARY: 71 errors from 1 contexts (suppressed: 0 from 0)\n"));
+}
+
+#[test]
+fn roots_are_named_by_the_programs_variables() {
+    let folder = Folder::new();
+    let source = "long cache[8] = {1}; static long hidden[4]; int main(void) { return hidden[1]; }";
+    let fixed = ["-O0", "-no-pie", "-fno-pie", "-g", WITH_BUILD_ID];
+    let program = folder.compile("roots", &fixed, source);
+    let symbols = stdout(&done(Command::new("nm").arg(&program)));
+    for (name, at, expected) in
+        [("cache", 0x10, "cache+0x10"), ("hidden", 0, "hidden"), ("hidden", 8, "hidden+0x8")]
+    {
+        let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("there");
+        let address = u64::from_str_radix(&line[..16], 16).expect("is an address") + at;
+        let path = text(&program);
+        let (start, end) = (address & !0xffff, (address | 0xffff) + 1);
+        let module =
+            Module { id: 1, start, end, bias: 0, build_id: BUILD_ID.into(), path: path.into() };
+        let leak = Leak {
+            check: 1,
+            reach: Reach::Reachable,
+            blocks: 1,
+            bytes: 40,
+            root: Root::Globals,
+            root_address: address,
+            ..Leak::default()
+        };
+        let entries = [
+            process(LATER),
+            module.into(),
+            Check { number: 1, occasion: Occasion::Exit, ..Check::default() }.into(),
+            leak.into(),
+            Checked { check: 1, ..Checked::default() }.into(),
+        ];
+        let record = folder.file("record", bytes(&entries));
+        let told = stdout(&report(&["--show", "reachable"], &record));
+        let line = format!("\n    reachable from global `{expected}` of {path}\n");
+        assert!(told.contains(&line), "{line}: {told}");
+    }
+}
+
+#[test]
+fn what_grows_and_grows_is_told() {
+    let folder = Folder::new();
+    let frames = [[0x100_u64], [0x200]];
+    let stack =
+        |at: usize| Entry::from(Stack { id: at as u32 + 1, frames: Frames::new(&frames[at]) });
+    let mut entries = vec![process(1), stack(0), stack(1)];
+    for number in 1..=30_u32 {
+        let ns = u64::from(number) * 1_000_000_000;
+        let usage = |stack, bytes| Entry::from(Usage { check: number, stack, blocks: 1, bytes });
+        entries.extend([
+            Check { number, occasion: Occasion::Time, ns, ..Check::default() }.into(),
+            usage(1, u64::from(number) << 20),
+            usage(2, 50 << 20),
+            Checked { check: number, ..Checked::default() }.into(),
+        ]);
+    }
+    let record = folder.file("grows", bytes(&entries));
+    let output = report(&[], &record);
+    assert_eq!(output.status.code(), Some(0));
+    let told = stdout(&output);
+    let line = "==4242==GROWTH: heapwright: grows by 1.0 MiB/s, tau 1.00, 1.0 MiB -> 30.0 MiB in 29.00 s\n\
+                Live blocks allocated from:\n    #0 0x100\n";
+    assert!(told.starts_with(line), "{told}");
+    assert_eq!(told.matches("==GROWTH").count(), 1);
+    assert!(!told.contains("LEAK SUMMARY"), "{told}");
+    assert_eq!(report(&["--fail-on", "growth"], &record).status.code(), Some(1));
+    let object: Value =
+        serde_json::from_str(&stdout(&report(&["--json"], &record))).expect("is JSON");
+    assert_eq!(object["growths"][0]["slope"], json!(1_048_576.0));
+    assert_eq!(object["processes"][0]["checks"][29]["usage"][0]["bytes"], json!(50 << 20));
+}
+
+#[test]
+fn a_limit_is_said() {
+    let folder = Folder::new();
+    let mut entries = vec![process(1)];
+    for size in 1..=10 {
+        let here = Moment::default();
+        entries.push(Finding { size, here, freed: here, allocated: here, ..double_free() }.into());
+    }
+    let record = folder.file("many", bytes(&entries));
+    let told = stdout(&report(&["--limit", "3"], &record));
+    assert_eq!(told.matches("==ERROR").count(), 3, "{told}");
+    assert!(told.contains("7 different errors more are not told: only the first 3 are"), "{told}");
+    assert!(told.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{told}");
+    let told = stdout(&report(&["--limit", "0"], &record));
+    assert_eq!(told.matches("==ERROR").count(), 10, "{told}");
 }
 
 #[test]

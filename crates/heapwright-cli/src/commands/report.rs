@@ -7,7 +7,8 @@
 use crate::output::{self, Format, Look};
 use crate::process::Exit;
 use crate::report::model::{Leak, Ready, Report, Wanted};
-use crate::report::{self, MOST_ERRORS};
+use crate::report::point::Point;
+use crate::report::{self, MOST_ERRORS, Options};
 use anyhow::{Context, bail};
 use heapwright_record::debug::Reach;
 use std::fs::File;
@@ -42,6 +43,11 @@ pub(crate) struct Args {
     /// (leaks), growth, or none; several are joined by commas
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
+
+    /// Tell of leaks and live blocks as they were at POINT: the number of a leak
+    /// check, or a time since the process began such as 10s
+    #[arg(long, value_name = "POINT", default_value = "end")]
+    at: Point,
 
     /// A file that the debug allocator left, or a folder of them
     #[arg(required = true, value_name = "RECORD")]
@@ -171,12 +177,13 @@ impl Telling {
     }
 
     /// How to make the report.
-    pub(crate) fn options(&self) -> report::Options {
-        report::Options {
+    pub(crate) fn options(&self) -> Options {
+        Options {
             suppress: self.suppress.clone(),
             limit: (self.limit != 0).then_some(self.limit),
             everything: self.format().tells_everything(),
             wanted: Wanted { details: self.show.0.clone(), suppressions: self.gen_suppressions },
+            at: Point::End,
         }
     }
 
@@ -218,7 +225,7 @@ impl Telling {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let telling = &args.telling;
     let file = telling.file()?;
-    let made = report::make(&args.records, &telling.options())?;
+    let made = report::make(&args.records, &Options { at: args.at, ..telling.options() })?;
     let report = &made.report;
     match file {
         Some(file) => telling.write_to(report, file).context("the report could not be written")?,

@@ -74,6 +74,33 @@ pub(crate) fn telling(error: &Error) -> StackId {
     first(usize::from(found_later)).or_else(|| first(0)).unwrap_or(StackId::NONE)
 }
 
+/// A frame in few words, one text for each function: `twice file.c:12`, or `prog+0x10de`.
+pub(crate) fn frame(frame: &Frame) -> Vec<String> {
+    if frame.functions.is_empty() {
+        return vec![match &frame.place {
+            Some(place) => format!("{}+{:#x}", printable((&*place.path).into()), place.offset),
+            None => format!("{:#x}", frame.address),
+        }];
+    }
+    frame.functions.iter().map(described).collect()
+}
+
+/// `twice file.c:12:5`.
+pub(crate) fn described(function: &Function) -> String {
+    let mut words = Vec::new();
+    if let Some(name) = &function.name {
+        words.push(printable(Text::from(&**name)));
+    }
+    if let Some(source) = &function.source {
+        let mut place = printable(Text::from(&**source));
+        for number in [function.line, function.column].into_iter().map_while(|number| number) {
+            let _ = write!(place, ":{number}");
+        }
+        words.push(place);
+    }
+    words.join(" ")
+}
+
 /// The frame of a stack that is the program's own: the innermost that is not of the
 /// libraries every program stands on.
 fn own(report: &Report, stack: StackId) -> Option<(&Frame, Option<&Function>)> {

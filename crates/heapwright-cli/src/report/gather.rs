@@ -20,6 +20,7 @@ use super::input::{self, Reading};
 use super::interner::{Interner, Source};
 use super::model::{self, Amount, StackId};
 use super::modules::{Files, Modules, Spot};
+use super::point::Point;
 use crate::output::printable;
 use heapwright_record::debug::{
     Check, Class, Entry, Finding, FindingKind, Frames, Leak, Module, Occasion, Origin, Reach, Role,
@@ -39,6 +40,8 @@ const MOST_NOTES: usize = 100;
 /// Everything that some records say.
 #[derive(Default)]
 pub(super) struct Gathered {
+    /// Checks behind this are not looked at.
+    pub(super) until: Point,
     pub(super) records: Vec<PathBuf>,
     pub(super) files: Files,
     pub(super) stacks: Interner,
@@ -111,6 +114,11 @@ pub(super) fn place(role: Role) -> usize {
 }
 
 impl Gathered {
+    /// Nothing yet.
+    pub(super) fn until(until: Point) -> Self {
+        Self { until, ..Self::default() }
+    }
+
     /// Adds what a record says.
     pub(super) fn add(&mut self, path: &Path, progress: &dyn Fn(u64)) -> anyhow::Result<()> {
         let record = self.records.len() as u32;
@@ -320,6 +328,9 @@ impl Image {
     fn begin(&mut self, all: &mut Gathered, check: &Check) {
         self.give_up(all);
         self.process(all);
+        if !all.until.includes(check.number, check.ns) {
+            return;
+        }
         self.under_way = Some(UnderWay {
             check: model::Check {
                 number: check.number,

@@ -16,6 +16,8 @@
 //! growth        arithmetic: does it grow for good?
 //! suppressions  what somebody decided not to see
 //! naming        stacks get frames, and frames names; source: lines around them
+//! point         a check, or a time
+//! diff          two points in time, or two runs, compared
 //! progress      how far it is
 //! ```
 //!
@@ -25,6 +27,7 @@
 //! [`Options::limit`] different errors, and a hundred thousand groups of blocks, the
 //! largest first. The others are counted, and the report says how many they are.
 
+pub(crate) mod diff;
 mod gather;
 mod growth;
 mod input;
@@ -32,6 +35,7 @@ mod interner;
 pub(crate) mod model;
 mod modules;
 mod naming;
+pub(crate) mod point;
 mod progress;
 mod source;
 mod suppressions;
@@ -41,6 +45,7 @@ use heapwright_record::debug::{Call, Reach, Role, Root};
 use input::reading;
 use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
 use naming::Naming;
+use point::Point;
 use progress::Progress;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -63,6 +68,8 @@ pub(crate) struct Options {
     /// details are wanted, and what is live at each check is left out.
     pub(crate) everything: bool,
     pub(crate) wanted: Wanted,
+    /// How far checks are looked at.
+    pub(crate) at: Point,
 }
 
 /// A report, and what it says of its records.
@@ -89,7 +96,7 @@ fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
 /// Reads records, or folders of records, and puts a report together.
 pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
     let suppressions = suppressions(options)?;
-    let gathered = gather(arguments)?;
+    let gathered = gather(arguments, options.at)?;
     let damaged = gathered.damaged;
     Ok(Made { report: tell(&gathered, options, suppressions), damaged })
 }
@@ -99,14 +106,14 @@ pub(crate) fn any_in(folder: &Path) -> bool {
     input::records(folder).is_ok()
 }
 
-fn gather(arguments: &[PathBuf]) -> anyhow::Result<Gathered> {
+fn gather(arguments: &[PathBuf], until: Point) -> anyhow::Result<Gathered> {
     let mut records: Vec<PathBuf> = Vec::new();
     for argument in arguments {
         records.extend(input::records(argument)?);
     }
     let size = |path: &PathBuf| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     let progress = Progress::reading(records.iter().map(size).sum());
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered::until(until);
     // Of a folder, what is readable is told; what was named must be readable.
     let named = |path: &Path| arguments.iter().any(|argument| argument == path);
     for path in &records {

@@ -5,6 +5,7 @@
 //! programs read, begins with the name of its format instead.
 
 pub(crate) mod bench;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -55,7 +55,7 @@ pub(crate) fn report(report: &Report, look: Look) -> String {
     out
 }
 
-fn tell_error(out: &mut String, report: &Report, error: &Error, look: Look) {
+pub(super) fn tell_error(out: &mut String, report: &Report, error: &Error, look: Look) {
     let pid = pid(report.processes.get(error.process));
     let heading = error.finding.kind.heading();
     let sentence = words::sentence(&error.finding);
@@ -109,7 +109,7 @@ fn ready(
     }
 }
 
-fn tell_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
+pub(super) fn tell_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
     let pid = pid(report.processes.get(leak.process));
     let mut line =
         format!("=={pid}==LEAK: heapwright: {}: {}", leak.reach.word(), amount(leak.lost));
@@ -173,7 +173,7 @@ fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     for (number, step) in path.steps.iter().enumerate() {
         let place = report.stacks.frames(step.stack).find_map(|frame| {
             let function = frame.functions.iter().find(|function| function.name.is_some())?;
-            Some(format!(" allocated in {}", described(function)))
+            Some(format!(" allocated in {}", words::described(function)))
         });
         let (size, offset) = (step.size, step.offset);
         let place = place.unwrap_or_default();
@@ -204,7 +204,7 @@ fn tell_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) {
 }
 
 /// The frames of a stack, and the lines around its innermost line.
-fn stack(out: &mut String, report: &Report, stack: StackId) {
+pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let (mut number, mut shown) = (0, false);
     for frame in report.stacks.frames(stack) {
         let nothing = [Function::default()];
@@ -241,7 +241,7 @@ fn source(out: &mut String, report: &Report, function: &Function) -> bool {
 /// A function in a frame.
 fn line(frame: &Frame, function: &Function) -> String {
     let mut line = format!("{:#x}", frame.address);
-    let described = described(function);
+    let described = words::described(function);
     if !described.is_empty() {
         let word = if function.name.is_some() { " in " } else { " " };
         let _ = write!(line, "{word}{described}");
@@ -253,22 +253,6 @@ fn line(frame: &Frame, function: &Function) -> String {
         }
     }
     line
-}
-
-/// `twice file.c:12:5`.
-fn described(function: &Function) -> String {
-    let mut words = Vec::new();
-    if let Some(name) = &function.name {
-        words.push(printable(Text::from(&**name)));
-    }
-    if let Some(source) = &function.source {
-        let mut place = printable(Text::from(&**source));
-        for number in [function.line, function.column].into_iter().map_while(|number| number) {
-            let _ = write!(place, ":{number}");
-        }
-        words.push(place);
-    }
-    words.join(" ")
 }
 
 /// Who it was, and what was found.
@@ -310,7 +294,7 @@ fn summary(out: &mut String, report: &Report) {
     }
     if report.untold.errors != 0 {
         line(&format!(
-            "{} more are not told: only the first {} are (--limit)",
+            "{} more are not told: only the first {} are (see --limit)",
             units::counted(report.untold.errors, "different error"),
             units::count(report.errors.len() as u64)
         ));
@@ -373,7 +357,7 @@ fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
 }
 
 /// `40 bytes in 1 block`.
-fn amount(Amount { blocks, bytes }: Amount) -> String {
+pub(super) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
 }
 
