@@ -30,7 +30,7 @@ pub(crate) fn render(
     look: Look,
 ) -> io::Result<()> {
     match format {
-        Format::Text => out.write_all(text::report::report(report, look).as_bytes()),
+        Format::Text => text::report::write(report, out, look),
         Format::Json => json::report::write(report, out, look),
     }
 }

@@ -30,29 +30,36 @@ use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Ready, Re
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{Ending, Occasion, Reach, Root, Text};
 use std::fmt::Write;
+use std::io;
 use std::time::Duration;
 
 /// Processes that are told of one by one.
 const LISTED: usize = 20;
 
-/// The whole report.
-pub(crate) fn report(report: &Report, look: Look) -> String {
+/// The whole report, a finding at a time: there may be many.
+pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
     let mut out = String::new();
+    let mut told = |out: &mut String| {
+        out.push('\n');
+        let written = to.write_all(out.as_bytes());
+        out.clear();
+        written
+    };
     for error in &report.errors {
         tell_error(&mut out, report, error, look);
-        out.push('\n');
+        told(&mut out)?;
     }
     let details = |leak: &&Leak| report.wanted.details.contains(&leak.reach);
     for leak in report.leaks.iter().filter(details) {
         tell_leak(&mut out, report, leak, look);
-        out.push('\n');
+        told(&mut out)?;
     }
     for growth in &report.growths {
         tell_growth(&mut out, report, growth, look);
-        out.push('\n');
+        told(&mut out)?;
     }
     summary(&mut out, report);
-    out
+    to.write_all(out.as_bytes())
 }
 
 pub(super) fn tell_error(out: &mut String, report: &Report, error: &Error, look: Look) {
