@@ -121,8 +121,11 @@ fn check(out: &mut Out, groups: u64) -> std::io::Result<()> {
     out.put(Checked { check, took_ns: 1, ..Checked::default() })
 }
 
-/// Lines of this process's map that are of its program: start, end, whether it is code.
-fn lines() -> Result<Vec<(u64, u64, bool)>, Box<dyn Error>> {
+/// A line of a map: start, end, whether it is code.
+type Line = (u64, u64, bool);
+
+/// Lines of this process's map that are of its program.
+fn lines() -> Result<Vec<Line>, Box<dyn Error>> {
     let path = fs::read_link("/proc/self/exe")?;
     let path = path.to_str().ok_or("the path is not text")?.to_owned();
     let maps = fs::read_to_string("/proc/self/maps")?;

@@ -317,7 +317,7 @@ impl Image {
             errors.len() as u32 - 1
         });
         let error = &mut errors[number as usize];
-        error.times += 1;
+        error.times = error.times.saturating_add(1);
         if error.latest != process {
             error.latest = process;
             error.processes += 1;
@@ -407,7 +407,8 @@ impl Image {
         for (finding, times) in std::mem::take(&mut self.times) {
             if let Some(&error) = self.findings.get(finding as usize) {
                 let more = times.saturating_sub(1);
-                all.errors[error as usize].times += more;
+                let error = &mut all.errors[error as usize];
+                error.times = error.times.saturating_add(more);
                 written = written.saturating_add(more);
             }
         }

@@ -161,7 +161,8 @@ fn tell(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> R
         if telling.report.errors.len() >= limit {
             let rest = &errors[at..];
             telling.report.untold.errors = rest.len() as u64;
-            telling.report.untold.times = rest.iter().map(|error| error.times).sum();
+            telling.report.untold.times =
+                rest.iter().fold(0, |sum, error| sum.saturating_add(error.times));
             break;
         }
         telling.error(error);
@@ -232,9 +233,10 @@ impl Telling<'_> {
         }
         let stacks = moments.iter().map(|happened| happened.stack);
         if let Some(rule) = self.hidden(Kind::Error(finding.kind), stacks) {
-            self.suppressions.used[rule].times += error.times;
-            self.report.suppressed.errors += 1;
-            self.report.suppressed.times += error.times;
+            let (used, hidden) = (&mut self.suppressions.used[rule], &mut self.report.suppressed);
+            used.times = used.times.saturating_add(error.times);
+            hidden.errors += 1;
+            hidden.times = hidden.times.saturating_add(error.times);
             return;
         }
         for happened in &moments {
@@ -426,8 +428,8 @@ fn series(process: &model::Process) -> Vec<(u32, Vec<Sample>)> {
             if stack != 0 {
                 let points = series.entry(stack).or_default();
                 points.extend((points.len()..=at).map(nothing));
-                points[at].blocks += blocks;
-                points[at].bytes += bytes;
+                points[at].blocks = points[at].blocks.saturating_add(blocks);
+                points[at].bytes = points[at].bytes.saturating_add(bytes);
             }
         }
     }
@@ -444,3 +446,6 @@ fn sum(one: Amount, other: Amount) -> Amount {
         bytes: one.bytes.saturating_add(other.bytes),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -304,10 +304,19 @@ impl Report {
         self.processes.first()
     }
 
+    /// How often mistakes were found, those included that are not told.
+    pub(crate) fn times(&self) -> u64 {
+        let add = |sum: u64, error: &Error| sum.saturating_add(error.times);
+        self.errors.iter().fold(self.untold.times, add)
+    }
+
     /// Everything of one reach.
     pub(crate) fn total(&self, reach: Reach) -> Amount {
         self.leaks.iter().filter(|leak| leak.reach == reach).fold(Amount::default(), |sum, leak| {
-            Amount { blocks: sum.blocks + leak.lost.blocks, bytes: sum.bytes + leak.lost.bytes }
+            Amount {
+                blocks: sum.blocks.saturating_add(leak.lost.blocks),
+                bytes: sum.bytes.saturating_add(leak.lost.bytes),
+            }
         })
     }
 }

@@ -56,7 +56,6 @@ pub(crate) fn write(report: &Report, out: &mut dyn Write, _: Look) -> io::Result
 }
 
 fn object(report: &Report) -> Object<'_> {
-    let times: u64 = report.errors.iter().map(|error| error.times).sum();
     Object {
         format: FORMAT,
         processes: report.processes.iter().map(process).collect(),
@@ -75,7 +74,7 @@ fn object(report: &Report) -> Object<'_> {
             })
             .collect(),
         summary: Summary {
-            errors: times + report.untold.times,
+            errors: report.times(),
             contexts: report.errors.len() as u64 + report.untold.errors,
             definitely_lost: report.total(Reach::Definite).into(),
             indirectly_lost: report.total(Reach::Indirect).into(),

@@ -320,11 +320,9 @@ fn summary(out: &mut String, report: &Report) {
                 .replace("finding ", "finding was ")
         ));
     }
-    let times: u64 =
-        report.errors.iter().map(|error| error.times).sum::<u64>() + report.untold.times;
     line(&format!(
         "ERROR SUMMARY: {} errors from {} contexts (suppressed: {} from {})",
-        units::count(times),
+        units::count(report.times()),
         units::count(report.errors.len() as u64 + report.untold.errors),
         units::count(report.suppressed.times),
         units::count(report.suppressed.errors),
