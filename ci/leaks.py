@@ -29,26 +29,25 @@ REACH = {
 
 
 def heapwright(path):
-    """`heapwright check --format json -o PATH`: its leaks, and other findings as text."""
+    """`heapwright check --format json -o PATH`: its leaks, and the headings of other findings."""
     with open(path) as file:
         report = json.load(file)
     leaks = [
-        Leak(
-            REACH[leak["reach"]],
-            leak["blocks"],
-            leak["bytes"],
-            leak.get("indirect_blocks", 0),
-            leak.get("indirect_bytes", 0),
-            [
-                Frame(f.get("function") or "", os.path.basename(f.get("file") or ""), f.get("line") or 0,
-                      os.path.basename(f.get("module") or ""))
-                for f in leak["stack"]
-            ],
-        )
+        Leak(REACH[leak["reach"]], leak["blocks"], leak["bytes"], leak.get("indirect_blocks", 0),
+             leak.get("indirect_bytes", 0), list(frames_of(leak["stack"])))
         for leak in report["leaks"]
     ]
-    errors = [e for e in report.get("errors", report.get("findings", [])) if e.get("kind", e.get("heading")) != "leak"]
-    return leaks, [str(e.get("kind", e.get("heading", "a finding"))) for e in errors]
+    kinds = [e.get("kind", "a finding") for e in report.get("errors", report.get("findings", []))]
+    return leaks, [kind for kind in kinds if kind != "leak"]
+
+
+def frames_of(stack):
+    """A stack: frames one by one, or, as `heapwright show` has them, with the functions inlined at each."""
+    for frame in (stack or {}).get("frames", []) if not isinstance(stack, list) else stack:
+        object_ = os.path.basename(frame.get("module") or "")
+        for f in frame.get("functions") or [frame]:
+            yield Frame(f.get("function") or f.get("name") or "", os.path.basename(f.get("file") or f.get("source") or ""),
+                        f.get("line") or 0, object_)
 
 
 def lsan(path):
