@@ -322,9 +322,16 @@ def compare(name, ours, theirs):
               + " <- ".join(f or o or "?" for f, o in chain(l)), file=sys.stderr)
     for e in errors:
         print(f"FAIL {name}: reported {e}", file=sys.stderr)
-    for l in mine:
-        if l not in only:
-            print(f"true {name}: {l.blocks} blocks, {l.bytes} bytes: " + " <- ".join(f or o or "?" for f, o in chain(l)), file=sys.stderr)
+    places = collections.Counter()
+    sizes = collections.Counter()
+    for l in (l for l in mine if l not in only):
+        place = " <- ".join(f or o or "?" for f, o in chain(l)[:4])
+        places[place] += l.blocks
+        sizes[place] += l.bytes
+    for place, bytes_ in sizes.most_common(8):
+        print(f"true {name}: {places[place]} blocks, {bytes_} bytes: {place}", file=sys.stderr)
+    if len(sizes) > 8:
+        print(f"true {name}: ... and {len(sizes) - 8} places more", file=sys.stderr)
     return 1 if only or errors else 0
 
 
