@@ -7,6 +7,7 @@
  *   hide(p)      the same pointer; the compiler no longer knows where it is from
  *   POKE(p, c)   writes one byte, really
  *   PEEK(p)      reads one byte, really
+ *   wipe()       overwrites what dead frames left on the stack
  */
 #ifndef CORPUS_H
 #define CORPUS_H
@@ -66,6 +67,14 @@ static inline void churn(int rounds)
         p[0] = 1;
         free(hide(p));
     }
+}
+
+/* What functions that have returned left on the stack is no pointer of the program's. */
+__attribute__((unused)) static NOINLINE void wipe(void)
+{
+    volatile char frame[8192];
+    for (size_t i = 0; i < sizeof frame; i++)
+        frame[i] = 0;
 }
 
 /* The library that was built from the same source with -DPLUGIN. */

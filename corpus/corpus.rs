@@ -20,3 +20,10 @@ use std::hint::black_box;
 fn size() -> usize {
     black_box(std::env::args().nth(1).map_or(24, |text| text.parse().unwrap()))
 }
+
+/// Overwrites what functions that have returned left on the stack.
+#[allow(dead_code)]
+#[inline(never)]
+fn wipe() {
+    black_box([0u8; 8192]);
+}
