@@ -32,22 +32,21 @@ def heapwright(path):
     """`heapwright check --format json -o PATH`: its leaks, and the headings of other findings."""
     with open(path) as file:
         report = json.load(file)
-    leaks = [
-        Leak(REACH[leak["reach"]], leak["blocks"], leak["bytes"], leak.get("indirect_blocks", 0),
-             leak.get("indirect_bytes", 0), list(frames_of(leak["stack"])))
-        for leak in report["leaks"]
-    ]
-    kinds = [e.get("kind", "a finding") for e in report.get("errors", report.get("findings", []))]
-    return leaks, [kind for kind in kinds if kind != "leak"]
+    frames = [list(functions_of(frame)) for frame in report["frames"]]
+    leaks = []
+    for leak in report["leaks"]:
+        indirect = leak["indirect"]
+        stack = [f for frame in report["stacks"][leak["stack"]]["frames"] for f in frames[frame]]
+        leaks.append(Leak(REACH[leak["reach"]], leak["blocks"], leak["bytes"], indirect["blocks"],
+                          indirect["bytes"], stack))
+    return leaks, [error["kind"] for error in report["errors"]]
 
 
-def frames_of(stack):
-    """A stack: frames one by one, or, as `heapwright show` has them, with the functions inlined at each."""
-    for frame in (stack or {}).get("frames", []) if not isinstance(stack, list) else stack:
-        object_ = os.path.basename(frame.get("module") or "")
-        for f in frame.get("functions") or [frame]:
-            yield Frame(f.get("function") or f.get("name") or "", os.path.basename(f.get("file") or f.get("source") or ""),
-                        f.get("line") or 0, object_)
+def functions_of(frame):
+    """The functions at a place, those that were inlined there first."""
+    module = os.path.basename(frame["module"] or "")
+    for f in frame["functions"] or [{}]:
+        yield Frame(f.get("name") or "", os.path.basename(f.get("source") or ""), f.get("line") or 0, module)
 
 
 def lsan(path):

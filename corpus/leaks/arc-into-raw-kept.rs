@@ -12,4 +12,5 @@ fn main() {
     SHARED.store(raw.cast_mut(), Relaxed);
     fix! { drop(unsafe { Arc::from_raw(SHARED.swap(std::ptr::null_mut(), Relaxed)) }); }
     wipe();
+    black_box(SHARED.load(Relaxed));
 }

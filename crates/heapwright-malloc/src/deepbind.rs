@@ -52,6 +52,9 @@ unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     // SAFETY: POSIX's type of dlclose.
     let real =
         unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(real) };
+    if heap::debugging() {
+        heap::remember_code();
+    }
     // SAFETY: as the caller promises.
     let result = unsafe { real(library) };
     if heap::debugging() {

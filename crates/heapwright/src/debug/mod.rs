@@ -106,8 +106,8 @@ pub(crate) use heap::{Request, Return};
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, describe, forget_code, free, live, prepare, realloc, start,
-    usable_size,
+    allocate, at_exit, begun, counts, describe, forget_code, free, live, prepare, realloc,
+    remember_code, start, usable_size,
 };
 pub(crate) use report::write_with;
 

@@ -249,6 +249,20 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
+/// Code may be unmapped: the record, if one is wanted, learns of all modules.
+pub(crate) fn remember_code() {
+    let Some(heap) = heap() else { return };
+    if !substrate::is_original_process() {
+        return;
+    }
+    if let Some(mut recorder) = heap.reporter.recorder()
+        && recorder.begins()
+    {
+        os::each_data_segment(&mut |from, _| recorder.put_module(from));
+        recorder.flush();
+    }
+}
+
 /// Code was unmapped.
 pub(crate) fn forget_code() {
     crate::stacks::forget_code();

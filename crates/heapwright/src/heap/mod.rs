@@ -65,7 +65,7 @@ pub use origin::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use seen::observe;
-pub use seen::{debug_at_exit, debug_prepare, debugging, fault, forget_code};
+pub use seen::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
 pub use walk::{Block, walk};
 
 pub(crate) use count::totals;

@@ -147,6 +147,16 @@ pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Ve
     }
 }
 
+/// A library may be unloaded next: the record learns what it is, because stacks lead
+/// through it. The caller holds no lock.
+///
+/// Only a C layer that interposes `dlclose` calls this, and only while
+/// [`debugging`].
+pub fn remember_code() {
+    #[cfg(feature = "debug")]
+    crate::debug::remember_code();
+}
+
 /// A library was unloaded: addresses of code mean something else from now on. The
 /// caller is the thread that unloaded it, and holds no lock.
 ///

@@ -63,8 +63,10 @@ pub(super) use request::{prepare, tick};
 
 /// How long somebody waits for the copy that looks for leaks, in milliseconds.
 const WAIT: u64 = 60_000;
-/// A forked child looks for leaks if that costs no more than one of so many of its life.
+/// A forked child looks for leaks if that costs no more than one of so many of its life,
+/// or this many nanoseconds.
 const CHILD_SHARE: u64 = 4;
+const CHILD_LEAST: u64 = 5_000_000;
 
 /// One check at a time.
 static ONE: Lock<()> = Lock::new(());
@@ -252,8 +254,8 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     }
     let lived = os::now_ns().saturating_sub(forked_at);
     let blocks = heap.made().wrapping_sub(heap.freed());
-    let cost = 300_000 + blocks * 60 + heap.live_bytes() / 2;
-    if cost > lived / CHILD_SHARE {
+    let cost = blocks * 60 + heap.live_bytes() / 2;
+    if cost > (lived / CHILD_SHARE).max(CHILD_LEAST) {
         return None;
     }
     Some((os::parent_id() == parent).then_some(sequence))

@@ -140,7 +140,8 @@ impl Roots {
         let Caller { thread, stack, pointer } = self.caller;
         let others = self.answers.iter().filter_map(|answer| {
             let words = answer.words()?;
-            let (stack, pointer) = (words.stack, words.pointer);
+            // It was interrupted, wherever it was.
+            let (stack, pointer) = (words.stack.saturating_sub(RED_ZONE), words.pointer);
             Some(Running { thread: answer.thread(), stack, pointer })
         });
         core::iter::once(Running { thread, stack, pointer }).chain(others)
@@ -189,7 +190,7 @@ impl Roots {
             region.thread = running.thread;
             let alone = self.running().filter(|running| inside(running.pointer)).count() <= 1;
             if is_first || inside(running.pointer) && alone {
-                region.start = running.stack.saturating_sub(RED_ZONE).max(mapping.start) & !7;
+                region.start = running.stack.max(mapping.start) & !7;
             }
             return;
         }
