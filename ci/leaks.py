@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 # reach: definite, indirect, possible or reachable; with_*: what was lost with it,
 # None where the tool does not say; frames: innermost first.
 Leak = collections.namedtuple("Leak", "reach blocks bytes with_blocks with_bytes frames")
-Frame = collections.namedtuple("Frame", "function file line object")
+Frame = collections.namedtuple("Frame", "function file line object address", defaults=(0,))
 
 REACH = {
     "definitely-lost": "definite",
@@ -45,8 +45,10 @@ def heapwright(path):
 def functions_of(frame):
     """The functions at a place, those that were inlined there first."""
     module = os.path.basename(frame["module"] or "")
+    address = int(frame["address"], 0)
     for f in frame["functions"] or [{}]:
-        yield Frame(f.get("name") or "", os.path.basename(f.get("source") or ""), f.get("line") or 0, module)
+        yield Frame(f.get("name") or "", os.path.basename(f.get("source") or ""), f.get("line") or 0, module,
+                    address)
 
 
 def lsan(path):
@@ -79,7 +81,7 @@ def valgrind(path):
         number = lambda t: int(t.replace(",", ""))
         frames = [
             Frame(f.findtext("fn") or "", f.findtext("file") or "", int(f.findtext("line") or 0),
-                  os.path.basename(f.findtext("obj") or ""))
+                  os.path.basename(f.findtext("obj") or ""), int(f.findtext("ip") or "0", 0))
             for f in error.find("stack")
         ]
         reach = {"DefinitelyLost": "definite", "IndirectlyLost": "indirect", "PossiblyLost": "possible",
@@ -287,23 +289,44 @@ ALLOCATORS = re.compile(
 )
 
 
+# Frames that are compared: a place in a program, and not each way there. Of thousands of leaks a stray
+# word hides one or the other, in either tool, from run to run.
+DEPTH = 5
+
+
 def chain(leak):
-    """The allocating functions, without the allocator's own."""
-    frames = [f for f in leak.frames
-              if not f.object.startswith(("libheapwright", "vgpreload")) and not ALLOCATORS.match(f.function)]
-    return [(plain(f.function.split("@")[0]), f.object) for f in frames][:8]
+    """Where a block was allocated, without the allocator's own: a name, a file and an address for each frame.
+
+    Functions that were inlined into one have its address; the outermost name stays.
+    """
+    frames = []
+    for f in leak.frames:
+        if f.object.startswith(("libheapwright", "vgpreload")) or ALLOCATORS.match(f.function):
+            continue
+        if frames and f.address and frames[-1][2] == f.address:
+            frames.pop()
+        frames.append((plain(f.function.split("@")[0]), f.object, f.address))
+    return frames[:DEPTH]
 
 
 def same(a, b):
-    """Whether two chains may be one: who has no name for a frame agrees to any in that file."""
+    """Whether two chains are one. Files lie at other addresses in each run, but what is between two frames of one
+    file stays; names count where both have one, and where a file is alone in a chain there is nothing else."""
     n = min(len(a), len(b))
-    for (fa, oa), (fb, ob) in zip(a[:n], b[:n]):
-        if fa and fb and not fa.startswith("0x") and not fb.startswith("0x"):
-            if fa != fb:
+    seen = {}
+    for (name, object_, address), (other_name, other_object, other_address) in zip(a[:n], b[:n]):
+        if object_ and other_object and object_ != other_object:
+            return False
+        if address and other_address:
+            if seen.setdefault(object_, address - other_address) != address - other_address:
                 return False
-        elif oa and ob and oa != ob:
+        elif name and other_name and name != other_name:
             return False
     return n > 0
+
+
+def said(frames):
+    return " <- ".join(name or object_ or "?" for name, object_, _ in frames)
 
 
 def compare(name, ours, theirs):
@@ -318,13 +341,13 @@ def compare(name, ours, theirs):
     print(f"| {name} | {count(mine)} | {count(other)} | {count(only)} | {len(missed)} |")
     for l in only:
         print(f"FAIL {name}: only we report {l.blocks} blocks, {l.bytes} bytes: "
-              + " <- ".join(f or o or "?" for f, o in chain(l)), file=sys.stderr)
+              + said(chain(l)), file=sys.stderr)
     for e in errors:
         print(f"FAIL {name}: reported {e}", file=sys.stderr)
     places = collections.Counter()
     sizes = collections.Counter()
     for l in (l for l in mine if l not in only):
-        place = " <- ".join(f or o or "?" for f, o in chain(l)[:4])
+        place = said(chain(l)[:4])
         places[place] += l.blocks
         sizes[place] += l.bytes
     for place, bytes_ in sizes.most_common(8):
