@@ -493,6 +493,9 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
+    let few = stdout(&report(&["--show", "all", "--limit", "1"], &record));
+    assert_eq!(few.matches("==LEAK").count(), 1, "{few}");
+    assert!(few.contains("\n3 smaller groups of leaks more are in the sums only (see --limit)\n"));
     let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
     assert_eq!(output.status.code(), Some(0));
     assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));

@@ -109,7 +109,7 @@ proptest! {
             everything,
             limit,
             suppress: vec![suppress.0.clone()],
-            wanted: Wanted { details, suppressions: model::Ready::Block },
+            wanted: Wanted { details, suppressions: model::Ready::Block, most: 3 },
             ..Options::default()
         };
         // The same record twice: what it says is added up.

@@ -50,8 +50,14 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         told(&mut out)?;
     }
     let details = |leak: &&Leak| report.wanted.details.contains(&leak.reach);
-    for leak in report.leaks.iter().filter(details) {
+    for leak in report.leaks.iter().filter(details).take(report.wanted.most) {
         tell_leak(&mut out, report, leak, look);
+        told(&mut out)?;
+    }
+    let groups = report.leaks.iter().filter(details).count();
+    if let Some(more @ 1..) = groups.checked_sub(report.wanted.most) {
+        let more = units::counted(more as u64, "smaller group");
+        let _ = writeln!(out, "{more} of leaks more are in the sums only (see --limit)");
         told(&mut out)?;
     }
     for growth in &report.growths {
