@@ -522,6 +522,7 @@ fn what_has_one_cause_is_told_once() {
         "\n    found in 2 processes\n",
         "==7==    still reachable: 1,320 bytes in 33 blocks\n",
         "\n==8== prog\n",
+        "\n==7== 2 processes in all: 0 blocks allocated, 0 freed\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
