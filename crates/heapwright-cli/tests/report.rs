@@ -252,6 +252,27 @@ fn units_in_files_of_their_own_are_found() {
         let record = in_program(&folder, &program, address, BUILD_ID, LATER);
         let first = frames(&record).remove(0);
         assert!(first.contains(" in outer ") && first.contains("split.c:6:"), "{version}: {first}");
+        // All of them in one, beside the program.
+        let package = format!("{}.dwp", text(&program));
+        let units: Vec<PathBuf> = std::fs::read_dir(folder.path(""))
+            .expect("there")
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "dwo"))
+            .collect();
+        assert!(!units.is_empty());
+        let tool = ["llvm-dwp", "dwp"].into_iter().find(|tool| {
+            let made = Command::new(tool).args(["-e", text(&program), "-o", &package]).output();
+            made.is_ok_and(|output| output.status.success())
+        });
+        for unit in units {
+            std::fs::remove_file(unit).expect("removed");
+        }
+        let first = frames(&record).remove(0);
+        // Without a tool that packs them, symbols must do.
+        let expected = if tool.is_some() { " in outer " } else { " in main " };
+        assert!(first.contains(expected), "{version}, {tool:?}: {first}");
+        let _ = std::fs::remove_file(package);
     }
 }
 
