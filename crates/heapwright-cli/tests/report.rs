@@ -726,6 +726,9 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
     assert!(told.contains(": the record is damaged: checksum at byte 16 does not"), "{told}");
 }
 
+const WHAT_IS_ONE: &str =
+    "; records are what 'heapwright check --keep FOLDER' and the library's option record= leave";
+
 #[test]
 fn what_is_no_record_is_one_line() {
     let folder = Folder::new();
@@ -745,14 +748,15 @@ fn what_is_no_record_is_one_line() {
         let record = folder.file("record", content);
         let output = report(&[], &record);
         assert_eq!(output.status.code(), Some(2));
-        let line = format!("heapwright: cannot read {}: {reason}\n", record.display());
+        let hint = if reason.starts_with("not a") { WHAT_IS_ONE } else { "" };
+        let line = format!("heapwright: cannot read {}: {reason}{hint}\n", record.display());
         assert_eq!((stdout(&output), stderr(&output)), (String::new(), line));
     }
     let output = report(&[], &folder.path(""));
     assert_eq!(output.status.code(), Some(2));
-    let line = ": there is no debug record in this folder\n";
+    let line = format!(": there is no debug record in this folder{WHAT_IS_ONE}\n");
     let output = report(&[], &Folder::new().path(""));
-    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
+    assert!(stderr(&output).ends_with(&line), "{}", stderr(&output));
     let output = report(&[], Path::new("/nonexistent/record"));
     assert_eq!(output.status.code(), Some(2));
     let line =

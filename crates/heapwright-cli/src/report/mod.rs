@@ -40,8 +40,9 @@ mod progress;
 mod source;
 mod suppressions;
 
+use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Reach, Role, Root};
+use heapwright_record::debug::{Call, Problem, Reach, Role, Root};
 use input::reading;
 use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
 use naming::Naming;
@@ -119,6 +120,10 @@ fn gather(arguments: &[PathBuf], until: Point) -> anyhow::Result<Gathered> {
     for path in &records {
         if let Err(error) = gathered.add(path, &|bytes| progress.more(bytes)) {
             if named(path) {
+                let error = match error.downcast_ref() {
+                    Some(Problem::NotARecord) => anyhow!("{error}; {}", input::WHAT_IS_ONE),
+                    _ => error,
+                };
                 return Err(error.context(reading(path)));
             }
             gathered.damaged += 1;
