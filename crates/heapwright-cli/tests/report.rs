@@ -171,6 +171,124 @@ fn without_debug_information_symbols_must_do() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
+/// A C++ program whose address is in a method with a mangled name.
+const CXX: &str = r"#include <cstdio>
+namespace shop { struct Cart { __attribute__((noinline)) void *add(const char *, int) {
+    return __builtin_return_address(0);
+} }; template <typename T> __attribute__((noinline)) void fill(T *cart) {
+    printf('%p', cart->add(nullptr, 1));
+    asm volatile('');
+} }
+int main() { shop::Cart cart; shop::fill(&cart); }
+";
+
+#[test]
+fn names_are_demangled_and_suppressions_know_both() {
+    let folder = Folder::new();
+    let fixed = ["-x", "c++", "-g", "-O1", "-no-pie", "-fno-pie", WITH_BUILD_ID];
+    let source = CXX.replace('\'', "\"");
+    let program = folder.compile("shop", &fixed, &source);
+    let printed = stdout(&done(&mut Command::new(&program)));
+    let address = u64::from_str_radix(&printed[2..], 16).expect("is an address");
+    let record = in_program(&folder, &program, address, BUILD_ID, 1);
+    let first = &frames(&record)[0];
+    assert!(first.contains(" in void shop::fill<shop::Cart>(shop::Cart*) "), "{first}");
+    let told = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
+    let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   \
+                 fun:_ZN4shop4fillINS_4CartEEEvPT_\n   ...\n}\n";
+    assert!(told.contains(block), "{told}");
+    for (name, text) in [
+        ("block", block),
+        ("mangled", "double-free:_ZN4shop4fill"),
+        ("line", "double-free:^void shop::fill<shop::Cart>(shop::Cart*)$"),
+    ] {
+        let file = folder.file(name, text);
+        let output = report(&["--suppress", file.to_str().expect("is text")], &record);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stdout(&output));
+    }
+    let told = stdout(&report(&["--gen-suppressions", "no"], &record));
+    assert!(!told.contains("suppress it"), "{told}");
+}
+
+#[test]
+fn debug_information_is_found_where_it_was_put() {
+    let folder = Folder::new();
+    let objcopy = |words: &[&str]| {
+        let output = done(Command::new("objcopy").args(words));
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    };
+    for build_id in [WITH_BUILD_ID, "-Wl,--build-id=none"] {
+        let id = if build_id == WITH_BUILD_ID { BUILD_ID } else { b"" };
+        for place in ["prog.debug", ".debug/prog.debug"] {
+            let (program, address) = compiled(&folder, "prog", &["-g", build_id]);
+            std::fs::create_dir_all(folder.path(".debug")).expect("made");
+            let separate = folder.path("prog.debug");
+            objcopy(&["--only-keep-debug", text(&program), text(&separate)]);
+            objcopy(&["--strip-all", text(&program)]);
+            let link = format!("--add-gnu-debuglink={}", text(&separate));
+            objcopy(&[&link, text(&program)]);
+            std::fs::rename(&separate, folder.path(place)).expect("moved");
+            let record = in_program(&folder, &program, address, id, LATER);
+            let first = frames(&record).remove(0);
+            assert!(
+                first.contains(" in outer ") && first.contains("prog.c:6:"),
+                "{place}: {first}"
+            );
+            // Another one of that name is not believed.
+            std::fs::write(folder.path(place), "something else").expect("written");
+            let first = frames(&record).remove(0);
+            assert!(!first.contains(" in "), "{place}: {first}");
+            std::fs::remove_file(folder.path(place)).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn units_in_files_of_their_own_are_found() {
+    let folder = Folder::new();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let (program, address) =
+            compiled(&folder, "split", &["-g", "-gsplit-dwarf", version, WITH_BUILD_ID]);
+        let record = in_program(&folder, &program, address, BUILD_ID, LATER);
+        let first = frames(&record).remove(0);
+        assert!(first.contains(" in outer ") && first.contains("split.c:6:"), "{version}: {first}");
+        // All of them in one, beside the program.
+        let package = format!("{}.dwp", text(&program));
+        let units: Vec<PathBuf> = std::fs::read_dir(folder.path(""))
+            .expect("there")
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "dwo"))
+            .collect();
+        assert!(!units.is_empty());
+        let tool = ["llvm-dwp", "dwp"].into_iter().find(|tool| {
+            let made = Command::new(tool).args(["-e", text(&program), "-o", &package]).output();
+            made.is_ok_and(|output| output.status.success())
+        });
+        for unit in units {
+            std::fs::remove_file(unit).expect("removed");
+        }
+        let first = frames(&record).remove(0);
+        // Without a tool that packs them, symbols must do.
+        let expected = if tool.is_some() { " in outer " } else { " in main " };
+        assert!(first.contains(expected), "{version}, {tool:?}: {first}");
+        let _ = std::fs::remove_file(package);
+    }
+}
+
+#[test]
+fn what_would_move_the_cursor_is_spelt_out() {
+    let folder = Folder::new();
+    let thread = Thread { number: 1, tid: 7, name: "worker\n\x1b[31m".into() };
+    let addresses = [0x10_u64; 70];
+    let cut = Stack { id: 1, frames: Frames::new(&addresses) };
+    let record = bytes(&[process(1), thread.into(), cut.into(), double_free().into()]);
+    let output = report(&[], &folder.file("record", record));
+    let told = stdout(&output);
+    assert!(told.contains("\n    here, thread 1 (worker\\n\\u{1b}[31m):\n"), "{told}");
+    assert!(told.contains("\n    #63 0x10\n    (more frames were not kept)\n"), "{told}");
+}
+
 #[test]
 fn another_file_of_the_same_name_is_not_asked() {
     let folder = Folder::new();
@@ -396,6 +514,9 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
+    let few = stdout(&report(&["--show", "all", "--limit", "1"], &record));
+    assert_eq!(few.matches("==LEAK").count(), 1, "{few}");
+    assert!(few.contains("\n3 smaller groups of leaks more are in the sums only (see --limit)\n"));
     let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
     assert_eq!(output.status.code(), Some(0));
     assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
@@ -422,6 +543,7 @@ fn what_has_one_cause_is_told_once() {
         "\n    found in 2 processes\n",
         "==7==    still reachable: 1,320 bytes in 33 blocks\n",
         "\n==8== prog\n",
+        "\n==7== 2 processes in all: 0 blocks allocated, 0 freed\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -604,6 +726,9 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
     assert!(told.contains(": the record is damaged: checksum at byte 16 does not"), "{told}");
 }
 
+const WHAT_IS_ONE: &str =
+    "; records are what 'heapwright check --keep FOLDER' and the library's option record= leave";
+
 #[test]
 fn what_is_no_record_is_one_line() {
     let folder = Folder::new();
@@ -623,14 +748,15 @@ fn what_is_no_record_is_one_line() {
         let record = folder.file("record", content);
         let output = report(&[], &record);
         assert_eq!(output.status.code(), Some(2));
-        let line = format!("heapwright: cannot read {}: {reason}\n", record.display());
+        let hint = if reason.starts_with("not a") { WHAT_IS_ONE } else { "" };
+        let line = format!("heapwright: cannot read {}: {reason}{hint}\n", record.display());
         assert_eq!((stdout(&output), stderr(&output)), (String::new(), line));
     }
     let output = report(&[], &folder.path(""));
     assert_eq!(output.status.code(), Some(2));
-    let line = ": there is no debug record in this folder\n";
+    let line = format!(": there is no debug record in this folder{WHAT_IS_ONE}\n");
     let output = report(&[], &Folder::new().path(""));
-    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
+    assert!(stderr(&output).ends_with(&line), "{}", stderr(&output));
     let output = report(&[], Path::new("/nonexistent/record"));
     assert_eq!(output.status.code(), Some(2));
     let line =

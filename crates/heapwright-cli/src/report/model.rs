@@ -52,11 +52,13 @@ pub(crate) struct Wanted {
     pub(crate) details: Vec<Reach>,
     /// How to write suppressions that are ready to be used.
     pub(crate) suppressions: Ready,
+    /// Groups of leaks whose details are told.
+    pub(crate) most: usize,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { details: vec![Reach::Definite], suppressions: Ready::Line }
+        Self { details: vec![Reach::Definite], suppressions: Ready::Line, most: usize::MAX }
     }
 }
 
