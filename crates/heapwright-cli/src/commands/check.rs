@@ -1,7 +1,7 @@
 //! `heapwright check -- CMD`: a program in debug mode, and what was found.
 //!
 //! ```text
-//! a folder <- record.PID of each process, stats.PID of each that ended
+//! a folder <- record.PID of each process, from its start on
 //!   |          (the environment is inherited: children are checked, too)
 //!   +-- the program is a child; this process stands in for it, as `run --stats` does
 //!   +-- all records, one report, one exit code
@@ -22,7 +22,7 @@ use crate::preload::{self, Options};
 use crate::process::{self, End, Exit, Outcome};
 use crate::report::model::{Report, Wanted};
 use crate::report::{self, Made};
-use crate::statistics::{Collected, Folder, fits_option};
+use crate::statistics::{Folder, fits_option};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::fs;
@@ -131,20 +131,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let folder = Folder::new()?;
     let kept = args.keep.as_deref().map(kept).transpose()?;
     let records = kept.as_deref().unwrap_or(folder.path());
-    let options = options(args, &folder, records)?;
+    let options = options(args, records)?;
     let outcome = match process::watch(command(&args.command, &library, &options)?) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.command[0], &error)),
     };
     let running = stragglers(records);
-    let left = folder.collect(outcome.pid);
     let mut made = if report::any_in(records) {
         report::make(&[records.to_owned()], &how)?
     } else {
         let report = Report { wanted: how.wanted.clone(), ..Report::default() };
         Made { report, damaged: 0 }
     };
-    let is_checked = notes(&mut made.report, args, &outcome, &left, &running);
+    let is_checked = notes(&mut made.report, args, &outcome, &running);
     // Whatever becomes of the report, the program's end is handed on.
     if let Err(error) = write(args, &made.report, file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
@@ -200,11 +199,9 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// What the library is told.
-fn options(args: &Args, folder: &Folder, records: &Path) -> anyhow::Result<Options> {
-    for taken in ["record=", "stats_file="] {
-        if args.options.iter().any(|option| option.contains(taken)) {
-            bail!("option {taken} is what check itself uses (see --keep)");
-        }
+fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
+    if args.options.iter().any(|option| option.contains("record=")) {
+        bail!("option record= is what check itself uses (see --keep)");
     }
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
     options.add("mode=debug,quiet=yes")?;
@@ -226,7 +223,6 @@ fn options(args: &Args, folder: &Folder, records: &Path) -> anyhow::Result<Optio
     for option in &args.options {
         options.add(option)?;
     }
-    options.stats_file(&folder.prefix());
     options.record(&records.join(STEM));
     Ok(options)
 }
@@ -255,29 +251,18 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// Says what was not seen; whether the program was checked at all.
-fn notes(
-    report: &mut Report,
-    args: &Args,
-    outcome: &Outcome,
-    left: &Collected,
-    running: &[u32],
-) -> bool {
+fn notes(report: &mut Report, args: &Args, outcome: &Outcome, running: &[u32]) -> bool {
     for pid in running {
         let text = "is still running: what it has not written yet is not told";
         report.notes.push(format!("process {pid} {text}"));
     }
-    let has_record = report.processes.iter().any(|process| process.pid == outcome.pid);
-    let ended = |stats: &heapwright_record::Stats| {
-        report.processes.iter().all(|process| u64::from(process.pid) != stats.pid)
-    };
-    let silent = left.others.iter().filter(|stats| ended(stats)).count();
-    if has_record || left.main.is_some() {
+    if report.processes.iter().any(|process| process.pid == outcome.pid) {
         return true;
     }
     let name = args.command[0].display();
     let reason = why_none(&args.command[0], outcome);
     report.notes.push(format!("{name} itself was not checked: {reason}"));
-    silent != 0 || !report.processes.is_empty()
+    !report.processes.is_empty()
 }
 
 fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {

@@ -64,7 +64,18 @@ pub fn check_leaks() -> Option<LeakCheck> {
 
 /// What a process that debugs needs before `main`: see `leaks`.
 pub(crate) fn prepare() {
+    begin_record();
     leaks::prepare();
+}
+
+/// Begins the record, where one is wanted: a process that is killed later has been here.
+fn begin_record() {
+    if let Some(heap) = heap()
+        && let Some(mut recorder) = heap.reporter.recorder()
+    {
+        recorder.begins();
+        recorder.flush();
+    }
 }
 
 /// Looks for leaks, because a signal came. False: not now, but soon.
@@ -275,6 +286,7 @@ pub(crate) fn at_exit() {
     if !substrate::is_original_process() || ENDED.swap(process, Ordering::Relaxed) == process {
         return;
     }
+    begin_record();
     heap.sweep_last();
     if options::leaks().at_exit {
         leaks::check(heap, Occasion::Exit);

@@ -7,7 +7,8 @@
 //!   | entry | entry | ......... pending  |  -->  PREFIX.<pid>
 //! ```
 //!
-//! The file is made with the first thing there is to say, opened and closed for each
+//! The file is made when the process starts (of a forked child, with the first thing
+//! there is to say), opened and closed for each
 //! write: a program may close what it does not know. What belongs together is one
 //! write, so that of a process that dies all is there or nothing, and so that a copy of
 //! the process (`leaks`) may write to the same file meanwhile. A program that another
@@ -46,6 +47,7 @@ pub(super) struct Recorder {
     /// The process whose record has its beginning; 0: none yet.
     process: u32,
     broken: bool,
+    has_map: bool,
     modules: [usize; MODULES],
     module_count: usize,
     stacks: [u32; STACKS],
@@ -59,6 +61,7 @@ impl Recorder {
             path: [0; PATH],
             process: 0,
             broken: false,
+            has_map: false,
             modules: [0; MODULES],
             module_count: 0,
             stacks: [0; STACKS],
@@ -103,6 +106,7 @@ impl Recorder {
         if self.is_wanted() && !self.has_begun() {
             self.process = os::process_id();
             self.module_count = 0;
+            self.has_map = false;
             self.stacks = [0; STACKS];
             self.length = 0;
             self.write_beginning();
@@ -221,8 +225,12 @@ impl Recorder {
         }
     }
 
-    /// Adds the map of memory.
+    /// Adds the map of memory, as it is at the first finding.
     pub(super) fn put_map(&mut self) {
+        if self.has_map {
+            return;
+        }
+        self.has_map = true;
         let mut maps = [0; 2048];
         os::read_file(c"/proc/self/maps", &mut maps, |bytes| {
             self.put(&Entry::Map(record::Map { bytes: bytes.into() }));

@@ -477,13 +477,10 @@ impl Voice<'_> {
 
 /// Writes a finding and what it speaks of to the record.
 fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
-    let is_first = !recorder.has_begun();
     if !recorder.begins() {
         return;
     }
-    if is_first {
-        recorder.put_map();
-    }
+    recorder.put_map();
     for (_, moment) in finding.moments() {
         recorder.put_thread(moment.thread, threads);
         recorder.put_stack(moment.stack);
