@@ -36,6 +36,8 @@ mod output;
 mod preload;
 mod process;
 mod record;
+#[allow(dead_code, reason = "nothing fills it yet")]
+mod report;
 mod statistics;
 mod symbols;
 

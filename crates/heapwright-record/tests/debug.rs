@@ -104,12 +104,7 @@ impl Matter {
             }),
             11 => Entry::Leak(self.leak()),
             12 => Entry::Step(Step { block: n[0], size: n[1], offset: n[2], stack: half(3) }),
-            13 => Entry::Usage(Usage {
-                check: half(0),
-                stack: half(1),
-                blocks: n[2],
-                bytes: n[3],
-            }),
+            13 => Entry::Usage(Usage { check: half(0), stack: half(1), blocks: n[2], bytes: n[3] }),
             14 => Entry::Class(Class {
                 check: half(0),
                 slot: n[1],

@@ -5,7 +5,11 @@
 //! mistakes   the same for a debug record
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
+//! profile/   what is held, for profilers   sarif   for code scanning
+//! junit      for CI systems
 //! file       files to write to              time    dates
+//! calls      stacks as calls                held    what is held, stack by stack
+//! rules      what there is to find          words   sentences about it
 //! bars       bar charts            units   bytes, counts, durations
 //! look       what the terminal can show
 //! ```
@@ -15,16 +19,25 @@
 
 mod answer;
 mod bars;
+mod calls;
 mod file;
+mod held;
 pub(crate) mod html;
 pub(crate) mod json;
+pub(crate) mod junit;
 mod look;
 mod mistakes;
+pub(crate) mod profile;
 mod race;
+mod rules;
 mod run;
+#[cfg(test)]
+mod sample;
+pub(crate) mod sarif;
 pub(crate) mod text;
 mod time;
 mod units;
+mod words;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{open, replace};

@@ -1,0 +1,3 @@
+//! Records to one picture.
+
+pub(crate) mod model;
