@@ -24,15 +24,18 @@ mod file;
 mod held;
 pub(crate) mod html;
 pub(crate) mod json;
+#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod junit;
 mod look;
 mod mistakes;
+#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod profile;
 mod race;
 mod rules;
 mod run;
 #[cfg(test)]
 mod sample;
+#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod sarif;
 pub(crate) mod text;
 mod time;

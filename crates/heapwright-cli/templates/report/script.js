@@ -67,6 +67,11 @@
     const place = new Map(boxes.map((box) => [box, { x: number(box, "x"), w: number(box, "width"), d: +box.dataset.depth }]));
     const small = 1e-3;
     let chosen = boxes[0];
+    // A name of which one letter is seen says nothing.
+    const fit = () => {
+      const width = graph.clientWidth / 100;
+      for (const box of boxes) one("text", box).style.display = number(box, "width") * width < 26 ? "none" : "";
+    };
     const tell = (box) => {
       const [name, ...rest] = one("title", box).textContent.split(/: (?=[\d.]+ [KMGTPE]?i?B in )/);
       readout.replaceChildren(Object.assign(document.createElement("b"), { textContent: name }), `\u2002${rest.join("")}`);
@@ -89,6 +94,7 @@
         }
       }
       unzoom.hidden = box === boxes[0];
+      fit();
       tell(box);
     };
     const go = (box) => {
@@ -134,6 +140,8 @@
       }
     });
     unzoom.addEventListener("click", () => zoom(boxes[0]));
+    window.addEventListener("resize", fit);
+    fit();
     tell(chosen);
   }
 

@@ -5,6 +5,7 @@
 //! places in percent. Many samples are thinned to the lowest and the highest of each
 //! stretch of time, so that no peak gets lost.
 
+use super::stack::clipped;
 use super::{lasted, percent};
 use crate::output::{units, words};
 use crate::report::model::{Process, Sample};
@@ -62,7 +63,7 @@ impl Chart {
         let highest = samples.iter().map(|sample| sample.bytes).max()?;
         let end = lasted(process).max(1);
         let step = byte_step(highest.max(1));
-        let top = highest.max(1).div_ceil(step) * step;
+        let top = highest.max(1).div_ceil(step).saturating_mul(step);
         let drawn = drawn(&samples, 0, end, top);
         let mut points = String::new();
         for sample in &samples {
@@ -88,7 +89,7 @@ impl Chart {
             ),
         });
         Some(Self {
-            name: words::command(process),
+            name: clipped(words::command(process)),
             pid: process.pid,
             peak: units::bytes(highest),
             area: drawn.area,
@@ -107,7 +108,7 @@ impl Sparkline {
     pub(super) fn of(points: &[Sample]) -> Self {
         let points = thinned(points);
         let (start, end) = match (points.first(), points.last()) {
-            (Some(first), Some(last)) => (first.ns, last.ns.max(first.ns + 1)),
+            (Some(first), Some(last)) => (first.ns, last.ns.max(first.ns.saturating_add(1))),
             _ => (0, 1),
         };
         let top = points.iter().map(|point| point.bytes).max().unwrap_or(0).max(1);
@@ -162,7 +163,7 @@ fn byte_step(highest: u64) -> u64 {
     let steps = [1, 2, 5, 10, 20, 50, 100, 200, 500];
     // Below 4 of a unit, quarters and halves; bytes have none.
     let parts = [unit / 4, unit / 2].into_iter().filter(|_| unit > 1);
-    let mut all = parts.chain(steps.map(|step| step * unit));
+    let mut all = parts.chain(steps.map(|step: u64| step.saturating_mul(unit)));
     all.find(|step| highest.div_ceil(*step) <= 5).unwrap_or(highest)
 }
 

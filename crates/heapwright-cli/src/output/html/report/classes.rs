@@ -9,6 +9,7 @@
 //! class, is the thin bar beside its figure.
 
 use super::percent;
+use super::stack::clipped;
 use crate::output::{units, words};
 use crate::report::model::Process;
 use askama::Template;
@@ -55,7 +56,7 @@ impl Classes {
         // Blocks that stand alone are the large ones.
         classes.sort_by_key(|class| class.slot.wrapping_sub(1));
         Some(Self {
-            name: words::command(process),
+            name: clipped(words::command(process)),
             pid: process.pid,
             rows: classes.into_iter().map(|class| row(class, largest)).collect(),
             total: units::bytes(total),
@@ -70,9 +71,10 @@ fn row(class: &Class, largest: u64) -> Row {
     let live = if alone { class.bytes } else { slots(class.live).max(class.bytes) };
     let slack = live - class.bytes;
     let (freed, unused) = (slots(class.freed), slots(class.unused));
-    let rest = class.memory.saturating_sub(live + freed + unused);
+    let rest = class.memory.saturating_sub(live.saturating_add(freed).saturating_add(unused));
     // What does not add up is drawn in the proportions that it has.
-    let whole = (live + freed + unused + rest).max(1);
+    let parts = [freed, unused, rest];
+    let whole = parts.into_iter().fold(live, u64::saturating_add).max(1);
     let part = |kind, bytes: u64, what: String| Part {
         class: kind,
         width: percent(units::share(bytes, whole)),

@@ -209,7 +209,7 @@ pub(crate) fn write(
 }
 
 fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
-    let command = report.first().map(words::command).unwrap_or_default();
+    let command = report.first().map(words::command).map(stack::clipped).unwrap_or_default();
     let errors: Vec<_> = report.errors.iter().take(MOST).enumerate().collect();
     let errors = errors.into_iter().map(|(at, error)| error_card(report, stacker, error, at < 3));
     let errors: Vec<_> = errors.collect();
@@ -279,28 +279,28 @@ fn links(page: &Page, report: &Report) -> Vec<Link> {
 fn facts(report: &Report) -> Vec<String> {
     let mut facts = Vec::new();
     let Some(first) = report.first() else { return facts };
-    facts.push(time::rfc3339(UNIX_EPOCH + Duration::from_nanos(first.began)));
-    facts
-        .last_mut()
-        .into_iter()
-        .for_each(|date| *date = date.replace('T', " ").replace('Z', " UTC"));
+    facts.push(date(first) + " UTC");
     let lasted = lasted(first);
     if lasted != 0 {
         facts.push(words::duration(lasted));
     }
     facts.push(match report.processes.len() {
         1 => format!("process {}", first.pid),
-        many => format!(
-            "process {} and {}",
-            first.pid,
-            units::counted(many as u64 - 1, "other").replace("other", "other")
-        ),
+        many => {
+            format!("process {} and {}", first.pid, units::counted(many as u64 - 1, "other"))
+        }
     });
     facts.push(ending(first).to_owned());
     if !first.options.is_empty() {
         facts.push(first.options.clone());
     }
     facts
+}
+
+/// `2026-01-02 03:04:05`.
+fn date(process: &Process) -> String {
+    let began = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
+    began.replace('T', " ").replace('Z', "")
 }
 
 /// The last moment that is known of a process.
@@ -442,7 +442,8 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Freed => "freed",
             Role::Allocated => "allocated",
         },
-        title: words::moment(&error.finding, happened),
+        // That no stack was kept is said in its place.
+        title: words::moment(&error.finding, happened).replace(" (no stack was kept)", ""),
         when: match happened.moment.ns {
             0 => String::new(),
             ns => format!("at {}", words::duration(ns)),
@@ -605,9 +606,8 @@ fn process_row(process: &Process) -> ProcessRow {
     ProcessRow {
         pid: process.pid,
         parent: process.parent,
-        command: words::command(process),
-        began: time::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began))
-            .replace(['T', 'Z'], " "),
+        command: stack::clipped(words::command(process)),
+        began: date(process),
         end: ending(process),
         allocations: end(|end| units::count(end.allocations)),
         peak: end(|end| units::bytes(end.peak_live_bytes)),
@@ -636,4 +636,75 @@ fn checks(report: &Report) -> Vec<CheckRow> {
 /// A share as CSS and SVG write it.
 fn percent(share: f64) -> String {
     format!("{:.3}%", share.clamp(0.0, 1.0) * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    fn html(report: &Report) -> String {
+        let mut out = Vec::new();
+        write(report, &sample::source, &mut out).expect("is written");
+        String::from_utf8(out).expect("is text")
+    }
+
+    #[test]
+    fn everything_is_on_the_page_and_nothing_breaks_out_of_it() {
+        let html = html(&sample::report());
+        for part in [
+            "<p class=\"verdict bad\">3 errors, 1.2 MiB definitely lost<",
+            "<span class=\"badge bad\">use-after-free</span>",
+            "<span class=\"marked\"><i>71</i>        write(fd, buffer-&#62;data, buffer-&#62;size);",
+            "<li class=\"root\">cache+0x10 in shop server</li>",
+            "of <code>shop_index::Index::load::{closure#0}</code>, pointer at 0x20</li>",
+            "<b>+61.3 KiB a second</b>",
+            "320 B in 14 blocks in groups too small to be told apart are not shown.",
+            "2 threads did not say what is in their registers",
+            "&#60;script&#62;alert(&#34;x;y&#34;)&#60;/script&#62; ]]&#62;",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+        assert!(
+            !html.contains("<script>alert") && !html.contains("<b>hi") && !html.contains("://")
+        );
+        assert_eq!(html.matches("<script>").count(), 1);
+    }
+
+    #[test]
+    fn nothing_is_a_page_too() {
+        let html = html(&Report::default());
+        assert!(html.contains("No mistake was found.") && !html.contains("id=\"memory\""));
+        assert!(!html.contains("id=\"flame\"") && !html.contains("definitely lost"));
+    }
+
+    #[test]
+    fn verdicts_begin_with_the_worst() {
+        let mut report = sample::report();
+        let text = |report: &Report| verdict(report).text;
+        report.errors.clear();
+        assert_eq!(text(&report), "1.2 MiB definitely lost");
+        report.leaks.retain(|leak| !leak.is_definite());
+        assert_eq!(text(&report), "No errors, but 468.8 KiB possibly lost and 1 stack that grows");
+        report.leaks.clear();
+        report.growths.clear();
+        assert_eq!(text(&report), "No errors, nothing lost");
+        report.processes.clear();
+        assert_eq!(text(&report), "No errors");
+    }
+
+    #[test]
+    fn a_page_of_very_much_stays_a_page() {
+        let mut report = sample::report();
+        for _ in 0..10 {
+            report.errors.extend(report.errors.clone());
+            report.leaks.extend(report.leaks.clone());
+        }
+        report.processes = vec![report.processes[0].clone(); 2000];
+        let html = html(&report);
+        assert!(html.contains("2,572 more errors are left out of this page."));
+        assert!(html.contains("6,668 more groups are left out of this page."));
+        assert!(html.contains("1,500 more processes are left out of this page."));
+        assert!(html.len() < 8 << 20, "{}", html.len());
+    }
 }
