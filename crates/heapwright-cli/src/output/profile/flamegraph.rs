@@ -2,9 +2,11 @@
 //! searched in a browser. Equal reports make equal pictures.
 
 use super::folded;
+use crate::output::held::Fate;
 use crate::output::words;
 use crate::report::model::{Amount, Report};
-use inferno::flamegraph::color::{BasicPalette, Palette};
+use heapwright_record::debug::Reach;
+use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, Palette, PaletteMap};
 use inferno::flamegraph::{self, Options};
 use std::io;
 
@@ -13,6 +15,16 @@ const NOTHING: &str = "\
 <svg version=\"1.1\" width=\"640\" height=\"60\" viewBox=\"0 0 640 60\" xmlns=\"http://www.w3.org/2000/svg\">\
 <text x=\"320\" y=\"36\" text-anchor=\"middle\" font-family=\"monospace\">No block is held.</text>\
 </svg>\n";
+
+const WHITE: Color = Color { r: 255, g: 255, b: 255 };
+
+/// What became of blocks has the colours that it has on the page of a report.
+const FATES: [(Fate, Color); 4] = [
+    (Fate::Checked(Reach::Definite), Color { r: 0xe8, g: 0x6a, b: 0x78 }),
+    (Fate::Checked(Reach::Indirect), Color { r: 0xea, g: 0x9c, b: 0x78 }),
+    (Fate::Checked(Reach::Possible), Color { r: 0xe4, g: 0xb9, b: 0x55 }),
+    (Fate::Live, Color { r: 0xa9, g: 0xb4, b: 0xc1 }),
+];
 
 /// The picture.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -26,8 +38,14 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     options.count_name = "bytes".to_owned();
     options.name_type = "Function:".to_owned();
     options.notes = words::amount(total(report));
-    options.colors = Palette::Basic(BasicPalette::Mem);
+    options.colors = Palette::Basic(BasicPalette::Aqua);
+    options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.deterministic = true;
+    let mut fates = PaletteMap::default();
+    for (fate, colour) in FATES {
+        fates.insert(fate.word(), colour);
+    }
+    options.palette_map = Some(&mut fates);
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
 }
 
@@ -57,6 +75,7 @@ mod tests {
             "bytes",
             "definitely-lost (1,214,904 bytes",
             "still-reachable (5,648,672 bytes",
+            "rgb(232,106,120)",
             "Session::open (1,214,880 bytes",
             "&lt;script&gt;alert",
             "--motd=&lt;b>hi",

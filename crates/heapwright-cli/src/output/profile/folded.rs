@@ -10,7 +10,7 @@
 //! one, and lines are in the order of their bytes as text: equal reports, equal files.
 //!
 //! A frame's name must not hold what divides frames and lines. A `;` becomes `:`,
-//! white space and control characters become a space, and a number at the end keeps to
+//! white space, control characters and what XML cannot hold become a space, and a number at the end keeps to
 //! its word by a `_`: readers would take it for a second count.
 
 use crate::output::calls::calls;
@@ -43,12 +43,13 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
 
 /// A name that can stand in a line.
 fn frame(name: &str) -> String {
-    let clean = name.replace(|letter: char| letter.is_control(), " ").replace(';', ":");
+    let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
+    let clean = name.replace(is_bad, " ").replace(';', ":");
     let words: Vec<&str> = clean.split_whitespace().collect();
     match words.split_last() {
         None => "?".to_owned(),
         Some((last, rest))
-            if !rest.is_empty() && last.starts_with(|c: char| c.is_ascii_digit()) =>
+            if !rest.is_empty() && last.starts_with(|c: char| c.is_ascii_digit() || c == '.') =>
         {
             format!("{}_{last}", rest.join(" "))
         }
@@ -96,6 +97,22 @@ still-reachable;0x99;malloc 1048576
             (" ; ", ":"),
         ] {
             assert_eq!(frame(name), expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_name_is_one_frame(name in "\\PC*|.*|[a-z ;0-9\\n\\t.]*") {
+            let frame = frame(&name);
+            assert!(!frame.is_empty() && !frame.contains([';', '\n', '\r', '\t']));
+            let (stack, bytes) = (format!("main;{frame}"), 7);
+            let line = format!("{stack} {bytes}");
+            let (before, count) = line.rsplit_once(' ').expect("one");
+            assert_eq!((before, count), (&*stack, "7"));
+            // Readers take digits here for a second count.
+            let second = before.rsplit_once(' ').map_or("", |(_, word)| word);
+            let is_count = |letter: char| letter.is_ascii_digit() || letter == '.';
+            assert!(second.parse::<f64>().is_err() || !second.chars().all(is_count), "{line}");
         }
     }
 }
