@@ -16,7 +16,7 @@
 
 use super::calls::{calls, first_look};
 use super::rules::Rule;
-use super::words;
+use super::sentences;
 use crate::report::model::{Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use std::fmt::Write as _;
@@ -57,7 +57,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         );
         all = (all.0 + count, all.1 + failures);
     }
-    let name = escaped(&report.first().map(words::command).unwrap_or_default());
+    let name = escaped(&report.first().map(sentences::command).unwrap_or_default());
     write!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -116,22 +116,22 @@ fn cases(report: &Report, rule: Rule) -> Vec<Case> {
     let errors = errors.map(|error| {
         let mut text = String::new();
         for happened in &error.moments {
-            stack(&mut text, stacks, &words::moment(&error.finding, happened), happened.stack);
+            stack(&mut text, stacks, &sentences::moment(&error.finding, happened), happened.stack);
         }
         let look = error.moments.first().map_or(StackId::NONE, |happened| happened.stack);
-        case(words::error(error), look, text)
+        case(sentences::error(error), look, text)
     });
     let leaks = report.leaks.iter().filter(|leak| Rule::Leak(leak.reach) == rule);
     let leaks = leaks.map(|leak| {
         let mut text = allocated(leak.stack);
         if let Some(path) = &leak.path {
-            let _ = writeln!(text, "what leads to one begins in {}", words::root(path));
+            let _ = writeln!(text, "what leads to one begins in {}", sentences::root(path));
         }
-        case(words::leak(leak), leak.stack, text)
+        case(sentences::leak(leak), leak.stack, text)
     });
     let growths = report.growths.iter().filter(|_| rule == Rule::Growth);
     let growths = growths.map(|growth| {
-        let message = format!("what is allocated here {}", words::growth(growth));
+        let message = format!("what is allocated here {}", sentences::growth(growth));
         case(message, growth.stack, allocated(growth.stack))
     });
     errors.chain(leaks).chain(growths).collect()

@@ -9,7 +9,7 @@
 //! junit      for CI systems
 //! file       files to write to              time    dates
 //! calls      stacks as calls                held    what is held, stack by stack
-//! rules      what there is to find          words   sentences about it
+//! rules      what there is to find          sentences   about what was found
 //! bars       bar charts            units   bytes, counts, durations
 //! look       what the terminal can show
 //! ```
@@ -37,10 +37,10 @@ mod run;
 mod sample;
 #[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod sarif;
+mod sentences;
 pub(crate) mod text;
 mod time;
 mod units;
-mod words;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{open, replace};

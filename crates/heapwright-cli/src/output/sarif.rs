@@ -28,8 +28,8 @@ use self::shape::*;
 use self::uri::Uris;
 use super::calls::{Call, calls, first_look};
 use super::rules::Rule;
+use super::sentences;
 use super::time::rfc3339;
-use super::words;
 use crate::report::model::{Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::{Occasion, Reach, Role};
 use std::io;
@@ -63,16 +63,17 @@ fn run(report: &Report, folder: &Path) -> Run {
         if !matches!(leak.reach, Reach::Definite | Reach::Possible) {
             continue;
         }
-        let mut result = maker.result(Rule::Leak(leak.reach), words::leak(leak), leak.stack);
+        let mut result = maker.result(Rule::Leak(leak.reach), sentences::leak(leak), leak.stack);
         result.occurrence_count = leak.lost.blocks.max(1);
         if let Some(path) = &leak.path {
-            result.message.text += &format!(". What leads to one begins in {}", words::root(path));
+            result.message.text +=
+                &format!(". What leads to one begins in {}", sentences::root(path));
         }
         result.stacks.extend(maker.stack("allocated", leak.stack));
         add(result, &[leak.stack]);
     }
     for growth in &report.growths {
-        let text = format!("What is allocated here {}", words::growth(growth));
+        let text = format!("What is allocated here {}", sentences::growth(growth));
         let mut result = maker.result(Rule::Growth, text, growth.stack);
         result.stacks.extend(maker.stack("allocated", growth.stack));
         add(result, &[growth.stack]);
@@ -114,7 +115,7 @@ fn level(rule: Rule) -> &'static str {
 
 fn invocation(process: &Process, notifications: Vec<Notification>) -> Invocation {
     Invocation {
-        command_line: words::command(process),
+        command_line: sentences::command(process),
         arguments: process.command.iter().skip(1).cloned().collect(),
         process_id: process.pid,
         start_time_utc: rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
@@ -132,7 +133,7 @@ fn notifications(report: &Report) -> Vec<Notification> {
     {
         let total = report.total(reach);
         if total.blocks != 0 {
-            lines.push(format!("{} {fate}: no results", words::amount(total)));
+            lines.push(format!("{} {fate}: no results", sentences::amount(total)));
         }
     }
     let checked = |process: &Process| {
@@ -173,13 +174,13 @@ impl Maker<'_> {
     fn error(&self, error: &Error) -> Result {
         let here = error.moments.iter().find(|happened| happened.role == Role::Here);
         let stack = here.or(error.moments.first()).map_or(StackId::NONE, |happened| happened.stack);
-        let mut result = self.result(Rule::of(error.finding.kind), words::error(error), stack);
+        let mut result = self.result(Rule::of(error.finding.kind), sentences::error(error), stack);
         result.occurrence_count = error.times.max(1);
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
         let mut flows: Vec<ThreadFlow> = Vec::new();
         for happened in &error.moments {
-            let title = words::moment(&error.finding, happened);
+            let title = sentences::moment(&error.finding, happened);
             result.stacks.extend(self.stack(&title, happened.stack));
             let Some(mut location) = self.look(happened.stack) else { continue };
             location.id = Some(result.related_locations.len() + 1);
@@ -188,7 +189,7 @@ impl Maker<'_> {
         }
         for (order, happened) in (1..).zip(by_time) {
             let Some(mut location) = self.look(happened.stack) else { continue };
-            location.message = Some(Message::of(&words::moment(&error.finding, happened)));
+            location.message = Some(Message::of(&sentences::moment(&error.finding, happened)));
             let step = FlowLocation { location, execution_order: order };
             let id = format!("thread {}", happened.moment.thread);
             match flows.iter_mut().find(|flow| flow.id == id) {

@@ -13,7 +13,7 @@
 
 use crate::output::calls::calls;
 use crate::output::held::held;
-use crate::output::words;
+use crate::output::sentences;
 use crate::report::model::{Amount, Report};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -92,7 +92,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         tu: "µs",
         mtu: "s",
         tuth: 0,
-        cmd: report.first().map(words::command).unwrap_or_default(),
+        cmd: report.first().map(sentences::command).unwrap_or_default(),
         pid: report.first().map_or(0, |process| process.pid),
         te: report.processes.iter().map(ends).max().unwrap_or(0) / 1000,
         pps: points.into_iter().map(point).collect(),

@@ -3,7 +3,7 @@
 
 use super::folded;
 use crate::output::held::Fate;
-use crate::output::words;
+use crate::output::sentences;
 use crate::report::model::{Amount, Report};
 use heapwright_record::debug::Reach;
 use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, Palette, PaletteMap};
@@ -34,10 +34,10 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     }
     let mut options = Options::default();
     options.title = "Memory held at the end".to_owned();
-    options.subtitle = report.first().map(words::command);
+    options.subtitle = report.first().map(sentences::command);
     options.count_name = "bytes".to_owned();
     options.name_type = "Function:".to_owned();
-    options.notes = words::amount(total(report));
+    options.notes = sentences::amount(total(report));
     options.colors = Palette::Basic(BasicPalette::Aqua);
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.deterministic = true;

@@ -26,7 +26,7 @@ use super::proto::Message;
 use crate::output::calls::{Call, of_frame};
 use crate::output::held::held;
 use crate::output::mistakes::hex;
-use crate::output::words;
+use crate::output::sentences;
 use crate::report::model::Report;
 use crate::symbols::{Frame, Place};
 use flate2::{Compression, GzBuilder};
@@ -81,7 +81,7 @@ fn profile(report: &Report) -> Vec<u8> {
         out.number(9, first.began);
         let last = first.checks.last().map_or(0, |check| check.ns);
         out.number(10, last);
-        let comment = tables.text(&words::command(first));
+        let comment = tables.text(&sentences::command(first));
         out.numbers(13, [comment]);
     }
     let default = tables.text("inuse_space");

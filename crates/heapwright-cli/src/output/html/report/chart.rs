@@ -7,7 +7,7 @@
 
 use super::stack::clipped;
 use super::{lasted, percent};
-use crate::output::{units, words};
+use crate::output::{sentences, units};
 use crate::report::model::{Process, Sample};
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -83,13 +83,13 @@ impl Chart {
             title: format!(
                 "check {} {}, at {}: {} live",
                 check.number,
-                words::occasion(check.occasion),
-                words::duration(check.ns),
-                words::amount(check.live)
+                sentences::occasion(check.occasion),
+                sentences::duration(check.ns),
+                sentences::amount(check.live)
             ),
         });
         Some(Self {
-            name: clipped(words::command(process)),
+            name: clipped(sentences::command(process)),
             pid: process.pid,
             peak: units::bytes(highest),
             area: drawn.area,

@@ -10,7 +10,7 @@
 
 use super::percent;
 use super::stack::clipped;
-use crate::output::{units, words};
+use crate::output::{sentences, units};
 use crate::report::model::Process;
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -56,7 +56,7 @@ impl Classes {
         // Blocks that stand alone are the large ones.
         classes.sort_by_key(|class| class.slot.wrapping_sub(1));
         Some(Self {
-            name: clipped(words::command(process)),
+            name: clipped(sentences::command(process)),
             pid: process.pid,
             rows: classes.into_iter().map(|class| row(class, largest)).collect(),
             total: units::bytes(total),

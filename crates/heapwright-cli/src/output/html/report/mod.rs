@@ -30,7 +30,7 @@ use self::flame::Flame;
 use self::stack::{Stack, Stacker};
 use crate::output::calls::{Call, first_look};
 use crate::output::rules::Rule;
-use crate::output::{time, units, words};
+use crate::output::{sentences, time, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
 use heapwright_record::debug::{Ending, FindingKind, Occasion, Reach, Role};
@@ -209,7 +209,7 @@ pub(crate) fn write(
 }
 
 fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
-    let command = report.first().map(words::command).map(stack::clipped).unwrap_or_default();
+    let command = report.first().map(sentences::command).map(stack::clipped).unwrap_or_default();
     let errors: Vec<_> = report.errors.iter().take(MOST).enumerate().collect();
     let errors = errors.into_iter().map(|(at, error)| error_card(report, stacker, error, at < 3));
     let errors: Vec<_> = errors.collect();
@@ -282,7 +282,7 @@ fn facts(report: &Report) -> Vec<String> {
     facts.push(date(first) + " UTC");
     let lasted = lasted(first);
     if lasted != 0 {
-        facts.push(words::duration(lasted));
+        facts.push(sentences::duration(lasted));
     }
     facts.push(match report.processes.len() {
         1 => format!("process {}", first.pid),
@@ -403,7 +403,7 @@ fn tiles(report: &Report) -> Vec<Tile> {
             class: "grow",
             label: "grows",
             value: units::counted(report.growths.len() as u64, "stack"),
-            more: format!("up to {}", words::slope(steepest)),
+            more: format!("up to {}", sentences::slope(steepest)),
         });
     }
     tiles
@@ -443,10 +443,10 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             Role::Allocated => "allocated",
         },
         // That no stack was kept is said in its place.
-        title: words::moment(&error.finding, happened).replace(" (no stack was kept)", ""),
+        title: sentences::moment(&error.finding, happened).replace(" (no stack was kept)", ""),
         when: match happened.moment.ns {
             0 => String::new(),
-            ns => format!("at {}", words::duration(ns)),
+            ns => format!("at {}", sentences::duration(ns)),
         },
         stack: stacker.stack(happened.stack),
     });
@@ -459,7 +459,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
             error.finding.kind.heading()
         },
         title: about.title,
-        what: words::error(error),
+        what: sentences::error(error),
         look: look(report, first),
         process: process_name(report, error.process),
         means: about.means,
@@ -507,24 +507,24 @@ fn fates(report: &Report) -> Vec<FateBar> {
 }
 
 fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> LeakCard {
-    let ages = [leak.youngest_age_ns, leak.oldest_age_ns].map(words::duration);
+    let ages = [leak.youngest_age_ns, leak.oldest_age_ns].map(sentences::duration);
     let mut facts = Vec::new();
     facts.push(match leak.lost.blocks {
         1 => format!(
             "made {} after the start, {} old at the check",
-            words::duration(leak.oldest_ns),
+            sentences::duration(leak.oldest_ns),
             ages[1]
         ),
         _ => format!(
             "made between {} and {} after the start, {} to {} old at the check",
-            words::duration(leak.oldest_ns),
-            words::duration(leak.youngest_ns),
+            sentences::duration(leak.oldest_ns),
+            sentences::duration(leak.youngest_ns),
             ages[0],
             ages[1]
         ),
     });
     if leak.indirect.blocks != 0 {
-        facts.push(format!("{} are lost with them", words::amount(leak.indirect)));
+        facts.push(format!("{} are lost with them", sentences::amount(leak.indirect)));
     }
     let process = process_name(report, leak.process);
     if leak.processes > 1 {
@@ -553,7 +553,7 @@ fn path_card(report: &Report, path: &Path, size: u64) -> PathCard {
         name: look(report, step.stack).name,
     };
     PathCard {
-        root: words::root(path),
+        root: sentences::root(path),
         steps: path.steps.iter().map(step).collect(),
         size: units::bytes(size),
     }
@@ -568,14 +568,14 @@ fn omitted(report: &Report) -> Option<String> {
         bytes: sum.bytes + amount.bytes,
     });
     (sum.blocks != 0).then(|| {
-        format!("{} in groups too small to be told apart are not shown.", words::amount(sum))
+        format!("{} in groups too small to be told apart are not shown.", sentences::amount(sum))
     })
 }
 
 fn growth_card(report: &Report, stacker: &Stacker<'_>, growth: &Growth) -> GrowthCard {
     GrowthCard {
-        what: words::growth(growth),
-        slope: words::slope(growth.slope),
+        what: sentences::growth(growth),
+        slope: sentences::slope(growth.slope),
         sureness: format!("{:.2}", growth.tau),
         process: process_name(report, growth.process),
         look: look(report, growth.stack),
@@ -593,7 +593,11 @@ fn used(report: &Report) -> Vec<UsedRow> {
             format!("{}:{}", used.file, used.line)
         },
         times: units::count(used.times),
-        amount: if used.amount.blocks == 0 { String::new() } else { words::amount(used.amount) },
+        amount: if used.amount.blocks == 0 {
+            String::new()
+        } else {
+            sentences::amount(used.amount)
+        },
         idle: used.times == 0,
     };
     report.used.iter().take(MOST_ROWS).map(row).collect()
@@ -606,7 +610,7 @@ fn process_row(process: &Process) -> ProcessRow {
     ProcessRow {
         pid: process.pid,
         parent: process.parent,
-        command: stack::clipped(words::command(process)),
+        command: stack::clipped(sentences::command(process)),
         began: date(process),
         end: ending(process),
         allocations: end(|end| units::count(end.allocations)),
@@ -619,15 +623,15 @@ fn checks(report: &Report) -> Vec<CheckRow> {
         process.checks.iter().map(|check| CheckRow {
             pid: process.pid,
             number: check.number,
-            occasion: words::occasion(check.occasion),
-            at: words::duration(check.ns),
-            stopped: words::duration(check.stopped_ns),
-            took: check.took_ns.map_or_else(|| "not finished".to_owned(), words::duration),
+            occasion: sentences::occasion(check.occasion),
+            at: sentences::duration(check.ns),
+            stopped: sentences::duration(check.stopped_ns),
+            took: check.took_ns.map_or_else(|| "not finished".to_owned(), sentences::duration),
             threads: match check.silent {
                 0 => check.threads.to_string(),
                 silent => format!("{} ({silent} silent)", check.threads),
             },
-            live: words::amount(check.live),
+            live: sentences::amount(check.live),
         })
     });
     rows.take(MOST_ROWS).collect()
