@@ -46,7 +46,7 @@ check "what the program is called is text" lacks '<script>alert|<b>hi|<i>#1' "$p
 
 browser --dump-dom "$page" >"$pages/dom.html"
 check "no script complains" test ! -s "$SCRATCH/said"
-for part in 'class="scripted"' 'id="readout"[^>]*><b>all</b>' '3 errors, 1.2 MiB definitely lost' \
+for part in 'class="scripted"' 'id="readout"[^>]*><b>all</b>' '6 errors, 1.2 MiB definitely lost' \
     'class="card error" open=""' 'class="box definite[^>]* role="button"' 'class="cursor"' \
     'cache\+0x10 in shop server' 'class="spark"' 'class="use"' 'glib.s quarks'; do
     check "the page has $part" grep -qE "$part" "$pages/dom.html"

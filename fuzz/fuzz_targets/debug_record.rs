@@ -5,7 +5,7 @@
 //! taken as payloads of entries whose checksum is put right.
 #![no_main]
 
-use heapwright_record::debug::{Encoder, Entry, HEADER, Reader, Words};
+use heapwright_record::debug::{Encoder, Entry, HEADER, HEADER_BYTES, Reader, Words};
 use libfuzzer_sys::fuzz_target;
 
 /// Counts letters.
@@ -35,7 +35,7 @@ fn entries(mut bytes: &[u8]) -> Vec<u8> {
     while let [tag, length, rest @ ..] = bytes {
         let (payload, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         let begin = file.len();
-        file.extend_from_slice(&u32::from(tag % 12).to_le_bytes());
+        file.extend_from_slice(&u32::from(tag % 20).to_le_bytes());
         file.extend_from_slice(&(payload.len() as u32).to_le_bytes());
         file.extend_from_slice(payload);
         let sum = checksum(&file[begin..]);
@@ -63,6 +63,10 @@ fn read(file: &[u8]) {
     }
     assert!(reader.position() as usize <= file.len());
     assert!(reader.problem().is_some() || reader.position() as usize == file.len());
+    // Read as a piece of a file, with the other checksum: the same.
+    let mut piece = Reader::resume(&file[HEADER_BYTES..], HEADER_BYTES as u64);
+    assert!(piece.by_ref().eq(read.iter().copied()));
+    assert_eq!((piece.problem(), piece.position()), (reader.problem(), reader.position()));
     assert!(Reader::new(&again).unwrap().eq(read));
 }
 

@@ -2,10 +2,10 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, 125 when `run` or `bench` itself failed (as `env`, `timeout` and
+//! wrong, 125 when `run`, `check` or `bench` itself failed (as `env`, `timeout` and
 //! `docker run` have it), else what the subcommand documents.
 
-use crate::commands::{bench, docs, doctor, library, run, show, workload};
+use crate::commands::{bench, check, diff, docs, doctor, library, report, run, workload};
 use crate::process::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -18,7 +18,8 @@ Environment:
   HEAPWRIGHT          options for the library, e.g. \"purge=250\"
   HEAPWRIGHT_LIBRARY  the preload library to use instead of the built-in one
 
-Try: heapwright run --stats -- python3 -c 'print(sum(range(9)))'
+Try: heapwright check -- ./program
+     heapwright run --stats -- python3 -c 'print(sum(range(9)))'
      heapwright bench --rounds 5 -- python3 -c 'print(sum(range(9)))'")]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -28,9 +29,11 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Check(check::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
-    Show(show::Args),
+    Report(report::Args),
+    Diff(diff::Args),
     Library(library::Args),
     #[command(hide = true)]
     Workload(workload::Args),
@@ -50,9 +53,11 @@ pub(crate) fn run() -> Exit {
     };
     let (result, own_failure) = match cli.command {
         Command::Run(args) => (run::run(args), 125),
+        Command::Check(args) => (check::run(&args), check::COULD_NOT),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
-        Command::Show(args) => (show::run(&args), show::CANNOT_TELL),
+        Command::Report(args) => (report::run(&args), report::CANNOT_TELL),
+        Command::Diff(args) => (diff::run(&args), diff::CANNOT_TELL),
         Command::Library(args) => (library::run(&args), 1),
         Command::Workload(args) => (workload::run(&args), 1),
         Command::Probe(args) => (workload::probe(&args), 1),

@@ -4,8 +4,10 @@
 //! main            hands the arguments to a subcommand, ends as it says
 //! commands/       one module a subcommand: its arguments and its run()
 //!   run           a program on heapwright, and what its memory did
+//!   check         a program in debug mode, and what was found
 //!   doctor        would that take effect, and why not
-//!   show          the mistakes that a debug record tells of
+//!   report        what debug records tell of
+//!   diff          two records, or two points in time, compared
 //!   library       where the preload library is
 //!   bench         a race of allocators, on a program or on workloads
 //!   workload      one of those workloads (hidden)
@@ -14,7 +16,7 @@
 //! preload/        the library inside this command, and the environment
 //! process/        starting a program, standing in for it, ending as it ended
 //! statistics      the files a run leaves, collected
-//! record          a debug record, put together
+//! report/         from debug records to what is told
 //! symbols/        from addresses to functions and lines
 //! bench/          the race: who, what, how often, and what it shows
 //! output/         text, JSON, HTML, bars and units; the only place that formats
@@ -26,7 +28,7 @@
 //!
 //! Floors: `commands` uses everything; `output` formats what it is given and
 //! asks nobody; `bench` stands on `inspect`, `preload` and `process`, which know
-//! nothing of each other, nor of `record` and `symbols`.
+//! nothing of each other, nor of `report` and `symbols`.
 
 mod bench;
 mod cli;
@@ -35,8 +37,6 @@ mod inspect;
 mod output;
 mod preload;
 mod process;
-mod record;
-#[allow(dead_code, reason = "nothing fills it yet")]
 mod report;
 mod statistics;
 mod symbols;

@@ -1,4 +1,5 @@
-//! The private folder in which a run's processes leave their statistics.
+//! The private folder in which a run's processes leave their statistics, and their
+//! debug records where those were asked for.
 //!
 //! The library of each process writes `PREFIX.<pid>` when the process ends.
 //! PREFIX lies in a folder made for one run, which only its user may enter and
@@ -47,7 +48,7 @@ impl Folder {
         let wanted = std::env::temp_dir();
         let base = if fits_option(&wanted) { &wanted } else { Path::new("/tmp") };
         Self::new_in(base).with_context(|| {
-            format!("cannot make a folder for statistics in {} (see TMPDIR)", base.display())
+            format!("cannot make a folder for the run's files in {} (see TMPDIR)", base.display())
         })
     }
 
@@ -70,6 +71,11 @@ impl Folder {
     /// What the option `stats_file` is to say.
     pub(crate) fn prefix(&self) -> PathBuf {
         self.path.join(STEM)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Reads what the processes left; `main` is the one that was started.

@@ -1,11 +1,13 @@
 //! One module a subcommand: its arguments, and a `run` that does it.
 
 pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod diff;
 pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod library;
+pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod show;
 pub(crate) mod workload;
 
 use std::path::PathBuf;

@@ -10,7 +10,7 @@
 //! A function that was compiled into another one is a call like any other. One that
 //! has no name is called by the file that it is in, and the place there.
 
-use super::mistakes::printable;
+use super::words::printable;
 use crate::report::model::{StackId, Stacks};
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::Text;
@@ -69,6 +69,11 @@ impl<'a> Call<'a> {
     /// The source and the line in it, where both are known. No source has a line 0.
     pub(super) fn line(&self) -> Option<(&'a str, u32)> {
         Some((self.source()?, self.function?.line.filter(|line| *line != 0)?))
+    }
+
+    /// Where in the line, where that is known.
+    pub(super) fn column(&self) -> Option<u32> {
+        self.line().and(self.function?.column).filter(|column| *column != 0)
     }
 
     /// `src/main.c:12`, fit for a screen; empty where it is not known.

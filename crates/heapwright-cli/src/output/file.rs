@@ -14,10 +14,15 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Puts a text in the place of what the file held.
-pub(crate) fn replace(mut file: File, text: &str) -> io::Result<()> {
+pub(crate) fn replace(file: File, text: &str) -> io::Result<()> {
+    emptied(file)?.write_all(text.as_bytes())
+}
+
+/// The file without what it held.
+pub(crate) fn emptied(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     if !(kind.is_fifo() || kind.is_char_device() || kind.is_socket()) {
         file.set_len(0)?;
     }
-    file.write_all(text.as_bytes())
+    Ok(file)
 }

@@ -40,13 +40,17 @@ impl Fate {
     }
 }
 
+/// No stack holds more than there are addresses: what a damaged record says beyond that
+/// is cut, so that sums of all stacks are numbers, in the tools that read them, too.
+const MOST: u64 = 1 << 46;
+
 /// Everything, by fate; within one, by stack.
 pub(super) fn held(report: &Report) -> Vec<Held> {
     let mut sums: BTreeMap<(Fate, StackId, usize), Amount> = BTreeMap::new();
     let mut add = |fate, stack, process, amount: Amount| {
         let sum = sums.entry((fate, stack, process)).or_default();
-        sum.blocks += amount.blocks;
-        sum.bytes += amount.bytes;
+        sum.blocks = sum.blocks.saturating_add(amount.blocks).min(MOST);
+        sum.bytes = sum.bytes.saturating_add(amount.bytes).min(MOST);
     };
     for leak in &report.leaks {
         add(Fate::Checked(leak.reach), leak.stack, leak.process, leak.lost);

@@ -17,6 +17,7 @@
 use super::calls::{calls, first_look};
 use super::rules::Rule;
 use super::sentences;
+use super::words::telling;
 use crate::report::model::{Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use std::fmt::Write as _;
@@ -118,8 +119,7 @@ fn cases(report: &Report, rule: Rule) -> Vec<Case> {
         for happened in &error.moments {
             stack(&mut text, stacks, &sentences::moment(&error.finding, happened), happened.stack);
         }
-        let look = error.moments.first().map_or(StackId::NONE, |happened| happened.stack);
-        case(sentences::error(error), look, text)
+        case(sentences::error(error), telling(error), text)
     });
     let leaks = report.leaks.iter().filter(|leak| Rule::Leak(leak.reach) == rule);
     let leaks = leaks.map(|leak| {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! run        what a run is told from (data)      answer   the same for the doctor
-//! mistakes   the same for a debug record
+//! render     a report (of `report::model`) in one of its formats
+//! words      sentences and suppressions that reports share
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
 //! profile/   what is held, for profilers   sarif   for code scanning
@@ -24,30 +25,29 @@ mod file;
 mod held;
 pub(crate) mod html;
 pub(crate) mod json;
-#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod junit;
 mod look;
-mod mistakes;
-#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod profile;
 mod race;
+mod render;
 mod rules;
 mod run;
 #[cfg(test)]
 mod sample;
-#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod sarif;
 mod sentences;
 pub(crate) mod text;
 mod time;
 mod units;
+mod words;
 
 pub(crate) use answer::{Answer, Trial};
-pub(crate) use file::{open, replace};
+pub(crate) use file::{emptied, open, replace};
 pub(crate) use look::Look;
-pub(crate) use mistakes::{Happened, Mistake, Mistakes};
+pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
 pub(crate) use time::rfc3339;
+pub(crate) use words::printable;
 
 use std::io::{self, ErrorKind, Write};
 

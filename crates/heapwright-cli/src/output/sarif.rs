@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The location of a result is where a person would look first: the innermost call whose
-//! source is under the folder that the report is made in, else one that is not a
+//! source is under the folder that the report is made in (of the stack that says whose
+//! fault it is: what was only found later is told where the block was freed or made), else one that is not a
 //! system's, else any; where no source is known, the file of code. All stacks are in
 //! `stacks`, the moments of an error in `relatedLocations` and, a thread each, in
 //! `codeFlows`.
@@ -30,8 +31,10 @@ use super::calls::{Call, calls, first_look};
 use super::rules::Rule;
 use super::sentences;
 use super::time::rfc3339;
+use super::units;
+use super::words::telling;
 use crate::report::model::{Error, Process, Report, StackId, Stacks};
-use heapwright_record::debug::{Occasion, Reach, Role};
+use heapwright_record::debug::{Occasion, Reach};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -39,9 +42,9 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The name under which fingerprints are kept; another way to make them needs another.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
-/// The log. `folder` is the one that sources are told relative to.
-pub(crate) fn write(report: &Report, folder: &Path, out: &mut dyn io::Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Log::of(run(report, folder)))?;
+/// The log.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &Log::of(run(report, &report.wanted.folder)))?;
     writeln!(out)
 }
 
@@ -145,6 +148,10 @@ fn notifications(report: &Report) -> Vec<Notification> {
     if !report.processes.iter().any(checked) {
         lines.push("no leak check was finished".to_owned());
     }
+    let untold = report.untold.errors;
+    if untold != 0 {
+        lines.push(format!("{}: no results", units::counted(untold, "more different error")));
+    }
     let lines = lines.into_iter().chain(report.notes.iter().cloned());
     lines.map(|line| Notification { level: "note", message: Message::of(&line) }).collect()
 }
@@ -172,8 +179,7 @@ impl Maker<'_> {
     }
 
     fn error(&self, error: &Error) -> Result {
-        let here = error.moments.iter().find(|happened| happened.role == Role::Here);
-        let stack = here.or(error.moments.first()).map_or(StackId::NONE, |happened| happened.stack);
+        let stack = telling(error);
         let mut result = self.result(Rule::of(error.finding.kind), sentences::error(error), stack);
         result.occurrence_count = error.times.max(1);
         let mut by_time: Vec<_> = error.moments.iter().collect();
@@ -226,7 +232,9 @@ impl Maker<'_> {
             id: None,
             physical_location: artifact.map(|artifact_location| Physical {
                 artifact_location,
-                region: call.line().map(|(_, start_line)| Region { start_line }),
+                region: call
+                    .line()
+                    .map(|(_, start_line)| Region { start_line, start_column: call.column() }),
                 address: address.filter(|address| address.relative_address.is_some()),
             }),
             logical_locations: vec![Logical {
@@ -253,7 +261,7 @@ mod tests {
 
     fn log(report: &Report) -> Value {
         let mut out = Vec::new();
-        write(report, Path::new(sample::FOLDER), &mut out).expect("is written");
+        write(report, &mut out).expect("is written");
         serde_json::from_slice(&out).expect("is JSON")
     }
 
@@ -284,7 +292,7 @@ mod tests {
             told,
             [
                 "error use-after-free src/session.cc 71",
-                "error buffer-overflow src/header.c 29",
+                "error buffer-overflow src/header.c 12",
                 "error allocator-mismatch a%20b/%3Ci%3E%231.c 5",
                 "error definitely-lost src/session.cc 33",
                 "error definitely-lost a%20b/%3Ci%3E%231.c 5",
@@ -327,7 +335,7 @@ mod tests {
             notes[0]["message"]["text"],
             "88.9 KiB in 310 blocks lost with other blocks: no results"
         );
-        assert_eq!(notes[2]["message"]["text"], "2 threads did not say what is in their registers");
+        assert_eq!(notes[3]["message"]["text"], "2 threads did not say what is in their registers");
         assert_eq!(invocation["startTimeUtc"], "2023-11-14T22:13:20Z");
     }
 

@@ -1,6 +1,6 @@
 //! Sentences about what a report holds, for all formats that speak to people.
 
-use super::units;
+use super::{units, words};
 use crate::report::model::{Amount, Error, Growth, Happened, Leak, Path, Process};
 use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
@@ -13,16 +13,12 @@ pub(super) fn amount(amount: Amount) -> String {
 
 /// What happened, and how often, without a full stop.
 pub(super) fn error(error: &Error) -> String {
-    let mut line = Line::default();
-    error.finding.sentence(&mut line);
-    line.0 + &again(error.times, error.processes)
+    words::sentence(&error.finding) + &again(error.times, error.processes)
 }
 
 /// What stands above a stack: `freed by thread 1, 3 operations earlier`.
 pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
-    let mut line = Line::default();
-    finding.title(happened.role, &happened.thread, &mut line);
-    line.0.trim_end_matches(':').to_owned()
+    words::title(finding, happened).trim_end_matches(':').to_owned()
 }
 
 /// `1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them`.
@@ -121,21 +117,6 @@ fn again(times: u64, processes: usize) -> String {
         let _ = write!(line, ", in {processes} processes");
     }
     line
-}
-
-#[derive(Default)]
-struct Line(String);
-
-impl heapwright_record::debug::Words for Line {
-    fn text(&mut self, text: &str) {
-        self.0.push_str(text);
-    }
-    fn number(&mut self, number: u64) {
-        let _ = write!(self.0, "{number}");
-    }
-    fn address(&mut self, address: u64) {
-        let _ = write!(self.0, "{address:#x}");
-    }
 }
 
 #[cfg(test)]

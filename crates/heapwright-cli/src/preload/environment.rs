@@ -55,8 +55,17 @@ impl Options {
 
     /// Asks for a stats file `prefix.<pid>` from each process.
     pub(crate) fn stats_file(&mut self, prefix: &Path) {
-        let mut option = OsString::from("stats_file=");
-        option.push(prefix);
+        self.path("stats_file=", prefix);
+    }
+
+    /// Asks for a debug record `prefix.<pid>` from each process.
+    pub(crate) fn record(&mut self, prefix: &Path) {
+        self.path("record=", prefix);
+    }
+
+    fn path(&mut self, key: &str, path: &Path) {
+        let mut option = OsString::from(key);
+        option.push(path);
         self.push(&option);
     }
 

@@ -1,3 +1,451 @@
-//! Records to one picture.
+//! From records to a [`Report`].
+//!
+//! ```text
+//! records --input--> entries --gather--> what is known, by cause, stack and process
+//!                                              |  growth: which stacks grow and grow
+//!                                              v
+//!              report <--naming, source-- what is told <--suppressions-- what is hidden
+//! ```
+//!
+//! ```text
+//! model         the report: plain data, for all formatters
+//! input         a record's file, in pieces
+//! modules       which file of code an address lies in
+//! interner      every distinct stack once
+//! gather        entries become what is known
+//! growth        arithmetic: does it grow for good?
+//! suppressions  what somebody decided not to see
+//! naming        stacks get frames, and frames names; source: lines around them
+//! point         a check, or a time
+//! diff          two points in time, or two runs, compared
+//! progress      how far it is
+//! ```
+//!
+//! A record may be as large as the disk. Read once, entry by entry, it leaves behind 24
+//! bytes for each distinct stack and one small struct for each distinct finding; only
+//! what is told gets frames and names. What is told is bounded, too: at most
+//! [`Options::limit`] different errors, and a hundred thousand groups of blocks, the
+//! largest first. The others are counted, and the report says how many they are.
 
+pub(crate) mod diff;
+mod gather;
+mod growth;
+mod input;
+mod interner;
 pub(crate) mod model;
+mod modules;
+mod naming;
+pub(crate) mod point;
+mod progress;
+mod source;
+mod suppressions;
+
+use gather::{Error, Gathered, Lost, place};
+use heapwright_record::debug::{Call, Reach, Role, Root};
+use input::reading;
+use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
+use naming::Naming;
+use point::Point;
+use progress::Progress;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use suppressions::{Kind, Line, Suppressions};
+
+/// Groups of blocks that are told one by one.
+const MOST_LEAKS: usize = 100_000;
+
+/// Different errors that are told, unless something else is said.
+pub(crate) const MOST_ERRORS: usize = 1000;
+
+/// How to make a report.
+#[derive(Default)]
+pub(crate) struct Options {
+    /// Files of suppressions.
+    pub(crate) suppress: Vec<PathBuf>,
+    /// Different errors that are told; none: all.
+    pub(crate) limit: Option<usize>,
+    /// Whether everything gets names that has a stack; else only findings do whose
+    /// details are wanted, and what is live at each check is left out.
+    pub(crate) everything: bool,
+    pub(crate) wanted: Wanted,
+    /// How far checks are looked at.
+    pub(crate) at: Point,
+}
+
+/// A report, and what it says of its records.
+pub(crate) struct Made {
+    pub(crate) report: Report,
+    /// Records that are damaged.
+    pub(crate) damaged: usize,
+}
+
+/// Whether a report could be made so: what is wrong with the files of suppressions is
+/// better said before a program runs than after.
+pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
+    suppressions(options).map(|_| ())
+}
+
+fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
+    let mut suppressions = Suppressions::default();
+    for file in &options.suppress {
+        suppressions.add_file(file)?;
+    }
+    Ok(suppressions)
+}
+
+/// Reads records, or folders of records, and puts a report together.
+pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
+    let suppressions = suppressions(options)?;
+    let gathered = gather(arguments, options.at)?;
+    let damaged = gathered.damaged;
+    Ok(Made { report: tell(&gathered, options, suppressions), damaged })
+}
+
+/// Whether there is a record in a folder.
+pub(crate) fn any_in(folder: &Path) -> bool {
+    input::records(folder).is_ok()
+}
+
+fn gather(arguments: &[PathBuf], until: Point) -> anyhow::Result<Gathered> {
+    let mut records: Vec<PathBuf> = Vec::new();
+    for argument in arguments {
+        records.extend(input::records(argument)?);
+    }
+    let size = |path: &PathBuf| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
+    let progress = Progress::reading(records.iter().map(size).sum());
+    let mut gathered = Gathered::until(until);
+    // Of a folder, what is readable is told; what was named must be readable.
+    let named = |path: &Path| arguments.iter().any(|argument| argument == path);
+    for path in &records {
+        if let Err(error) = gathered.add(path, &|bytes| progress.more(bytes)) {
+            if named(path) {
+                return Err(error.context(reading(path)));
+            }
+            gathered.damaged += 1;
+            gathered.note(format!("{}: {error:#}", reading(path)));
+        }
+    }
+    Ok(gathered)
+}
+
+/// Decides what is told, and names it.
+fn tell(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> Report {
+    let order = in_order(gathered);
+    let mut places = vec![0; order.len()];
+    for (place, &process) in order.iter().enumerate() {
+        places[process] = place;
+    }
+    let mut telling = Telling {
+        gathered,
+        naming: Naming::new(gathered),
+        suppressions,
+        everything: options.everything,
+        places,
+        report: Report {
+            notes: gathered.notes.clone(),
+            unwritten: gathered.unwritten,
+            wanted: options.wanted.clone(),
+            ..Report::default()
+        },
+    };
+    let mut errors: Vec<&Error> = gathered.errors.iter().collect();
+    errors.sort_by_key(|error| telling.places[error.process as usize]);
+    let mut leaks: Vec<&Lost> = gathered.leaks.iter().collect();
+    leaks.sort_by_key(|lost| {
+        let leak = &lost.leak;
+        (severity(leak.reach), std::cmp::Reverse(leak.bytes.saturating_add(leak.indirect_bytes)))
+    });
+    let progress = Progress::naming((errors.len() + leaks.len().min(MOST_LEAKS)) as u64);
+    let limit = options.limit.unwrap_or(usize::MAX);
+    for (at, error) in errors.iter().enumerate() {
+        if telling.report.errors.len() >= limit {
+            let rest = &errors[at..];
+            telling.report.untold.errors = rest.len() as u64;
+            telling.report.untold.times =
+                rest.iter().fold(0, |sum, error| sum.saturating_add(error.times));
+            break;
+        }
+        telling.error(error);
+        progress.more(1);
+    }
+    for lost in leaks.iter().take(MOST_LEAKS) {
+        telling.leak(lost);
+        progress.more(1);
+    }
+    telling.rest_of_leaks(leaks.get(MOST_LEAKS..).unwrap_or_default());
+    telling.processes(&order);
+    drop(progress);
+    let Telling { naming, suppressions, mut report, .. } = telling;
+    report.stacks = naming.stacks;
+    report.cut = naming.cut;
+    report.sources = naming.sources.snippets;
+    report.used = suppressions.used;
+    report
+}
+
+/// The processes by when they began.
+fn in_order(gathered: &Gathered) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..gathered.processes.len()).collect();
+    order.sort_by_key(|&process| gathered.processes[process].told.began);
+    order
+}
+
+fn severity(reach: Reach) -> u8 {
+    match reach {
+        Reach::Definite => 0,
+        Reach::Indirect => 1,
+        Reach::Possible => 2,
+        Reach::Reachable => 3,
+        _ => 4,
+    }
+}
+
+/// A report under construction.
+struct Telling<'g> {
+    gathered: &'g Gathered,
+    naming: Naming<'g>,
+    suppressions: Suppressions,
+    everything: bool,
+    /// Where in the report a process is.
+    places: Vec<usize>,
+    report: Report,
+}
+
+impl Telling<'_> {
+    fn thread(&self, process: u32, number: u32) -> String {
+        let threads = &self.gathered.processes[process as usize].threads;
+        threads.get(&number).cloned().unwrap_or_default()
+    }
+
+    fn error(&mut self, error: &Error) {
+        let finding = error.finding;
+        let moments: Vec<Happened> = finding
+            .moments()
+            .map(|(role, moment)| {
+                let exact = role == Role::Here && finding.call == Call::Access;
+                let stack = self.naming.stack(error.stacks[place(role)], exact);
+                let thread = self.thread(error.process, moment.thread);
+                Happened { role, moment, thread, stack }
+            })
+            .collect();
+        for happened in &moments {
+            self.naming.name(happened.stack);
+        }
+        let stacks = moments.iter().map(|happened| happened.stack);
+        if let Some(rule) = self.hidden(Kind::Error(finding.kind), stacks) {
+            let (used, hidden) = (&mut self.suppressions.used[rule], &mut self.report.suppressed);
+            used.times = used.times.saturating_add(error.times);
+            hidden.errors += 1;
+            hidden.times = hidden.times.saturating_add(error.times);
+            return;
+        }
+        for happened in &moments {
+            self.naming.source(happened.stack);
+        }
+        self.report.errors.push(model::Error {
+            finding,
+            process: self.places[error.process as usize],
+            moments,
+            times: error.times,
+            processes: error.processes as usize,
+        });
+    }
+
+    fn leak(&mut self, lost: &Lost) {
+        let leak = &lost.leak;
+        let is_detailed = self.everything || self.report.wanted.details.contains(&leak.reach);
+        let stack = self.naming.stack(lost.stack, false);
+        if is_detailed || !self.suppressions.is_empty() {
+            self.naming.name(stack);
+        }
+        let amount = Amount { blocks: leak.blocks, bytes: leak.bytes };
+        if let Some(rule) = self.hidden(Kind::Leak(leak.reach), [stack]) {
+            let used = &mut self.suppressions.used[rule];
+            used.times += 1;
+            used.amount = sum(used.amount, amount);
+            self.report.suppressed.leaks += 1;
+            self.report.suppressed.lost = sum(self.report.suppressed.lost, amount);
+            return;
+        }
+        if is_detailed {
+            self.naming.source(stack);
+        }
+        let path = (leak.root != Root::Unknown).then(|| self.path(lost, is_detailed));
+        let process = &self.gathered.processes[lost.process as usize].told;
+        let ns = process.checks.get(lost.check).map(|check| check.ns).unwrap_or_default();
+        self.report.leaks.push(Leak {
+            reach: leak.reach,
+            origin: leak.origin,
+            stack,
+            lost: amount,
+            indirect: Amount { blocks: leak.indirect_blocks, bytes: leak.indirect_bytes },
+            size: leak.size,
+            block: leak.block,
+            oldest_ns: leak.oldest_ns,
+            youngest_ns: leak.youngest_ns,
+            oldest_age_ns: ns.saturating_sub(leak.oldest_ns),
+            youngest_age_ns: ns.saturating_sub(leak.youngest_ns),
+            check: lost.check,
+            process: self.places[lost.process as usize],
+            processes: lost.processes as usize,
+            path,
+        });
+    }
+
+    fn path(&mut self, lost: &Lost, is_detailed: bool) -> Chain {
+        let leak = &lost.leak;
+        let steps = lost.steps.iter().map(|hop| {
+            let stack = self.naming.stack(hop.stack, false);
+            if is_detailed {
+                self.naming.name(stack);
+            }
+            Step { size: hop.size, offset: hop.offset, stack }
+        });
+        let steps = steps.collect();
+        let in_data = leak.root == Root::Globals;
+        let file = self.gathered.files.list.get(lost.root.file as usize).filter(|_| in_data);
+        let thread = leak.root_thread;
+        Chain {
+            root: leak.root,
+            address: leak.root_address,
+            name: if in_data { self.naming.variable(lost.root) } else { None },
+            module: file.map(|known| crate::output::printable((&*known.file.path).into())),
+            thread: (thread != 0).then(|| (thread, self.thread(lost.process, thread))),
+            steps,
+        }
+    }
+
+    /// What is too much to be told one by one, as one group a reach.
+    fn rest_of_leaks(&mut self, rest: &[&Lost]) {
+        self.report.untold.leaks = rest.len() as u64;
+        let mut groups: HashMap<Reach, Leak> = HashMap::new();
+        for lost in rest {
+            let leak = &lost.leak;
+            let amount = Amount { blocks: leak.blocks, bytes: leak.bytes };
+            let group = groups.entry(leak.reach).or_insert_with(|| Leak {
+                reach: leak.reach,
+                origin: heapwright_record::debug::Origin::Unknown,
+                stack: StackId::NONE,
+                lost: Amount::default(),
+                indirect: Amount::default(),
+                size: leak.size,
+                block: leak.block,
+                oldest_ns: leak.oldest_ns,
+                youngest_ns: leak.youngest_ns,
+                oldest_age_ns: 0,
+                youngest_age_ns: 0,
+                check: lost.check,
+                process: self.places[lost.process as usize],
+                processes: 1,
+                path: None,
+            });
+            group.lost = sum(group.lost, amount);
+            let indirect = Amount { blocks: leak.indirect_blocks, bytes: leak.indirect_bytes };
+            group.indirect = sum(group.indirect, indirect);
+        }
+        let mut groups: Vec<Leak> = groups.into_values().collect();
+        groups.sort_by_key(|leak| severity(leak.reach));
+        self.report.leaks.extend(groups);
+        self.report.leaks.sort_by_key(|leak| severity(leak.reach));
+    }
+
+    /// The processes, and what grows in them.
+    fn processes(&mut self, order: &[usize]) {
+        for (place, &process) in order.iter().enumerate() {
+            let mut told = self.gathered.processes[process].told.clone();
+            told.samples.sort_by_key(|sample| sample.ns);
+            for (number, points) in series(&told) {
+                if let Some(trend) = growth::verdict(&points) {
+                    self.growth(number, place, points, trend);
+                }
+            }
+            for check in &mut told.checks {
+                if !self.everything {
+                    check.usage.clear();
+                }
+                for (stack, _) in &mut check.usage {
+                    *stack = self.naming.stack(stack.0, false);
+                    self.naming.name(*stack);
+                }
+            }
+            self.report.processes.push(told);
+        }
+        self.report.growths.sort_by(|one, other| other.slope.total_cmp(&one.slope));
+    }
+
+    fn growth(&mut self, number: u32, process: usize, points: Vec<Sample>, trend: growth::Trend) {
+        let stack = self.naming.stack(number, false);
+        self.naming.name(stack);
+        if let Some(rule) = self.hidden(Kind::Growth, [stack]) {
+            self.suppressions.used[rule].times += 1;
+            self.report.suppressed.growths += 1;
+            return;
+        }
+        self.naming.source(stack);
+        let growth::Trend { slope, tau } = trend;
+        self.report.growths.push(Growth { stack, process, points, slope, tau });
+    }
+
+    /// Which suppression hides a finding with these stacks.
+    fn hidden(&self, kind: Kind, stacks: impl IntoIterator<Item = StackId>) -> Option<usize> {
+        if self.suppressions.is_empty() {
+            return None;
+        }
+        let stacks: Vec<Vec<Line<'_>>> =
+            stacks.into_iter().map(|stack| self.lines(stack)).collect();
+        self.suppressions.hides(kind, &stacks)
+    }
+
+    /// A stack as suppressions see it: inlined functions are frames, too.
+    fn lines(&self, stack: StackId) -> Vec<Line<'_>> {
+        let mut lines = Vec::new();
+        for frame in self.naming.stacks.frames(stack) {
+            let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
+            let module = std::str::from_utf8(path).unwrap_or_default();
+            if frame.functions.is_empty() {
+                lines.push(Line { module, ..Line::default() });
+            }
+            lines.extend(frame.functions.iter().map(|function| Line {
+                name: function.name.as_deref().unwrap_or_default(),
+                symbol: function.symbol.as_deref().unwrap_or_default(),
+                source: function.source.as_deref().unwrap_or_default(),
+                line: function.line,
+                module,
+            }));
+        }
+        lines
+    }
+}
+
+/// The live bytes of each stack of a process over time, by the interner's number. A
+/// stack that a count leaves out had little then.
+fn series(process: &model::Process) -> Vec<(u32, Vec<Sample>)> {
+    let counts: Vec<_> = process.checks.iter().filter(|check| !check.usage.is_empty()).collect();
+    let nothing = |at: usize| Sample { ns: counts[at].ns, blocks: 0, bytes: 0 };
+    let mut series: HashMap<u32, Vec<Sample>> = HashMap::new();
+    for (at, check) in counts.iter().enumerate() {
+        for &(StackId(stack), Amount { blocks, bytes }) in &check.usage {
+            if stack != 0 {
+                let points = series.entry(stack).or_default();
+                points.extend((points.len()..=at).map(nothing));
+                points[at].blocks = points[at].blocks.saturating_add(blocks);
+                points[at].bytes = points[at].bytes.saturating_add(bytes);
+            }
+        }
+    }
+    // What is missing in the last one has gone, or is little.
+    let mut series: Vec<_> =
+        series.into_iter().filter(|(_, points)| points.len() == counts.len()).collect();
+    series.sort_unstable_by_key(|(stack, _)| *stack);
+    series
+}
+
+fn sum(one: Amount, other: Amount) -> Amount {
+    Amount {
+        blocks: one.blocks.saturating_add(other.blocks),
+        bytes: one.bytes.saturating_add(other.bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@
 
 use crate::symbols::Frame;
 use heapwright_record::debug::{Class, End, Finding, Moment, Occasion, Origin, Reach, Role, Root};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// Everything that is told.
 #[derive(Default)]
@@ -29,6 +31,73 @@ pub(crate) struct Report {
     pub(crate) growths: Vec<Growth>,
     pub(crate) used: Vec<Used>,
     pub(crate) notes: Vec<String>,
+    /// Stacks of which more frames were not kept.
+    pub(crate) cut: BTreeSet<StackId>,
+    /// Lines of source, by file and the line in the middle.
+    pub(crate) sources: BTreeMap<(String, u32), Vec<(u32, String)>>,
+    /// What is not told because there is so much.
+    pub(crate) untold: Untold,
+    /// What suppressions hid.
+    pub(crate) suppressed: Suppressed,
+    /// Findings that their process made and did not write down, or made again without
+    /// saying which.
+    pub(crate) unwritten: u64,
+    /// What was asked for.
+    pub(crate) wanted: Wanted,
+}
+
+/// What a report is to tell.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The leaks whose details are told; the others are in the sums.
+    pub(crate) details: Vec<Reach>,
+    /// How to write suppressions that are ready to be used.
+    pub(crate) suppressions: Ready,
+    /// The folder that sources are told relative to, where one is known.
+    pub(crate) folder: PathBuf,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { details: vec![Reach::Definite], suppressions: Ready::Line, folder: PathBuf::new() }
+    }
+}
+
+/// A suppression that is ready to be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Ready {
+    /// One line, in LeakSanitizer's language
+    #[default]
+    #[value(name = "lsan", alias = "line")]
+    Line,
+    /// A block in valgrind's
+    #[value(name = "valgrind", alias = "yes")]
+    Block,
+    /// None
+    #[value(name = "no")]
+    None,
+}
+
+/// What is not told because there is so much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Untold {
+    /// Different mistakes, and how often they were found.
+    pub(crate) errors: u64,
+    pub(crate) times: u64,
+    /// Groups of blocks that are told as one without a stack.
+    pub(crate) leaks: u64,
+}
+
+/// What suppressions hid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Suppressed {
+    /// Different mistakes, and how often they were found.
+    pub(crate) errors: u64,
+    pub(crate) times: u64,
+    /// Groups of blocks, and what they came to.
+    pub(crate) leaks: u64,
+    pub(crate) lost: Amount,
+    pub(crate) growths: u64,
 }
 
 /// A program in a process. One process that executes another program is two.
@@ -238,10 +307,19 @@ impl Report {
         self.processes.first()
     }
 
+    /// How often mistakes were found, those included that are not told.
+    pub(crate) fn times(&self) -> u64 {
+        let add = |sum: u64, error: &Error| sum.saturating_add(error.times);
+        self.errors.iter().fold(self.untold.times, add)
+    }
+
     /// Everything of one reach.
     pub(crate) fn total(&self, reach: Reach) -> Amount {
         self.leaks.iter().filter(|leak| leak.reach == reach).fold(Amount::default(), |sum, leak| {
-            Amount { blocks: sum.blocks + leak.lost.blocks, bytes: sum.bytes + leak.lost.bytes }
+            Amount {
+                blocks: sum.blocks.saturating_add(leak.lost.blocks),
+                bytes: sum.bytes.saturating_add(leak.lost.bytes),
+            }
         })
     }
 }

@@ -1,42 +1,43 @@
 //! The names in one ELF file.
 //!
-//! Names come from the debug information where there is some (with the
-//! functions that were inlined), else from the symbols, which give no lines.
-//! What a distribution moved out of the file is looked for where it puts it:
-//! `/usr/lib/debug/.build-id/ab/cdef.debug`. Split debug information (`.dwo`)
-//! and supplementary files (`dwz`) are not followed: then symbols must do.
+//! Names come from the debug information where there is some (with the functions that
+//! were inlined; see [`super::debug`] for where it is looked for), else from the
+//! symbols, which give no lines. Variables come from the symbols only.
 //!
-//! Only the sections that are needed are read, and copied, since the file may
-//! change or shrink under us. Whatever does not parse is left out.
+//! Files are mapped, and symbols collected and sorted when the first is asked for: of
+//! a large program a report needs a few pages. Whatever does not parse is left out.
 
 use super::Function;
-use addr2line::{Context, demangle_auto};
-use gimli::{Dwarf, EndianRcSlice, RunTimeEndian, SectionId};
+use super::debug::{self, Elf, Information};
+use addr2line::demangle_auto;
 use object::SymbolKind;
-use object::read::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadCache};
+use object::read::{Object as _, ObjectSymbol as _};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::Path;
 use std::time::SystemTime;
-
-/// Where distributions put what they take out of files.
-const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
-
-type Bytes = EndianRcSlice<RunTimeEndian>;
 
 /// The names in a file.
 pub(super) struct File {
-    context: Option<Context<Bytes>>,
-    /// By address.
-    symbols: Vec<Symbol>,
+    object: Elf,
+    /// What was taken out of it.
+    separate: Option<Elf>,
+    information: Option<Information>,
+    functions: OnceCell<Symbols>,
+    variables: OnceCell<Symbols>,
+    /// When it was changed last.
+    pub(super) changed: Option<SystemTime>,
 }
+
+/// By address.
+struct Symbols(Vec<Symbol>);
 
 struct Symbol {
     address: u64,
     /// 0 where it is not said.
     size: u64,
-    name: String,
+    name: &'static str,
 }
 
 impl File {
@@ -47,49 +48,23 @@ impl File {
         build_id: &[u8],
         began: Option<SystemTime>,
     ) -> anyhow::Result<Self> {
-        let metadata = fs::metadata(path)?;
-        anyhow::ensure!(metadata.is_file(), "not a file");
-        let cache = ReadCache::new(fs::File::open(path)?);
-        let object = object::File::parse(&cache)?;
+        let object = debug::open(path)?;
+        let changed = fs::metadata(path)?.modified().ok();
         let found = object.build_id()?.unwrap_or_default();
         anyhow::ensure!(found == build_id, "another file");
         if build_id.is_empty() {
-            let changed = metadata.modified()?;
-            anyhow::ensure!(began.is_some_and(|began| changed <= began), "changed since");
+            let unchanged = changed.zip(began).is_some_and(|(changed, began)| changed <= began);
+            anyhow::ensure!(unchanged, "changed since");
         }
-        let mut file = Self { context: context(&object), symbols: Vec::new() };
-        file.add_symbols(&object);
-        if let Some(path) = debug_file(build_id) {
+        let mut information = Information::of(&object, path);
+        let mut separate = None;
+        if information.is_none() {
             // It is there or not; if it is damaged, it might as well not be.
-            let _ = file.add_debug_file(&path, build_id);
+            separate = debug::separate(&object, path, build_id);
+            information = separate.as_ref().and_then(|object| Information::of(object, path));
         }
-        // Where several names share an address, the last of the longest.
-        file.symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
-        Ok(file)
-    }
-
-    fn add_debug_file(&mut self, path: &Path, build_id: &[u8]) -> anyhow::Result<()> {
-        let cache = ReadCache::new(fs::File::open(path)?);
-        let object = object::File::parse(&cache)?;
-        anyhow::ensure!(object.build_id()?.unwrap_or_default() == build_id, "another file");
-        if self.context.is_none() {
-            self.context = context(&object);
-        }
-        self.add_symbols(&object);
-        Ok(())
-    }
-
-    fn add_symbols<'a>(&mut self, object: &impl object::Object<'a>) {
-        for symbol in object.symbols().chain(object.dynamic_symbols()) {
-            if symbol.is_definition()
-                && symbol.kind() == SymbolKind::Text
-                && let Ok(name) = symbol.name()
-                && !name.is_empty()
-            {
-                let (address, size) = (symbol.address(), symbol.size());
-                self.symbols.push(Symbol { address, size, name: name.to_owned() });
-            }
-        }
+        let (functions, variables) = (OnceCell::new(), OnceCell::new());
+        Ok(Self { object, separate, information, functions, variables, changed })
     }
 
     /// The functions at an address of the file, inlined ones first.
@@ -97,58 +72,80 @@ impl File {
         let mut functions = self.described(address).unwrap_or_default();
         // The outermost is a symbol's, too; the inlined ones are not.
         match functions.last_mut() {
-            Some(outermost) if outermost.name.is_none() => outermost.name = self.symbol(address),
-            Some(_) => {}
-            None => {
-                let name = self.symbol(address);
-                functions
-                    .extend(name.map(|name| Function { name: Some(name), ..Function::default() }));
+            Some(outermost) if outermost.name.is_none() => {
+                if let Some(symbol) = self.symbol(address) {
+                    (outermost.name, outermost.symbol) = (symbol.name, symbol.symbol);
+                }
             }
+            Some(_) => {}
+            None => functions.extend(self.symbol(address)),
         }
         functions
     }
 
+    /// The variable at an address of the file, and how far into it that is.
+    pub(super) fn variable(&self, address: u64) -> Option<(String, u64)> {
+        let found = self.variables.get_or_init(|| self.collect(&[SymbolKind::Data])).at(address)?;
+        Some((demangled(found.name), address - found.address))
+    }
+
     /// What the debug information says.
     fn described(&self, address: u64) -> Option<Vec<Function>> {
-        let mut frames = self.context.as_ref()?.find_frames(address).skip_all_loads().ok()?;
+        let mut frames = self.information.as_ref()?.frames(address)?;
         let mut functions = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
+            let raw = frame.function.as_ref().and_then(|name| name.raw_name().ok());
             let name =
                 frame.function.as_ref().and_then(|name| Some(name.demangle().ok()?.into_owned()));
-            let location = frame.location;
+            let location = frame.location.as_ref();
             functions.push(Function {
+                symbol: raw.map(Cow::into_owned).filter(|raw| Some(raw) != name.as_ref()),
                 name,
-                source: location.as_ref().and_then(|at| Some(at.file?.to_owned())),
+                source: location.and_then(|at| Some(at.file?.to_owned())),
                 line: location.and_then(|at| at.line).filter(|&line| line != 0),
+                column: location.and_then(|at| at.column).filter(|&column| column != 0),
             });
         }
         Some(functions)
     }
 
     /// What the symbols say.
-    fn symbol(&self, address: u64) -> Option<String> {
-        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let symbol = self.symbols.get(after.checked_sub(1)?)?;
-        let within = symbol.size == 0 || address - symbol.address < symbol.size;
-        within.then(|| demangle_auto(Cow::from(&*symbol.name), None).into_owned())
+    fn symbol(&self, address: u64) -> Option<Function> {
+        let functions = self.functions.get_or_init(|| self.collect(&[SymbolKind::Text]));
+        let found = functions.at(address)?;
+        let name = demangled(found.name);
+        let symbol = Some(found.name.to_owned()).filter(|symbol| *symbol != name);
+        Some(Function { name: Some(name), symbol, ..Function::default() })
+    }
+
+    fn collect(&self, kinds: &[SymbolKind]) -> Symbols {
+        let mut symbols = Vec::new();
+        for object in [Some(&self.object), self.separate.as_ref()].into_iter().flatten() {
+            for symbol in object.symbols().chain(object.dynamic_symbols()) {
+                if symbol.is_definition()
+                    && kinds.contains(&symbol.kind())
+                    && let Ok(name) = symbol.name()
+                    && !name.is_empty()
+                {
+                    symbols.push(Symbol { address: symbol.address(), size: symbol.size(), name });
+                }
+            }
+        }
+        // Where several names share an address, the last of the longest.
+        symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
+        Symbols(symbols)
     }
 }
 
-/// Where the debug information of a file may be that has none itself.
-fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = build_id.split_first()?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let path = PathBuf::from(format!("{DEBUG_FILES}/{first:02x}/{rest}.debug"));
-    path.is_file().then_some(path)
+impl Symbols {
+    fn at(&self, address: u64) -> Option<&Symbol> {
+        let after = self.0.partition_point(|symbol| symbol.address <= address);
+        let symbol = self.0.get(after.checked_sub(1)?)?;
+        let within = symbol.size == 0 || address - symbol.address < symbol.size;
+        within.then_some(symbol)
+    }
 }
 
-/// The debug information of a file, if there is any.
-fn context<'a>(object: &impl object::Object<'a>) -> Option<Context<Bytes>> {
-    object.section_by_name(".debug_info").or_else(|| object.section_by_name(".zdebug_info"))?;
-    let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let section = |id: SectionId| -> Result<Bytes, gimli::Error> {
-        let data = object.section_by_name(id.name()).and_then(|part| part.uncompressed_data().ok());
-        Ok(Bytes::new(Rc::from(data.as_deref().unwrap_or_default()), endian))
-    };
-    Context::from_dwarf(Dwarf::load(section).ok()?).ok()
+fn demangled(name: &str) -> String {
+    demangle_auto(Cow::from(name), None).into_owned()
 }

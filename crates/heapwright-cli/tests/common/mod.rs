@@ -2,6 +2,7 @@
 //! folders that go away.
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
+use heapwright_record::debug::{Encoder, Entry, HEADER};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -47,6 +48,16 @@ pub(crate) fn done(command: &mut Command) -> Output {
 /// A status as shells count it.
 pub(crate) fn shell_status(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("ended")
+}
+
+/// A debug record of these entries.
+pub(crate) fn bytes(entries: &[Entry<'_>]) -> Vec<u8> {
+    let mut buffer = [0; 4096];
+    let mut bytes = HEADER.to_vec();
+    for entry in entries {
+        bytes.extend_from_slice(Encoder::new(&mut buffer).entry(entry));
+    }
+    bytes
 }
 
 /// A folder of one test's own, removed at the end. It lies in the target

@@ -1,6 +1,9 @@
 //! The reader's side: entries one after another, to the end or to the damage.
+//!
+//! A file need not be in memory as a whole: where a piece of it ends within an entry,
+//! the entry's first byte is where the next piece begins ([`Reader::resume`]).
 
-use super::checksum::checksum;
+use super::checksum::{checksum, of_much};
 use super::encoder::{BEFORE, BEHIND};
 use super::entry::Entry;
 use super::wire::{Cursor, Field};
@@ -72,6 +75,9 @@ impl core::error::Error for Problem {}
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
+    /// Where the last entry began.
+    began: u64,
+    sum: fn(&[u8]) -> u32,
     skipped: u64,
     problem: Option<Problem>,
 }
@@ -97,7 +103,32 @@ impl<'a> Reader<'a> {
         if flags & BINDING_FLAGS != 0 {
             return Err(Problem::Flags(flags));
         }
-        Ok(Self { rest, at: HEADER_BYTES as u64, skipped: 0, problem: None })
+        let at = HEADER_BYTES as u64;
+        Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
+    }
+
+    /// Goes on with a later piece of a record, which begins with an entry, at byte
+    /// `at` of the file. It is made for much: it takes more room to be faster.
+    ///
+    /// ```
+    /// use heapwright_record::debug::{Encoder, HEADER, HEADER_BYTES, Note, Reader};
+    ///
+    /// let mut file = HEADER.to_vec();
+    /// let mut buffer = [0; Encoder::SMALLEST];
+    /// file.extend_from_slice(Encoder::new(&mut buffer).entry(&Note { bytes: "x".into() }.into()));
+    /// let mut reader = Reader::resume(&file[HEADER_BYTES..], HEADER_BYTES as u64);
+    /// assert!(reader.next().is_some());
+    /// assert_eq!(reader.position(), file.len() as u64);
+    /// ```
+    #[must_use]
+    pub const fn resume(bytes: &'a [u8], at: u64) -> Self {
+        Self { rest: bytes, at, began: at, sum: of_much, skipped: 0, problem: None }
+    }
+
+    /// At which byte of the file the last entry began.
+    #[must_use]
+    pub const fn began(&self) -> u64 {
+        self.began
     }
 
     /// Why no more entries come, unless it is the end of the file.
@@ -127,7 +158,7 @@ impl<'a> Reader<'a> {
         let whole = BEFORE.checked_add(length).ok_or(cut)?;
         let (summed, rest) = self.rest.split_at_checked(whole).ok_or(cut)?;
         let (sum, rest) = rest.split_at_checked(BEHIND).ok_or(cut)?;
-        if sum != checksum(summed).to_le_bytes() {
+        if sum != (self.sum)(summed).to_le_bytes() {
             return Err(Problem::Checksum(self.at));
         }
         let mut payload = Cursor::new(summed.get(BEFORE..).unwrap_or_default());
@@ -136,6 +167,7 @@ impl<'a> Reader<'a> {
             return Err(Problem::Malformed(self.at));
         }
         self.rest = rest;
+        self.began = self.at;
         self.at += (whole + BEHIND) as u64;
         Ok(entry)
     }

@@ -10,7 +10,7 @@
 //!
 //! One `write` a finding, from a buffer that is not on the stack of whoever runs
 //! into it; one lock, under which nothing is allocated and no lock of the loader's
-//! is taken. Names are those of exported functions; `heapwright show` finds lines.
+//! is taken. Names are those of exported functions; `heapwright report` finds lines.
 //!
 //! A mistake in a loop is reported once: findings of one kind at one place about
 //! blocks of one place are the same, and only counted. After a hundred different

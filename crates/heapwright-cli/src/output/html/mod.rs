@@ -9,6 +9,5 @@
 //! ```
 
 pub(crate) mod bench;
-#[allow(dead_code, reason = "the commands that write it are being built")]
 pub(crate) mod report;
 mod scale;

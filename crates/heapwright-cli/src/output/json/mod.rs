@@ -5,8 +5,9 @@
 //! programs read, begins with the name of its format instead.
 
 pub(crate) mod bench;
+pub(crate) mod diff;
 pub(crate) mod doctor;
-pub(crate) mod mistakes;
+pub(crate) mod report;
 pub(crate) mod run;
 
 /// The value of every object's `format`.

@@ -25,8 +25,8 @@
 use super::proto::Message;
 use crate::output::calls::{Call, of_frame};
 use crate::output::held::held;
-use crate::output::mistakes::hex;
 use crate::output::sentences;
+use crate::output::words::hex;
 use crate::report::model::Report;
 use crate::symbols::{Frame, Place};
 use flate2::{Compression, GzBuilder};

@@ -150,6 +150,8 @@ pub(super) struct Artifact {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Region {
     pub(super) start_line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) start_column: Option<u32>,
 }
 
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! For people: one module for each thing that is told.
 
 pub(crate) mod bench;
+pub(crate) mod diff;
 pub(crate) mod doctor;
-pub(crate) mod mistakes;
+pub(crate) mod report;
 pub(crate) mod run;

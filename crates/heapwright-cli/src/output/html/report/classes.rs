@@ -50,8 +50,10 @@ impl Classes {
     /// None of a process that said nothing of them.
     pub(super) fn of(process: &Process) -> Option<Self> {
         let largest = process.classes.iter().map(|class| class.memory).max()?;
-        let total: u64 = process.classes.iter().map(|class| class.memory).sum();
-        let asked: u64 = process.classes.iter().map(|class| class.bytes).sum();
+        let sum =
+            |part: fn(&Class) -> u64| process.classes.iter().map(part).fold(0, u64::saturating_add);
+        let total = sum(|class| class.memory);
+        let asked = sum(|class| class.bytes);
         let mut classes: Vec<&Class> = process.classes.iter().collect();
         // Blocks that stand alone are the large ones.
         classes.sort_by_key(|class| class.slot.wrapping_sub(1));

@@ -146,7 +146,9 @@ impl Boxes {
         );
         self.boxes.push(Box {
             class,
-            shade: name.bytes().fold(7, |sum: u32, byte| sum.wrapping_mul(31) + u32::from(byte))
+            shade: name
+                .bytes()
+                .fold(7, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
                 % 4,
             name: name.to_owned(),
             title,

@@ -30,15 +30,13 @@ use self::flame::Flame;
 use self::stack::{Stack, Stacker};
 use crate::output::calls::{Call, first_look};
 use crate::output::rules::Rule;
+use crate::output::words::telling;
 use crate::output::{sentences, time, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
 use heapwright_record::debug::{Ending, FindingKind, Occasion, Reach, Role};
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
-
-/// Lines of a source around one of them, with their numbers; none where it is not there.
-pub(crate) type Source<'a> = dyn Fn(&str, u32) -> Option<Vec<(u32, String)>> + 'a;
 
 /// How many are shown in full: of errors, and of groups of blocks.
 const MOST: usize = 500;
@@ -68,6 +66,7 @@ struct Page {
     growths: Vec<GrowthCard>,
     classes: Vec<Classes>,
     used: Vec<UsedRow>,
+    suppressed: Option<String>,
     notes: Vec<String>,
     processes: Vec<ProcessRow>,
     processes_left: Option<String>,
@@ -197,13 +196,9 @@ struct CheckRow {
     live: String,
 }
 
-/// The page. `source` gives the lines around a place, where the sources are at hand.
-pub(crate) fn write(
-    report: &Report,
-    source: &Source<'_>,
-    out: &mut dyn io::Write,
-) -> io::Result<()> {
-    let stacker = Stacker::new(&report.stacks, source);
+/// The page.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let stacker = Stacker::new(report);
     let page = page(report, &stacker);
     out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
 }
@@ -229,7 +224,7 @@ fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
         verdict: verdict(report),
         tiles: tiles(report),
         links: Vec::new(),
-        errors_left: left(report.errors.len(), MOST, "errors"),
+        errors_left: left(report.errors.len(), MOST, "errors").or_else(|| untold(report)),
         errors,
         fates: fates(report),
         leaks_left: left(report.leaks.len(), MOST, "groups"),
@@ -241,6 +236,7 @@ fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
         growths,
         classes: report.processes.iter().filter_map(Classes::of).take(MOST_CHARTS).collect(),
         used: used(report),
+        suppressed: suppressed(report),
         notes: report.notes.iter().take(MOST_ROWS).cloned().collect(),
         processes: report.processes.iter().take(MOST_ROWS).map(process_row).collect(),
         processes_left: left(report.processes.len(), MOST_ROWS, "processes"),
@@ -256,6 +252,13 @@ fn left(all: usize, most: usize, things: &str) -> Option<String> {
     let left = all.checked_sub(most).filter(|left| *left != 0)?;
     let left = units::count(left as u64);
     Some(format!("{left} more {things} are left out of this page. The JSON has them all."))
+}
+
+/// Errors that even the report does not have.
+fn untold(report: &Report) -> Option<String> {
+    let errors = Some(report.untold.errors).filter(|errors| *errors != 0)?;
+    let errors = units::counted(errors, "more different error");
+    Some(format!("{errors}, found {} times, are only counted.", units::count(report.untold.times)))
 }
 
 fn links(page: &Page, report: &Report) -> Vec<Link> {
@@ -327,7 +330,7 @@ fn was_checked(report: &Report) -> bool {
 }
 
 fn verdict(report: &Report) -> Verdict {
-    let errors = report.errors.len() as u64;
+    let errors = (report.errors.len() as u64).saturating_add(report.untold.errors);
     let lost = report.total(Reach::Definite);
     let possible = report.total(Reach::Possible);
     let mut parts = Vec::new();
@@ -355,8 +358,8 @@ fn verdict(report: &Report) -> Verdict {
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
-    let many = report.errors.len() as u64;
-    let times: u64 = report.errors.iter().map(|error| error.times).sum();
+    let many = (report.errors.len() as u64).saturating_add(report.untold.errors);
+    let times = report.times();
     let mut tiles = vec![Tile {
         class: if many == 0 { "good" } else { "bad" },
         label: "errors",
@@ -450,7 +453,6 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
         },
         stack: stacker.stack(happened.stack),
     });
-    let first = error.moments.first().map_or(StackId::NONE, |happened| happened.stack);
     ErrorCard {
         open,
         kind: if error.finding.kind == FindingKind::Unknown {
@@ -460,7 +462,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
         },
         title: about.title,
         what: sentences::error(error),
-        look: look(report, first),
+        look: look(report, telling(error)),
         process: process_name(report, error.process),
         means: about.means,
         mend: about.mend,
@@ -489,7 +491,7 @@ fn fate_word(reach: Reach) -> &'static str {
 }
 
 fn fates(report: &Report) -> Vec<FateBar> {
-    let all: u64 = report.leaks.iter().map(|leak| leak.lost.bytes).sum();
+    let all = report.leaks.iter().fold(0, |sum: u64, leak| sum.saturating_add(leak.lost.bytes));
     [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable, Reach::Unknown]
         .into_iter()
         .map(|reach| (reach, report.total(reach)))
@@ -564,8 +566,8 @@ fn omitted(report: &Report) -> Option<String> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
     let sum = report.processes.iter().map(last).fold(Amount::default(), |sum, amount| Amount {
-        blocks: sum.blocks + amount.blocks,
-        bytes: sum.bytes + amount.bytes,
+        blocks: sum.blocks.saturating_add(amount.blocks),
+        bytes: sum.bytes.saturating_add(amount.bytes),
     });
     (sum.blocks != 0).then(|| {
         format!("{} in groups too small to be told apart are not shown.", sentences::amount(sum))
@@ -601,6 +603,23 @@ fn used(report: &Report) -> Vec<UsedRow> {
         idle: used.times == 0,
     };
     report.used.iter().take(MOST_ROWS).map(row).collect()
+}
+
+/// What suppressions hid.
+fn suppressed(report: &Report) -> Option<String> {
+    let hid = &report.suppressed;
+    let mut parts = Vec::new();
+    if hid.errors != 0 {
+        parts.push(units::counted(hid.errors, "error"));
+    }
+    if hid.leaks != 0 {
+        let groups = units::counted(hid.leaks, "group");
+        parts.push(format!("{groups} of blocks ({})", sentences::amount(hid.lost)));
+    }
+    if hid.growths != 0 {
+        parts.push(format!("{} that grows", units::counted(hid.growths, "stack")));
+    }
+    (!parts.is_empty()).then(|| format!("Suppressed: {}.", parts.join(", ")))
 }
 
 fn process_row(process: &Process) -> ProcessRow {
@@ -649,7 +668,7 @@ mod tests {
 
     fn html(report: &Report) -> String {
         let mut out = Vec::new();
-        write(report, &sample::source, &mut out).expect("is written");
+        write(report, &mut out).expect("is written");
         String::from_utf8(out).expect("is text")
     }
 
@@ -657,7 +676,7 @@ mod tests {
     fn everything_is_on_the_page_and_nothing_breaks_out_of_it() {
         let html = html(&sample::report());
         for part in [
-            "<p class=\"verdict bad\">3 errors, 1.2 MiB definitely lost<",
+            "<p class=\"verdict bad\">6 errors, 1.2 MiB definitely lost<",
             "<span class=\"badge bad\">use-after-free</span>",
             "<span class=\"marked\"><i>71</i>        write(fd, buffer-&#62;data, buffer-&#62;size);",
             "<li class=\"root\">cache+0x10 in shop server</li>",
@@ -687,6 +706,7 @@ mod tests {
         let mut report = sample::report();
         let text = |report: &Report| verdict(report).text;
         report.errors.clear();
+        report.untold = Default::default();
         assert_eq!(text(&report), "1.2 MiB definitely lost");
         report.leaks.retain(|leak| !leak.is_definite());
         assert_eq!(text(&report), "No errors, but 468.8 KiB possibly lost and 1 stack that grows");

@@ -2,13 +2,11 @@
 //! look at first. All stacks of a page share a budget of lines: behind its end a stack is
 //! only counted, so that a page stays one that opens.
 
-use super::Source;
-use crate::output::calls::{Call, calls, first_look};
-use crate::report::model::{StackId, Stacks};
+use crate::output::calls::{Call, calls};
+use crate::report::model::{Report, StackId};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use std::cell::Cell;
-use std::ptr;
 
 /// Lines in all.
 const BUDGET: usize = 24_000;
@@ -24,6 +22,8 @@ pub(super) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,
+    /// There were more, which nobody kept.
+    cut: bool,
 }
 
 impl HtmlSafe for Stack {}
@@ -47,23 +47,20 @@ struct Code {
 
 /// Makes them.
 pub(super) struct Stacker<'a> {
-    stacks: &'a Stacks,
-    source: &'a Source<'a>,
+    report: &'a Report,
     budget: Cell<usize>,
 }
 
 impl<'a> Stacker<'a> {
-    pub(super) fn new(stacks: &'a Stacks, source: &'a Source<'a>) -> Self {
-        Self { stacks, source, budget: Cell::new(BUDGET) }
+    pub(super) fn new(report: &'a Report) -> Self {
+        Self { report, budget: Cell::new(BUDGET) }
     }
 
     pub(super) fn stack(&self, id: StackId) -> Stack {
-        let first = first_look(self.stacks, id).map(|call| ptr::from_ref(call.frame));
-        let first = |call: &Call<'_>| first == Some(ptr::from_ref(call.frame)) && call.is_own();
-        let all = calls(self.stacks, id).count();
+        let all = calls(&self.report.stacks, id).count();
         let shown = all.min(MOST).min(self.budget.get());
         self.budget.set(self.budget.get() - shown);
-        let mut lines: Vec<Line> = calls(self.stacks, id)
+        let mut lines: Vec<Line> = calls(&self.report.stacks, id)
             .take(shown)
             .enumerate()
             .map(|(number, call)| Line {
@@ -76,22 +73,29 @@ impl<'a> Stacker<'a> {
                 snippet: Vec::new(),
             })
             .collect();
-        let mut look = calls(self.stacks, id).take(shown).enumerate();
-        if let Some((at, call)) = look.find(|(_, call)| first(call)) {
-            lines[at].snippet = self.snippet(&call);
+        // The source of the call to look at first, or of any that has one.
+        let snippets = || {
+            let shown = calls(&self.report.stacks, id).take(shown).enumerate();
+            shown.map(|(at, call)| (at, call.is_own(), self.snippet(&call)))
+        };
+        let is_there = |(_, _, snippet): &(usize, bool, Vec<Code>)| !snippet.is_empty();
+        let own = snippets().find(|found| found.1 && is_there(found));
+        if let Some((at, _, snippet)) = own.or_else(|| snippets().find(is_there)) {
+            lines[at].snippet = snippet;
         }
-        Stack { empty: all == 0, left: all - shown, lines }
+        let cut = self.report.cut.contains(&id);
+        Stack { empty: all == 0, cut, left: all - shown, lines }
     }
 
     fn snippet(&self, call: &Call<'_>) -> Vec<Code> {
         let Some((source, line)) = call.line() else { return Vec::new() };
-        let lines = (self.source)(source, line).unwrap_or_default();
-        let code = |(number, text): (u32, String)| Code {
-            number,
-            text: clipped(text),
-            marked: number == line,
+        let lines = self.report.sources.get(&(source.to_owned(), line));
+        let code = |(number, text): &(u32, String)| Code {
+            number: *number,
+            text: clipped(text.clone()),
+            marked: *number == line,
         };
-        lines.into_iter().take(9).map(code).collect()
+        lines.into_iter().flatten().take(9).map(code).collect()
     }
 }
 
@@ -112,8 +116,11 @@ mod tests {
     #[test]
     fn the_source_stands_at_the_line_to_look_at() {
         let report = sample::report();
-        let source = |_: &str, line: u32| Some(vec![(line - 1, "{".into()), (line, "<b>".into())]);
-        let stack = Stacker::new(&report.stacks, &source).stack(sample::SESSION);
+        let mut report = report;
+        for lines in report.sources.values_mut() {
+            lines[1].1 = "<b>".into();
+        }
+        let stack = Stacker::new(&report).stack(sample::SESSION);
         let at: Vec<_> = stack.lines.iter().filter(|line| !line.snippet.is_empty()).collect();
         assert_eq!((at.len(), &*at[0].name), (1, "Session::open"));
         let html = stack.to_string();
@@ -123,7 +130,7 @@ mod tests {
     #[test]
     fn a_page_has_a_budget() {
         let report = sample::report();
-        let stacker = Stacker::new(&report.stacks, &|_, _| None);
+        let stacker = Stacker::new(&report);
         stacker.budget.set(7);
         let left = [sample::CACHE, sample::CACHE, sample::CACHE].map(|id| stacker.stack(id).left);
         assert_eq!(left, [0, 5, 6]);

@@ -1,0 +1,289 @@
+//! `heapwright check -- CMD`: a program in debug mode, and what was found.
+//!
+//! ```text
+//! a folder <- record.PID of each process, stats.PID of each that ended
+//!   |          (the environment is inherited: children are checked, too)
+//!   +-- the program is a child; this process stands in for it, as `run --stats` does
+//!   +-- all records, one report, one exit code
+//! ```
+//!
+//! The program's streams stay its own: the library prints nothing while it runs, and
+//! the report goes to stderr behind all of it, or to a file.
+//!
+//! What could not be checked must not look clean: a program that the library does not
+//! get into is not run, and one that left nothing at all gives 125.
+
+use super::LibraryArg;
+use super::report::{FailOn, Telling};
+use super::run::{command, not_started, why_none};
+use crate::inspect::{self, Verdict};
+use crate::output::Look;
+use crate::preload::{self, Options};
+use crate::process::{self, End, Exit, Outcome};
+use crate::report::model::{Report, Wanted};
+use crate::report::{self, Made};
+use crate::statistics::{Collected, Folder};
+use anyhow::{Context, bail};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The records' name before the pid.
+const STEM: &str = "record";
+
+/// How long processes that outlive the program are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The exit code where nothing was checked.
+pub(crate) const COULD_NOT: u8 = 125;
+
+/// Run a program in debug mode, with all that it starts, and tell what was found.
+///
+/// Mistakes with memory are found as they happen, and leaks when a process ends.
+/// Exits with 99 (see --exit-code) if something was found that --fail-on names,
+/// else as the program did; 125 if it could not be checked, 126 or 127 if it
+/// could not be run.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "heapwright check [OPTIONS] [--] CMD [ARGS]...")]
+#[command(after_help = "\
+Examples:
+  heapwright check -- ./program --its-option
+  heapwright check --fail-on errors --suppress known.supp -- make test
+  heapwright check --guard all --frames 32 -- ./program
+  heapwright check --json -o found.json -- cargo test
+  heapwright check --keep records -- ./server; heapwright report --show all records")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    telling: Telling,
+
+    /// What gives the exit code of --exit-code: errors, leaks (definitely lost),
+    /// possible (leaks), growth, or none; several are joined by commas
+    #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
+    fail_on: FailOn,
+
+    /// The exit code where something was found that --fail-on names
+    #[arg(long, value_name = "CODE", default_value_t = 99)]
+    exit_code: u8,
+
+    /// Whether to look for leaks when a process ends, and how to tell of them
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Leaks::Full)]
+    leaks: Leaks,
+
+    /// Count live blocks while the program runs, to see what grows and grows
+    #[arg(long)]
+    growth: bool,
+
+    /// Keep N frames of each stack, at most 64
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    frames: Option<u8>,
+
+    /// Which blocks to put beside a page that nobody can touch
+    #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
+    guard: Option<String>,
+
+    /// Set an option of the library, e.g. memory=64m; may be repeated
+    #[arg(long = "option", value_name = "KEY=VALUE")]
+    options: Vec<String>,
+
+    /// Keep the records in FOLDER, for heapwright report and diff
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+
+    /// Run a program that cannot be checked itself, for what it starts
+    #[arg(long)]
+    anyway: bool,
+
+    #[command(flatten)]
+    library: LibraryArg,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// What to do about leaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Leaks {
+    /// Do not look for them
+    No,
+    /// Tell their sums
+    Summary,
+    /// Tell them one by one, too (see --show)
+    Full,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if !args.anyway
+        && let Some(reason) = cannot_be_checked(&args.command[0])
+    {
+        let name = args.command[0].display();
+        bail!("{name} cannot be checked: {reason} (--anyway runs it for what it starts)");
+    }
+    let library = preload::library(args.library.given().as_deref())?;
+    // Before the program runs, so that a bad FILE does not cost a run.
+    let file = args.telling.file()?;
+    let how = how(args);
+    report::check(&how)?;
+    let folder = Folder::new()?;
+    let kept = args.keep.as_deref().map(kept).transpose()?;
+    let records = kept.as_deref().unwrap_or(folder.path());
+    let options = options(args, &folder, records)?;
+    let outcome = match process::watch(command(&args.command, &library, &options)?) {
+        Ok(outcome) => outcome,
+        Err(error) => return Ok(not_started(&args.command[0], &error)),
+    };
+    let running = stragglers(records);
+    let left = folder.collect(outcome.pid);
+    let mut made = if report::any_in(records) {
+        report::make(&[records.to_owned()], &how)?
+    } else {
+        let report = Report { wanted: how.wanted.clone(), ..Report::default() };
+        Made { report, damaged: 0 }
+    };
+    let is_checked = notes(&mut made.report, args, &outcome, &left, &running);
+    // Whatever becomes of the report, the program's end is handed on.
+    if let Err(error) = write(args, &made.report, file) {
+        eprintln!("heapwright: the report could not be written: {error:#}");
+    }
+    let fail_on = if args.leaks == Leaks::No { args.fail_on.but_leaks() } else { args.fail_on };
+    Ok(if fail_on.is_in(&made.report) {
+        Exit::Code(args.exit_code)
+    } else if !is_checked && matches!(outcome.end, End::Code(_)) {
+        Exit::Code(COULD_NOT)
+    } else {
+        Exit::from(outcome.end)
+    })
+}
+
+/// Why the library would not get into a program. That it cannot be run at all is told
+/// when that is tried.
+fn cannot_be_checked(name: &std::ffi::OsStr) -> Option<String> {
+    let report = inspect::inspect(name, preload::machine());
+    let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
+    let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;
+    (report.verdict() == Verdict::No).then(|| reason.text.clone())
+}
+
+fn how(args: &Args) -> report::Options {
+    let mut how = args.telling.options();
+    if args.leaks != Leaks::Full {
+        how.wanted = Wanted { details: Vec::new(), ..how.wanted };
+    }
+    how
+}
+
+/// The folder to keep records in: a new one, or one without records, which would be
+/// told as this run's.
+fn kept(path: &Path) -> anyhow::Result<PathBuf> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .and_then(|()| fs::canonicalize(path))
+        .with_context(|| format!("cannot keep records in {}", path.display()))
+        .and_then(|path| {
+            if report::any_in(&path) {
+                bail!("there are records in {} already; keep these elsewhere", path.display());
+            }
+            Ok(path)
+        })
+}
+
+/// What the library is told.
+fn options(args: &Args, folder: &Folder, records: &Path) -> anyhow::Result<Options> {
+    for taken in ["record=", "stats_file="] {
+        if args.options.iter().any(|option| option.contains(taken)) {
+            bail!("option {taken} is what check itself uses (see --keep)");
+        }
+    }
+    let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
+    options.add("mode=debug,quiet=yes")?;
+    if args.leaks != Leaks::No {
+        options.add("leaks=exit")?;
+        if args.telling.tells_reachable() {
+            options.add("reachable=all")?;
+        }
+    }
+    if args.growth || args.fail_on.looks_for_growth() {
+        options.add("growth=on")?;
+    }
+    if let Some(frames) = args.frames {
+        options.add(&format!("traces={frames}"))?;
+    }
+    if let Some(guard) = &args.guard {
+        options.add(&format!("guard={guard}"))?;
+    }
+    for option in &args.options {
+        options.add(option)?;
+    }
+    options.stats_file(&folder.prefix());
+    options.record(&records.join(STEM));
+    Ok(options)
+}
+
+/// Waits shortly for processes that outlive the program, and says which still run.
+fn stragglers(records: &Path) -> Vec<u32> {
+    let began = Instant::now();
+    loop {
+        let entries = fs::read_dir(records).into_iter().flatten().flatten();
+        let running: Vec<u32> = entries
+            .filter_map(|entry| entry.path().extension()?.to_str()?.parse().ok())
+            .filter(|&pid| is_running(pid))
+            .collect();
+        if running.is_empty() || began.elapsed() >= PATIENCE {
+            return running;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process has not ended; one that nobody has waited for has.
+fn is_running(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    let state = state.as_deref().and_then(|line| line.rsplit_once(") ")?.1.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+/// Says what was not seen; whether the program was checked at all.
+fn notes(
+    report: &mut Report,
+    args: &Args,
+    outcome: &Outcome,
+    left: &Collected,
+    running: &[u32],
+) -> bool {
+    for pid in running {
+        let text = "is still running: what it has not written yet is not told";
+        report.notes.push(format!("process {pid} {text}"));
+    }
+    let has_record = report.processes.iter().any(|process| process.pid == outcome.pid);
+    let ended = |stats: &heapwright_record::Stats| {
+        report.processes.iter().all(|process| u64::from(process.pid) != stats.pid)
+    };
+    let silent = left.others.iter().filter(|stats| ended(stats)).count();
+    if has_record || left.main.is_some() {
+        return true;
+    }
+    let name = args.command[0].display();
+    let reason = why_none(&args.command[0], outcome);
+    report.notes.push(format!("{name} itself was not checked: {reason}"));
+    silent != 0 || !report.processes.is_empty()
+}
+
+fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {
+    let telling = &args.telling;
+    if let Some(file) = file {
+        return telling.write_to(report, file);
+    }
+    let mut stderr = io::stderr().lock();
+    let look = Look::of(&stderr);
+    if telling.is_text() {
+        // A line between what the program wrote and the report.
+        stderr.write_all(b"\n")?;
+    }
+    telling.write(report, &mut stderr, look)
+}

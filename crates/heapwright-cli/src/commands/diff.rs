@@ -1,0 +1,85 @@
+//! `heapwright diff A B`: two points in time, or two runs, compared.
+
+use crate::output::{self, Look, json, text};
+use crate::process::Exit;
+use crate::report::diff::diff;
+use crate::report::{self, Made, Options, point};
+use anyhow::{Context, anyhow, bail};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The exit code where a record could not be read.
+pub(crate) const CANNOT_TELL: u8 = 2;
+
+/// Tell what is different between two records, or two points in time of one.
+///
+/// A and B are records or folders of records, each with an optional point:
+/// RECORD@3 (the leak check of that number), RECORD@10s (the last one up to that
+/// time since the process began), RECORD@end. Exits with 0 if nothing is
+/// different, 1 if something is, 2 if a record cannot be read.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  heapwright diff server.4242@1 server.4242        what it holds more than at first
+  heapwright diff server.4242@10s server.4242@60s
+  heapwright diff --json before/ after/ | jq '.new.errors[].sentence'")]
+pub(crate) struct Args {
+    /// Tell it as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Tell it in FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Tell of at most N stacks; 0: all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// What was before, RECORD or RECORD@POINT
+    #[arg(value_name = "A")]
+    before: PathBuf,
+
+    /// What was after
+    #[arg(value_name = "B")]
+    after: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let open = |path: &Path| {
+        output::open(path).with_context(|| format!("cannot write {}", path.display()))
+    };
+    let file = args.output.as_deref().map(open).transpose()?;
+    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    for note in before.report.notes.iter().chain(&after.report.notes) {
+        eprintln!("heapwright: {note}");
+    }
+    let diff = diff(&before.report, &after.report);
+    let most = if args.top == 0 { usize::MAX } else { args.top };
+    let told = |look| {
+        if args.json { json::diff::report(&diff) } else { text::diff::report(&diff, most, look) }
+    };
+    match file {
+        Some(file) => {
+            let look = Look::of(&file);
+            output::replace(file, &told(look))?;
+        }
+        None => {
+            let look = Look::of(&io::stdout());
+            output::to_stdout(|out: &mut dyn Write| out.write_all(told(look).as_bytes()))?;
+        }
+    }
+    Ok(Exit::Code(u8::from(!diff.is_empty())))
+}
+
+fn read(argument: &Path) -> anyhow::Result<Made> {
+    let (path, at) = point::split(argument).map_err(|error| anyhow!(error))?;
+    let options = Options { everything: true, at, ..Options::default() };
+    let made = report::make(&[path], &options)?;
+    let checks = made.report.processes.iter().map(|process| process.checks.len()).sum::<usize>();
+    if at != point::Point::End && checks == 0 {
+        bail!("{}: no leak check was made up to there", argument.display());
+    }
+    Ok(made)
+}

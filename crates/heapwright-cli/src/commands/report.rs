@@ -1,0 +1,255 @@
+//! `heapwright report RECORD...`: what the debug allocator found, from the files it
+//! left.
+//!
+//! Functions and lines come from the program's files as they are now, where
+//! they still are what was run; otherwise frames are offsets in them.
+
+use crate::output::{self, Format, Look};
+use crate::process::Exit;
+use crate::report::model::{Leak, Ready, Report, Wanted};
+use crate::report::point::Point;
+use crate::report::{self, MOST_ERRORS, Options};
+use anyhow::{Context, bail};
+use heapwright_record::debug::Reach;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The exit code where the record does not say, or could not be read.
+pub(crate) const CANNOT_TELL: u8 = 2;
+
+/// The exit code where something was found.
+const FOUND: u8 = 1;
+
+/// Tell what the debug allocator found, from the records it left.
+///
+/// A RECORD is a file, or a folder with records in it; of several, what has one
+/// cause is told once. Exits with 0 if nothing was found, 1 if something was
+/// (see --fail-on), 2 if a RECORD cannot be read, or is damaged and what is left
+/// tells of nothing.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  heapwright report prog.4242
+  heapwright report --format json prog.4242 | jq '.errors[].sentence'
+  heapwright report --show all --gen-suppressions valgrind records/
+  heapwright report --suppress known.supp prog.4242 prog.4243")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) telling: Telling,
+
+    /// What makes the exit code 1: errors, leaks (definitely lost), possible
+    /// (leaks), growth, or none; several are joined by commas
+    #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
+    fail_on: FailOn,
+
+    /// Tell of leaks and live blocks as they were at POINT: the number of a leak
+    /// check, or a time since the process began such as 10s
+    #[arg(long, value_name = "POINT", default_value = "end")]
+    at: Point,
+
+    /// A file that the debug allocator left, or a folder of them
+    #[arg(required = true, value_name = "RECORD")]
+    records: Vec<PathBuf>,
+}
+
+/// How a report is told, by `report` and by `check`.
+#[derive(clap::Args)]
+pub(crate) struct Telling {
+    /// How to tell it
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Tell it as one JSON object; the same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// Tell it in FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Hide what FILE says, in LeakSanitizer's or valgrind's language; may be
+    /// repeated
+    #[arg(long, value_name = "FILE")]
+    suppress: Vec<PathBuf>,
+
+    /// How to print a suppression with each finding
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Ready::Line)]
+    gen_suppressions: Ready,
+
+    /// Which leaks to tell one by one: definite, indirect, possible, reachable,
+    /// all or none; several are joined by commas
+    #[arg(long, value_name = "KINDS", default_value = "definite")]
+    show: Shown,
+
+    /// Tell at most N different errors; 0: all
+    #[arg(long, value_name = "N", default_value_t = MOST_ERRORS)]
+    limit: usize,
+}
+
+/// The leaks that are told one by one.
+#[derive(Clone, Debug)]
+struct Shown(Vec<Reach>);
+
+impl std::str::FromStr for Shown {
+    type Err = String;
+
+    fn from_str(words: &str) -> Result<Self, String> {
+        let mut reaches = Vec::new();
+        for word in words.split(',').map(str::trim) {
+            reaches.extend(match word {
+                "definite" => &[Reach::Definite][..],
+                "indirect" => &[Reach::Indirect],
+                "possible" => &[Reach::Possible],
+                "reachable" => &[Reach::Reachable],
+                "all" => &[Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable],
+                "none" => &[],
+                _ => {
+                    return Err(unknown(
+                        word,
+                        "definite, indirect, possible, reachable, all and none",
+                    ));
+                }
+            });
+        }
+        Ok(Self(reaches))
+    }
+}
+
+/// What is a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FailOn {
+    errors: bool,
+    leaks: bool,
+    possible: bool,
+    growth: bool,
+}
+
+impl std::str::FromStr for FailOn {
+    type Err = String;
+
+    fn from_str(words: &str) -> Result<Self, String> {
+        let mut fail_on = Self::default();
+        for word in words.split(',').map(str::trim) {
+            match word {
+                "errors" => fail_on.errors = true,
+                "leaks" => fail_on.leaks = true,
+                "possible" => fail_on.possible = true,
+                "growth" => fail_on.growth = true,
+                "none" => {}
+                _ => return Err(unknown(word, "errors, leaks, possible, growth and none")),
+            }
+        }
+        Ok(fail_on)
+    }
+}
+
+fn unknown(word: &str, known: &str) -> String {
+    format!("there is no '{word}'; there are {known}")
+}
+
+impl FailOn {
+    /// Whether a report says that there was such a failure.
+    pub(crate) fn is_in(self, report: &Report) -> bool {
+        let is_lost = |reach| report.leaks.iter().any(|leak| leak.reach == reach);
+        self.errors
+            && (!report.errors.is_empty() || report.untold.errors != 0 || report.unwritten != 0)
+            || self.leaks && report.leaks.iter().any(Leak::is_definite)
+            || self.possible && is_lost(Reach::Possible)
+            || self.growth && !report.growths.is_empty()
+    }
+
+    /// Whether growth is to be looked for.
+    pub(crate) fn looks_for_growth(self) -> bool {
+        self.growth
+    }
+
+    /// The same without leaks.
+    pub(crate) fn but_leaks(self) -> Self {
+        Self { leaks: false, possible: false, ..self }
+    }
+}
+
+impl Telling {
+    fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    /// How to make the report.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            suppress: self.suppress.clone(),
+            limit: (self.limit != 0).then_some(self.limit),
+            everything: self.format().tells_everything(),
+            wanted: Wanted {
+                details: self.show.0.clone(),
+                suppressions: self.gen_suppressions,
+                folder: std::env::current_dir().unwrap_or_default(),
+            },
+            at: Point::End,
+        }
+    }
+
+    /// Whether blocks are told of that the program still has.
+    pub(crate) fn tells_reachable(&self) -> bool {
+        self.format().tells_everything() || self.show.0.contains(&Reach::Reachable)
+    }
+
+    /// Whether people are told.
+    pub(crate) fn is_text(&self) -> bool {
+        self.format() == Format::Text
+    }
+
+    /// The file to write to, opened before the work, so that a mistake in its name
+    /// costs nothing.
+    pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
+        let open = |path: &Path| {
+            output::open(path).with_context(|| format!("cannot write {}", path.display()))
+        };
+        self.output.as_deref().map(open).transpose()
+    }
+
+    /// Writes the report to its file.
+    pub(crate) fn write_to(&self, report: &Report, file: File) -> io::Result<()> {
+        let look = Look::of(&file);
+        let mut out = BufWriter::new(output::emptied(file)?);
+        output::render(report, self.format(), &mut out, look)?;
+        out.flush()
+    }
+
+    /// Writes the report to a stream.
+    pub(crate) fn write(&self, report: &Report, out: &mut dyn Write, look: Look) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
+        output::render(report, self.format(), &mut out, look)?;
+        out.flush()
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let telling = &args.telling;
+    let file = telling.file()?;
+    let made = report::make(&args.records, &Options { at: args.at, ..telling.options() })?;
+    let report = &made.report;
+    match file {
+        Some(file) => telling.write_to(report, file).context("the report could not be written")?,
+        None => {
+            let look = Look::of(&io::stdout());
+            output::to_stdout(|out| telling.write(report, out, look))?;
+        }
+    }
+    if report.processes.is_empty()
+        && made.damaged != 0
+        && args.records.iter().all(|path| path.is_dir())
+    {
+        bail!("none of the records could be read");
+    }
+    // What was found outweighs what is missing.
+    Ok(Exit::Code(if args.fail_on.is_in(report) {
+        FOUND
+    } else if made.damaged != 0 {
+        CANNOT_TELL
+    } else {
+        0
+    }))
+}

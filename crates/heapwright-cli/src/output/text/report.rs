@@ -1,0 +1,413 @@
+//! A report, in the shape in which the library itself tells of mistakes on stderr, and
+//! in which people know them from AddressSanitizer and valgrind.
+//!
+//! ```text
+//! ==4242==ERROR: heapwright: double-free: free of a 40-byte block that was freed before
+//!     here, thread 1:
+//!     #0 0x55d0c0de in twice file.c:12:5 (/path/prog+0x10de) (BuildId: abcdef)
+//!          11 |     free(p);
+//!     >    12 |     free(p);
+//!          13 | }
+//!     freed by thread 1, 3 operations earlier:
+//!     #0 ...
+//!     found 3 times; to suppress it: double-free:twice
+//!
+//! ==4242==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and ...), made ... ago
+//! Direct leak of 40 byte(s) in 1 object(s) allocated from:
+//!     #0 ...
+//!
+//! ==4242== prog: 1 error, 17 blocks allocated, 3 freed, at most 1.5 KiB at once
+//! ==4242== it ended by exit
+//! ==4242== LEAK SUMMARY:
+//! ==4242==    definitely lost: 40 bytes in 1 blocks
+//! ...
+//! ==4242== ERROR SUMMARY: 3 errors from 1 contexts (suppressed: 0 from 0)
+//! ```
+
+use crate::output::words::{self, hex, printable};
+use crate::output::{Look, units};
+use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Ready, Report, StackId};
+use crate::symbols::{Frame, Function};
+use heapwright_record::debug::{Ending, Occasion, Reach, Root, Text};
+use std::fmt::Write;
+use std::io;
+use std::time::Duration;
+
+/// Processes that are told of one by one.
+const LISTED: usize = 20;
+
+/// The whole report, a finding at a time: there may be many.
+pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
+    let mut out = String::new();
+    let mut told = |out: &mut String| {
+        out.push('\n');
+        let written = to.write_all(out.as_bytes());
+        out.clear();
+        written
+    };
+    for error in &report.errors {
+        tell_error(&mut out, report, error, look);
+        told(&mut out)?;
+    }
+    let details = |leak: &&Leak| report.wanted.details.contains(&leak.reach);
+    for leak in report.leaks.iter().filter(details) {
+        tell_leak(&mut out, report, leak, look);
+        told(&mut out)?;
+    }
+    for growth in &report.growths {
+        tell_growth(&mut out, report, growth, look);
+        told(&mut out)?;
+    }
+    summary(&mut out, report);
+    to.write_all(out.as_bytes())
+}
+
+pub(super) fn tell_error(out: &mut String, report: &Report, error: &Error, look: Look) {
+    let pid = pid(report.processes.get(error.process));
+    let heading = error.finding.kind.heading();
+    let sentence = words::sentence(&error.finding);
+    let line = format!("=={pid}==ERROR: heapwright: {heading}: {sentence}");
+    let _ = writeln!(out, "{}", look.strong(&line));
+    for happened in &error.moments {
+        let _ = writeln!(out, "    {}", words::title(&error.finding, happened));
+        stack(out, report, happened.stack);
+    }
+    again(out, error.times, error.processes);
+    let telling = words::telling(error);
+    let (kind, block) = (heading, words::block_kind(error.finding.kind));
+    ready(out, report, kind, &block, None, telling);
+}
+
+/// How often something was found, if that is worth saying.
+fn again(out: &mut String, times: u64, processes: usize) {
+    let mut parts = Vec::new();
+    if times > 1 {
+        parts.push(units::counted(times, "time"));
+    }
+    if processes > 1 {
+        parts.push(format!("in {processes} processes"));
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(out, "    found {}", parts.join(" "));
+    }
+}
+
+fn ready(
+    out: &mut String,
+    report: &Report,
+    kind: &str,
+    block: &str,
+    leak: Option<Reach>,
+    stack: StackId,
+) {
+    match report.wanted.suppressions {
+        Ready::None => {}
+        Ready::Line => {
+            if let Some(line) = words::line_for(report, kind, stack) {
+                let _ = writeln!(out, "    to suppress it: {line}");
+            }
+        }
+        Ready::Block => {
+            let name = format!("{kind} in {}", report.first().map(program).unwrap_or_default());
+            if let Some(block) = words::block_for(report, &name, block, leak, stack) {
+                let _ = write!(out, "{block}");
+            }
+        }
+    }
+}
+
+pub(super) fn tell_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
+    let pid = pid(report.processes.get(leak.process));
+    let mut line =
+        format!("=={pid}==LEAK: heapwright: {}: {}", leak.reach.word(), amount(leak.lost));
+    if leak.indirect != Amount::default() {
+        let _ = write!(line, " (and {} that only they led to)", amount(leak.indirect));
+    }
+    if leak.oldest_age_ns != 0 {
+        let (oldest, youngest) = (age(leak.oldest_age_ns), age(leak.youngest_age_ns));
+        let _ = if oldest == youngest {
+            write!(line, ", allocated {oldest} before the check")
+        } else {
+            write!(line, ", allocated {oldest} to {youngest} before the check")
+        };
+    }
+    let _ = writeln!(out, "{}", look.strong(&line));
+    let _ = writeln!(
+        out,
+        "{} of {} byte(s) in {} object(s) allocated from:",
+        words::directly(leak),
+        leak.lost.bytes,
+        leak.lost.blocks
+    );
+    if leak.stack == StackId::NONE {
+        let _ = writeln!(out, "    (no stack was kept)");
+    }
+    stack(out, report, leak.stack);
+    if let Some(path) = &leak.path {
+        chain(out, report, leak, path);
+    }
+    again(out, 1, leak.processes);
+    ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), leak.stack);
+}
+
+/// What leads to a block.
+fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
+    let _ = write!(out, "    {}", if leak.reach == Reach::Possible { "only " } else { "" });
+    let thread = path.thread.as_ref().map(|(number, name)| match &**name {
+        "" => format!("thread {number}"),
+        name => format!("thread {number} ({name})"),
+    });
+    let of_thread = thread.map(|thread| format!(" of {thread}")).unwrap_or_default();
+    let root = match path.root {
+        Root::Globals => {
+            let variable = match &path.name {
+                Some(name) => format!("global `{name}`"),
+                None => format!("data at {:#x}", path.address),
+            };
+            match &path.module {
+                Some(module) => format!("{variable} of {module}"),
+                None => variable,
+            }
+        }
+        Root::Stack => format!("the stack{of_thread} at {:#x}", path.address),
+        Root::Registers => format!("the registers{of_thread}"),
+        Root::ThreadLocal => format!("thread-local data{of_thread} at {:#x}", path.address),
+        Root::Mapping => format!("memory that the program mapped, at {:#x}", path.address),
+        Root::OtherHeap => format!("another heap, a pool or an arena, at {:#x}", path.address),
+        _ => format!("something at {:#x}", path.address),
+    };
+    let _ = write!(out, "reachable from {root}");
+    for (number, step) in path.steps.iter().enumerate() {
+        let place = report.stacks.frames(step.stack).find_map(|frame| {
+            let function = frame.functions.iter().find(|function| function.name.is_some())?;
+            Some(format!(" allocated in {}", words::described(function)))
+        });
+        let (size, offset) = (step.size, step.offset);
+        let place = place.unwrap_or_default();
+        let join = if number == 0 { ", via" } else { ",\n        then" };
+        let _ = write!(out, "{join} a {size}-byte block (offset {offset}){place}");
+    }
+    out.push('\n');
+}
+
+fn tell_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) {
+    let pid = pid(report.processes.get(growth.process));
+    let (first, last) = match (growth.points.first(), growth.points.last()) {
+        (Some(first), Some(last)) => (*first, *last),
+        _ => return,
+    };
+    let line = format!(
+        "=={pid}==GROWTH: heapwright: grows by {}/s, tau {:.2}, {} -> {} in {}",
+        units::bytes(growth.slope.max(0.0) as u64),
+        growth.tau,
+        units::bytes(first.bytes),
+        units::bytes(last.bytes),
+        age(last.ns.saturating_sub(first.ns)),
+    );
+    let _ = writeln!(out, "{}", look.strong(&line));
+    let _ = writeln!(out, "Live blocks allocated from:");
+    stack(out, report, growth.stack);
+    ready(out, report, "growth", "Heapwright:growth", None, growth.stack);
+}
+
+/// The frames of a stack, and the lines around its innermost line.
+pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
+    let (mut number, mut shown) = (0, false);
+    for frame in report.stacks.frames(stack) {
+        let nothing = [Function::default()];
+        let functions = if frame.functions.is_empty() { &nothing[..] } else { &frame.functions };
+        for function in functions {
+            let _ = writeln!(out, "    #{number} {}", line(frame, function));
+            number += 1;
+            if !shown {
+                shown = source(out, report, function);
+            }
+        }
+    }
+    if report.cut.contains(&stack) {
+        let _ = writeln!(out, "    (more frames were not kept)");
+    }
+}
+
+/// The lines around one.
+fn source(out: &mut String, report: &Report, function: &Function) -> bool {
+    let place = function.source.clone().zip(function.line);
+    let Some((lines, (_, middle))) =
+        place.and_then(|place| Some((report.sources.get(&place)?, place)))
+    else {
+        return false;
+    };
+    for (number, text) in lines {
+        let mark = if *number == middle { '>' } else { ' ' };
+        let line = format!("    {mark} {number:>5} | {text}");
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    true
+}
+
+/// A function in a frame.
+fn line(frame: &Frame, function: &Function) -> String {
+    let mut line = format!("{:#x}", frame.address);
+    let described = words::described(function);
+    if !described.is_empty() {
+        let word = if function.name.is_some() { " in " } else { " " };
+        let _ = write!(line, "{word}{described}");
+    }
+    if let Some(at) = &frame.place {
+        let _ = write!(line, " ({}+{:#x})", printable(Text::from(&*at.path)), at.offset);
+        if !at.build_id.is_empty() {
+            let _ = write!(line, " (BuildId: {})", hex(&at.build_id));
+        }
+    }
+    line
+}
+
+/// Who it was, and what was found.
+fn summary(out: &mut String, report: &Report) {
+    let first = pid(report.first());
+    for note in &report.notes {
+        let _ = writeln!(out, "=={first}== note: {note}");
+    }
+    for process in report.processes.iter().take(LISTED) {
+        let pid = pid(Some(process));
+        let _ = writeln!(out, "=={pid}== {}", life(process));
+        let _ = writeln!(out, "=={pid}== {}", ended(process.end.map(|end| end.ending)));
+    }
+    let mut line = |text: &str| {
+        let _ = writeln!(out, "=={first}== {text}");
+    };
+    if report.processes.len() > LISTED {
+        line(&format!(
+            "and {} more processes",
+            units::count((report.processes.len() - LISTED) as u64)
+        ));
+    }
+    leak_summary(report, &mut line);
+    if report.used.iter().any(|used| used.times != 0) {
+        line("Suppressions used:");
+        for used in report.used.iter().filter(|used| used.times != 0) {
+            let mut text = format!(
+                "  {:>6} {} ({}:{})",
+                units::count(used.times),
+                used.name,
+                used.file,
+                used.line
+            );
+            if used.amount != Amount::default() {
+                let _ = write!(text, ", {}", amount(used.amount));
+            }
+            line(&text);
+        }
+    }
+    if report.untold.errors != 0 {
+        line(&format!(
+            "{} more are not told: only the first {} are (see --limit)",
+            units::counted(report.untold.errors, "different error"),
+            units::count(report.errors.len() as u64)
+        ));
+    }
+    if report.untold.leaks != 0 {
+        line(&format!(
+            "{} of blocks told as one: there are so many",
+            units::counted(report.untold.leaks, "small group")
+        ));
+    }
+    if report.unwritten != 0 {
+        line(&format!(
+            "{} made again, or not written down",
+            units::counted(report.unwritten, "more finding")
+                .replace("findings", "findings were")
+                .replace("finding ", "finding was ")
+        ));
+    }
+    line(&format!(
+        "ERROR SUMMARY: {} errors from {} contexts (suppressed: {} from {})",
+        units::count(report.times()),
+        units::count(report.errors.len() as u64 + report.untold.errors),
+        units::count(report.suppressed.times),
+        units::count(report.suppressed.errors),
+    ));
+}
+
+fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
+    let is_check = |check: &&crate::report::model::Check| {
+        check.occasion != Occasion::Time && check.took_ns.is_some()
+    };
+    let checks =
+        || report.processes.iter().flat_map(|process| process.checks.iter()).filter(is_check);
+    if checks().next().is_none() && report.leaks.is_empty() {
+        return;
+    }
+    line("LEAK SUMMARY:");
+    for (words, reach) in [
+        ("   definitely lost", Reach::Definite),
+        ("   indirectly lost", Reach::Indirect),
+        ("     possibly lost", Reach::Possible),
+        ("   still reachable", Reach::Reachable),
+    ] {
+        line(&format!("{words}: {}", as_valgrind(report.total(reach))));
+    }
+    line(&format!("        suppressed: {}", as_valgrind(report.suppressed.lost)));
+    let silent: u64 = checks().map(|check| u64::from(check.silent)).sum();
+    if silent != 0 {
+        line(&format!(
+            "{} did not say what is in their registers: what only they led to is possibly lost",
+            units::counted(silent, "thread")
+        ));
+    }
+}
+
+fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
+    format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
+}
+
+/// `40 bytes in 1 block`.
+pub(super) fn amount(Amount { blocks, bytes }: Amount) -> String {
+    format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
+}
+
+fn age(ns: u64) -> String {
+    units::duration(Duration::from_nanos(ns))
+}
+
+fn pid(process: Option<&Process>) -> String {
+    match process {
+        Some(process) if process.pid != 0 => process.pid.to_string(),
+        _ => String::from("?"),
+    }
+}
+
+/// Its command line, or what else is known of it.
+fn program(process: &Process) -> String {
+    match (&*process.command, &*process.exe) {
+        ([], "") => String::from("a process"),
+        ([], exe) => exe.to_owned(),
+        (command, _) => command.join(" "),
+    }
+}
+
+/// What a process did.
+fn life(process: &Process) -> String {
+    let mut line = program(process);
+    if let Some(end) = process.end {
+        let _ = write!(
+            line,
+            ": {} allocated, {} freed, at most {} at once",
+            units::counted(end.allocations, "block"),
+            units::count(end.frees),
+            units::bytes(end.peak_live_bytes)
+        );
+    }
+    line
+}
+
+fn ended(ending: Option<Ending>) -> &'static str {
+    match ending {
+        None => "it did not say how it ended: it was killed, or is still running",
+        Some(Ending::Exit) => "it ended by exit",
+        Some(Ending::Abort) => "it ended by abort",
+        Some(Ending::Exec) => "it became another program",
+        Some(Ending::ForkChild) => "it was a forked child that became no other program",
+        Some(_) => "it ended in a way that this version does not know",
+    }
+}

@@ -1,0 +1,193 @@
+//! Words that reports share: sentences of findings, names fit for a screen, and
+//! suppressions that are ready to be used.
+
+use crate::report::model::{Error, Happened, Leak, Report, StackId};
+use crate::symbols::{Frame, Function};
+use heapwright_record::debug::{Call, Finding, FindingKind, Reach, Role, Text, Words};
+use std::fmt::Write;
+
+/// What happened, in one sentence.
+pub(crate) fn sentence(finding: &Finding) -> String {
+    let mut line = Line::default();
+    finding.sentence(&mut line);
+    line.0
+}
+
+/// What stands above the stack of a moment.
+pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
+    let mut line = Line::default();
+    finding.title(happened.role, &happened.thread, &mut line);
+    line.0
+}
+
+/// Bytes for a screen: what would move the cursor is spelt out.
+pub(crate) fn printable(text: Text<'_>) -> String {
+    let mut out = String::new();
+    for letter in String::from_utf8_lossy(text.bytes).chars() {
+        if letter.is_control() {
+            out.extend(letter.escape_default());
+        } else {
+            out.push(letter);
+        }
+    }
+    if text.cut {
+        out.push_str("...");
+    }
+    out
+}
+
+/// `abcdef01`.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[derive(Default)]
+struct Line(String);
+
+impl Words for Line {
+    fn text(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+    fn number(&mut self, number: u64) {
+        let _ = write!(self.0, "{number}");
+    }
+    fn address(&mut self, address: u64) {
+        let _ = write!(self.0, "{address:#x}");
+    }
+}
+
+/// The stack that says whose fault an error is: where it happened, or, where that is
+/// just where it was found, where the block was freed or made.
+pub(crate) fn telling(error: &Error) -> StackId {
+    let found_later = error.moments.iter().any(|happened| {
+        happened.role == Role::Here
+            && error.finding.call != Call::Access
+            && matches!(
+                error.finding.kind,
+                FindingKind::WriteAfterFree | FindingKind::Overflow | FindingKind::Underflow
+            )
+    });
+    let first = |skip: usize| {
+        let mut stacks = error.moments.iter().skip(skip).map(|happened| happened.stack);
+        stacks.find(|stack| *stack != StackId::NONE)
+    };
+    first(usize::from(found_later)).or_else(|| first(0)).unwrap_or(StackId::NONE)
+}
+
+/// A frame in few words, one text for each function: `twice file.c:12`, or `prog+0x10de`.
+pub(crate) fn frame(frame: &Frame) -> Vec<String> {
+    if frame.functions.is_empty() {
+        return vec![match &frame.place {
+            Some(place) => format!("{}+{:#x}", printable((&*place.path).into()), place.offset),
+            None => format!("{:#x}", frame.address),
+        }];
+    }
+    frame.functions.iter().map(described).collect()
+}
+
+/// `twice file.c:12:5`.
+pub(crate) fn described(function: &Function) -> String {
+    let mut words = Vec::new();
+    if let Some(name) = &function.name {
+        words.push(printable(Text::from(&**name)));
+    }
+    if let Some(source) = &function.source {
+        let mut place = printable(Text::from(&**source));
+        for number in [function.line, function.column].into_iter().map_while(|number| number) {
+            let _ = write!(place, ":{number}");
+        }
+        words.push(place);
+    }
+    words.join(" ")
+}
+
+/// The frame of a stack that is the program's own: the innermost that is not of the
+/// libraries every program stands on.
+fn own(report: &Report, stack: StackId) -> Option<(&Frame, Option<&Function>)> {
+    let is_own = |frame: &&Frame| {
+        let name = frame.place.as_ref().map(|place| file_name(&place.path)).unwrap_or_default();
+        !["libc.so", "libc-", "libstdc++.so", "libc++.so", "ld-linux", "libm.so", "libpthread"]
+            .iter()
+            .any(|library| name.starts_with(library))
+    };
+    let frames = || report.stacks.frames(stack).filter(|frame| frame.place.is_some());
+    let frame = frames().find(is_own).or_else(|| frames().next())?;
+    Some((frame, frame.functions.iter().find(|function| function.name.is_some())))
+}
+
+fn file_name(path: &[u8]) -> String {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    printable(name.into())
+}
+
+/// A suppression in one line; none where nothing is known to name.
+pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<String> {
+    let (frame, function) = own(report, stack)?;
+    let pattern = match function.and_then(|function| function.name.as_deref()) {
+        Some(name) => format!("^{name}$"),
+        None => file_name(&frame.place.as_ref()?.path),
+    };
+    Some(format!("{kind}:{pattern}"))
+}
+
+/// A suppression as valgrind has it.
+pub(crate) fn block_for(
+    report: &Report,
+    name: &str,
+    kind: &str,
+    leak: Option<Reach>,
+    stack: StackId,
+) -> Option<String> {
+    let mut block = format!("{{\n   {name}\n   {kind}\n");
+    if let Some(word) = leak.and_then(leak_kind) {
+        let _ = writeln!(block, "   match-leak-kinds: {word}");
+    }
+    let mut lines = 0;
+    for frame in report.stacks.frames(stack) {
+        let functions = if frame.functions.is_empty() {
+            let place = frame.place.as_ref().map(|place| printable((&*place.path).into()));
+            vec![place.map_or_else(|| String::from("..."), |path| format!("obj:{path}"))]
+        } else {
+            let name =
+                |function: &Function| function.symbol.clone().or_else(|| function.name.clone());
+            let line = |function| {
+                name(function).map_or_else(|| String::from("..."), |name| format!("fun:{name}"))
+            };
+            frame.functions.iter().map(line).collect()
+        };
+        for line in functions {
+            let _ = writeln!(block, "   {line}");
+            lines += 1;
+        }
+    }
+    (lines != 0).then(|| block + "}\n")
+}
+
+fn leak_kind(reach: Reach) -> Option<&'static str> {
+    Some(match reach {
+        Reach::Definite => "definite",
+        Reach::Indirect => "indirect",
+        Reach::Possible => "possible",
+        Reach::Reachable => "reachable",
+        _ => return None,
+    })
+}
+
+/// The type of an error in a suppression of valgrind's.
+pub(crate) fn block_kind(kind: FindingKind) -> String {
+    format!("Heapwright:{}", kind.heading())
+}
+
+/// The same of a leak: valgrind knows it, too.
+pub(crate) const LEAK_BLOCK: &str = "Memcheck:Leak";
+
+/// How sure it is that some blocks are lost, as LeakSanitizer says it.
+pub(crate) fn directly(leak: &Leak) -> &'static str {
+    match leak.reach {
+        Reach::Definite => "Direct leak",
+        Reach::Indirect => "Indirect leak",
+        Reach::Possible => "Possible leak",
+        Reach::Reachable => "Still reachable:",
+        _ => "Fate unknown:",
+    }
+}

@@ -1,0 +1,227 @@
+//! Two points in time, or two runs, compared.
+//!
+//! Both are whole reports. What is live in each is what its processes' last checks
+//! counted, by stack; where none counted, the groups of its leak checks, which are of
+//! all fates. Stacks meet by where their frames are in files that both runs have, and
+//! by their functions and lines in files that were built anew.
+
+use super::model::{Amount, Error, Leak, Report, StackId};
+use crate::symbols::{Frame, Place};
+use heapwright_record::debug::FindingKind;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// What is different.
+pub(crate) struct Diff<'r> {
+    pub(crate) before: &'r Report,
+    pub(crate) after: &'r Report,
+    /// Everything that is live in each.
+    pub(crate) live: (Amount, Amount),
+    /// Stacks that hold more or less, those that grew most first.
+    pub(crate) changes: Vec<Change>,
+    /// Mistakes that are only in the one or the other.
+    pub(crate) new_errors: Vec<&'r Error>,
+    pub(crate) gone_errors: Vec<&'r Error>,
+    /// Groups that are lost only in the one or the other.
+    pub(crate) new_leaks: Vec<&'r Leak>,
+    pub(crate) gone_leaks: Vec<&'r Leak>,
+}
+
+/// What a stack holds in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Its number in each, where it is there.
+    pub(crate) before: Option<StackId>,
+    pub(crate) after: Option<StackId>,
+    pub(crate) held: (Amount, Amount),
+}
+
+impl Change {
+    /// More bytes, or less.
+    pub(crate) fn bytes(&self) -> i64 {
+        less(self.held.1.bytes, self.held.0.bytes)
+    }
+
+    /// More blocks, or less.
+    pub(crate) fn blocks(&self) -> i64 {
+        less(self.held.1.blocks, self.held.0.blocks)
+    }
+}
+
+impl Diff<'_> {
+    /// Whether there is any difference.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+            && self.new_errors.is_empty()
+            && self.gone_errors.is_empty()
+            && self.new_leaks.is_empty()
+            && self.gone_leaks.is_empty()
+    }
+}
+
+fn less(one: u64, other: u64) -> i64 {
+    (i128::from(one) - i128::from(other)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// Compares.
+pub(crate) fn diff<'r>(before: &'r Report, after: &'r Report) -> Diff<'r> {
+    let same = Same::of(before, after);
+    let mut stacks: BTreeMap<Key, Change> = BTreeMap::new();
+    let nothing = Change { before: None, after: None, held: Default::default() };
+    let mut live = (Amount::default(), Amount::default());
+    for (stack, amount) in held(before) {
+        let change = stacks.entry(same.key(before, stack)).or_insert(nothing);
+        change.before = Some(stack);
+        add(&mut change.held.0, amount);
+        add(&mut live.0, amount);
+    }
+    for (stack, amount) in held(after) {
+        let change = stacks.entry(same.key(after, stack)).or_insert(nothing);
+        change.after = Some(stack);
+        add(&mut change.held.1, amount);
+        add(&mut live.1, amount);
+    }
+    let mut changes: Vec<Change> =
+        stacks.into_values().filter(|change| change.held.0 != change.held.1).collect();
+    changes.sort_by_key(|change| std::cmp::Reverse((change.bytes(), change.blocks())));
+    let errors = |report: &Report| -> HashSet<(FindingKind, Vec<Key>)> {
+        report.errors.iter().map(|error| same.error(report, error)).collect()
+    };
+    let leaks = |report: &Report| -> HashSet<Key> {
+        lost(report).map(|leak| same.key(report, leak.stack)).collect()
+    };
+    let (errors_before, errors_after) = (errors(before), errors(after));
+    let (leaks_before, leaks_after) = (leaks(before), leaks(after));
+    let missing = |report: &'r Report, there: &HashSet<(FindingKind, Vec<Key>)>| {
+        let is_missing = |error: &&Error| !there.contains(&same.error(report, error));
+        report.errors.iter().filter(is_missing).collect()
+    };
+    let not_lost = |report: &'r Report, there: &HashSet<Key>| {
+        lost(report).filter(|leak| !there.contains(&same.key(report, leak.stack))).collect()
+    };
+    Diff {
+        new_errors: missing(after, &errors_before),
+        gone_errors: missing(before, &errors_after),
+        new_leaks: not_lost(after, &leaks_before),
+        gone_leaks: not_lost(before, &leaks_after),
+        before,
+        after,
+        live,
+        changes,
+    }
+}
+
+fn lost(report: &Report) -> impl Iterator<Item = &Leak> {
+    report.leaks.iter().filter(|leak| leak.is_definite())
+}
+
+fn add(sum: &mut Amount, more: Amount) {
+    sum.blocks = sum.blocks.saturating_add(more.blocks);
+    sum.bytes = sum.bytes.saturating_add(more.bytes);
+}
+
+/// What was live at the last check of each process.
+fn held(report: &Report) -> Vec<(StackId, Amount)> {
+    let counts = report
+        .processes
+        .iter()
+        .filter_map(|process| process.checks.iter().rev().find(|check| !check.usage.is_empty()));
+    let counted: Vec<_> = counts.flat_map(|check| check.usage.iter().copied()).collect();
+    if counted.is_empty() {
+        report.leaks.iter().map(|leak| (leak.stack, leak.lost)).collect()
+    } else {
+        counted
+    }
+}
+
+/// What makes stacks equal: a word for each frame.
+type Key = Vec<String>;
+
+/// The files that are the same in both.
+struct Same(BTreeSet<(Vec<u8>, Vec<u8>)>);
+
+impl Same {
+    fn of(before: &Report, after: &Report) -> Self {
+        let files = |report: &Report| -> BTreeSet<_> {
+            let places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
+            places.map(identity).collect()
+        };
+        Self(files(before).intersection(&files(after)).cloned().collect())
+    }
+
+    fn key(&self, report: &Report, stack: StackId) -> Key {
+        report.stacks.frames(stack).map(|frame| self.word(frame)).collect()
+    }
+
+    fn error(&self, report: &Report, error: &Error) -> (FindingKind, Vec<Key>) {
+        let keys = error.moments.iter().map(|happened| self.key(report, happened.stack));
+        (error.finding.kind, keys.collect())
+    }
+
+    fn word(&self, frame: &Frame) -> String {
+        let Some(place) = &frame.place else { return format!("{:#x}", frame.address) };
+        let (path, build_id) = identity(place);
+        let by_place = format!("{}+{:#x}", String::from_utf8_lossy(&path), place.offset);
+        if frame.functions.is_empty() || self.0.contains(&(path, build_id)) {
+            return by_place;
+        }
+        let functions = frame.functions.iter().map(|function| {
+            let part = |text: &Option<String>| text.clone().unwrap_or_default();
+            let line = function.line.map(|line| line.to_string()).unwrap_or_default();
+            format!("{} {}:{line}", part(&function.name), part(&function.source))
+        });
+        functions.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What tells a file from others: its build-id, or else its path.
+fn identity(place: &Place) -> (Vec<u8>, Vec<u8>) {
+    let path = if place.build_id.is_empty() { place.path.clone() } else { Vec::new() };
+    (path, place.build_id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::{Check, Process};
+    use crate::symbols::Function;
+
+    /// A report with one process, whose last check counted these: build-id, offset,
+    /// line, bytes.
+    fn report(held: &[(u8, u64, u32, u64)]) -> Report {
+        let mut report = Report::default();
+        let mut check = Check::default();
+        for &(build, offset, line, bytes) in held {
+            let function = Function {
+                name: Some(String::from("f")),
+                source: Some(String::from("f.c")),
+                line: Some(line),
+                ..Function::default()
+            };
+            let place = Place { path: b"/prog".to_vec(), offset, build_id: vec![build] };
+            let at = report.stacks.frames.len() as u32;
+            let place = Some(place);
+            report.stacks.frames.push(Frame { address: 1, place, functions: vec![function] });
+            report.stacks.stacks.push(Box::new([at]));
+            check.usage.push((StackId(at + 1), Amount { blocks: 1, bytes }));
+        }
+        report.processes.push(Process { checks: vec![check], ..Process::default() });
+        report
+    }
+
+    fn bytes(before: &Report, after: &Report) -> Vec<i64> {
+        diff(before, after).changes.iter().map(Change::bytes).collect()
+    }
+
+    #[test]
+    fn stacks_meet_by_place_in_one_build_and_by_line_in_two() {
+        let before = report(&[(1, 0x10, 5, 100), (1, 0x20, 6, 50), (1, 0x30, 7, 70)]);
+        let again = report(&[(1, 0x10, 5, 300), (1, 0x20, 6, 40), (1, 0x40, 5, 1)]);
+        assert_eq!(bytes(&before, &again), [200, 1, -10, -70]);
+        let rebuilt = report(&[(2, 0x99, 5, 300), (2, 0x98, 8, 40)]);
+        assert_eq!(bytes(&before, &rebuilt), [200, 40, -50, -70]);
+        assert!(diff(&before, &before).is_empty());
+        let all = diff(&before, &rebuilt);
+        assert_eq!((all.live.0.bytes, all.live.1.bytes), (220, 340));
+        assert_eq!((all.changes[1].before, all.changes[1].after), (None, Some(StackId(2))));
+    }
+}

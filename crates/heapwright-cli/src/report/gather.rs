@@ -1,0 +1,473 @@
+//! Entries become what is known: in one pass, and in memory that depends on how many
+//! different things there are, not on how often a record says them.
+//!
+//! ```text
+//! record --> image --> image ...      an image: one program in one process, from a
+//!              |                      Process entry to the next, or to the file's end
+//!              +-- modules, stacks, findings by number: hold within it only
+//! all images --> errors by cause, leaks by stack and fate, checks and samples by process
+//! ```
+//!
+//! - A *cause* is a kind and the stacks of a finding's moments, as places in files: the
+//!   same in every process that runs the same files. Where no stack was kept, the
+//!   block's size and the place in it must do.
+//! - Leaks are those of the last complete check of an image that followed pointers; a
+//!   count (`Occasion::Time`) is none.
+//! - Of counts and samples a long run has many. Beyond a thousand every second one is
+//!   dropped, so that what is left is spread over the whole run, twice as far apart.
+
+use super::input::{self, Reading};
+use super::interner::{Interner, Source};
+use super::model::{self, Amount, StackId};
+use super::modules::{Files, Modules, Spot};
+use super::point::Point;
+use crate::output::printable;
+use heapwright_record::debug::{
+    Check, Class, Entry, Finding, FindingKind, Frames, Leak, Module, Occasion, Origin, Reach, Role,
+    Step, Text,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Counts and samples of one process that are kept.
+const MOST_CHECKS: usize = 1024;
+const MOST_SAMPLES: usize = 1 << 16;
+
+/// Lines for people that are kept, of all processes.
+const MOST_NOTES: usize = 100;
+
+/// Everything that some records say.
+#[derive(Default)]
+pub(super) struct Gathered {
+    /// Checks behind this are not looked at.
+    pub(super) until: Point,
+    pub(super) records: Vec<PathBuf>,
+    pub(super) files: Files,
+    pub(super) stacks: Interner,
+    /// The modules that stacks were written under.
+    pub(super) epochs: Vec<Rc<Modules>>,
+    pub(super) processes: Vec<Process>,
+    pub(super) errors: Vec<Error>,
+    causes: HashMap<Cause, u32>,
+    pub(super) leaks: Vec<Lost>,
+    fates: HashMap<(Reach, u32, Origin), u32>,
+    pub(super) notes: Vec<String>,
+    /// Findings that their process made and did not write.
+    pub(super) unwritten: u64,
+    /// Records that are damaged.
+    pub(super) damaged: usize,
+}
+
+/// A program in a process, and what the formatters need not know of it. The stacks in
+/// its checks are still numbers of the interner.
+#[derive(Default)]
+pub(super) struct Process {
+    pub(super) told: model::Process,
+    pub(super) threads: BTreeMap<u32, String>,
+}
+
+/// What findings of one cause have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct Cause {
+    kind: FindingKind,
+    stacks: [u32; 3],
+    otherwise: Option<(u64, i64)>,
+}
+
+/// A mistake; its stacks are numbers of the interner, as in [`Finding::moments`]' roles.
+pub(super) struct Error {
+    pub(super) finding: Finding,
+    pub(super) stacks: [u32; 3],
+    pub(super) process: u32,
+    pub(super) times: u64,
+    pub(super) processes: u32,
+    latest: u32,
+}
+
+/// A group of blocks.
+pub(super) struct Lost {
+    pub(super) leak: Leak,
+    pub(super) stack: u32,
+    pub(super) process: u32,
+    /// Which of the process's checks.
+    pub(super) check: usize,
+    pub(super) processes: u32,
+    pub(super) root: Spot,
+    pub(super) steps: Vec<Hop>,
+}
+
+/// A block on the way to one that is reachable.
+pub(super) struct Hop {
+    pub(super) size: u64,
+    pub(super) offset: u64,
+    pub(super) stack: u32,
+}
+
+/// Where a role's stack is in an error's.
+pub(super) fn place(role: Role) -> usize {
+    match role {
+        Role::Here => 0,
+        Role::Freed => 1,
+        Role::Allocated => 2,
+    }
+}
+
+impl Gathered {
+    /// Nothing yet.
+    pub(super) fn until(until: Point) -> Self {
+        Self { until, ..Self::default() }
+    }
+
+    /// Adds what a record says.
+    pub(super) fn add(&mut self, path: &Path, progress: &dyn Fn(u64)) -> anyhow::Result<()> {
+        let record = self.records.len() as u32;
+        self.records.push(path.to_owned());
+        let mut image = Image::new(record);
+        let read = input::read(path, progress, &mut |entry, at| image.take(self, &entry, at));
+        image.end(self);
+        let Reading { problem, skipped } = read?;
+        let name = path.display();
+        if let Some(problem) = problem {
+            self.damaged += 1;
+            self.note(format!("{name}: the record is damaged: {problem}"));
+        }
+        if skipped != 0 {
+            self.note(format!("{name}: {skipped} entries of a newer version left out"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, text: String) {
+        if self.notes.len() < MOST_NOTES && !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+}
+
+/// The program that a record is telling of.
+struct Image {
+    record: u32,
+    /// Its index; none before anything was said of it.
+    process: Option<u32>,
+    modules: Rc<Modules>,
+    /// The number of `modules`, where a stack was written under them.
+    epoch: Option<u32>,
+    /// The interner's numbers of its stacks.
+    stacks: HashMap<u32, u32>,
+    /// The errors that its findings are.
+    findings: Vec<u32>,
+    /// How often they were made in all, where that was said.
+    times: BTreeMap<u32, u64>,
+    under_way: Option<UnderWay>,
+    last: Option<UnderWay>,
+}
+
+/// A check, and what it found so far.
+struct UnderWay {
+    check: model::Check,
+    leaks: Vec<Lost>,
+    classes: Vec<Class>,
+}
+
+impl Image {
+    fn new(record: u32) -> Self {
+        Self {
+            record,
+            process: None,
+            modules: Rc::default(),
+            epoch: None,
+            stacks: HashMap::new(),
+            findings: Vec::new(),
+            times: BTreeMap::new(),
+            under_way: None,
+            last: None,
+        }
+    }
+
+    /// Its process, begun if need be: the first entry may have been lost.
+    fn process<'g>(&mut self, all: &'g mut Gathered) -> &'g mut Process {
+        let index = *self.process.get_or_insert_with(|| {
+            all.processes.push(Process::default());
+            all.processes.len() as u32 - 1
+        });
+        &mut all.processes[index as usize]
+    }
+
+    fn index(&mut self, all: &mut Gathered) -> u32 {
+        self.process(all);
+        self.process.unwrap_or_default()
+    }
+
+    fn take(&mut self, all: &mut Gathered, entry: &Entry<'_>, at: u64) {
+        match entry {
+            Entry::Process(process) => {
+                self.end(all);
+                *self = Self::new(self.record);
+                self.process(all).told = model::Process {
+                    pid: process.pid,
+                    parent: process.parent,
+                    began: process.time,
+                    exe: printable(process.exe),
+                    command: words(process.command),
+                    options: printable(process.options),
+                    version: printable(process.version),
+                    ..model::Process::default()
+                };
+            }
+            Entry::Module(module) => self.load(all, module),
+            Entry::Thread(thread) => {
+                let name = printable(thread.name);
+                self.process(all).threads.insert(thread.number, name);
+            }
+            Entry::Stack(stack) => {
+                let number = self.intern(all, &stack.frames, at);
+                self.stacks.insert(stack.id, number);
+            }
+            Entry::Finding(finding) => self.found(all, finding),
+            Entry::Times(times) => {
+                self.times.insert(times.finding, times.times);
+            }
+            Entry::Check(check) => self.begin(all, check),
+            Entry::Leak(leak) => self.lost(all, leak),
+            Entry::Step(step) => self.step(step),
+            Entry::Usage(usage) => {
+                let stack = self.stack(usage.stack);
+                if let Some(under_way) = self.current(usage.check) {
+                    let amount = Amount { blocks: usage.blocks, bytes: usage.bytes };
+                    under_way.check.usage.push((StackId(stack), amount));
+                }
+            }
+            Entry::Class(class) => {
+                if let Some(under_way) = self.current(class.check) {
+                    under_way.classes.push(*class);
+                }
+            }
+            Entry::Checked(checked) => {
+                if let Some(under_way) = self.current(checked.check) {
+                    under_way.check.took_ns = Some(checked.took_ns);
+                    under_way.check.live = Amount { blocks: checked.blocks, bytes: checked.bytes };
+                    under_way.check.omitted =
+                        Amount { blocks: checked.omitted_blocks, bytes: checked.omitted_bytes };
+                    self.complete(all);
+                }
+            }
+            Entry::Sample(sample) => {
+                let samples = &mut self.process(all).told.samples;
+                samples.push(model::Sample {
+                    ns: sample.ns,
+                    blocks: sample.blocks,
+                    bytes: sample.bytes,
+                });
+                if samples.len() > 2 * MOST_SAMPLES {
+                    every_second(samples, |_| true);
+                }
+            }
+            Entry::Note(note) => {
+                let process = self.process(all);
+                let text = format!("process {}: {}", process.told.pid, printable(note.bytes));
+                all.note(text);
+            }
+            Entry::End(end) => {
+                self.process(all).told.end = Some(*end);
+            }
+            // For those who look at the file itself, and for the next run.
+            _ => {}
+        }
+    }
+
+    fn load(&mut self, all: &mut Gathered, module: &Module<'_>) {
+        let began = self.process(all).told.began;
+        let file = all.files.number(module, began);
+        Rc::make_mut(&mut self.modules).add(module, file);
+        self.epoch = None;
+    }
+
+    fn intern(&mut self, all: &mut Gathered, frames: &Frames<'_>, at: u64) -> u32 {
+        let epoch = *self.epoch.get_or_insert_with(|| {
+            all.epochs.push(Rc::clone(&self.modules));
+            all.epochs.len() as u32 - 1
+        });
+        all.stacks.number(frames, &self.modules, Source { record: self.record, epoch, at })
+    }
+
+    /// The interner's number of a stack.
+    fn stack(&self, number: u32) -> u32 {
+        self.stacks.get(&number).copied().unwrap_or_default()
+    }
+
+    fn found(&mut self, all: &mut Gathered, finding: &Finding) {
+        let process = self.index(all);
+        let stacks =
+            [finding.here, finding.freed, finding.allocated].map(|moment| self.stack(moment.stack));
+        let [_, freed, allocated] = stacks;
+        // Where a block was allocated says which it was, if that is known.
+        let otherwise = (freed == 0 && allocated == 0).then_some((finding.size, finding.offset));
+        let cause = Cause { kind: finding.kind, stacks, otherwise };
+        let errors = &mut all.errors;
+        let number = *all.causes.entry(cause).or_insert_with(|| {
+            errors.push(Error {
+                finding: *finding,
+                stacks,
+                process,
+                times: 0,
+                processes: 0,
+                latest: u32::MAX,
+            });
+            errors.len() as u32 - 1
+        });
+        let error = &mut errors[number as usize];
+        error.times = error.times.saturating_add(1);
+        if error.latest != process {
+            error.latest = process;
+            error.processes += 1;
+        }
+        self.findings.push(number);
+    }
+
+    fn begin(&mut self, all: &mut Gathered, check: &Check) {
+        self.give_up(all);
+        self.process(all);
+        if !all.until.includes(check.number, check.ns) {
+            return;
+        }
+        self.under_way = Some(UnderWay {
+            check: model::Check {
+                number: check.number,
+                occasion: check.occasion,
+                ns: check.ns,
+                stopped_ns: check.stopped_ns,
+                threads: check.threads,
+                silent: check.silent,
+                ..model::Check::default()
+            },
+            leaks: Vec::new(),
+            classes: Vec::new(),
+        });
+    }
+
+    /// The check that is under way, if it has this number.
+    fn current(&mut self, number: u32) -> Option<&mut UnderWay> {
+        self.under_way.as_mut().filter(|under_way| under_way.check.number == number)
+    }
+
+    fn lost(&mut self, all: &mut Gathered, leak: &Leak) {
+        let stack = self.stack(leak.stack);
+        let root = self.modules.spot(leak.root_address, leak.root_address);
+        let process = self.index(all);
+        if let Some(under_way) = self.current(leak.check) {
+            let (check, steps) = (0, Vec::new());
+            let lost = Lost { leak: *leak, stack, process, check, processes: 1, root, steps };
+            under_way.leaks.push(lost);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let stack = self.stack(step.stack);
+        let last = self.under_way.as_mut().and_then(|under_way| under_way.leaks.last_mut());
+        if let Some(lost) = last {
+            lost.steps.push(Hop { size: step.size, offset: step.offset, stack });
+        }
+    }
+
+    /// A check is complete.
+    fn complete(&mut self, all: &mut Gathered) {
+        let Some(mut under_way) = self.under_way.take() else { return };
+        let told = &mut self.process(all).told;
+        let mut check = under_way.check;
+        check.usage.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
+        if !under_way.classes.is_empty() {
+            told.classes = std::mem::take(&mut under_way.classes);
+        }
+        let follows = check.occasion != Occasion::Time;
+        under_way.check = model::Check { number: check.number, ..model::Check::default() };
+        told.checks.push(check);
+        if told.checks.len() > 2 * MOST_CHECKS {
+            every_second(&mut told.checks, |check| check.occasion == Occasion::Time);
+        }
+        if follows {
+            self.last = Some(under_way);
+        }
+    }
+
+    /// A check was begun and will not be finished.
+    fn give_up(&mut self, all: &mut Gathered) {
+        if let Some(under_way) = self.under_way.take() {
+            let told = &mut self.process(all).told;
+            told.checks.push(under_way.check);
+            let text = format!("process {}: a leak check did not finish", told.pid);
+            all.note(text);
+        }
+    }
+
+    /// Nothing more will be said of it.
+    fn end(&mut self, all: &mut Gathered) {
+        self.give_up(all);
+        let mut written = self.findings.len() as u64;
+        for (finding, times) in std::mem::take(&mut self.times) {
+            if let Some(&error) = self.findings.get(finding as usize) {
+                let more = times.saturating_sub(1);
+                let error = &mut all.errors[error as usize];
+                error.times = error.times.saturating_add(more);
+                written = written.saturating_add(more);
+            }
+        }
+        let Some(process) = self.process else { return };
+        let told = &all.processes[process as usize].told;
+        if let Some(end) = told.end {
+            all.unwritten += u64::from(end.findings).saturating_sub(written);
+        }
+        let Some(last) = self.last.take() else { return };
+        let number = last.check.number;
+        let check = told.checks.iter().position(|check| check.number == number).unwrap_or_default();
+        for lost in last.leaks {
+            all.merge(Lost { check, ..lost });
+        }
+    }
+}
+
+impl Gathered {
+    /// Adds a group to the one of its stack and fate.
+    fn merge(&mut self, lost: Lost) {
+        let key = (lost.leak.reach, lost.stack, lost.leak.origin);
+        let leaks = &mut self.leaks;
+        let Some(&known) = self.fates.get(&key) else {
+            self.fates.insert(key, leaks.len() as u32);
+            leaks.push(lost);
+            return;
+        };
+        let known = &mut leaks[known as usize];
+        if known.process != lost.process {
+            known.processes += 1;
+        }
+        let (sum, more) = (&mut known.leak, lost.leak);
+        sum.blocks = sum.blocks.saturating_add(more.blocks);
+        sum.bytes = sum.bytes.saturating_add(more.bytes);
+        sum.indirect_blocks = sum.indirect_blocks.saturating_add(more.indirect_blocks);
+        sum.indirect_bytes = sum.indirect_bytes.saturating_add(more.indirect_bytes);
+    }
+}
+
+/// Drops every second of those that may be dropped; the last one stays.
+fn every_second<T>(list: &mut Vec<T>, may_go: impl Fn(&T) -> bool) {
+    let last = list.len().saturating_sub(1);
+    let (mut at, mut odd) = (0, false);
+    list.retain(|item| {
+        let mut stays = true;
+        if may_go(item) {
+            odd = !odd;
+            stays = odd || at == last;
+        }
+        at += 1;
+        stays
+    });
+}
+
+/// The words of a command line.
+fn words(command: Text<'_>) -> Vec<String> {
+    let words = command.bytes.strip_suffix(b"\0").unwrap_or(command.bytes);
+    if words.is_empty() {
+        return Vec::new();
+    }
+    words.split(|&byte| byte == 0).map(|word| printable(word.into())).collect()
+}

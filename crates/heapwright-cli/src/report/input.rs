@@ -1,0 +1,174 @@
+//! A record's file, read from its beginning to its end, in pieces.
+//!
+//! A record may be as large as the disk, and what is to be kept of it is small. So it
+//! goes through a buffer of a megabyte, entry by entry; a stack that is to be told
+//! later is read again from where it is ([`Fetch`]).
+
+use anyhow::{Context, ensure};
+use heapwright_record::debug::{Entry, HEADER_BYTES, MOST_FRAMES, Problem, Reader};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// How much is in memory at once.
+const PIECE: usize = 1 << 20;
+
+/// More than an entry has that this format's writers write.
+const LONGEST_ENTRY: usize = 64 << 20;
+
+/// How far a record could be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// Why no further.
+    pub(super) problem: Option<Problem>,
+    /// Entries that only a newer version knows.
+    pub(super) skipped: u64,
+}
+
+/// Reads a record; `each` is given every entry and where in the file it begins,
+/// `progress` how many bytes were read since it was asked last.
+pub(super) fn read(
+    path: &Path,
+    progress: &dyn Fn(u64),
+    each: &mut dyn FnMut(Entry<'_>, u64),
+) -> anyhow::Result<Reading> {
+    let metadata = fs::metadata(path)?;
+    ensure!(!metadata.is_dir(), "it is a folder");
+    ensure!(metadata.is_file(), "it is not a file");
+    let mut file = File::open(path)?;
+    let mut buffer = Vec::new();
+    let mut whole = fill(&mut file, &mut buffer, PIECE)?;
+    let mut at = HEADER_BYTES as u64;
+    Reader::new(buffer.get(..HEADER_BYTES).unwrap_or(&buffer))?;
+    buffer.drain(..HEADER_BYTES);
+    let mut read = Reading::default();
+    loop {
+        let mut reader = Reader::resume(&buffer, at);
+        while let Some(entry) = reader.next() {
+            each(entry, reader.began());
+        }
+        read.skipped += reader.skipped();
+        let used = (reader.position() - at) as usize;
+        progress(reader.position() - at);
+        at = reader.position();
+        match reader.problem() {
+            Some(Problem::EndsWithin(_)) if !whole && buffer.len() < LONGEST_ENTRY => {}
+            problem => {
+                read.problem = problem;
+                if problem.is_some() || whole {
+                    return Ok(read);
+                }
+            }
+        }
+        buffer.drain(..used);
+        let room = if used == 0 { buffer.len() * 2 } else { PIECE };
+        whole = fill(&mut file, &mut buffer, room)?;
+    }
+}
+
+/// Fills the buffer up to a length; whether that was the end of the file.
+fn fill(file: &mut File, buffer: &mut Vec<u8>, length: usize) -> std::io::Result<bool> {
+    let wanted = length.saturating_sub(buffer.len());
+    let came = file.take(wanted as u64).read_to_end(buffer)?;
+    Ok(came < wanted)
+}
+
+/// The records that an argument names: a file, or all records in a folder.
+pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !argument.is_dir() {
+        return Ok(vec![argument.to_owned()]);
+    }
+    let entries = fs::read_dir(argument).with_context(|| reading(argument))?;
+    let mut found: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| begins_as_one(path)).collect();
+    ensure!(!found.is_empty(), "{}: there is no debug record in this folder", reading(argument));
+    found.sort_unstable_by_key(|path| {
+        let number = path.extension().and_then(|pid| pid.to_str()?.parse::<u32>().ok());
+        (number, path.clone())
+    });
+    Ok(found)
+}
+
+fn begins_as_one(path: &Path) -> bool {
+    let mut header = [0; HEADER_BYTES];
+    let opened = path.is_file().then(|| File::open(path).ok()).flatten();
+    opened.is_some_and(|mut file| file.read_exact(&mut header).is_ok())
+        && Reader::new(&header).is_ok()
+}
+
+/// How a failure to read something begins.
+pub(super) fn reading(path: &Path) -> String {
+    format!("cannot read {}", path.display())
+}
+
+/// Reads stacks again, from several records.
+#[derive(Default)]
+pub(super) struct Fetch {
+    open: Option<(u32, File)>,
+}
+
+impl Fetch {
+    /// The return addresses of the stack that begins at a byte of a record, and
+    /// whether there were more. None where the file is no longer what it was.
+    pub(super) fn stack(
+        &mut self,
+        records: &[PathBuf],
+        record: u32,
+        at: u64,
+    ) -> Option<(Vec<u64>, bool)> {
+        if self.open.as_ref().is_none_or(|(number, _)| *number != record) {
+            self.open = Some((record, File::open(records.get(record as usize)?).ok()?));
+        }
+        let (_, file) = self.open.as_ref()?;
+        let mut bytes = [0; 64 + 8 * MOST_FRAMES];
+        let mut length = 0;
+        while let Ok(came @ 1..) = file.read_at(&mut bytes[length..], at + length as u64) {
+            length += came;
+        }
+        match Reader::resume(&bytes[..length], at).next()? {
+            Entry::Stack(stack) => Some((stack.frames.iter().collect(), stack.frames.cut())),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapwright_record::debug::{Encoder, HEADER, Note};
+
+    fn long(entries: usize) -> Vec<u8> {
+        let text = vec![b'x'; 3000];
+        let mut buffer = vec![0; 4000];
+        let mut bytes = HEADER.to_vec();
+        for _ in 0..entries {
+            let note = Note { bytes: text[..].into() };
+            bytes.extend_from_slice(Encoder::new(&mut buffer).entry(&note.into()));
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_file_of_many_pieces_is_read_to_its_end() {
+        let path = std::env::temp_dir().join(format!("heapwright-input-{}", std::process::id()));
+        for (entries, cut) in [(0, 0), (1, 0), (1000, 0), (1000, 1)] {
+            let bytes = long(entries);
+            fs::write(&path, &bytes[..bytes.len() - cut]).expect("written");
+            let (mut count, mut last) = (0, 0);
+            let read = read(&path, &|_| (), &mut |_, at| {
+                assert!(at == 16 || at == last + 3016);
+                (count, last) = (count + 1, at);
+            })
+            .expect("is a record");
+            assert_eq!((count, read.problem.is_some()), (entries - cut, cut != 0));
+        }
+        // A length that leads behind the end costs no more than the file.
+        let mut bytes = long(2);
+        bytes[16 + 4..16 + 8].fill(0x7f);
+        fs::write(&path, &bytes).expect("written");
+        let read = read(&path, &|_| (), &mut |_, _| panic!("nothing is good")).expect("a record");
+        assert_eq!(read.problem, Some(Problem::EndsWithin(16)));
+        fs::remove_file(&path).expect("removed");
+    }
+}

@@ -1,0 +1,132 @@
+//! Which file of code an address lies in, at a moment of a process.
+//!
+//! A record says which files were loaded, and says it again when that changes: a new
+//! module takes the place of one with its number, and of those it overlaps, which are
+//! gone. Stacks keep the modules that held when they were written (an *epoch*).
+//!
+//! Files are numbered over all processes, by path and build-id, so that a place in
+//! code, a file and an offset, is the same place in whatever process it was.
+
+use crate::symbols::ModuleFile;
+use heapwright_record::debug::Module;
+use std::collections::HashMap;
+
+/// Not in a file of code.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// All files of code, of all processes.
+#[derive(Default)]
+pub(super) struct Files {
+    numbers: HashMap<ModuleFile, u32>,
+    pub(super) list: Vec<Known>,
+}
+
+/// A file of code.
+pub(super) struct Known {
+    pub(super) file: ModuleFile,
+    /// When the first process that loaded it began: files changed later are others.
+    pub(super) began: u64,
+}
+
+impl Files {
+    /// The number of a module's file, in a process that began then.
+    pub(super) fn number(&mut self, module: &Module<'_>, began: u64) -> u32 {
+        let mut path = module.path.bytes.to_vec();
+        if module.path.cut {
+            // It names another file, if any: not to be opened.
+            path.extend_from_slice(b"...");
+            path.splice(..0, *b"...");
+        }
+        let file = ModuleFile { path, build_id: module.build_id.bytes.to_vec() };
+        let list = &mut self.list;
+        let number = *self.numbers.entry(file).or_insert_with_key(|file| {
+            list.push(Known { file: file.clone(), began });
+            list.len() as u32 - 1
+        });
+        let known = &mut list[number as usize];
+        known.began = known.began.min(began);
+        number
+    }
+}
+
+/// The modules of a process, by address.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Modules(Vec<Loaded>);
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded {
+    id: u32,
+    start: u64,
+    end: u64,
+    bias: u64,
+    file: u32,
+}
+
+/// A byte of a file of code; or an address, where it is in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spot {
+    pub(super) file: u32,
+    pub(super) offset: u64,
+}
+
+impl Modules {
+    pub(super) fn add(&mut self, module: &Module<'_>, file: u32) {
+        let Module { id, start, end, bias, .. } = *module;
+        let overlaps = |other: &Loaded| start < end && start < other.end && other.start < end;
+        self.0.retain(|other| other.id != id && !overlaps(other));
+        if start < end {
+            let at = self.0.partition_point(|other| other.start < start);
+            self.0.insert(at, Loaded { id, start, end, bias, file });
+        }
+    }
+
+    /// Where an address lies, if `asked` is the byte that decides in which module:
+    /// behind a call another one may begin.
+    pub(super) fn spot(&self, address: u64, asked: u64) -> Spot {
+        let after = self.0.partition_point(|module| module.start <= asked);
+        match after.checked_sub(1).map(|at| &self.0[at]) {
+            Some(module) if asked < module.end => {
+                Spot { file: module.file, offset: address.wrapping_sub(module.bias) }
+            }
+            _ => Spot { file: NOWHERE, offset: address },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(id: u32, start: u64, end: u64) -> Module<'static> {
+        Module { id, start, end, bias: start, path: "/x".into(), ..Module::default() }
+    }
+
+    #[test]
+    fn a_module_takes_the_place_of_others() {
+        let mut modules = Modules::default();
+        modules.add(&module(1, 0x1000, 0x2000), 7);
+        modules.add(&module(2, 0x3000, 0x4000), 8);
+        let at = |modules: &Modules, address| modules.spot(address, address);
+        assert_eq!(at(&modules, 0x1fff), Spot { file: 7, offset: 0xfff });
+        assert_eq!(at(&modules, 0x2000), Spot { file: NOWHERE, offset: 0x2000 });
+        assert_eq!(modules.spot(0x2000, 0x1fff), Spot { file: 7, offset: 0x1000 });
+        modules.add(&module(3, 0x1800, 0x2800), 9);
+        assert_eq!(at(&modules, 0x1000).file, NOWHERE);
+        assert_eq!(at(&modules, 0x1800).file, 9);
+        modules.add(&module(2, 0x8000, 0x9000), 10);
+        assert_eq!((at(&modules, 0x3000).file, at(&modules, 0x8000).file), (NOWHERE, 10));
+        modules.add(&module(5, 0x8100, 0x8100), 11);
+        assert_eq!(at(&modules, 0x8100).file, 10);
+    }
+
+    #[test]
+    fn a_file_has_one_number() {
+        let mut files = Files::default();
+        let first = files.number(&module(1, 0, 1), 50);
+        assert_eq!(files.number(&module(2, 5, 9), 40), first);
+        assert_eq!(files.list[first as usize].began, 40);
+        let other = Module { build_id: (&[1_u8][..]).into(), ..module(1, 0, 1) };
+        assert_ne!(files.number(&other, 50), first);
+    }
+}

@@ -1,0 +1,139 @@
+//! Stacks that are told: their frames are read again, and get their names.
+//!
+//! ```text
+//! number of the interner --(its record)--> addresses --(modules then)--> places
+//! place, once --(the file of code, opened once)--> functions and lines
+//! ```
+//!
+//! A program has a few thousand places that allocate, however many stacks there are:
+//! looking each up once is what makes a report of a large program fast.
+
+use super::gather::Gathered;
+use super::input::Fetch;
+use super::model::{StackId, Stacks};
+use super::modules::{Modules, NOWHERE, Spot};
+use super::source::Sources;
+use crate::symbols::{Frame, Names, Place};
+use std::collections::{BTreeSet, HashMap};
+
+/// What is being put together.
+pub(super) struct Naming<'g> {
+    gathered: &'g Gathered,
+    fetch: Fetch,
+    /// By file of code; none yet asked for.
+    names: Vec<Option<Names>>,
+    /// By place and by how far before the address the asked byte is.
+    frames: HashMap<(Spot, u64), u32>,
+    /// What there is to ask for each frame, until it was: file, and its address there.
+    unasked: Vec<Option<(u32, u64)>>,
+    ids: HashMap<(u32, bool), StackId>,
+    pub(super) stacks: Stacks,
+    pub(super) cut: BTreeSet<StackId>,
+    pub(super) sources: Sources,
+}
+
+impl<'g> Naming<'g> {
+    pub(super) fn new(gathered: &'g Gathered) -> Self {
+        Self {
+            gathered,
+            fetch: Fetch::default(),
+            names: gathered.files.list.iter().map(|_| None).collect(),
+            frames: HashMap::new(),
+            unasked: Vec::new(),
+            ids: HashMap::new(),
+            stacks: Stacks::default(),
+            cut: BTreeSet::new(),
+            sources: Sources::default(),
+        }
+    }
+
+    /// A stack by its number. Frames are return addresses, whose call is the byte
+    /// before; with `exact`, the first one is the instruction itself.
+    pub(super) fn stack(&mut self, number: u32, exact: bool) -> StackId {
+        if number == 0 {
+            return StackId::NONE;
+        }
+        if let Some(&id) = self.ids.get(&(number, exact)) {
+            return id;
+        }
+        let source = self.gathered.stacks.list[number as usize];
+        let modules = &self.gathered.epochs[source.epoch as usize];
+        let read = self.fetch.stack(&self.gathered.records, source.record, source.at);
+        let (addresses, cut) = read.unwrap_or_default();
+        let frames: Box<[u32]> = addresses
+            .iter()
+            .enumerate()
+            .map(|(at, &address)| self.frame(address, u64::from(!exact || at != 0), modules))
+            .collect();
+        let id = StackId(self.stacks.stacks.len() as u32);
+        self.stacks.stacks.push(frames);
+        if cut {
+            self.cut.insert(id);
+        }
+        self.ids.insert((number, exact), id);
+        id
+    }
+
+    fn frame(&mut self, address: u64, back: u64, modules: &Modules) -> u32 {
+        let asked = address.wrapping_sub(back);
+        let spot = modules.spot(address, asked);
+        let (files, frames, unasked) =
+            (&self.gathered.files, &mut self.stacks.frames, &mut self.unasked);
+        *self.frames.entry((spot, back)).or_insert_with(|| {
+            let known = files.list.get(spot.file as usize);
+            let place = known.map(|known| Place {
+                path: known.file.path.clone(),
+                offset: spot.offset,
+                build_id: known.file.build_id.clone(),
+            });
+            frames.push(Frame { address, place, functions: Vec::new() });
+            let ask = (spot.file != NOWHERE).then(|| (spot.file, spot.offset.wrapping_sub(back)));
+            unasked.push(ask);
+            frames.len() as u32 - 1
+        })
+    }
+
+    /// Gives the frames of a stack their names.
+    pub(super) fn name(&mut self, stack: StackId) {
+        for at in 0..self.stacks.stacks[stack.0 as usize].len() {
+            let frame = self.stacks.stacks[stack.0 as usize][at] as usize;
+            if let Some((file, offset)) = self.unasked[frame].take() {
+                self.stacks.frames[frame].functions = self.names(file).functions(offset);
+            }
+        }
+    }
+
+    /// Finds the lines of source of a stack that has names: those of its innermost
+    /// frame that has some.
+    pub(super) fn source(&mut self, stack: StackId) {
+        for &frame in &self.stacks.stacks[stack.0 as usize] {
+            let frame = &self.stacks.frames[frame as usize];
+            let Some(place) = &frame.place else { continue };
+            let file = self.gathered.files.list.iter().position(|known| {
+                known.file.path == place.path && known.file.build_id == place.build_id
+            });
+            let built = file.and_then(|file| self.names[file].as_ref()?.changed());
+            for function in &frame.functions {
+                if let (Some(source), Some(line)) = (&function.source, function.line)
+                    && self.sources.add(source, line, built)
+                {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The variable at a place, as in `cache+0x10`.
+    pub(super) fn variable(&mut self, spot: Spot) -> Option<String> {
+        if spot.file == NOWHERE {
+            return None;
+        }
+        let (name, within) = self.names(spot.file).variable(spot.offset)?;
+        Some(if within == 0 { name } else { format!("{name}+{within:#x}") })
+    }
+
+    fn names(&mut self, file: u32) -> &Names {
+        let known = &self.gathered.files.list[file as usize];
+        self.names[file as usize].get_or_insert_with(|| Names::of(&known.file, known.began))
+    }
+}

@@ -1,0 +1,42 @@
+//! How far reading and naming are: a bar on stderr, where that is a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+/// A bar of a kind of work.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Bytes to read.
+    pub(super) fn reading(bytes: u64) -> Self {
+        Self::new(bytes, "{bar:24} {bytes}/{total_bytes} read  {msg}")
+    }
+
+    /// Stacks to name.
+    pub(super) fn naming(stacks: u64) -> Self {
+        Self::new(stacks, "{bar:24} {pos}/{len} findings named  {msg}")
+    }
+
+    fn new(length: u64, template: &str) -> Self {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr_with_hz(4)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(length), target);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Self(bar)
+    }
+
+    pub(super) fn more(&self, steps: u64) {
+        self.0.inc(steps);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

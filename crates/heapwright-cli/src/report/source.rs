@@ -1,0 +1,111 @@
+//! Lines of source around a place in code: the line, and one on each side.
+//!
+//! Only where the file is readable and not younger than the program: lines that were
+//! edited since would tell lies. A file is read once, and large ones not at all.
+
+use crate::output::printable;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::time::SystemTime;
+
+/// A source file is no larger.
+const LARGEST: u64 = 4 << 20;
+/// All that are kept in memory.
+const ROOM: u64 = 128 << 20;
+/// Letters of a line that are shown.
+const WIDTH: usize = 200;
+
+/// By file and line.
+pub(super) type Snippets = BTreeMap<(String, u32), Vec<(u32, String)>>;
+
+/// Finds lines, and remembers files.
+#[derive(Default)]
+pub(super) struct Sources {
+    files: HashMap<String, Option<File>>,
+    held: u64,
+    pub(super) snippets: Snippets,
+}
+
+struct File {
+    text: Vec<u8>,
+    changed: Option<SystemTime>,
+}
+
+impl Sources {
+    /// Adds the lines around one, for code of a program changed last at `built`;
+    /// whether there are any.
+    pub(super) fn add(&mut self, path: &str, line: u32, built: Option<SystemTime>) -> bool {
+        let key = (path.to_owned(), line);
+        if self.snippets.contains_key(&key) {
+            return true;
+        }
+        let held = &mut self.held;
+        let file = self.files.entry(path.to_owned()).or_insert_with(|| read(path, held));
+        let Some(file) = file else { return false };
+        if file.changed.zip(built).is_none_or(|(changed, built)| changed > built) {
+            return false;
+        }
+        let first = line.saturating_sub(1).max(1);
+        let lines: Vec<(u32, String)> = file
+            .text
+            .split(|&byte| byte == b'\n')
+            .zip(1_u32..)
+            .skip(first as usize - 1)
+            .take_while(|(_, number)| *number <= line.saturating_add(1))
+            .map(|(text, number)| (number, shown(text)))
+            .collect();
+        let is_there = lines.iter().any(|(number, _)| *number == line);
+        if is_there {
+            self.snippets.insert(key, lines);
+        }
+        is_there
+    }
+}
+
+fn read(path: &str, held: &mut u64) -> Option<File> {
+    if !path.starts_with('/') {
+        return None;
+    }
+    let metadata = fs::metadata(path).ok()?;
+    let length = metadata.len();
+    if !metadata.is_file() || length > LARGEST || *held + length > ROOM {
+        return None;
+    }
+    *held += length;
+    Some(File { text: fs::read(path).ok()?, changed: metadata.modified().ok() })
+}
+
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line).trim_end().replace('\t', "    ");
+    let short: String = text.chars().take(WIDTH).collect();
+    printable((&*short).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn three_lines_of_files_that_are_not_younger() {
+        let path = std::env::temp_dir().join(format!("heapwright-source-{}", std::process::id()));
+        let name = path.to_str().expect("is text").to_owned();
+        fs::write(&path, "one\n\ttwo  \nthree\x1b\nfour").expect("written");
+        let changed = fs::metadata(&path).and_then(|file| file.modified()).expect("has one");
+        let mut sources = Sources::default();
+        assert!(sources.add(&name, 2, Some(changed)));
+        let lines = |line| sources.snippets[&(name.clone(), line)].clone();
+        let line = |number, text: &str| (number, text.to_owned());
+        assert_eq!(lines(2), [line(1, "one"), line(2, "    two"), line(3, "three\\u{1b}")]);
+        let mut sources = Sources::default();
+        assert!(sources.add(&name, 1, Some(changed)) && sources.add(&name, 4, Some(changed)));
+        assert_eq!(sources.snippets[&(name.clone(), 4)].len(), 2);
+        assert!(!sources.add(&name, 0, Some(changed)) && !sources.add(&name, 6, Some(changed)));
+        assert!(!sources.add(&name, 3, Some(changed - Duration::from_secs(1))));
+        assert!(!sources.add(&name, 3, None));
+        for wrong in ["relative.c", "/", "/dev/zero", "/nonexistent"] {
+            assert!(!sources.add(wrong, 1, Some(changed)), "{wrong}");
+        }
+        fs::remove_file(&path).expect("removed");
+    }
+}

@@ -1,0 +1,580 @@
+//! Findings that somebody has decided not to see.
+//!
+//! Two languages, which people have files of already; a file may mix them.
+//!
+//! ```text
+//! # LeakSanitizer's                      { valgrind's
+//! leak:libfoo.so                            Memcheck:Leak
+//! double-free:^parse_*                      match-leak-kinds: definite
+//! growth:Cache::insert                      fun:strdup
+//!                                           ...
+//!                                           obj:*/libfoo.so*
+//!                                           src:foo.c:12
+//!                                        }
+//! ```
+//!
+//! **A line** is a type and a pattern. The type is `leak`, `growth`, or the heading of
+//! any other finding. The pattern is looked for anywhere in the names of functions,
+//! source files and modules of all the finding's stacks; `*` stands for anything, `^`
+//! and `$` hold it to the beginning and the end.
+//!
+//! **A block** has a name, a type, and the frames of a stack from the innermost on:
+//! `*` and `?` are wildcards, `...` stands for any number of frames, and what comes
+//! after the last line is not looked at. Functions are compared as the linker knows
+//! them and as people read them. Valgrind's stacks begin in its own `malloc`, ours in
+//! who called it: a first line that is the function which allocated or freed is
+//! taken as matched. The stack is any of the finding's.
+//!
+//! ```text
+//! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
+//! Memcheck:Free              frees and reallocs that were wrong
+//! Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
+//! Heapwright:HEADING         that one kind; Heapwright:growth, too
+//! others                     of other tools, or of what heapwright does not look for: never used
+//! ```
+
+use super::model::Used;
+use anyhow::{Context, bail};
+use heapwright_record::debug::{FindingKind, Reach};
+use std::fs;
+use std::path::Path;
+
+/// What may be hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Error(FindingKind),
+    Leak(Reach),
+    Growth,
+}
+
+/// A frame, as suppressions see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Line<'a> {
+    /// The function's name, as people read it.
+    pub(super) name: &'a str,
+    /// The same, as the linker has it.
+    pub(super) symbol: &'a str,
+    pub(super) source: &'a str,
+    pub(super) line: Option<u32>,
+    pub(super) module: &'a str,
+}
+
+/// All suppressions that were given.
+#[derive(Default)]
+pub(super) struct Suppressions {
+    rules: Vec<Rule>,
+    /// How often each has hidden something.
+    pub(super) used: Vec<Used>,
+}
+
+struct Rule {
+    hides: Hides,
+    frames: Frames,
+}
+
+enum Hides {
+    Kinds(Vec<FindingKind>),
+    Leaks(Vec<Reach>),
+    Growth,
+    Nothing,
+}
+
+enum Frames {
+    Anywhere(String),
+    Stack(Vec<Pattern>),
+}
+
+enum Pattern {
+    Function(String),
+    Object(String),
+    Source(String),
+    AnyNumber,
+}
+
+const LEAKS: [Reach; 4] = [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
+
+const FREES: [FindingKind; 8] = [
+    FindingKind::DoubleFree,
+    FindingKind::InvalidFree,
+    FindingKind::InteriorFree,
+    FindingKind::SizeMismatch,
+    FindingKind::AlignmentMismatch,
+    FindingKind::AllocatorMismatch,
+    FindingKind::InvalidRealloc,
+    FindingKind::ReallocAfterFree,
+];
+
+const ACCESSES: [FindingKind; 4] = [
+    FindingKind::Overflow,
+    FindingKind::Underflow,
+    FindingKind::WriteAfterFree,
+    FindingKind::UseAfterFree,
+];
+
+/// What valgrind's stacks begin with.
+const ALLOCATORS: [&str; 30] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "_Znwm",
+    "_ZnwmRKSt9nothrow_t",
+    "_ZnwmSt11align_val_t",
+    "_ZnwmSt11align_val_tRKSt9nothrow_t",
+    "_Znam",
+    "_ZnamRKSt9nothrow_t",
+    "_ZnamSt11align_val_t",
+    "_ZnamSt11align_val_tRKSt9nothrow_t",
+    "_ZdlPv",
+    "_ZdlPvm",
+    "_ZdlPvRKSt9nothrow_t",
+    "_ZdlPvmSt11align_val_t",
+    "_ZdaPv",
+    "_ZdaPvm",
+    "_ZdaPvRKSt9nothrow_t",
+    "operator new(unsigned long)",
+    "operator new[](unsigned long)",
+    "operator delete(void*)",
+    "operator delete[](void*)",
+];
+
+impl Suppressions {
+    /// Reads a file of them, behind those there are.
+    pub(super) fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
+        let name = path.display().to_string();
+        let text =
+            fs::read(path).with_context(|| format!("cannot read suppressions from {name}"))?;
+        self.add(&String::from_utf8_lossy(&text), &name)
+    }
+
+    pub(super) fn add(&mut self, text: &str, file: &str) -> anyhow::Result<()> {
+        let mut lines = text.lines().zip(1_u32..).map(|(line, number)| (line.trim(), number));
+        while let Some((line, number)) = lines.next() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, rule) = if line == "{" {
+                let mut body = Vec::new();
+                loop {
+                    match lines.next() {
+                        Some(("}", _)) => break,
+                        Some((line, _)) if line.is_empty() || line.starts_with('#') => {}
+                        Some(line) => body.push(line),
+                        None => bail!("{file}:{number}: this suppression has no closing '}}'"),
+                    }
+                }
+                block(&body, number)
+                    .map_err(|(at, error)| anyhow::anyhow!("{file}:{at}: {error}"))?
+            } else {
+                let rule =
+                    simple(line).map_err(|error| anyhow::anyhow!("{file}:{number}: {error}"))?;
+                (line.to_owned(), rule)
+            };
+            self.rules.push(rule);
+            self.used.push(Used {
+                name,
+                file: file.to_owned(),
+                line: number,
+                times: 0,
+                amount: super::model::Amount::default(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Which of them hides a finding with these stacks, if one does.
+    pub(super) fn hides(&self, kind: Kind, stacks: &[Vec<Line<'_>>]) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.hides(kind) && rule.frames.are_in(stacks))
+    }
+}
+
+impl Rule {
+    fn hides(&self, kind: Kind) -> bool {
+        match (&self.hides, kind) {
+            (Hides::Kinds(kinds), Kind::Error(kind)) => kinds.contains(&kind),
+            (Hides::Leaks(reaches), Kind::Leak(reach)) => reaches.contains(&reach),
+            (Hides::Leaks(_), Kind::Error(kind)) => kind == FindingKind::Leak,
+            (Hides::Growth, Kind::Growth) => true,
+            _ => false,
+        }
+    }
+}
+
+/// `TYPE:PATTERN`.
+fn simple(line: &str) -> Result<Rule, String> {
+    let Some((kind, pattern)) = line.split_once(':') else {
+        return Err(format!("'{line}' is neither TYPE:PATTERN nor '{{'"));
+    };
+    let Some(hides) = heading(kind.trim()) else {
+        return Err(format!(
+            "there is nothing of the type '{kind}'; there are leak, growth, and headings such as double-free"
+        ));
+    };
+    let pattern = pattern.trim();
+    if pattern.is_empty() {
+        return Err(String::from(
+            "a suppression without a pattern would hide everything; '*' does",
+        ));
+    }
+    Ok(Rule { hides, frames: Frames::Anywhere(anywhere(pattern)) })
+}
+
+/// What a word of ours hides.
+fn heading(word: &str) -> Option<Hides> {
+    match word {
+        "leak" => Some(Hides::Leaks(LEAKS.to_vec())),
+        "growth" => Some(Hides::Growth),
+        _ => {
+            let kind = FindingKind::ALL.iter().skip(1).find(|kind| kind.heading() == word)?;
+            Some(Hides::Kinds(vec![*kind]))
+        }
+    }
+}
+
+/// A pattern that may match anywhere, as one that must match the whole.
+fn anywhere(pattern: &str) -> String {
+    let (before, pattern) = match pattern.strip_prefix('^') {
+        Some(rest) => ("", rest),
+        None => ("*", pattern),
+    };
+    match pattern.strip_suffix('$') {
+        Some(rest) => format!("{before}{rest}"),
+        None => format!("{before}{pattern}*"),
+    }
+}
+
+type Named = (String, Rule);
+
+/// The lines between the braces, and what is wrong with one.
+fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
+    let [(name, _), (kind, at), rest @ ..] = body else {
+        return Err((
+            begin,
+            String::from("a suppression in braces has a name, a type, and frames"),
+        ));
+    };
+    let Some((tools, what)) = kind.split_once(':') else {
+        return Err((*at, format!("'{kind}' is not TOOL:TYPE, such as Memcheck:Leak")));
+    };
+    let tools: Vec<&str> = tools.split(',').map(str::trim).collect();
+    let ours = |tool: &str| tools.iter().any(|name| name.eq_ignore_ascii_case(tool));
+    let mut hides = match what.trim() {
+        what if ours("heapwright") => match heading(&what.to_ascii_lowercase()) {
+            Some(hides) => hides,
+            None => return Err((*at, format!("there is nothing of the type '{what}'"))),
+        },
+        _ if !ours("memcheck") => Hides::Nothing,
+        "Leak" => Hides::Leaks(LEAKS.to_vec()),
+        "Free" => Hides::Kinds(FREES.to_vec()),
+        what if what.starts_with("Addr") => Hides::Kinds(ACCESSES.to_vec()),
+        _ => Hides::Nothing,
+    };
+    let mut frames = Vec::new();
+    for (line, at) in rest {
+        let word = line.split_once(':').map(|(word, value)| (word.trim(), value.trim()));
+        frames.push(match word {
+            Some(("fun", name)) => Pattern::Function(name.to_owned()),
+            Some(("obj", name)) => Pattern::Object(name.to_owned()),
+            Some(("src", name)) => Pattern::Source(name.to_owned()),
+            Some(("match-leak-kinds", kinds)) => {
+                if let Hides::Leaks(reaches) = &mut hides {
+                    *reaches = leak_kinds(kinds).map_err(|error| (*at, error))?;
+                }
+                continue;
+            }
+            _ if *line == "..." => Pattern::AnyNumber,
+            // Of a system call's parameter: the type has said that it is not ours.
+            _ if frames.is_empty() && matches!(hides, Hides::Nothing) => continue,
+            _ => return Err((*at, format!("'{line}' is no frame: fun:, obj:, src: or ..."))),
+        });
+    }
+    if frames.is_empty() {
+        return Err((
+            begin,
+            String::from("a suppression without frames would hide everything; '...' does"),
+        ));
+    }
+    Ok(((*name).to_owned(), Rule { hides, frames: Frames::Stack(frames) }))
+}
+
+fn leak_kinds(words: &str) -> Result<Vec<Reach>, String> {
+    let mut reaches = Vec::new();
+    for word in words.split(',').map(str::trim) {
+        match word {
+            "definite" => reaches.push(Reach::Definite),
+            "indirect" => reaches.push(Reach::Indirect),
+            "possible" => reaches.push(Reach::Possible),
+            "reachable" => reaches.push(Reach::Reachable),
+            "all" => reaches.extend(LEAKS),
+            "none" => {}
+            _ => return Err(format!("'{word}' is no kind of leak")),
+        }
+    }
+    Ok(reaches)
+}
+
+impl Frames {
+    fn are_in(&self, stacks: &[Vec<Line<'_>>]) -> bool {
+        match self {
+            Self::Anywhere(pattern) => stacks.iter().flatten().any(|line| {
+                [line.name, line.symbol, line.source, line.module]
+                    .iter()
+                    .any(|text| !text.is_empty() && glob(pattern, text))
+            }),
+            Self::Stack(patterns) => stacks.iter().any(|stack| {
+                if begins(patterns, stack) {
+                    return true;
+                }
+                // The function that valgrind's stack begins with.
+                let is_allocator = match patterns.first() {
+                    Some(Pattern::Function(name)) => {
+                        ALLOCATORS.iter().any(|allocator| glob(name, allocator))
+                    }
+                    Some(Pattern::Object(name)) => name.contains("vgpreload"),
+                    _ => false,
+                };
+                is_allocator && begins(&patterns[1..], stack)
+            }),
+        }
+    }
+}
+
+/// Whether a stack begins with these frames. Only the last `...` before a mismatch is
+/// tried again, one frame later: an earlier one could not do better.
+fn begins(patterns: &[Pattern], stack: &[Line<'_>]) -> bool {
+    let (mut at, mut frame) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    loop {
+        match patterns.get(at) {
+            None => return true,
+            Some(Pattern::AnyNumber) => {
+                again = Some((at + 1, frame));
+                at += 1;
+                continue;
+            }
+            Some(pattern) if stack.get(frame).is_some_and(|line| pattern.matches(line)) => {
+                (at, frame) = (at + 1, frame + 1);
+                continue;
+            }
+            Some(_) => {}
+        }
+        match again {
+            Some((pattern, from)) if from < stack.len() => {
+                again = Some((pattern, from + 1));
+                (at, frame) = (pattern, from + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+impl Pattern {
+    fn matches(&self, line: &Line<'_>) -> bool {
+        match self {
+            Self::AnyNumber => true,
+            Self::Function(name) => {
+                [line.symbol, line.name].iter().any(|text| !text.is_empty() && glob(name, text))
+            }
+            Self::Object(name) => glob(name, line.module),
+            Self::Source(name) => {
+                let file = line.source.rsplit('/').next().unwrap_or_default();
+                let with_line = |text: &str| line.line.map(|line| format!("{text}:{line}"));
+                [
+                    Some(file.to_owned()),
+                    Some(line.source.to_owned()),
+                    with_line(file),
+                    with_line(line.source),
+                ]
+                .iter()
+                .flatten()
+                .any(|text| !text.is_empty() && glob(name, text))
+            }
+        }
+    }
+}
+
+/// Whether a pattern with `*` and `?` is the whole text.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut byte) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    while byte < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                again = Some((at + 1, byte));
+                at += 1;
+            }
+            Some(&wanted) if wanted == b'?' || wanted == text[byte] => {
+                (at, byte) = (at + 1, byte + 1);
+            }
+            _ => match again {
+                Some((after, from)) => {
+                    again = Some((after, from + 1));
+                    (at, byte) = (after, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn suppressions(text: &str) -> Suppressions {
+        let mut suppressions = Suppressions::default();
+        suppressions.add(text, "file").expect("is right");
+        suppressions
+    }
+
+    fn wrong(text: &str) -> String {
+        Suppressions::default().add(text, "file").expect_err("is wrong").to_string()
+    }
+
+    const STACK: [Line<'static>; 3] = [
+        Line { name: "strdup", symbol: "", source: "", line: None, module: "/lib/libc.so.6" },
+        Line {
+            name: "ns::load(char const*)",
+            symbol: "_ZN2ns4loadEPKc",
+            source: "/src/load.cc",
+            line: Some(12),
+            module: "/usr/bin/prog",
+        },
+        Line {
+            name: "main",
+            symbol: "",
+            source: "/src/main.cc",
+            line: Some(3),
+            module: "/usr/bin/prog",
+        },
+    ];
+
+    fn hidden(text: &str, kind: Kind) -> bool {
+        suppressions(text).hides(kind, &[STACK.to_vec()]).is_some()
+    }
+
+    const LOST: Kind = Kind::Leak(Reach::Definite);
+
+    #[test]
+    fn lines_match_anywhere() {
+        for right in [
+            "leak:load",
+            "leak:ns::load",
+            "leak:libc.so",
+            "leak:^main$",
+            "leak:load.cc",
+            "leak:*",
+            "leak: n*d(",
+        ] {
+            assert!(hidden(right, LOST), "{right}");
+        }
+        for wrong in [
+            "leak:^load",
+            "leak:mai$",
+            "double-free:load",
+            "growth:load",
+            "# leak:load",
+            "leak:other",
+        ] {
+            assert!(!hidden(wrong, LOST), "{wrong}");
+        }
+        assert!(hidden("double-free:load", Kind::Error(FindingKind::DoubleFree)));
+        assert!(!hidden("double-free:load", Kind::Error(FindingKind::InvalidFree)));
+        assert!(hidden("growth:load", Kind::Growth));
+        assert!(hidden("leak:main", Kind::Leak(Reach::Reachable)));
+    }
+
+    #[test]
+    fn blocks_match_from_the_innermost_frame_on() {
+        let block = |kind: &str, frames: &str| format!("{{\n  a name\n  {kind}\n  {frames}\n}}\n");
+        let leak = |frames: &str| hidden(&block("Memcheck:Leak", &frames.replace(' ', "\n")), LOST);
+        for right in [
+            "fun:strdup",
+            "fun:malloc fun:strdup fun:_ZN2ns4load*",
+            "fun:*alloc fun:strdup fun:ns::load*",
+            "obj:*/vgpreload_memcheck-amd64-linux.so fun:strdup",
+            "obj:*libc.so* ... fun:main",
+            "... fun:main",
+            "...",
+            "fun:str?up src:load.cc:12 src:main.cc",
+        ] {
+            assert!(leak(right), "{right}");
+        }
+        for wrong in [
+            "fun:main",
+            "fun:malloc fun:main",
+            "fun:strdup fun:main",
+            "... fun:main fun:x",
+            "fun:strdup src:load.cc:13",
+            "obj:prog",
+        ] {
+            assert!(!leak(wrong), "{wrong}");
+        }
+        let kinds = block("Memcheck:Leak", "match-leak-kinds: possible,reachable\n...");
+        assert!(!hidden(&kinds, LOST) && hidden(&kinds, Kind::Leak(Reach::Possible)));
+        for (kind, finding, hides) in [
+            ("Memcheck:Free", FindingKind::DoubleFree, true),
+            ("Memcheck:Free", FindingKind::Overflow, false),
+            ("Memcheck:Addr8", FindingKind::UseAfterFree, true),
+            ("Addrcheck,Memcheck:Addr4", FindingKind::Overflow, true),
+            ("Memcheck:Cond", FindingKind::Overflow, false),
+            ("Helgrind:Race", FindingKind::Overflow, false),
+            ("Heapwright:double-free", FindingKind::DoubleFree, true),
+        ] {
+            assert_eq!(hidden(&block(kind, "..."), Kind::Error(finding)), hides, "{kind}");
+        }
+        assert!(!hidden(&block("Memcheck:Param", "write(buf)\nfun:main"), LOST));
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_their_place() {
+        for (text, told) in [
+            (
+                "\nleek:x",
+                "file:2: there is nothing of the type 'leek'; there are leak, growth, and headings such as double-free",
+            ),
+            ("hello", "file:1: 'hello' is neither TYPE:PATTERN nor '{'"),
+            ("leak:", "file:1: a suppression without a pattern would hide everything; '*' does"),
+            ("{\n name\n Memcheck:Leak\n fun:x\n", "file:1: this suppression has no closing '}'"),
+            ("{\n name\n}\n", "file:1: a suppression in braces has a name, a type, and frames"),
+            (
+                "{\n name\n Leak\n fun:x\n}",
+                "file:3: 'Leak' is not TOOL:TYPE, such as Memcheck:Leak",
+            ),
+            (
+                "{\n name\n Memcheck:Leak\n function:x\n}",
+                "file:4: 'function:x' is no frame: fun:, obj:, src: or ...",
+            ),
+            (
+                "{\n name\n Memcheck:Leak\n match-leak-kinds: lost\n fun:x\n}",
+                "file:4: 'lost' is no kind of leak",
+            ),
+            (
+                "{\n name\n Memcheck:Leak\n}",
+                "file:1: a suppression without frames would hide everything; '...' does",
+            ),
+        ] {
+            assert_eq!(wrong(text), told);
+        }
+    }
+
+    #[test]
+    fn wildcards_do_not_take_for_ever() {
+        let text = "a".repeat(5000);
+        assert!(!glob(&"a*".repeat(50).replace("*a*", "*a*b*"), &text));
+        assert!(glob("**a?*a", &text) && glob("*", "") && !glob("?", ""));
+    }
+}

@@ -1,0 +1,755 @@
+//! `heapwright report`: debug records made here, told as text and as JSON, with
+//! names from programs compiled for it; and files that are no records.
+
+mod common;
+
+use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
+use heapwright_record::debug::{
+    Access, Call, Check, Checked, End, Ending, Entry, Finding, FindingKind, Frames, HEADER, Leak,
+    Module, Moment, Note, Occasion, Origin, Process, Reach, Region, Root, Site, Stack, Step,
+    Thread, Times, Usage,
+};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// In 2100: programs compiled by the tests are older.
+const LATER: u64 = 4_102_444_800_000_000_000;
+
+/// A program that prints a return address into `outer`, which is in `main`.
+const SOURCE: &str = r"#include <stdio.h>
+__attribute__((noinline)) void *inner(void) {
+    return __builtin_return_address(0);
+}
+static inline __attribute__((always_inline)) void *outer(void) {
+    return inner();
+}
+int main(void) {
+    printf('%p', outer());
+    return 0;
+}
+";
+
+/// The address in the program, which is loaded where its file says.
+fn compiled(folder: &Folder, name: &str, flags: &[&str]) -> (PathBuf, u64) {
+    let source = SOURCE.replace('\'', "\"");
+    let fixed = ["-O1", "-no-pie", "-fno-pie", "-fno-optimize-sibling-calls"];
+    let program = folder.compile(name, &[&fixed, flags].concat(), &source);
+    let printed = stdout(&done(&mut Command::new(&program)));
+    let digits = printed.strip_prefix("0x").expect("is an address");
+    (program, u64::from_str_radix(digits, 16).expect("is an address"))
+}
+
+fn process(time: u64) -> Entry<'static> {
+    Process {
+        pid: 4242,
+        parent: 1,
+        time,
+        page_size: 4096,
+        version: "0.1.0".into(),
+        exe: "/path/prog".into(),
+        options: "mode=debug".into(),
+        command: "prog\0-x\0".into(),
+    }
+    .into()
+}
+
+fn moment(stack: u32, sequence: u64) -> Moment {
+    Moment { stack, thread: 1, sequence, ns: 1 }
+}
+
+fn double_free() -> Finding {
+    Finding {
+        kind: FindingKind::DoubleFree,
+        call: Call::Free,
+        region: Region::Block,
+        pointer: 0x7000_1000,
+        block: 0x7000_1000,
+        size: 40,
+        here: moment(1, 20),
+        freed: moment(2, 17),
+        allocated: moment(0, 3),
+        ..Finding::default()
+    }
+}
+
+fn end(findings: u32) -> Entry<'static> {
+    let ending = Ending::Exit;
+    End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending }.into()
+}
+
+/// A double free in a program, with the same stack twice.
+fn in_program(
+    folder: &Folder,
+    program: &Path,
+    address: u64,
+    build_id: &[u8],
+    time: u64,
+) -> PathBuf {
+    let module = Module {
+        id: 1,
+        start: address & !0xfff,
+        end: (address & !0xfff) + 0x2000,
+        bias: 0,
+        build_id: build_id.into(),
+        path: text(program).into(),
+    };
+    let frames = [address, 0x10];
+    let stack = |id| Entry::from(Stack { id, frames: Frames::new(&frames) });
+    let entries = [process(time), module.into(), stack(1), stack(2), double_free().into(), end(1)];
+    folder.file("record", bytes(&entries))
+}
+
+fn report(flags: &[&str], record: &Path) -> Output {
+    done(heapwright().arg("report").args(flags).arg(record))
+}
+
+/// The first stack of the text.
+fn frames(record: &Path) -> Vec<String> {
+    let output = report(&[], record);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    let text = stdout(&output);
+    let stack = text.lines().skip(2).take_while(|line| line.starts_with("    #"));
+    stack.map(str::to_owned).collect()
+}
+
+const BUILD_ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
+const WITH_BUILD_ID: &str = "-Wl,--build-id=0xabcdef01";
+
+#[test]
+fn frames_have_functions_and_lines() {
+    let folder = Folder::new();
+    for flags in [&["-g", WITH_BUILD_ID][..], &["-g", "-gz=zlib", WITH_BUILD_ID]] {
+        let (program, address) = compiled(&folder, "prog", flags);
+        let record = in_program(&folder, &program, address, BUILD_ID, 1);
+        let source = format!("{}.c", text(&program));
+        let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+        let output = report(&[], &record);
+        assert_eq!(
+            stdout(&output),
+            format!(
+                "\
+==4242==ERROR: heapwright: double-free: free of a 40-byte block that was freed before
+    here, thread 1:
+    #0 {address:#x} in outer {source}:6:12 {place}
+          5 | static inline __attribute__((always_inline)) void *outer(void) {{
+    >     6 |     return inner();
+          7 | }}
+    #1 {address:#x} in main {source}:9:5 {place}
+    #2 0x10
+    freed by thread 1, 3 operations earlier:
+    #0 {address:#x} in outer {source}:6:12 {place}
+          5 | static inline __attribute__((always_inline)) void *outer(void) {{
+    >     6 |     return inner();
+          7 | }}
+    #1 {address:#x} in main {source}:9:5 {place}
+    #2 0x10
+    allocated by thread 1, 17 operations earlier (no stack was kept)
+    to suppress it: double-free:^outer$
+
+==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
+==4242== it ended by exit
+==4242== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)
+"
+            )
+        );
+        assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    }
+}
+
+#[test]
+fn without_debug_information_symbols_must_do() {
+    let folder = Folder::new();
+    let (program, address) = compiled(&folder, "plain", &["-g0", WITH_BUILD_ID]);
+    let record = in_program(&folder, &program, address, BUILD_ID, 1);
+    let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+    assert_eq!(frames(&record)[0], format!("    #0 {address:#x} in main {place}"));
+
+    let (program, address) = compiled(&folder, "stripped", &["-g0", "-s", WITH_BUILD_ID]);
+    let record = in_program(&folder, &program, address, BUILD_ID, 1);
+    let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+    assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
+}
+
+/// A C++ program whose address is in a method with a mangled name.
+const CXX: &str = r"#include <cstdio>
+namespace shop { struct Cart { __attribute__((noinline)) void *add(const char *, int) {
+    return __builtin_return_address(0);
+} }; template <typename T> __attribute__((noinline)) void fill(T *cart) {
+    printf('%p', cart->add(nullptr, 1));
+    asm volatile('');
+} }
+int main() { shop::Cart cart; shop::fill(&cart); }
+";
+
+#[test]
+fn names_are_demangled_and_suppressions_know_both() {
+    let folder = Folder::new();
+    let fixed = ["-x", "c++", "-g", "-O1", "-no-pie", "-fno-pie", WITH_BUILD_ID];
+    let source = CXX.replace('\'', "\"");
+    let program = folder.compile("shop", &fixed, &source);
+    let printed = stdout(&done(&mut Command::new(&program)));
+    let address = u64::from_str_radix(&printed[2..], 16).expect("is an address");
+    let record = in_program(&folder, &program, address, BUILD_ID, 1);
+    let first = &frames(&record)[0];
+    assert!(first.contains(" in void shop::fill<shop::Cart>(shop::Cart*) "), "{first}");
+    let told = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
+    let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   \
+                 fun:_ZN4shop4fillINS_4CartEEEvPT_\n   ...\n}\n";
+    assert!(told.contains(block), "{told}");
+    for (name, text) in [
+        ("block", block),
+        ("mangled", "double-free:_ZN4shop4fill"),
+        ("line", "double-free:^void shop::fill<shop::Cart>(shop::Cart*)$"),
+    ] {
+        let file = folder.file(name, text);
+        let output = report(&["--suppress", file.to_str().expect("is text")], &record);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stdout(&output));
+    }
+    let told = stdout(&report(&["--gen-suppressions", "no"], &record));
+    assert!(!told.contains("suppress it"), "{told}");
+}
+
+#[test]
+fn debug_information_is_found_where_it_was_put() {
+    let folder = Folder::new();
+    let objcopy = |words: &[&str]| {
+        let output = done(Command::new("objcopy").args(words));
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    };
+    for build_id in [WITH_BUILD_ID, "-Wl,--build-id=none"] {
+        let id = if build_id == WITH_BUILD_ID { BUILD_ID } else { b"" };
+        for place in ["prog.debug", ".debug/prog.debug"] {
+            let (program, address) = compiled(&folder, "prog", &["-g", build_id]);
+            std::fs::create_dir_all(folder.path(".debug")).expect("made");
+            let separate = folder.path("prog.debug");
+            objcopy(&["--only-keep-debug", text(&program), text(&separate)]);
+            objcopy(&["--strip-all", text(&program)]);
+            let link = format!("--add-gnu-debuglink={}", text(&separate));
+            objcopy(&[&link, text(&program)]);
+            std::fs::rename(&separate, folder.path(place)).expect("moved");
+            let record = in_program(&folder, &program, address, id, LATER);
+            let first = frames(&record).remove(0);
+            assert!(
+                first.contains(" in outer ") && first.contains("prog.c:6:"),
+                "{place}: {first}"
+            );
+            // Another one of that name is not believed.
+            std::fs::write(folder.path(place), "something else").expect("written");
+            let first = frames(&record).remove(0);
+            assert!(!first.contains(" in "), "{place}: {first}");
+            std::fs::remove_file(folder.path(place)).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn units_in_files_of_their_own_are_found() {
+    let folder = Folder::new();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let (program, address) =
+            compiled(&folder, "split", &["-g", "-gsplit-dwarf", version, WITH_BUILD_ID]);
+        let record = in_program(&folder, &program, address, BUILD_ID, LATER);
+        let first = frames(&record).remove(0);
+        assert!(first.contains(" in outer ") && first.contains("split.c:6:"), "{version}: {first}");
+    }
+}
+
+#[test]
+fn what_would_move_the_cursor_is_spelt_out() {
+    let folder = Folder::new();
+    let thread = Thread { number: 1, tid: 7, name: "worker\n\x1b[31m".into() };
+    let addresses = [0x10_u64; 70];
+    let cut = Stack { id: 1, frames: Frames::new(&addresses) };
+    let record = bytes(&[process(1), thread.into(), cut.into(), double_free().into()]);
+    let output = report(&[], &folder.file("record", record));
+    let told = stdout(&output);
+    assert!(told.contains("\n    here, thread 1 (worker\\n\\u{1b}[31m):\n"), "{told}");
+    assert!(told.contains("\n    #63 0x10\n    (more frames were not kept)\n"), "{told}");
+}
+
+#[test]
+fn another_file_of_the_same_name_is_not_asked() {
+    let folder = Folder::new();
+    let (program, address) = compiled(&folder, "prog", &["-g", WITH_BUILD_ID]);
+    let place = format!("({}+{address:#x})", text(&program));
+    let record = in_program(&folder, &program, address, &[9, 9], LATER);
+    assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place} (BuildId: 0909)"));
+    let record = in_program(&folder, &program, address, b"", LATER);
+    assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
+    // Files that are gone, that are no files, or no programs.
+    for path in ["/nonexistent/x", "[vdso]", "/", "/etc/passwd", "/dev/zero"] {
+        let record = in_program(&folder, Path::new(path), address, BUILD_ID, LATER);
+        let line = format!("    #0 {address:#x} ({path}+{address:#x}) (BuildId: abcdef01)");
+        assert_eq!(frames(&record)[0], line);
+    }
+}
+
+#[test]
+fn without_build_ids_the_time_decides() {
+    let folder = Folder::new();
+    let (program, address) = compiled(&folder, "prog", &["-g", "-Wl,--build-id=none"]);
+    let record = in_program(&folder, &program, address, b"", LATER);
+    assert!(frames(&record)[0].contains(" in outer "), "{:?}", frames(&record));
+    let record = in_program(&folder, &program, address, b"", 1);
+    assert!(!frames(&record)[0].contains(" in "), "{:?}", frames(&record));
+}
+
+#[test]
+fn damaged_programs_cost_names_at_most() {
+    let folder = Folder::new();
+    let (program, address) = compiled(&folder, "prog", &["-g", WITH_BUILD_ID]);
+    let good = std::fs::read(&program).expect("there");
+    for round in 0..200 {
+        let mut bad = good.clone();
+        // Headers more densely than the rest; the build-id stays, as it may.
+        let at = if round < 100 { round * 7 } else { round * good.len() / 200 };
+        bad[at] ^= 0xff;
+        bad[good.len() - 1 - at] ^= 0x80;
+        std::fs::write(&program, bad).expect("written");
+        let record = in_program(&folder, &program, address, BUILD_ID, 1);
+        let first = &frames(&record)[0];
+        assert!(first.starts_with(&format!("    #0 {address:#x} ")), "{round}: {first}");
+    }
+}
+
+#[test]
+fn an_access_is_at_its_first_frame() {
+    let folder = Folder::new();
+    let (program, address) = compiled(&folder, "prog", &["-g", WITH_BUILD_ID]);
+    let path = text(&program);
+    // One byte of a module: the return address is behind it, the access in it.
+    let module =
+        Module { id: 1, start: address, end: address + 1, path: path.into(), ..Module::default() };
+    let addresses = [address; 2];
+    let stack = Stack { id: 1, frames: Frames::new(&addresses) };
+    let finding = Finding {
+        kind: FindingKind::UseAfterFree,
+        call: Call::Access,
+        access: Access::Read,
+        offset: 8,
+        freed: Moment::default(),
+        ..double_free()
+    };
+    let entries = [process(1), module.into(), stack.into(), finding.into()];
+    let record = folder.file("record", bytes(&entries));
+    let output = report(&[], &record);
+    let told = stdout(&output);
+    let heading = "==4242==ERROR: heapwright: use-after-free: read at offset 8 of a 40-byte block \
+                   after it was freed";
+    assert_eq!(told.lines().next(), Some(heading), "{told}");
+    assert_eq!(
+        frames(&record),
+        [format!("    #0 {address:#x} ({path}+{address:#x})"), format!("    #1 {address:#x}"),]
+    );
+    assert!(told.contains("it did not say how it ended"), "{told}");
+}
+
+#[test]
+fn json_has_it_all() {
+    let folder = Folder::new();
+    let (program, address) = compiled(&folder, "prog", &["-g", WITH_BUILD_ID]);
+    let record = in_program(&folder, &program, address, BUILD_ID, 1_700_000_000_000_000_000);
+    let mut all = std::fs::read(&record).expect("there");
+    let thread = Thread { number: 1, tid: 4242, name: "worker".into() };
+    let site = Site { key: 0x1234, odds: 100, last: FindingKind::Overflow, hits: 2 };
+    let note = Note { bytes: "a line".into() };
+    all.extend(&bytes(&[thread.into(), site.into(), note.into()])[HEADER.len()..]);
+    let record = folder.file("all", all);
+    let output = report(&["--json"], &record);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
+    assert_eq!(object["format"], json!(1));
+    assert_eq!(object["processes"][0]["pid"], json!(4242));
+    assert_eq!(object["processes"][0]["command"], json!(["prog", "-x"]));
+    assert_eq!(object["processes"][0]["began"], json!("2023-11-14T22:13:20Z"));
+    assert_eq!(object["processes"][0]["end"]["peak_live_bytes"], json!(1536));
+    let error = &object["errors"][0];
+    assert_eq!((&error["kind"], &error["times"]), (&json!("double-free"), &json!(1)));
+    assert_eq!(error["suppression"], json!("double-free:^outer$"));
+    let here = &error["here"];
+    assert_eq!(here["thread_name"], json!("worker"));
+    // The same frames: the same stack.
+    assert_eq!((&here["stack"], &error["freed"]["stack"]), (&json!(1), &json!(1)));
+    assert_eq!(error["allocated"]["stack"], json!(0));
+    assert_eq!(object["stacks"][1], json!({"cut": false, "frames": [0, 1]}));
+    let frame = &object["frames"][0];
+    assert_eq!(frame["module"], json!(text(&program)));
+    assert_eq!(frame["build_id"], json!("abcdef01"));
+    assert_eq!(frame["functions"][1]["name"], json!("main"));
+    assert_eq!(frame["functions"][1]["line"], json!(9));
+    assert_eq!(object["frames"][1]["functions"], json!([]));
+    assert_eq!(object["notes"], json!(["process 4242: a line"]));
+    let summary = &object["summary"];
+    assert_eq!((&summary["errors"], &summary["contexts"]), (&json!(1), &json!(1)));
+}
+
+/// A process with a leak check: four groups, one of each fate.
+fn leaking(pid: u32, time: u64, scale: u64) -> Vec<u8> {
+    let first = Process { pid, parent: 1, time, command: "prog\0".into(), ..Process::default() };
+    let module = Module {
+        id: 1,
+        start: u64::from(pid) << 20,
+        end: (u64::from(pid) + 1) << 20,
+        bias: u64::from(pid) << 20,
+        build_id: (&[0xab_u8][..]).into(),
+        path: "/nonexistent/prog".into(),
+    };
+    let mut entries = vec![first.into(), module.into()];
+    let frames: Vec<[u64; 2]> =
+        (0..4).map(|at| [module.bias + 0x100 * (at + 1), module.bias + 0x10]).collect();
+    for (id, frames) in (1..).zip(&frames) {
+        entries.push(Stack { id, frames: Frames::new(frames) }.into());
+    }
+    let thread = Thread { number: 1, tid: pid, name: "main".into() };
+    let occasion = Occasion::Exit;
+    let check =
+        |number| Check { number, occasion, ns: 5_000_000_000, threads: 1, ..Check::default() };
+    let leak = |check, reach, stack, blocks| Leak {
+        check,
+        reach,
+        origin: Origin::Malloc,
+        stack,
+        thread: 1,
+        blocks: blocks * scale,
+        bytes: 40 * blocks * scale,
+        block: 0x7000_0000,
+        size: 40,
+        oldest_ns: 1_000_000_000,
+        youngest_ns: 2_000_000_000,
+        ..Leak::default()
+    };
+    let definite = Leak {
+        indirect_blocks: 20 * scale,
+        indirect_bytes: 4000 * scale,
+        ..leak(2, Reach::Definite, 1, 1)
+    };
+    let reachable = Leak {
+        root: Root::Globals,
+        root_address: module.bias + 0x4010,
+        ..leak(2, Reach::Reachable, 4, 3)
+    };
+    let possible = Leak {
+        root: Root::Stack,
+        root_address: 0x7fff_0000,
+        root_thread: 1,
+        ..leak(2, Reach::Possible, 3, 2)
+    };
+    let step = |stack| Step { block: 0x7000_1000, size: 64, offset: 16, stack };
+    entries.extend([
+        Entry::from(thread),
+        check(1).into(),
+        // Of an earlier check: what it found has been freed, or is found again.
+        leak(1, Reach::Definite, 4, 1000).into(),
+        Checked { check: 1, took_ns: 1, ..Checked::default() }.into(),
+        check(2).into(),
+        definite.into(),
+        leak(2, Reach::Indirect, 2, 20).into(),
+        possible.into(),
+        reachable.into(),
+        step(1).into(),
+        step(2).into(),
+        Checked { check: 2, took_ns: 1, ..Checked::default() }.into(),
+        check(3).into(),
+        leak(3, Reach::Definite, 4, 1000).into(),
+    ]);
+    bytes(&entries)
+}
+
+#[test]
+fn leaks_are_those_of_the_last_check_that_was_finished() {
+    let folder = Folder::new();
+    let record = folder.file("leaks", leaking(7, 5, 1));
+    let output = report(&[], &record);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    assert_eq!(
+        stdout(&output),
+        "\
+==7==LEAK: heapwright: definitely-lost: 40 bytes in 1 block (and 4,000 bytes in 20 blocks that \
+         only they led to), allocated 4.00 s to 3.00 s before the check
+Direct leak of 40 byte(s) in 1 object(s) allocated from:
+    #0 0x700100 (/nonexistent/prog+0x100) (BuildId: ab)
+    #1 0x700010 (/nonexistent/prog+0x10) (BuildId: ab)
+    to suppress it: leak:prog
+
+==7== note: process 7: a leak check did not finish
+==7== prog
+==7== it did not say how it ended: it was killed, or is still running
+==7== LEAK SUMMARY:
+==7==    definitely lost: 40 bytes in 1 blocks
+==7==    indirectly lost: 800 bytes in 20 blocks
+==7==      possibly lost: 80 bytes in 2 blocks
+==7==    still reachable: 120 bytes in 3 blocks
+==7==         suppressed: 0 bytes in 0 blocks
+==7== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)
+"
+    );
+    let all = stdout(&report(&["--show", "all"], &record));
+    for part in [
+        "\nIndirect leak of 800 byte(s) in 20 object(s) allocated from:\n    #0 0x700200 ",
+        "\n    only reachable from the stack of thread 1 (main) at 0x7fff0000\n",
+        "\n    reachable from data at 0x704010 of /nonexistent/prog, via a 64-byte block (offset \
+         16),\n        then a 64-byte block (offset 16)\n",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
+    // At an earlier point.
+    let output = report(&["--at", "1"], &record);
+    assert!(
+        stdout(&output).contains("definitely lost: 40,000 bytes in 1,000"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn what_has_one_cause_is_told_once() {
+    let folder = Folder::new();
+    // In another process, loaded elsewhere.
+    folder.file("record.7", leaking(7, 5, 1));
+    folder.file("record.8", leaking(8, 6, 10));
+    folder.file("notes", "not a record");
+    let output = report(&[], &folder.path(""));
+    let told = stdout(&output);
+    for part in [
+        "==7==LEAK: heapwright: definitely-lost: 440 bytes in 11 blocks (and 44,000 bytes in 220 ",
+        "\n    found in 2 processes\n",
+        "==7==    still reachable: 1,320 bytes in 33 blocks\n",
+        "\n==8== prog\n",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(told.matches("==LEAK: ").count(), 1, "{told}");
+
+    // Findings of two programs in one process, with counts.
+    let address = [0x10_0100_u64, 0x10_0010];
+    let module = |start| Module {
+        id: 1,
+        start,
+        end: start + 0x10_0000,
+        bias: start,
+        path: "/nonexistent/prog".into(),
+        ..Module::default()
+    };
+    let moved = address.map(|address| address + 0x50_0000);
+    let stack = |frames| Entry::from(Stack { id: 1, frames: Frames::new(frames) });
+    let finding = Finding { freed: Moment::default(), ..double_free() };
+    let times = |times| Entry::from(Times { finding: 0, times });
+    let entries = [
+        process(1),
+        module(0x10_0000).into(),
+        stack(&address),
+        finding.into(),
+        times(5),
+        times(70),
+        process(2),
+        module(0x60_0000).into(),
+        stack(&moved),
+        finding.into(),
+        end(1),
+    ];
+    let record = folder.file("twice", bytes(&entries));
+    let told = stdout(&report(&[], &record));
+    assert!(told.contains("\n    found 71 times in 2 processes\n"), "{told}");
+    assert!(told.ends_with("ERROR SUMMARY: 71 errors from 1 contexts (suppressed: 0 from 0)\n"));
+}
+
+#[test]
+fn roots_are_named_by_the_programs_variables() {
+    let folder = Folder::new();
+    let source = "long cache[8] = {1}; static long hidden[4]; int main(void) { return hidden[1]; }";
+    let fixed = ["-O0", "-no-pie", "-fno-pie", "-g", WITH_BUILD_ID];
+    let program = folder.compile("roots", &fixed, source);
+    let symbols = stdout(&done(Command::new("nm").arg(&program)));
+    for (name, at, expected) in
+        [("cache", 0x10, "cache+0x10"), ("hidden", 0, "hidden"), ("hidden", 8, "hidden+0x8")]
+    {
+        let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}"))).expect("there");
+        let address = u64::from_str_radix(&line[..16], 16).expect("is an address") + at;
+        let path = text(&program);
+        let (start, end) = (address & !0xffff, (address | 0xffff) + 1);
+        let module =
+            Module { id: 1, start, end, bias: 0, build_id: BUILD_ID.into(), path: path.into() };
+        let leak = Leak {
+            check: 1,
+            reach: Reach::Reachable,
+            blocks: 1,
+            bytes: 40,
+            root: Root::Globals,
+            root_address: address,
+            ..Leak::default()
+        };
+        let entries = [
+            process(LATER),
+            module.into(),
+            Check { number: 1, occasion: Occasion::Exit, ..Check::default() }.into(),
+            leak.into(),
+            Checked { check: 1, ..Checked::default() }.into(),
+        ];
+        let record = folder.file("record", bytes(&entries));
+        let told = stdout(&report(&["--show", "reachable"], &record));
+        let line = format!("\n    reachable from global `{expected}` of {path}\n");
+        assert!(told.contains(&line), "{line}: {told}");
+    }
+}
+
+#[test]
+fn what_grows_and_grows_is_told() {
+    let folder = Folder::new();
+    let frames = [[0x100_u64], [0x200]];
+    let stack =
+        |at: usize| Entry::from(Stack { id: at as u32 + 1, frames: Frames::new(&frames[at]) });
+    let mut entries = vec![process(1), stack(0), stack(1)];
+    for number in 1..=30_u32 {
+        let ns = u64::from(number) * 1_000_000_000;
+        let usage = |stack, bytes| Entry::from(Usage { check: number, stack, blocks: 1, bytes });
+        entries.extend([
+            Check { number, occasion: Occasion::Time, ns, ..Check::default() }.into(),
+            usage(1, u64::from(number) << 20),
+            usage(2, 50 << 20),
+            Checked { check: number, ..Checked::default() }.into(),
+        ]);
+    }
+    let record = folder.file("grows", bytes(&entries));
+    let output = report(&[], &record);
+    assert_eq!(output.status.code(), Some(0));
+    let told = stdout(&output);
+    let line = "==4242==GROWTH: heapwright: grows by 1.0 MiB/s, tau 1.00, 1.0 MiB -> 30.0 MiB in 29.00 s\n\
+                Live blocks allocated from:\n    #0 0x100\n";
+    assert!(told.starts_with(line), "{told}");
+    assert_eq!(told.matches("==GROWTH").count(), 1);
+    assert!(!told.contains("LEAK SUMMARY"), "{told}");
+    assert_eq!(report(&["--fail-on", "growth"], &record).status.code(), Some(1));
+    let object: Value =
+        serde_json::from_str(&stdout(&report(&["--json"], &record))).expect("is JSON");
+    assert_eq!(object["growths"][0]["slope"], json!(1_048_576.0));
+    assert_eq!(object["processes"][0]["checks"][29]["usage"][0]["bytes"], json!(50 << 20));
+}
+
+#[test]
+fn a_limit_is_said() {
+    let folder = Folder::new();
+    let mut entries = vec![process(1)];
+    for size in 1..=10 {
+        let here = Moment::default();
+        entries.push(Finding { size, here, freed: here, allocated: here, ..double_free() }.into());
+    }
+    let record = folder.file("many", bytes(&entries));
+    let told = stdout(&report(&["--limit", "3"], &record));
+    assert_eq!(told.matches("==ERROR").count(), 3, "{told}");
+    assert!(told.contains("7 different errors more are not told: only the first 3 are"), "{told}");
+    assert!(told.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{told}");
+    let told = stdout(&report(&["--limit", "0"], &record));
+    assert_eq!(told.matches("==ERROR").count(), 10, "{told}");
+}
+
+#[test]
+fn a_record_without_findings_is_a_success() {
+    let folder = Folder::new();
+    let record = folder.file("record", bytes(&[process(1), end(0)]));
+    let output = report(&[], &record);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    assert_eq!(
+        stdout(&output),
+        "==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once\n\
+         ==4242== it ended by exit\n\
+         ==4242== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)\n"
+    );
+    // Found, but not written down.
+    let record = folder.file("record", bytes(&[process(1), end(3)]));
+    let output = report(&[], &record);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).contains("3 more findings were made again, or not written down"),
+        "{}",
+        stdout(&output)
+    );
+    // A process that was killed before anything was found.
+    let record = folder.file("record", bytes(&[]));
+    assert_eq!(report(&[], &record).status.code(), Some(0));
+}
+
+#[test]
+fn a_damaged_record_is_told_as_far_as_it_goes() {
+    let folder = Folder::new();
+    let whole = bytes(&[process(1), double_free().into(), end(1)]);
+    let before_end = bytes(&[process(1), double_free().into()]).len();
+    let cut = folder.file("cut", &whole[..whole.len() - 3]);
+    let output = report(&[], &cut);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
+    let told = stdout(&output);
+    assert!(told.starts_with("==4242==ERROR: heapwright: double-free: "), "{told}");
+    let problem = format!(
+        "the file ends in the middle of an entry at byte {before_end}: the process died while \
+         writing, or the copy is incomplete"
+    );
+    let note = format!("{}: the record is damaged: {problem}", text(&cut));
+    assert!(told.contains(&format!("\n==4242== note: {note}\n")), "{told}");
+    let object: Value = serde_json::from_str(&stdout(&report(&["--json"], &cut))).expect("is JSON");
+    assert_eq!(object["notes"], json!([note]));
+    assert_eq!(object["errors"].as_array().map(Vec::len), Some(1));
+
+    // What is left tells of nothing: there may have been something.
+    let mut changed = whole;
+    changed[HEADER.len() + 9] ^= 1;
+    let output = report(&[], &folder.file("changed", changed));
+    assert_eq!(output.status.code(), Some(2));
+    let told = stdout(&output);
+    assert!(told.contains(": the record is damaged: checksum at byte 16 does not"), "{told}");
+}
+
+#[test]
+fn what_is_no_record_is_one_line() {
+    let folder = Folder::new();
+    let header = |at: usize, value: u8| {
+        let mut header = HEADER;
+        header[at] = value;
+        header.to_vec()
+    };
+    for (content, reason) in [
+        (b"hello, world, this is text".to_vec(), "not a debug record of heapwright"),
+        (heapwright_record::Stats::zero().encode().to_vec(), "not a debug record of heapwright"),
+        (Vec::new(), "the debug record ends within its header"),
+        (HEADER[..10].to_vec(), "the debug record ends within its header"),
+        (header(8, 2), "debug record of version 2; this command reads 1"),
+        (header(15, 1), "debug record with flags 0x1000000, which this command does not know"),
+    ] {
+        let record = folder.file("record", content);
+        let output = report(&[], &record);
+        assert_eq!(output.status.code(), Some(2));
+        let line = format!("heapwright: cannot read {}: {reason}\n", record.display());
+        assert_eq!((stdout(&output), stderr(&output)), (String::new(), line));
+    }
+    let output = report(&[], &folder.path(""));
+    assert_eq!(output.status.code(), Some(2));
+    let line = ": there is no debug record in this folder\n";
+    let output = report(&[], &Folder::new().path(""));
+    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
+    let output = report(&[], Path::new("/nonexistent/record"));
+    assert_eq!(output.status.code(), Some(2));
+    let line =
+        "heapwright: cannot read /nonexistent/record: No such file or directory (os error 2)\n";
+    assert_eq!(stderr(&output), line);
+}
+
+#[test]
+fn the_command_line_is_documented() {
+    let output = done(heapwright().args(["report", "--help"]));
+    assert_eq!(output.status.code(), Some(0));
+    let help = stdout(&output);
+    for part in ["heapwright report [OPTIONS] <RECORD>...", "--json", "Exits with 0 if nothing was"]
+    {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+    assert!(stdout(&done(heapwright().arg("--help"))).contains("\n  report "));
+    let output = done(heapwright().arg("report"));
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        stderr(&output),
+        "heapwright: the following required arguments were not provided: <RECORD>...; see \
+         'heapwright --help'\n"
+    );
+}
