@@ -88,13 +88,11 @@ impl<'a> Call<'a> {
 
     /// Whether it seems to be of the program, and not of what it was given to stand on.
     pub(super) fn is_own(&self) -> bool {
-        const OTHERS: [&str; 5] = ["/rustc/", "/usr/", "/build/", "/.cargo/registry/", "/.rustup/"];
+        const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
+        const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];
         self.source().is_some_and(|source| {
-            let mut parts = OTHERS.iter();
-            !parts.any(|part| match *part {
-                "/.cargo/registry/" | "/.rustup/" => source.contains(part),
-                start => source.starts_with(start),
-            })
+            !STARTS.iter().any(|start| source.starts_with(start))
+                && !PARTS.iter().any(|part| source.contains(part))
         })
     }
 }

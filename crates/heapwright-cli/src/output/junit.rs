@@ -137,9 +137,12 @@ fn cases(report: &Report, rule: Rule) -> Vec<Case> {
     errors.chain(leaks).chain(growths).collect()
 }
 
+/// Calls of a stack that are told: CI systems show the first ones, and keep them all.
+const MOST_CALLS: usize = 24;
+
 fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {
     let _ = writeln!(out, "{title}:");
-    for (number, call) in calls(stacks, id).enumerate() {
+    for (number, call) in calls(stacks, id).take(MOST_CALLS).enumerate() {
         let place = match call.place() {
             place if place.is_empty() => call.module().map(|name| format!(" in {name}")),
             place => Some(format!(" at {place}")),

@@ -42,9 +42,14 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The name under which fingerprints are kept; another way to make them needs another.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
+/// Calls of a stack that are told: a reader takes so many megabytes and no more.
+const MOST_CALLS: usize = 48;
+/// Letters of a function's name.
+const MOST_LETTERS: usize = 400;
+
 /// The log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Log::of(run(report, &report.wanted.folder)))?;
+    serde_json::to_writer(&mut *out, &Log::of(run(report, &report.wanted.folder)))?;
     writeln!(out)
 }
 
@@ -238,7 +243,7 @@ impl Maker<'_> {
                 address: address.filter(|address| address.relative_address.is_some()),
             }),
             logical_locations: vec![Logical {
-                fully_qualified_name: call.name(),
+                fully_qualified_name: call.name().chars().take(MOST_LETTERS).collect(),
                 kind: "function",
             }],
             message: None,
@@ -247,6 +252,7 @@ impl Maker<'_> {
 
     fn stack(&self, title: &str, stack: StackId) -> Option<Stack> {
         let frames: Vec<_> = calls(self.stacks, stack)
+            .take(MOST_CALLS)
             .map(|call| StackFrame { location: self.location(&call), module: call.module() })
             .collect();
         (!frames.is_empty()).then(|| Stack { message: Message::of(title), frames })

@@ -41,6 +41,8 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     options.colors = Palette::Basic(BasicPalette::Aqua);
     options.bgcolors = Some(BackgroundColor::Flat(WHITE));
     options.deterministic = true;
+    // Percent: half a pixel, as the page of a report has it.
+    options.min_width = 0.04;
     let mut fates = PaletteMap::default();
     for (fate, colour) in FATES {
         fates.insert(fate.word(), colour);

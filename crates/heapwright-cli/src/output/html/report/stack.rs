@@ -9,7 +9,7 @@ use askama::filters::HtmlSafe;
 use std::cell::Cell;
 
 /// Lines in all.
-const BUDGET: usize = 24_000;
+const BUDGET: usize = 16_000;
 /// Lines of one stack.
 const MOST: usize = 64;
 /// Letters of a name: those of templates grow without bound.
