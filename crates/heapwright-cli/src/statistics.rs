@@ -113,7 +113,7 @@ impl Drop for Folder {
 
 /// Whether a folder can be named in the options: they end at a comma or a
 /// semicolon and are not endless, and the program may change its own folder.
-fn fits_option(folder: &Path) -> bool {
+pub(crate) fn fits_option(folder: &Path) -> bool {
     let name = folder.as_os_str().as_bytes();
     folder.is_absolute() && name.len() <= LONGEST_NAME && !name.iter().any(|b| b",;".contains(b))
 }

@@ -120,6 +120,9 @@ fn records_can_be_kept() {
     let output = check(&["--keep", text(&kept)], &[text(&program)]);
     assert_eq!(output.status.code(), Some(125));
     assert!(stderr(&output).contains("there are records in "), "{}", stderr(&output));
+    let output = check(&["--keep", text(&folder.path("a,b"))], &[text(&program)]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("has , or ; in it"), "{}", stderr(&output));
 }
 
 #[test]

@@ -252,6 +252,27 @@ fn units_in_files_of_their_own_are_found() {
         let record = in_program(&folder, &program, address, BUILD_ID, LATER);
         let first = frames(&record).remove(0);
         assert!(first.contains(" in outer ") && first.contains("split.c:6:"), "{version}: {first}");
+        // All of them in one, beside the program.
+        let package = format!("{}.dwp", text(&program));
+        let units: Vec<PathBuf> = std::fs::read_dir(folder.path(""))
+            .expect("there")
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|end| end == "dwo"))
+            .collect();
+        assert!(!units.is_empty());
+        let tool = ["llvm-dwp", "dwp"].into_iter().find(|tool| {
+            let made = Command::new(tool).args(["-e", text(&program), "-o", &package]).output();
+            made.is_ok_and(|output| output.status.success())
+        });
+        for unit in units {
+            std::fs::remove_file(unit).expect("removed");
+        }
+        let first = frames(&record).remove(0);
+        // Without a tool that packs them, symbols must do.
+        let expected = if tool.is_some() { " in outer " } else { " in main " };
+        assert!(first.contains(expected), "{version}, {tool:?}: {first}");
+        let _ = std::fs::remove_file(package);
     }
 }
 
@@ -493,6 +514,9 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
+    let few = stdout(&report(&["--show", "all", "--limit", "1"], &record));
+    assert_eq!(few.matches("==LEAK").count(), 1, "{few}");
+    assert!(few.contains("\n3 smaller groups of leaks more are in the sums only (see --limit)\n"));
     let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
     assert_eq!(output.status.code(), Some(0));
     assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
@@ -519,6 +543,7 @@ fn what_has_one_cause_is_told_once() {
         "\n    found in 2 processes\n",
         "==7==    still reachable: 1,320 bytes in 33 blocks\n",
         "\n==8== prog\n",
+        "\n==7== 2 processes in all: 0 blocks allocated, 0 freed\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -701,6 +726,9 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
     assert!(told.contains(": the record is damaged: checksum at byte 16 does not"), "{told}");
 }
 
+const WHAT_IS_ONE: &str =
+    "; records are what 'heapwright check --keep FOLDER' and the library's option record= leave";
+
 #[test]
 fn what_is_no_record_is_one_line() {
     let folder = Folder::new();
@@ -720,14 +748,15 @@ fn what_is_no_record_is_one_line() {
         let record = folder.file("record", content);
         let output = report(&[], &record);
         assert_eq!(output.status.code(), Some(2));
-        let line = format!("heapwright: cannot read {}: {reason}\n", record.display());
+        let hint = if reason.starts_with("not a") { WHAT_IS_ONE } else { "" };
+        let line = format!("heapwright: cannot read {}: {reason}{hint}\n", record.display());
         assert_eq!((stdout(&output), stderr(&output)), (String::new(), line));
     }
     let output = report(&[], &folder.path(""));
     assert_eq!(output.status.code(), Some(2));
-    let line = ": there is no debug record in this folder\n";
+    let line = format!(": there is no debug record in this folder{WHAT_IS_ONE}\n");
     let output = report(&[], &Folder::new().path(""));
-    assert!(stderr(&output).ends_with(line), "{}", stderr(&output));
+    assert!(stderr(&output).ends_with(&line), "{}", stderr(&output));
     let output = report(&[], Path::new("/nonexistent/record"));
     assert_eq!(output.status.code(), Some(2));
     let line =

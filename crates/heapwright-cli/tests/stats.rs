@@ -323,7 +323,7 @@ fn a_missing_temporary_folder_is_told() {
     assert_eq!(output.status.code(), Some(125));
     assert_eq!(
         stderr(&output),
-        "heapwright: cannot make a folder for statistics in /nonexistent/folder (see TMPDIR): No \
+        "heapwright: cannot make a folder for the run's files in /nonexistent/folder (see TMPDIR): No \
          such file or directory (os error 2)\n"
     );
 }

@@ -22,7 +22,7 @@ use crate::preload::{self, Options};
 use crate::process::{self, End, Exit, Outcome};
 use crate::report::model::{Report, Wanted};
 use crate::report::{self, Made};
-use crate::statistics::{Collected, Folder};
+use crate::statistics::{Collected, Folder, fits_option};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::fs;
@@ -186,6 +186,12 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         .and_then(|()| fs::canonicalize(path))
         .with_context(|| format!("cannot keep records in {}", path.display()))
         .and_then(|path| {
+            if !fits_option(&path) {
+                let path = path.display();
+                bail!(
+                    "records cannot be kept in {path}: its name is too long, or has , or ; in it"
+                );
+            }
             if report::any_in(&path) {
                 bail!("there are records in {} already; keep these elsewhere", path.display());
             }

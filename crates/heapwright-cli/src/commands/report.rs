@@ -83,7 +83,7 @@ pub(crate) struct Telling {
     #[arg(long, value_name = "KINDS", default_value = "definite")]
     show: Shown,
 
-    /// Tell at most N different errors; 0: all
+    /// Tell at most N different errors, and details of N groups of leaks; 0: all
     #[arg(long, value_name = "N", default_value_t = MOST_ERRORS)]
     limit: usize,
 }
@@ -178,14 +178,16 @@ impl Telling {
 
     /// How to make the report.
     pub(crate) fn options(&self) -> Options {
+        let limit = Some(self.limit).filter(|limit| *limit != 0);
         Options {
             suppress: self.suppress.clone(),
-            limit: (self.limit != 0).then_some(self.limit),
+            limit,
             everything: self.format().tells_everything(),
             wanted: Wanted {
                 details: self.show.0.clone(),
                 suppressions: self.gen_suppressions,
                 folder: std::env::current_dir().unwrap_or_default(),
+                most: limit.unwrap_or(usize::MAX),
             },
             at: Point::End,
         }

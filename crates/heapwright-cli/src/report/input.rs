@@ -17,6 +17,10 @@ const PIECE: usize = 1 << 20;
 /// More than an entry has that this format's writers write.
 const LONGEST_ENTRY: usize = 64 << 20;
 
+/// What to do where something is no record.
+pub(super) const WHAT_IS_ONE: &str =
+    "records are what 'heapwright check --keep FOLDER' and the library's option record= leave";
+
 /// How far a record could be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
@@ -82,7 +86,11 @@ pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(argument).with_context(|| reading(argument))?;
     let mut found: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| begins_as_one(path)).collect();
-    ensure!(!found.is_empty(), "{}: there is no debug record in this folder", reading(argument));
+    ensure!(
+        !found.is_empty(),
+        "{}: there is no debug record in this folder; {WHAT_IS_ONE}",
+        reading(argument)
+    );
     found.sort_unstable_by_key(|path| {
         let number = path.extension().and_then(|pid| pid.to_str()?.parse::<u32>().ok());
         (number, path.clone())

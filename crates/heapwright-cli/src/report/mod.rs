@@ -40,8 +40,9 @@ mod progress;
 mod source;
 mod suppressions;
 
+use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Reach, Role, Root};
+use heapwright_record::debug::{Call, Problem, Reach, Role, Root};
 use input::reading;
 use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
 use naming::Naming;
@@ -119,6 +120,10 @@ fn gather(arguments: &[PathBuf], until: Point) -> anyhow::Result<Gathered> {
     for path in &records {
         if let Err(error) = gathered.add(path, &|bytes| progress.more(bytes)) {
             if named(path) {
+                let error = match error.downcast_ref() {
+                    Some(Problem::NotARecord) => anyhow!("{error}; {}", input::WHAT_IS_ONE),
+                    _ => error,
+                };
                 return Err(error.context(reading(path)));
             }
             gathered.damaged += 1;
@@ -219,6 +224,7 @@ impl Telling<'_> {
 
     fn error(&mut self, error: &Error) {
         let finding = error.finding;
+        let mark = self.naming.mark();
         let moments: Vec<Happened> = finding
             .moments()
             .map(|(role, moment)| {
@@ -237,6 +243,7 @@ impl Telling<'_> {
             used.times = used.times.saturating_add(error.times);
             hidden.errors += 1;
             hidden.times = hidden.times.saturating_add(error.times);
+            self.naming.forget(mark);
             return;
         }
         for happened in &moments {
@@ -254,6 +261,7 @@ impl Telling<'_> {
     fn leak(&mut self, lost: &Lost) {
         let leak = &lost.leak;
         let is_detailed = self.everything || self.report.wanted.details.contains(&leak.reach);
+        let mark = self.naming.mark();
         let stack = self.naming.stack(lost.stack, false);
         if is_detailed || !self.suppressions.is_empty() {
             self.naming.name(stack);
@@ -265,6 +273,7 @@ impl Telling<'_> {
             used.amount = sum(used.amount, amount);
             self.report.suppressed.leaks += 1;
             self.report.suppressed.lost = sum(self.report.suppressed.lost, amount);
+            self.naming.forget(mark);
             return;
         }
         if is_detailed {
@@ -374,11 +383,13 @@ impl Telling<'_> {
     }
 
     fn growth(&mut self, number: u32, process: usize, points: Vec<Sample>, trend: growth::Trend) {
+        let mark = self.naming.mark();
         let stack = self.naming.stack(number, false);
         self.naming.name(stack);
         if let Some(rule) = self.hidden(Kind::Growth, [stack]) {
             self.suppressions.used[rule].times += 1;
             self.report.suppressed.growths += 1;
+            self.naming.forget(mark);
             return;
         }
         self.naming.source(stack);

@@ -55,11 +55,18 @@ pub(crate) struct Wanted {
     pub(crate) suppressions: Ready,
     /// The folder that sources are told relative to, where one is known.
     pub(crate) folder: PathBuf,
+    /// Groups of leaks whose details are told.
+    pub(crate) most: usize,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { details: vec![Reach::Definite], suppressions: Ready::Line, folder: PathBuf::new() }
+        Self {
+            details: vec![Reach::Definite],
+            suppressions: Ready::Line,
+            most: usize::MAX,
+            folder: PathBuf::new(),
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Naming<'g> {
     /// What there is to ask for each frame, until it was: file, and its address there.
     unasked: Vec<Option<(u32, u64)>>,
     ids: HashMap<(u32, bool), StackId>,
+    /// What each stack but the empty one was asked for as.
+    asked: Vec<(u32, bool)>,
     pub(super) stacks: Stacks,
     pub(super) cut: BTreeSet<StackId>,
     pub(super) sources: Sources,
@@ -41,6 +43,7 @@ impl<'g> Naming<'g> {
             frames: HashMap::new(),
             unasked: Vec::new(),
             ids: HashMap::new(),
+            asked: Vec::new(),
             stacks: Stacks::default(),
             cut: BTreeSet::new(),
             sources: Sources::default(),
@@ -71,7 +74,24 @@ impl<'g> Naming<'g> {
             self.cut.insert(id);
         }
         self.ids.insert((number, exact), id);
+        self.asked.push((number, exact));
         id
+    }
+
+    /// How many stacks there are, to [`Self::forget`] those that come.
+    pub(super) fn mark(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Forgets the stacks that came since: what they were for will not be told. Their
+    /// frames stay, for there are not many different ones.
+    pub(super) fn forget(&mut self, mark: usize) {
+        for asked in self.asked.drain(mark..) {
+            if let Some(id) = self.ids.remove(&asked) {
+                self.cut.remove(&id);
+            }
+        }
+        self.stacks.stacks.truncate(1 + mark);
     }
 
     fn frame(&mut self, address: u64, back: u64, modules: &Modules) -> u32 {

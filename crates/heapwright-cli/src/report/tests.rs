@@ -110,7 +110,7 @@ proptest! {
             everything,
             limit,
             suppress: vec![suppress.0.clone()],
-            wanted: Wanted { details, suppressions: model::Ready::Block, ..Wanted::default() },
+            wanted: Wanted { details, suppressions: model::Ready::Block, most: 3, ..Wanted::default() },
             ..Options::default()
         };
         // The same record twice: what it says is added up.
@@ -122,7 +122,10 @@ proptest! {
         }
         for error in &report.errors {
             prop_assert!(error.processes > 0 && error.times > 0);
+            prop_assert!(error.moments.iter().all(|happened| happened.stack.0 < stacks));
         }
+        let checks = report.processes.iter().flat_map(|process| &process.checks);
+        prop_assert!(checks.flat_map(|check| &check.usage).all(|usage| usage.0.0 < stacks));
         prop_assert!(diff::diff(report, report).is_empty());
         for format in Format::value_variants() {
             let mut told = Vec::new();

@@ -28,12 +28,13 @@ use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Ready, Report, StackId};
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{Ending, Occasion, Reach, Root, Text};
+use heapwright_record::debug::{End, Ending, Occasion, Reach, Root, Text};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::io;
 use std::time::Duration;
 
-/// Processes that are told of one by one.
+/// Processes that are told of one by one, at most.
 const LISTED: usize = 20;
 
 /// The whole report, a finding at a time: there may be many.
@@ -50,8 +51,14 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         told(&mut out)?;
     }
     let details = |leak: &&Leak| report.wanted.details.contains(&leak.reach);
-    for leak in report.leaks.iter().filter(details) {
+    for leak in report.leaks.iter().filter(details).take(report.wanted.most) {
         tell_leak(&mut out, report, leak, look);
+        told(&mut out)?;
+    }
+    let groups = report.leaks.iter().filter(details).count();
+    if let Some(more @ 1..) = groups.checked_sub(report.wanted.most) {
+        let more = units::counted(more as u64, "smaller group");
+        let _ = writeln!(out, "{more} of leaks more are in the sums only (see --limit)");
         told(&mut out)?;
     }
     for growth in &report.growths {
@@ -268,7 +275,8 @@ fn summary(out: &mut String, report: &Report) {
     for note in &report.notes {
         let _ = writeln!(out, "=={first}== note: {note}");
     }
-    for process in report.processes.iter().take(LISTED) {
+    let listed = listed(report);
+    for process in listed.iter().take(LISTED) {
         let pid = pid(Some(process));
         let _ = writeln!(out, "=={pid}== {}", life(process));
         let _ = writeln!(out, "=={pid}== {}", ended(process.end.map(|end| end.ending)));
@@ -276,10 +284,15 @@ fn summary(out: &mut String, report: &Report) {
     let mut line = |text: &str| {
         let _ = writeln!(out, "=={first}== {text}");
     };
-    if report.processes.len() > LISTED {
+    if report.processes.len() > 1 {
+        let ends = || report.processes.iter().filter_map(|process| process.end);
+        let total =
+            |of: fn(&End) -> u64| ends().fold(0_u64, |sum, end| sum.saturating_add(of(&end)));
         line(&format!(
-            "and {} more processes",
-            units::count((report.processes.len() - LISTED) as u64)
+            "{} processes in all: {} allocated, {} freed",
+            units::count(report.processes.len() as u64),
+            units::counted(total(|end| end.allocations), "block"),
+            units::count(total(|end| end.frees)),
         ));
     }
     leak_summary(report, &mut line);
@@ -327,6 +340,23 @@ fn summary(out: &mut String, report: &Report) {
         units::count(report.suppressed.times),
         units::count(report.suppressed.errors),
     ));
+}
+
+/// The processes to tell of one by one: the only one, or those that something is told of,
+/// or that did not end as programs do.
+fn listed(report: &Report) -> Vec<&Process> {
+    let told: HashSet<usize> = (report.errors.iter().map(|error| error.process))
+        .chain(report.leaks.iter().filter(|leak| leak.is_definite()).map(|leak| leak.process))
+        .chain(report.growths.iter().map(|growth| growth.process))
+        .collect();
+    let is_well = |process: &Process| {
+        let ending = process.end.map(|end| end.ending);
+        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild))
+    };
+    let all = report.processes.iter().enumerate();
+    let alone = report.processes.len() == 1;
+    let is_listed = |at: usize, process: &Process| alone || told.contains(&at) || !is_well(process);
+    all.filter(|(at, process)| is_listed(*at, process)).map(|(_, process)| process).collect()
 }
 
 fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
