@@ -186,6 +186,7 @@ impl Telling {
             wanted: Wanted {
                 details: self.show.0.clone(),
                 suppressions: self.gen_suppressions,
+                folder: std::env::current_dir().unwrap_or_default(),
                 most: limit.unwrap_or(usize::MAX),
             },
             at: Point::End,

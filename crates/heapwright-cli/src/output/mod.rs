@@ -6,7 +6,11 @@
 //! words      sentences and suppressions that reports share
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
+//! profile/   what is held, for profilers   sarif   for code scanning
+//! junit      for CI systems
 //! file       files to write to              time    dates
+//! calls      stacks as calls                held    what is held, stack by stack
+//! rules      what there is to find          sentences   about what was found
 //! bars       bar charts            units   bytes, counts, durations
 //! look       what the terminal can show
 //! ```
@@ -16,13 +20,22 @@
 
 mod answer;
 mod bars;
+mod calls;
 mod file;
+mod held;
 pub(crate) mod html;
 pub(crate) mod json;
+pub(crate) mod junit;
 mod look;
+pub(crate) mod profile;
 mod race;
 mod render;
+mod rules;
 mod run;
+#[cfg(test)]
+mod sample;
+pub(crate) mod sarif;
+mod sentences;
 pub(crate) mod text;
 mod time;
 mod units;

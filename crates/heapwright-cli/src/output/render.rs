@@ -1,6 +1,7 @@
 //! A report in one of its formats.
 
-use super::{Look, json, text};
+use super::profile::{dhat, flamegraph, folded, pprof};
+use super::{Look, html, json, junit, sarif, text};
 use crate::report::model::Report;
 use std::io::{self, Write};
 
@@ -12,7 +13,20 @@ pub(crate) enum Format {
     Text,
     /// Everything, as one JSON object
     Json,
-    // Another format: a variant here, and a line in `render`.
+    /// A page with everything, for a browser
+    Html,
+    /// What was found, for code scanning (SARIF 2.1.0)
+    Sarif,
+    /// What was found, for CI systems (JUnit's XML)
+    Junit,
+    /// Live bytes by stack, as a picture (SVG)
+    Flamegraph,
+    /// Live bytes by stack, a line each, for flame graph tools
+    Folded,
+    /// Live blocks and bytes by stack, for pprof
+    Pprof,
+    /// Live blocks and bytes by stack, for the viewer of valgrind's DHAT
+    Dhat,
 }
 
 impl Format {
@@ -32,5 +46,12 @@ pub(crate) fn render(
     match format {
         Format::Text => text::report::write(report, out, look),
         Format::Json => json::report::write(report, out, look),
+        Format::Html => html::report::write(report, out),
+        Format::Sarif => sarif::write(report, out),
+        Format::Junit => junit::write(report, out),
+        Format::Flamegraph => flamegraph::write(report, out),
+        Format::Folded => folded::write(report, out),
+        Format::Pprof => pprof::write(report, out),
+        Format::Dhat => dhat::write(report, out),
     }
 }

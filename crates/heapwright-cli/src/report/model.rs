@@ -18,6 +18,7 @@
 use crate::symbols::Frame;
 use heapwright_record::debug::{Class, End, Finding, Moment, Occasion, Origin, Reach, Role, Root};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// Everything that is told.
 #[derive(Default)]
@@ -52,13 +53,20 @@ pub(crate) struct Wanted {
     pub(crate) details: Vec<Reach>,
     /// How to write suppressions that are ready to be used.
     pub(crate) suppressions: Ready,
+    /// The folder that sources are told relative to, where one is known.
+    pub(crate) folder: PathBuf,
     /// Groups of leaks whose details are told.
     pub(crate) most: usize,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { details: vec![Reach::Definite], suppressions: Ready::Line, most: usize::MAX }
+        Self {
+            details: vec![Reach::Definite],
+            suppressions: Ready::Line,
+            most: usize::MAX,
+            folder: PathBuf::new(),
+        }
     }
 }
 

@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! bench     a race: what its page says, and where its dots go
+//! report/   a report: its findings, flame graph, charts and tables
 //! scale     values to places on a logarithmic axis
 //! ../../../templates/   the pages themselves
 //! ```
 
 pub(crate) mod bench;
+pub(crate) mod report;
 mod scale;

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# The page of a report in a browser: Chromium opens the one of the tests' sample report,
+# light and dark, with scripts and without. No script may fail, nothing may be asked of a
+# network, and the filter, the flame graph and the charts have to do what they are for.
+#
+#   ci/html.sh           pages and pictures go to $CARGO_TARGET_DIR/html
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+if ! (packages chromium fonts-dejavu-core); then
+    say "skipped: there is no Chromium, and it cannot be installed"
+    exit 0
+fi
+
+pages=$CARGO_TARGET_DIR/html
+rm -rf "$pages"
+mkdir -p "$pages"
+HEAPWRIGHT_SAMPLES=$pages cargo test --quiet --locked -p heapwright-cli --bin heapwright \
+    output::sample::written_in_all_formats -- --exact --ignored >"$SCRATCH/test" 2>&1 ||
+    { cat "$SCRATCH/test" >&2; die "the sample page is not made"; }
+
+status=0
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@"; then say "ok   $what"; else say "FAIL $what"; status=1; fi
+}
+lacks() { ! grep -qE "$1" "$2"; }
+
+# browser FLAGS... PAGE: what the page's scripts said goes to $SCRATCH/said.
+browser() {
+    local page=${*: -1}
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+        --disable-background-networking --disable-component-update --disable-sync \
+        --hide-scrollbars --user-data-dir="$(mktemp -d "$SCRATCH/profile.XXXXXX")" \
+        --window-size=1400,2600 --enable-logging=stderr "${@:1:$#-1}" "file://$page" \
+        2>"$SCRATCH/stderr"
+    grep CONSOLE "$SCRATCH/stderr" >"$SCRATCH/said" || true
+}
+
+page=$pages/report.html
+# Of URLs it holds the names of formats only, and those are in no attribute that loads.
+check "the page refers to nothing outside of it" \
+    lacks '(src|href|action|data|poster)="?(https?:|//)|@import|url\(' "$page"
+check "what the program is called is text" lacks '<script>alert|<b>hi|<i>#1' "$page"
+
+browser --dump-dom "$page" >"$pages/dom.html"
+check "no script complains" test ! -s "$SCRATCH/said"
+for part in 'class="scripted"' 'id="readout"[^>]*><b>all</b>' '6 errors, 1.2 MiB definitely lost' \
+    'class="card error" open=""' 'class="box definite[^>]* role="button"' 'class="cursor"' \
+    'cache\+0x10 in shop server' 'class="spark"' 'class="use"' 'glib.s quarks'; do
+    check "the page has $part" grep -qE "$part" "$pages/dom.html"
+done
+
+# The same page, used by a script that says what it saw.
+{
+    cat "$page"
+    cat <<'END'
+<script>
+addEventListener("load", () => {
+  const all = (what) => [...document.querySelectorAll(what)];
+  const shown = () => all(".card").filter((card) => !card.hidden).length;
+  const said = { cards: shown() };
+  const filter = document.querySelector("#filter");
+  const type = (text) => { filter.value = text; filter.dispatchEvent(new Event("input")); };
+  type("HEADER_new");
+  said.filtered = shown();
+  said.hits = all(".box.hit").length;
+  type("no such thing");
+  said.none = shown();
+  type("");
+  document.querySelector("input[data-fate=reachable]").click();
+  said.lost = shown();
+  document.querySelector("input[data-fate=reachable]").click();
+  document.querySelector("#fold").click();
+  said.closed = all(".card:not([open])").length;
+  const drawn = () => all(".box").filter((box) => box.style.display !== "none");
+  said.boxes = drawn().length;
+  const session = all(".box").find((box) => box.textContent.startsWith("Session::open"));
+  session.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  said.zoomed = drawn().length;
+  said.width = session.getAttribute("width");
+  said.told = document.querySelector("#readout").textContent;
+  document.querySelector("#unzoom").click();
+  said.back = drawn().length === said.boxes;
+  drawn()[0].focus();
+  drawn()[0].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+  said.focus = document.activeElement.dataset.depth;
+  const plot = document.querySelector(".plot"), frame = plot.getBoundingClientRect();
+  plot.dispatchEvent(new PointerEvent("pointermove", { clientX: frame.left + frame.width / 2, bubbles: true }));
+  said.cursor = plot.querySelector(".cursor b").textContent;
+  document.title = JSON.stringify(said);
+});
+</script>
+END
+} >"$SCRATCH/used.html"
+browser --dump-dom "$SCRATCH/used.html" >"$SCRATCH/used"
+# The page's own title is the first: boxes of a graph have titles, too.
+said=$(grep -o '<title>{.*}</title>' "$SCRATCH/used" | head -n 1 || true)
+say "     $said"
+check "no script complains when it is used" test ! -s "$SCRATCH/said"
+for part in '"cards":11' '"filtered":2' '"hits":1' '"none":0' '"lost":8' '"closed":0' '"zoomed":7' \
+    '"width":"100%"' 'Session::open.1.2 MiB in 155 blocks, 15.6 %' '"back":true' '"focus":"1"' \
+    '"cursor":"5.7 MiB in 190 blocks at 30.00 s"'; do
+    check "used, it says $part" grep -qE "$part" <<<"$said"
+done
+
+# Pictures: much more than an empty page's.
+printf '<!doctype html><title>empty</title>' >"$SCRATCH/empty.html"
+browser --screenshot="$SCRATCH/empty.png" "$SCRATCH/empty.html"
+empty=$(stat -c %s "$SCRATCH/empty.png")
+# Without scripts it is to be read all the same.
+sed '/^<script>$/,/^<\/script>$/d' "$page" >"$pages/plain.html"
+check "the plain page has no script" lacks '<script' "$pages/plain.html"
+picture() { # LOOK PAGE FLAGS...
+    browser "${@:3}" --screenshot="$pages/$1.png" "$2"
+    check "the $1 page is a picture" test "$(stat -c %s "$pages/$1.png")" -gt $((10 * empty))
+}
+picture light "$page"
+picture dark "$page" --blink-settings=preferredColorScheme=0
+picture plain "$pages/plain.html"
+check "light and dark differ" test "$(cksum <"$pages/light.png")" != "$(cksum <"$pages/dark.png")"
+exit $status

@@ -1,0 +1,96 @@
+//! What is held at the end, stack by stack: what profiles and flame graphs are made of.
+//!
+//! ```text
+//! a process whose last word is a leak check     its groups, by what became of them
+//! one that was only counted                     what was live at the last count, "live"
+//! ```
+//!
+//! Every block counts once: what was lost *with* a block is in a group of its own
+//! (indirectly lost) and is not added to the block's. Small groups that a check left out
+//! have no stack and are left out here, too; errors are not in it.
+
+use crate::report::model::{Amount, Process, Report, StackId};
+use heapwright_record::debug::{Occasion, Reach};
+use std::collections::BTreeMap;
+
+/// What one stack holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) fate: Fate,
+    pub(super) stack: StackId,
+    /// An index into the report's processes: whose it is, or whose it is first.
+    pub(super) process: usize,
+    pub(super) amount: Amount,
+}
+
+/// What became of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fate {
+    Checked(Reach),
+    /// They were counted, and nothing was followed.
+    Live,
+}
+
+impl Fate {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Checked(reach) => reach.word(),
+            Self::Live => "live",
+        }
+    }
+}
+
+/// No stack holds more than there are addresses: what a damaged record says beyond that
+/// is cut, so that sums of all stacks are numbers, in the tools that read them, too.
+const MOST: u64 = 1 << 46;
+
+/// Everything, by fate; within one, by stack.
+pub(super) fn held(report: &Report) -> Vec<Held> {
+    let mut sums: BTreeMap<(Fate, StackId, usize), Amount> = BTreeMap::new();
+    let mut add = |fate, stack, process, amount: Amount| {
+        let sum = sums.entry((fate, stack, process)).or_default();
+        sum.blocks = sum.blocks.saturating_add(amount.blocks).min(MOST);
+        sum.bytes = sum.bytes.saturating_add(amount.bytes).min(MOST);
+    };
+    for leak in &report.leaks {
+        add(Fate::Checked(leak.reach), leak.stack, leak.process, leak.lost);
+    }
+    for (at, process) in report.processes.iter().enumerate() {
+        for &(stack, amount) in counted(process) {
+            add(Fate::Live, stack, at, amount);
+        }
+    }
+    let held = |((fate, stack, process), amount)| Held { fate, stack, process, amount };
+    sums.into_iter().map(held).collect()
+}
+
+/// The last count of a process that has no leak check.
+fn counted(process: &Process) -> &[(StackId, Amount)] {
+    let is_check = |occasion: Occasion| occasion != Occasion::Time;
+    if process.checks.iter().any(|check| is_check(check.occasion)) {
+        return &[];
+    }
+    let mut last = process.checks.iter().rev();
+    last.find(|check| !check.usage.is_empty()).map_or(&[], |check| &check.usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn every_block_counts_once() {
+        let report = sample::report();
+        let held = held(&report);
+        let of = |fate| -> u64 {
+            let these = held.iter().filter(|held| held.fate == fate);
+            these.map(|held| held.amount.bytes).sum()
+        };
+        assert_eq!(of(Fate::Checked(Reach::Definite)), 1_214_904);
+        assert_eq!(of(Fate::Checked(Reach::Indirect)), 91_000);
+        assert_eq!(of(Fate::Live), 350_000);
+        let all: u64 = report.leaks.iter().map(|leak| leak.lost.bytes).sum();
+        assert_eq!(held.iter().map(|held| held.amount.bytes).sum::<u64>(), all + 350_000);
+    }
+}

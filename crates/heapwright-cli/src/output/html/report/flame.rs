@@ -1,0 +1,207 @@
+//! The flame graph of a page: what is held, from the outside in, roots above.
+//!
+//! ```text
+//! all 7.4 MiB                                 depth 0
+//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour
+//! main                     | main             2: the outermost function
+//! ```
+//!
+//! Every box is an SVG of its own with its place in percent: it is as wide as the page
+//! lets it be, cuts its name off at its end, and is zoomed by changing two attributes.
+//! What would be too narrow to be seen is left out, the more the larger the graph is.
+
+use super::percent;
+use super::stack::clipped;
+use crate::output::calls::calls;
+use crate::output::held::{Fate, held};
+use crate::output::units;
+use crate::report::model::{Amount, Report};
+use askama::Template;
+use askama::filters::HtmlSafe;
+use heapwright_record::debug::Reach;
+use std::collections::BTreeMap;
+
+/// Boxes there may be.
+const MOST: usize = 2500;
+/// Boxes on top of each other.
+const DEPTH: usize = 100;
+/// Of one box, in pixels; with the gap below it.
+const HEIGHT: usize = 19;
+
+/// The graph.
+#[derive(Template)]
+#[template(path = "report/flame.html")]
+pub(super) struct Flame {
+    height: usize,
+    boxes: Vec<Box>,
+    left: bool,
+}
+
+impl HtmlSafe for Flame {}
+
+struct Box {
+    class: &'static str,
+    /// One of four shades, so that neighbours differ.
+    shade: u32,
+    name: String,
+    title: String,
+    depth: usize,
+    x: String,
+    y: usize,
+    width: String,
+}
+
+#[derive(Default)]
+struct Node {
+    amount: Amount,
+    inner: BTreeMap<String, Node>,
+}
+
+impl Node {
+    fn add(&mut self, amount: Amount) {
+        self.amount.blocks += amount.blocks;
+        self.amount.bytes += amount.bytes;
+    }
+}
+
+impl Flame {
+    /// None where nothing is held.
+    pub(super) fn of(report: &Report) -> Option<Self> {
+        let mut all = Node::default();
+        let mut fates: BTreeMap<Fate, Node> = BTreeMap::new();
+        for held in held(report) {
+            all.add(held.amount);
+            let mut node = fates.entry(held.fate).or_default();
+            node.add(held.amount);
+            for call in calls(&report.stacks, held.stack).rev().take(DEPTH) {
+                node = node.inner.entry(clipped(call.name())).or_default();
+                node.add(held.amount);
+            }
+        }
+        let whole = all.amount.bytes;
+        if whole == 0 {
+            return None;
+        }
+        let (mut least, mut left) = (0.0004, false);
+        let boxes = loop {
+            let mut boxes = Boxes { whole, least, boxes: Vec::new(), left: false };
+            boxes.lay("all", "all", &all, 0, 0);
+            let mut start = 0;
+            let mut order: Vec<_> = fates.iter().collect();
+            order.sort_by_key(|(fate, node)| (*fate, u64::MAX - node.amount.bytes));
+            for (fate, node) in order {
+                let (class, name) = told(*fate);
+                boxes.tree(class, name, node, start, 1);
+                start += node.amount.bytes;
+            }
+            left |= boxes.left;
+            if boxes.boxes.len() <= MOST {
+                break boxes.boxes;
+            }
+            least *= 2.0;
+        };
+        let depth = boxes.iter().map(|one| one.depth).max().unwrap_or(0);
+        Some(Self { height: (depth + 1) * HEIGHT, boxes, left })
+    }
+}
+
+fn told(fate: Fate) -> (&'static str, &'static str) {
+    match fate {
+        Fate::Live => ("live", "live"),
+        Fate::Checked(Reach::Unknown) => ("live", "unknown"),
+        Fate::Checked(reach) => (super::fate_class(reach), super::fate_word(reach)),
+    }
+}
+
+struct Boxes {
+    whole: u64,
+    least: f64,
+    boxes: Vec<Box>,
+    left: bool,
+}
+
+impl Boxes {
+    fn tree(&mut self, class: &'static str, name: &str, node: &Node, start: u64, depth: usize) {
+        if units::share(node.amount.bytes, self.whole) < self.least {
+            self.left = true;
+            return;
+        }
+        self.lay(class, name, node, start, depth);
+        let mut inner: Vec<_> = node.inner.iter().collect();
+        inner.sort_by_key(|(_, node)| u64::MAX - node.amount.bytes);
+        let mut start = start;
+        for (name, node) in inner {
+            self.tree(class, name, node, start, depth + 1);
+            start += node.amount.bytes;
+        }
+    }
+
+    fn lay(&mut self, class: &'static str, name: &str, node: &Node, start: u64, depth: usize) {
+        let Amount { bytes, blocks } = node.amount;
+        let title = format!(
+            "{} in {}, {}",
+            units::bytes(bytes),
+            units::counted(blocks, "block"),
+            units::percent(bytes, self.whole)
+        );
+        self.boxes.push(Box {
+            class,
+            shade: name
+                .bytes()
+                .fold(7, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+                % 4,
+            name: name.to_owned(),
+            title,
+            depth,
+            x: percent(units::share(start, self.whole)),
+            y: depth * HEIGHT,
+            width: percent(units::share(bytes, self.whole)),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn boxes_lie_in_the_boxes_that_called_them() {
+        let flame = Flame::of(&sample::report()).expect("something is held");
+        let number = |text: &str| text.trim_end_matches('%').parse::<f64>().expect("is a number");
+        let span = |one: &Box| (number(&one.x), number(&one.x) + number(&one.width));
+        for one in flame.boxes.iter().filter(|one| one.depth > 0) {
+            let (start, end) = span(one);
+            let around = flame.boxes.iter().filter(|other| other.depth + 1 == one.depth);
+            let holds = |other: &Box| span(other).0 <= start + 0.01 && end <= span(other).1 + 0.01;
+            assert!(around.clone().any(holds), "{}", one.name);
+        }
+        let fates: Vec<_> =
+            flame.boxes.iter().filter(|one| one.depth == 1).map(|one| &*one.name).collect();
+        let expected =
+            ["definitely lost", "indirectly lost", "possibly lost", "still reachable", "live"];
+        assert_eq!(fates, expected);
+        assert!(Flame::of(&Report::default()).is_none());
+    }
+
+    #[test]
+    fn a_large_graph_is_thinned() {
+        use crate::report::model::{Leak, StackId};
+        use crate::symbols::{Frame, Function};
+        let mut report = sample::report();
+        let like: Leak = report.leaks[0].clone();
+        report.leaks.clear();
+        for at in 0..20_000_u32 {
+            let name = Some(format!("f{at}"));
+            let function = Function { name, ..Function::default() };
+            report.stacks.frames.push(Frame { functions: vec![function], ..Frame::default() });
+            let last = report.stacks.frames.len() as u32 - 1;
+            report.stacks.stacks.push([last].into());
+            let stack = StackId(report.stacks.stacks.len() as u32 - 1);
+            let lost = Amount { blocks: 1, bytes: u64::from(at) + 1 };
+            report.leaks.push(Leak { stack, lost, ..like.clone() });
+        }
+        let flame = Flame::of(&report).expect("something is held");
+        assert!(flame.boxes.len() <= MOST && flame.left);
+    }
+}

@@ -1,0 +1,216 @@
+//! JUnit's XML, as CI systems read it: a test for each kind of finding.
+//!
+//! ```text
+//! testsuites
+//!   testsuite heapwright.errors    a test for each kind of mistake
+//!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
+//!     testcase                     passes where nothing of its kind was found
+//!     testcase > failure           else one for each finding, with its stacks
+//! ```
+//!
+//! Errors and what is definitely lost fail. What is possibly lost and what grows is told
+//! in the output of a test that passes: JUnit knows no warnings, and a build should not
+//! break on a guess. The order is that of the report; nothing depends on the clock.
+//!
+//! XML 1.0 cannot hold most control characters, not even escaped; they become U+FFFD.
+
+use super::calls::{calls, first_look};
+use super::rules::Rule;
+use super::sentences;
+use super::words::telling;
+use crate::report::model::{Report, StackId, Stacks};
+use heapwright_record::debug::Reach;
+use std::fmt::Write as _;
+use std::io;
+
+/// A finding as a test.
+struct Case {
+    name: String,
+    message: String,
+    text: String,
+}
+
+/// The file.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let suites = [
+        ("heapwright.errors", Rule::faults().filter(is_error).collect::<Vec<_>>()),
+        ("heapwright.leaks", Rule::faults().filter(|rule| !is_error(rule)).collect()),
+    ];
+    let mut all = (0, 0);
+    let mut body = String::new();
+    for (suite, rules) in suites {
+        let mut tests = String::new();
+        let mut sums = (0, 0);
+        for rule in rules {
+            let found = cases(report, rule);
+            sums.0 += found.len().max(1);
+            if fails(rule) {
+                sums.1 += found.len();
+            }
+            told(&mut tests, suite, rule, &found);
+        }
+        let (count, failures) = sums;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            body,
+            "  <testsuite name=\"{suite}\" tests=\"{count}\" failures=\"{failures}\" errors=\"0\" \
+             skipped=\"0\" time=\"0\">\n{tests}  </testsuite>"
+        );
+        all = (all.0 + count, all.1 + failures);
+    }
+    let name = escaped(&report.first().map(sentences::command).unwrap_or_default());
+    write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"heapwright: {name}\" tests=\"{}\" failures=\"{}\" errors=\"0\" \
+         time=\"0\">\n{body}</testsuites>\n",
+        all.0, all.1
+    )
+}
+
+fn is_error(rule: &Rule) -> bool {
+    matches!(rule, Rule::Error(_))
+}
+
+/// Whether what is found by a rule breaks a build.
+fn fails(rule: Rule) -> bool {
+    matches!(rule, Rule::Error(_) | Rule::Leak(Reach::Definite))
+}
+
+fn told(out: &mut String, suite: &str, rule: Rule, found: &[Case]) {
+    let open = |out: &mut String, name: &str, end: &str| {
+        let name = escaped(name);
+        let class = format!("classname=\"{suite}\"");
+        let _ = writeln!(out, "    <testcase {class} name=\"{name}\" time=\"0\"{end}>");
+    };
+    if found.is_empty() {
+        open(out, rule.id(), "/");
+    }
+    for (number, case) in (1..).zip(found) {
+        open(out, &format!("{} {number}{}", rule.id(), case.name), "");
+        let (message, text) = (escaped(&case.message), escaped(&case.text));
+        let _ = if fails(rule) {
+            let kind = rule.id();
+            writeln!(out, "      <failure message=\"{message}\" type=\"{kind}\">{text}</failure>")
+        } else {
+            writeln!(out, "      <system-out>{message}\n{text}</system-out>")
+        };
+        out.push_str("    </testcase>\n");
+    }
+}
+
+fn cases(report: &Report, rule: Rule) -> Vec<Case> {
+    let stacks = &report.stacks;
+    let case = |message: String, look: StackId, text: String| Case {
+        name: first_look(stacks, look)
+            .map(|call| format!(" at {}", call.place()))
+            .unwrap_or_default(),
+        message,
+        text,
+    };
+    let allocated = |id| {
+        let mut text = String::new();
+        stack(&mut text, stacks, "allocated", id);
+        text
+    };
+    let errors = report.errors.iter().filter(|error| Rule::of(error.finding.kind) == rule);
+    let errors = errors.map(|error| {
+        let mut text = String::new();
+        for happened in &error.moments {
+            stack(&mut text, stacks, &sentences::moment(&error.finding, happened), happened.stack);
+        }
+        case(sentences::error(error), telling(error), text)
+    });
+    let leaks = report.leaks.iter().filter(|leak| Rule::Leak(leak.reach) == rule);
+    let leaks = leaks.map(|leak| {
+        let mut text = allocated(leak.stack);
+        if let Some(path) = &leak.path {
+            let _ = writeln!(text, "what leads to one begins in {}", sentences::root(path));
+        }
+        case(sentences::leak(leak), leak.stack, text)
+    });
+    let growths = report.growths.iter().filter(|_| rule == Rule::Growth);
+    let growths = growths.map(|growth| {
+        let message = format!("what is allocated here {}", sentences::growth(growth));
+        case(message, growth.stack, allocated(growth.stack))
+    });
+    errors.chain(leaks).chain(growths).collect()
+}
+
+/// Calls of a stack that are told: CI systems show the first ones, and keep them all.
+const MOST_CALLS: usize = 24;
+
+fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {
+    let _ = writeln!(out, "{title}:");
+    for (number, call) in calls(stacks, id).take(MOST_CALLS).enumerate() {
+        let place = match call.place() {
+            place if place.is_empty() => call.module().map(|name| format!(" in {name}")),
+            place => Some(format!(" at {place}")),
+        };
+        let _ = writeln!(out, "    #{number} {}{}", call.name(), place.unwrap_or_default());
+    }
+}
+
+/// Text that can stand in an element and in an attribute.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(letter),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            letter if letter.is_control() => out.push('\u{fffd}'),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    fn file(report: &Report) -> String {
+        let mut out = Vec::new();
+        write(report, &mut out).expect("is written");
+        String::from_utf8(out).expect("is text")
+    }
+
+    #[test]
+    fn findings_fail_and_guesses_do_not() {
+        let xml = file(&sample::report());
+        for part in [
+            r#"name="heapwright.errors" tests="13" failures="3""#,
+            r#"name="heapwright.leaks" tests="4" failures="2""#,
+            r#" tests="17" failures="5" errors="0""#,
+            r#"<testcase classname="heapwright.errors" name="double-free" time="0"/>"#,
+            r#"name="use-after-free 1 at /home/ada/shop/src/session.cc:71" time="0">"#,
+            r#"<failure message="read at offset 16 of a 96-byte block after it was freed, 17 times" type="use-after-free">here, thread 2 (worker &lt;2&gt;):"#,
+            "    #1 Session::open at /home/ada/shop/src/session.cc:33\n",
+            "<system-out>what is allocated here grows by 61.3 KiB a second",
+            "what leads to one begins in the stack of thread 2 (worker &lt;2&gt;)\n",
+        ] {
+            assert!(xml.contains(part), "{part}\n{xml}");
+        }
+        assert!(!xml.contains("<script>") && !xml.contains("]]>"));
+    }
+
+    #[test]
+    fn nothing_passes() {
+        let xml = file(&Report::default());
+        assert!(xml.contains(r#"tests="16" failures="0""#) && !xml.contains("<failure"));
+    }
+
+    #[test]
+    fn what_xml_cannot_hold_is_replaced() {
+        assert_eq!(
+            escaped("a\u{1b}\0\u{85}\r\u{ffff}b\t\n"),
+            "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}b\t\n"
+        );
+        assert_eq!(escaped("]]> & <\"'>"), "]]&gt; &amp; &lt;&quot;'&gt;");
+    }
+}

@@ -1,0 +1,150 @@
+//! The file that valgrind's `dh_view.html` opens: DHAT's JSON, version 2.
+//!
+//! ```text
+//! bklt, bkacc   false: lifetimes and accesses of blocks are not known
+//! verb          what is said of blocks
+//! tu, Mtu, te   the unit of time, a million of it, and the end
+//! pps           tb bytes, tbk blocks, fs the stack: indexes into ftbl, innermost first
+//! ftbl          frames as text; the first one is "[root]"
+//! ```
+//!
+//! The innermost frame of each stack is what became of its blocks, as in
+//! `[definitely-lost]`: the viewer's tree begins there.
+
+use crate::output::calls::calls;
+use crate::output::held::held;
+use crate::output::sentences;
+use crate::report::model::{Amount, Report};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+#[derive(Serialize)]
+struct Object {
+    #[serde(rename = "dhatFileVersion")]
+    version: u32,
+    mode: &'static str,
+    verb: &'static str,
+    bklt: bool,
+    bkacc: bool,
+    bu: &'static str,
+    bsu: &'static str,
+    bksu: &'static str,
+    tu: &'static str,
+    #[serde(rename = "Mtu")]
+    mtu: &'static str,
+    tuth: u64,
+    cmd: String,
+    pid: u32,
+    te: u64,
+    pps: Vec<Point>,
+    ftbl: Vec<String>,
+}
+
+/// A "program point".
+#[derive(Serialize)]
+struct Point {
+    tb: u64,
+    tbk: u64,
+    fs: Vec<usize>,
+}
+
+/// The file.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut table = vec!["[root]".to_owned()];
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut number = |text: String| {
+        *numbers.entry(text).or_insert_with_key(|text| {
+            table.push(text.clone());
+            table.len() - 1
+        })
+    };
+    // Two stacks may read alike; the viewer wants each once.
+    let mut points: BTreeMap<Vec<usize>, Amount> = BTreeMap::new();
+    for held in held(report) {
+        let mut frames = vec![number(format!("[{}]", held.fate.word()))];
+        for call in calls(&report.stacks, held.stack) {
+            let place = match call.place() {
+                place if !place.is_empty() => place,
+                _ => call.module().map(|name| format!("in {name}")).unwrap_or_default(),
+            };
+            let place = if place.is_empty() { place } else { format!(" ({place})") };
+            frames.push(number(format!("{:#x}: {}{place}", call.frame.address, call.name())));
+        }
+        let sum = points.entry(frames).or_default();
+        sum.bytes += held.amount.bytes;
+        sum.blocks += held.amount.blocks;
+    }
+    let point = |(fs, amount): (_, Amount)| Point { tb: amount.bytes, tbk: amount.blocks, fs };
+    let ends = |process: &crate::report::model::Process| {
+        let check = process.checks.last().map_or(0, |check| check.ns);
+        check.max(process.samples.last().map_or(0, |sample| sample.ns))
+    };
+    let object = Object {
+        version: 2,
+        mode: "heapwright-held",
+        verb: "Held",
+        bklt: false,
+        bkacc: false,
+        bu: "byte",
+        bsu: "bytes",
+        bksu: "blocks",
+        tu: "µs",
+        mtu: "s",
+        tuth: 0,
+        cmd: report.first().map(sentences::command).unwrap_or_default(),
+        pid: report.first().map_or(0, |process| process.pid),
+        te: report.processes.iter().map(ends).max().unwrap_or(0) / 1000,
+        pps: points.into_iter().map(point).collect(),
+        ftbl: table,
+    };
+    serde_json::to_writer(&mut *out, &object)?;
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+    use serde_json::{Value, json};
+
+    fn file(report: &Report) -> Value {
+        let mut out = Vec::new();
+        write(report, &mut out).expect("is written");
+        serde_json::from_slice(&out).expect("is JSON")
+    }
+
+    #[test]
+    fn the_viewer_finds_all_it_asks_for() {
+        let file = file(&sample::report());
+        for field in
+            ["dhatFileVersion", "mode", "verb", "tu", "Mtu", "cmd", "pid", "te", "pps", "ftbl"]
+        {
+            assert!(!file[field].is_null(), "{field}");
+        }
+        assert_eq!((&file["bklt"], &file["bkacc"]), (&json!(false), &json!(false)));
+        assert_eq!((&file["te"], &file["pid"]), (&json!(60_000_000), &json!(4242)));
+        let table: Vec<&str> =
+            file["ftbl"].as_array().expect("one").iter().filter_map(Value::as_str).collect();
+        assert_eq!(table[0], "[root]");
+        let points = file["pps"].as_array().expect("one");
+        let told: Vec<&str> = points
+            .iter()
+            .find(|point| point["tb"] == 1_214_880)
+            .and_then(|point| point["fs"].as_array())
+            .expect("one")
+            .iter()
+            .map(|at| table[at.as_u64().expect("is a number") as usize])
+            .collect();
+        assert_eq!(told[0], "[definitely-lost]");
+        assert!(told[1].ends_with(": malloc (in libheapwright.so)"), "{told:?}");
+        assert!(told[2].ends_with(": Session::open (/home/ada/shop/src/session.cc:33)"));
+        let sum: u64 = points.iter().filter_map(|point| point["tb"].as_u64()).sum();
+        assert_eq!(sum, 7_434_576 + 350_000);
+    }
+
+    #[test]
+    fn nothing_is_a_file_too() {
+        assert_eq!(file(&Report::default())["ftbl"], json!(["[root]"]));
+    }
+}

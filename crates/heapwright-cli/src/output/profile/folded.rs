@@ -1,0 +1,118 @@
+//! Folded stacks, one a line: what flame graphs are made of.
+//!
+//! ```text
+//! definitely-lost;main;Server::serve;Session::open;malloc 1214880
+//! `- the fate     `- outermost first, inlined functions too    `- live bytes
+//! ```
+//!
+//! What is counted is said in `held`; the fate stands where the outermost function would,
+//! so that a picture shows what is lost apart from what is still in use. Equal lines are
+//! one, and lines are in the order of their bytes as text: equal reports, equal files.
+//!
+//! A frame's name must not hold what divides frames and lines. A `;` becomes `:`,
+//! white space, control characters and what XML cannot hold become a space, and a number at the end keeps to
+//! its word by a `_`: readers would take it for a second count.
+
+use crate::output::calls::calls;
+use crate::output::held::held;
+use crate::report::model::Report;
+use std::collections::BTreeMap;
+use std::io;
+
+/// The stacks, a line each.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    for line in lines(report) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// The lines without their ends.
+pub(super) fn lines(report: &Report) -> Vec<String> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for held in held(report).iter().filter(|held| held.amount.bytes != 0) {
+        let mut frames = vec![held.fate.word().to_owned()];
+        frames.extend(calls(&report.stacks, held.stack).rev().map(|call| frame(&call.name())));
+        if frames.len() == 1 {
+            frames.push("(no stack was kept)".to_owned());
+        }
+        *sums.entry(frames.join(";")).or_default() += held.amount.bytes;
+    }
+    sums.into_iter().map(|(stack, bytes)| format!("{stack} {bytes}")).collect()
+}
+
+/// A name that can stand in a line.
+fn frame(name: &str) -> String {
+    let is_bad = |letter: char| letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}');
+    let clean = name.replace(is_bad, " ").replace(';', ":");
+    let words: Vec<&str> = clean.split_whitespace().collect();
+    match words.split_last() {
+        None => "?".to_owned(),
+        Some((last, rest))
+            if !rest.is_empty() && last.starts_with(|c: char| c.is_ascii_digit() || c == '.') =>
+        {
+            format!("{}_{last}", rest.join(" "))
+        }
+        Some(_) => words.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn stacks_are_lines_from_the_outside_in() {
+        let mut out = Vec::new();
+        write(&sample::report(), &mut out).expect("is written");
+        let nasty = r#"<script>alert("x:y")</script> ]]> & 'z'\n\u{1b}[31m_12"#;
+        let expected = format!(
+            "\
+definitely-lost;libc.so.6+0x2724a;main;{nasty};malloc 24
+definitely-lost;libc.so.6+0x2724a;main;Server::serve;Session::open;malloc 1214880
+indirectly-lost;libc.so.6+0x2724a;main;Server::serve;header_new;malloc 91000
+live;libc.so.6+0x2724a;main;{nasty};malloc 250000
+live;libc.so.6+0x2724a;main;shop_index::Index::load::{{closure#0}};\
+<alloc::vec::Vec<u8> as Clone>::clone;alloc::alloc::alloc;malloc 100000
+possibly-lost;libc.so.6+0x2724a;main;shop_index::Index::load::{{closure#0}};\
+<alloc::vec::Vec<u8> as Clone>::clone;alloc::alloc::alloc;malloc 480000
+still-reachable;(no stack was kept) 96
+still-reachable;0x99;libc.so.6+0x2724a;main;Cache::insert(Key<std::string>);\
+std::vector<Entry>::push_back;operator new(unsigned long) 4600000
+still-reachable;0x99;malloc 1048576
+"
+        );
+        assert_eq!(String::from_utf8(out).expect("is text"), expected);
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_their_place() {
+        for (name, expected) in [
+            ("f(a; b)", "f(a: b)"),
+            ("a\nb\tc\u{85}d", "a b c d"),
+            ("operator new 12", "operator new_12"),
+            ("12", "12"),
+            ("", "?"),
+            (" ; ", ":"),
+        ] {
+            assert_eq!(frame(name), expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_name_is_one_frame(name in "\\PC*|.*|[a-z ;0-9\\n\\t.]*") {
+            let frame = frame(&name);
+            assert!(!frame.is_empty() && !frame.contains([';', '\n', '\r', '\t']));
+            let (stack, bytes) = (format!("main;{frame}"), 7);
+            let line = format!("{stack} {bytes}");
+            let (before, count) = line.rsplit_once(' ').expect("one");
+            assert_eq!((before, count), (&*stack, "7"));
+            // Readers take digits here for a second count.
+            let second = before.rsplit_once(' ').map_or("", |(_, word)| word);
+            let is_count = |letter: char| letter.is_ascii_digit() || letter == '.';
+            assert!(second.parse::<f64>().is_err() || !second.chars().all(is_count), "{line}");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! A profile for pprof: gzip around profile.proto (`perftools.profiles`), as heap
+//! profilers write it, so that every tool that reads those reads this.
+//!
+//! ```text
+//! Profile   1 sample_type  2 sample   3 mapping  4 location  5 function
+//!           6 string_table 9 time     10 length  13 comment  14 default type
+//! Sample    1 locations, innermost first   2 values: blocks, bytes   3 labels
+//! Mapping   1 id  2 start  3 limit  4 offset  5 file  6 build-id  7.. what it has
+//! Location  1 id  2 mapping  3 address  4 lines, innermost function first
+//! Line      1 function  2 line              Function  1 id  2 name  4 file
+//! ```
+//!
+//! Sample types are `inuse_objects/count` and `inuse_space/bytes`; every sample has the
+//! labels `reach` (what became of the blocks) and `pid`, so that `-tagfocus` and
+//! `-tagroot` tell them apart.
+//!
+//! Addresses are not those of a process. Files lie one after the other in the order in
+//! which they are met, each at a round address, and a place is where its file begins plus
+//! its offset: two runs of one program make profiles that can be compared, wherever the
+//! kernel had put its libraries. A place of no file keeps its address. Places of calls are
+//! the byte before the return address, as everywhere in pprof. The program's own file is
+//! the first, which pprof takes for the profile's name. Functions have no `system_name`:
+//! pprof then takes the name as it is, where it would drop templates and arguments.
+
+use super::proto::Message;
+use crate::output::calls::{Call, of_frame};
+use crate::output::held::held;
+use crate::output::sentences;
+use crate::output::words::hex;
+use crate::report::model::Report;
+use crate::symbols::{Frame, Place};
+use flate2::{Compression, GzBuilder};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// The profile, compressed. Equal reports make equal files.
+pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut gzip = GzBuilder::new().write(out, Compression::default());
+    gzip.write_all(&profile(report))?;
+    gzip.finish().map(drop)
+}
+
+/// The profile as it is within.
+fn profile(report: &Report) -> Vec<u8> {
+    let mut tables = Tables::default();
+    let held = held(report);
+    let places = held.iter().flat_map(|held| report.stacks.frames(held.stack));
+    let is_program =
+        |place: &&Place| report.first().is_some_and(|first| place.path == first.exe.as_bytes());
+    let mut places = places.filter_map(|frame| frame.place.as_ref());
+    if let Some(program) = places.find(is_program) {
+        tables.file(program);
+    }
+    // Which places there are comes first: how large a file is shows by them.
+    let places: Vec<Vec<u64>> = held
+        .iter()
+        .map(|held| report.stacks.frames(held.stack).map(|frame| tables.location(frame)).collect())
+        .collect();
+    let mut out = Message::default();
+    for (kind, unit) in [("inuse_objects", "count"), ("inuse_space", "bytes")] {
+        out.message(1, &tables.value_type(kind, unit));
+    }
+    for (held, places) in held.iter().zip(places) {
+        let mut sample = Message::default();
+        sample.numbers(1, places);
+        sample.numbers(2, [held.amount.blocks, held.amount.bytes]);
+        let mut label = Message::default();
+        label.number(1, tables.text("reach"));
+        label.number(2, tables.text(held.fate.word()));
+        sample.message(3, &label);
+        let pid = report.processes.get(held.process).map_or(0, |process| process.pid);
+        let mut label = Message::default();
+        label.number(1, tables.text("pid"));
+        label.number(3, u64::from(pid));
+        sample.message(3, &label);
+        out.message(2, &sample);
+    }
+    tables.mappings(&mut out);
+    tables.locations(&mut out);
+    if let Some(first) = report.first() {
+        out.number(9, first.began);
+        let last = first.checks.last().map_or(0, |check| check.ns);
+        out.number(10, last);
+        let comment = tables.text(&sentences::command(first));
+        out.numbers(13, [comment]);
+    }
+    let default = tables.text("inuse_space");
+    out.number(14, default);
+    for text in &tables.texts {
+        out.bytes(6, text.as_bytes());
+    }
+    out.finish()
+}
+
+/// What a profile names by number. Numbers begin with 1; text 0 is empty.
+struct Tables<'a> {
+    texts: Vec<String>,
+    text_numbers: HashMap<String, u64>,
+    files: Vec<File<'a>>,
+    file_numbers: HashMap<(&'a [u8], &'a [u8]), usize>,
+    frames: Vec<&'a Frame>,
+    frame_numbers: HashMap<*const Frame, u64>,
+}
+
+/// A file of code.
+struct File<'a> {
+    place: &'a Place,
+    /// The byte behind the last place that is known in it.
+    end: u64,
+    /// Whether something in it has a name, a line, others compiled into it.
+    names: bool,
+    lines: bool,
+    inlined: bool,
+}
+
+impl Default for Tables<'_> {
+    fn default() -> Self {
+        Self {
+            texts: vec![String::new()],
+            text_numbers: HashMap::from([(String::new(), 0)]),
+            files: Vec::new(),
+            file_numbers: HashMap::new(),
+            frames: Vec::new(),
+            frame_numbers: HashMap::new(),
+        }
+    }
+}
+
+impl<'a> Tables<'a> {
+    fn text(&mut self, text: &str) -> u64 {
+        if let Some(&number) = self.text_numbers.get(text) {
+            return number;
+        }
+        let number = self.texts.len() as u64;
+        self.texts.push(text.to_owned());
+        self.text_numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    fn value_type(&mut self, kind: &str, unit: &str) -> Message {
+        let mut message = Message::default();
+        message.number(1, self.text(kind));
+        message.number(2, self.text(unit));
+        message
+    }
+
+    /// The number of a place in code. A report has each frame once, where it lies.
+    fn location(&mut self, frame: &'a Frame) -> u64 {
+        if let Some(place) = &frame.place {
+            let file = self.file(place);
+            let file = &mut self.files[file];
+            file.end = place.offset.saturating_add(1).max(file.end);
+            file.names |= frame.functions.iter().any(|function| function.name.is_some());
+            file.lines |= frame.functions.iter().any(|function| function.line.is_some());
+            file.inlined |= frame.functions.len() > 1;
+        }
+        let next = self.frames.len() as u64 + 1;
+        let number = *self.frame_numbers.entry(frame).or_insert(next);
+        if number == next {
+            self.frames.push(frame);
+        }
+        number
+    }
+
+    fn file(&mut self, place: &'a Place) -> usize {
+        let next = self.files.len();
+        let key = (&*place.path, &*place.build_id);
+        let file = *self.file_numbers.entry(key).or_insert(next);
+        if file == next {
+            self.files.push(File { place, end: 0, names: false, lines: false, inlined: false });
+        }
+        file
+    }
+
+    fn mappings(&mut self, out: &mut Message) {
+        let files = std::mem::take(&mut self.files);
+        for ((number, start), file) in (1..).zip(starts(&files)).zip(&files) {
+            let mut mapping = Message::default();
+            mapping.number(1, number);
+            mapping.number(2, start);
+            mapping.number(3, start.saturating_add(file.end));
+            mapping.number(5, self.text(&String::from_utf8_lossy(&file.place.path)));
+            mapping.number(6, self.text(&hex(&file.place.build_id)));
+            mapping.number(7, file.names.into());
+            mapping.number(8, file.lines.into());
+            mapping.number(9, file.lines.into());
+            mapping.number(10, file.inlined.into());
+            out.message(3, &mapping);
+        }
+        self.files = files;
+    }
+
+    fn locations(&mut self, out: &mut Message) {
+        let starts = starts(&self.files);
+        let mut functions: HashMap<(u64, u64), u64> = HashMap::new();
+        let mut described = Vec::new();
+        for (number, frame) in (1..).zip(self.frames.clone()) {
+            let mut location = Message::default();
+            location.number(1, number);
+            let file = frame.place.as_ref().map(|place| (self.file(place), place.offset));
+            let address = match file {
+                Some((file, offset)) => {
+                    location.number(2, file as u64 + 1);
+                    starts[file].saturating_add(offset.saturating_sub(1))
+                }
+                None => frame.address.saturating_sub(1),
+            };
+            location.number(3, address);
+            let known =
+                |call: &Call<'_>| call.function.is_some_and(|function| function.name.is_some());
+            for call in of_frame(frame).filter(known) {
+                let name = self.text(&call.name());
+                let source = self.text(call.source().unwrap_or_default());
+                let next = functions.len() as u64 + 1;
+                let function = *functions.entry((name, source)).or_insert(next);
+                if function == next {
+                    described.push((name, source));
+                }
+                let mut line = Message::default();
+                line.number(1, function);
+                line.number(2, call.line().map_or(0, |(_, line)| line.into()));
+                location.message(4, &line);
+            }
+            out.message(4, &location);
+        }
+        for (number, (name, source)) in (1..).zip(described) {
+            let mut function = Message::default();
+            function.number(1, number);
+            function.number(2, name);
+            function.number(4, source);
+            out.message(5, &function);
+        }
+    }
+}
+
+/// Where each file begins.
+fn starts(files: &[File<'_>]) -> Vec<u64> {
+    const ROUND: u64 = 1 << 32;
+    let mut next = ROUND;
+    let start = |file: &File<'_>| {
+        let start = next;
+        next = next.saturating_add(file.end.div_ceil(ROUND).saturating_mul(ROUND));
+        start
+    };
+    files.iter().map(start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::proto::read::{Value, fields, packed};
+    use super::*;
+    use crate::output::sample;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+    use std::process;
+
+    type Fields = Vec<(u64, Value)>;
+
+    fn bytes(fields: &Fields, number: u64) -> Vec<Vec<u8>> {
+        let of = fields.iter().filter(|field| field.0 == number);
+        of.map(|field| match &field.1 {
+            Value::Bytes(bytes) => bytes.clone(),
+            Value::Number(_) => panic!("{number} is a number"),
+        })
+        .collect()
+    }
+
+    fn number(fields: &Fields, number: u64) -> u64 {
+        match fields.iter().find(|field| field.0 == number) {
+            Some((_, Value::Number(value))) => *value,
+            _ => 0,
+        }
+    }
+
+    fn read() -> Fields {
+        let mut file = Vec::new();
+        write(&sample::report(), &mut file).expect("is written");
+        let mut out = Vec::new();
+        GzDecoder::new(&*file).read_to_end(&mut out).expect("is gzip");
+        fields(&out)
+    }
+
+    #[test]
+    fn samples_lead_to_functions_lines_and_files() {
+        let profile = read();
+        let texts: Vec<String> = bytes(&profile, 6)
+            .into_iter()
+            .map(|text| String::from_utf8(text).expect("is text"))
+            .collect();
+        let text = |number: u64| &*texts[number as usize];
+        assert_eq!(text(0), "");
+        let types: Vec<_> = bytes(&profile, 1)
+            .iter()
+            .map(|kind| fields(kind))
+            .map(|kind| (text(number(&kind, 1)), text(number(&kind, 2))))
+            .collect();
+        assert_eq!(types, [("inuse_objects", "count"), ("inuse_space", "bytes")]);
+        assert_eq!(text(number(&profile, 14)), "inuse_space");
+
+        let functions: Vec<_> = bytes(&profile, 5)
+            .iter()
+            .map(|function| fields(function))
+            .map(|function| (text(number(&function, 2)), text(number(&function, 4))))
+            .collect();
+        let locations: Vec<Fields> = bytes(&profile, 4).iter().map(|one| fields(one)).collect();
+        let mappings: Vec<Fields> = bytes(&profile, 3).iter().map(|one| fields(one)).collect();
+        let sample = bytes(&profile, 2)
+            .iter()
+            .map(|sample| fields(sample))
+            .find(|sample| packed(&bytes(sample, 2)[0]) == [4100, 4_600_000])
+            .expect("is there");
+        let labels: Vec<Fields> = bytes(&sample, 3).iter().map(|one| fields(one)).collect();
+        assert_eq!(text(number(&labels[0], 1)), "reach");
+        assert_eq!(text(number(&labels[0], 2)), "still-reachable");
+        assert_eq!((text(number(&labels[1], 1)), number(&labels[1], 3)), ("pid", 4242));
+
+        let mut told = Vec::new();
+        for location in packed(&bytes(&sample, 1)[0]) {
+            let location = &locations[location as usize - 1];
+            let mapping = number(location, 2);
+            let module = match mapping {
+                0 => "",
+                number_ => {
+                    let mapping = &mappings[number_ as usize - 1];
+                    let address = number(location, 3);
+                    assert!((number(mapping, 2)..number(mapping, 3)).contains(&address));
+                    text(number(mapping, 5))
+                }
+            };
+            let lines: Vec<_> = bytes(location, 4)
+                .iter()
+                .map(|line| fields(line))
+                .map(|line| (functions[number(&line, 1) as usize - 1].0, number(&line, 2)))
+                .collect();
+            told.push((module.rsplit('/').next().unwrap_or_default(), lines));
+        }
+        assert_eq!(
+            told,
+            [
+                ("libheapwright.so", vec![("operator new(unsigned long)", 0)]),
+                (
+                    "shop server",
+                    vec![
+                        ("std::vector<Entry>::push_back", 1281),
+                        ("Cache::insert(Key<std::string>)", 88)
+                    ]
+                ),
+                ("shop server", vec![("main", 41)]),
+                ("libc.so.6", vec![]),
+                ("", vec![]),
+            ]
+        );
+        let program = mappings.iter().find(|one| text(number(one, 5)).ends_with("server"));
+        let program = program.expect("is there");
+        assert_eq!(number(program, 1), 1, "the program comes first");
+        assert_eq!((number(program, 7), number(program, 10)), (1, 1));
+        assert_eq!(text(number(program, 6)), "abcdef");
+    }
+
+    #[test]
+    fn nothing_is_a_profile_too() {
+        let profile = fields(&profile(&Report::default()));
+        assert_eq!(bytes(&profile, 1).len(), 2);
+        assert!(bytes(&profile, 2).is_empty());
+    }
+
+    /// Where Go is installed, its pprof has to understand the file.
+    #[test]
+    fn pprof_reads_it() {
+        let folder = std::env::temp_dir().join(format!("heapwright-pprof-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("is made");
+        let file = folder.join("held.pb.gz");
+        let mut out = std::fs::File::create(&file).expect("is made");
+        write(&sample::report(), &mut out).expect("is written");
+        let run = process::Command::new("go")
+            .args(["tool", "pprof", "-top", "-cum", "-symbolize=none"])
+            .arg(&file)
+            .env("PPROF_TMPDIR", &folder)
+            .output();
+        let _ = std::fs::remove_dir_all(&folder);
+        let Ok(run) = run else { return eprintln!("skipped: there is no go") };
+        let (text, errors) =
+            (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        if !run.status.success() && errors.starts_with("go:") {
+            return eprintln!("skipped: this go has no pprof");
+        }
+        assert!(run.status.success(), "{errors}");
+        assert!(text.contains("Session::open") && text.contains("Type: inuse_space"), "{text}");
+    }
+}

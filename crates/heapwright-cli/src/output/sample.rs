@@ -1,0 +1,429 @@
+//! A report for the tests of all formatters: two processes, every fate of a block,
+//! functions of C++ and Rust that were compiled into others, places without a name, and
+//! names that mean something to HTML, XML, JSON or folded stacks.
+
+use crate::report::model::{
+    Amount, Check, Error, Growth, Happened, Leak, Path, Process, Report, Sample, StackId, Stacks,
+    Step, Suppressed, Untold, Used, Wanted,
+};
+use crate::symbols::{Frame, Function, Place};
+use heapwright_record::debug::{
+    Access, Call, Class, End, Ending, Finding, FindingKind, Moment, Occasion, Origin, Reach, Role,
+    Root,
+};
+use std::collections::BTreeMap;
+
+pub(crate) const CACHE: StackId = StackId(1);
+pub(crate) const RUST: StackId = StackId(2);
+pub(crate) const HOSTILE: StackId = StackId(3);
+pub(crate) const BARE: StackId = StackId(4);
+pub(crate) const SESSION: StackId = StackId(5);
+pub(crate) const CLOSE: StackId = StackId(6);
+pub(crate) const REUSE: StackId = StackId(7);
+pub(crate) const BUFFER: StackId = StackId(8);
+pub(crate) const FILL: StackId = StackId(9);
+
+/// The folder that its sources are in.
+pub(crate) const FOLDER: &str = "/home/ada/shop";
+
+/// A name that every format has to write with care.
+pub(crate) const NASTY: &str = "<script>alert(\"x;y\")</script> ]]> & 'z'\n\u{1b}[31m 12";
+
+const PROGRAM: &str = "/home/ada/shop/bin/shop server";
+const LIBC: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+const SECOND: u64 = 1_000_000_000;
+
+/// Everything at once.
+pub(crate) fn report() -> Report {
+    Report {
+        processes: vec![server(), worker()],
+        stacks: stacks(),
+        errors: errors(),
+        leaks: leaks(),
+        growths: growths(),
+        used: vec![
+            Used {
+                name: "glib's quarks".into(),
+                file: "shop.supp".into(),
+                line: 3,
+                times: 4,
+                amount: Amount { blocks: 12, bytes: 4096 },
+            },
+            Used {
+                name: "leak:<unused>".into(),
+                file: "shop.supp".into(),
+                line: 9,
+                times: 0,
+                amount: Amount::default(),
+            },
+        ],
+        notes: vec!["2 threads did not say what is in their registers".into()],
+        cut: [HOSTILE].into(),
+        sources: sources(),
+        untold: Untold { errors: 3, times: 9, leaks: 0 },
+        suppressed: Suppressed {
+            errors: 1,
+            times: 2,
+            leaks: 3,
+            lost: Amount { blocks: 12, bytes: 4096 },
+            growths: 0,
+        },
+        unwritten: 0,
+        wanted: Wanted { folder: FOLDER.into(), ..Wanted::default() },
+    }
+}
+
+struct Maker {
+    stacks: Stacks,
+    address: u64,
+}
+
+impl Maker {
+    /// Of a file, with functions as `name`, `source`, `line`; no source: not known.
+    fn frame(&mut self, path: &str, functions: &[(&str, &str, u32)]) -> u32 {
+        self.address += 0x1234;
+        let (bias, build_id) = match path {
+            LIBC => (0x7f00_0000_0000, vec![0xc1, 0xbc]),
+            _ => (0x5500_0000_0000, vec![0xab, 0xcd, 0xef]),
+        };
+        let functions = functions.iter().map(|&(name, source, line)| Function {
+            name: Some(name.into()),
+            source: Some(source).filter(|source| !source.is_empty()).map(Into::into),
+            line: Some(line).filter(|line| *line != 0),
+            column: Some(9).filter(|_| line == 71),
+            symbol: None,
+        });
+        self.stacks.frames.push(Frame {
+            address: bias + self.address,
+            place: Some(Place { path: path.into(), offset: self.address, build_id }),
+            functions: functions.collect(),
+        });
+        self.stacks.frames.len() as u32 - 1
+    }
+
+    fn stack(&mut self, frames: &[u32]) -> StackId {
+        self.stacks.stacks.push(frames.into());
+        StackId(self.stacks.stacks.len() as u32 - 1)
+    }
+}
+
+fn stacks() -> Stacks {
+    let mut make = Maker { stacks: Stacks::default(), address: 0 };
+    let heapwright = "/usr/lib/libheapwright.so";
+    let malloc = make.frame(heapwright, &[("malloc", "", 0)]);
+    let new = make.frame(heapwright, &[("operator new(unsigned long)", "", 0)]);
+    let free = make.frame(heapwright, &[("free", "", 0)]);
+    let main = make.frame(PROGRAM, &[("main", "/home/ada/shop/src/main.cc", 41)]);
+    let start = make.frame(LIBC, &[]);
+    make.stacks.frames[start as usize].place.as_mut().expect("has one").offset = 0x2724a;
+    make.stacks.frames.push(Frame { address: 0x99, ..Frame::default() });
+    let nowhere = make.stacks.frames.len() as u32 - 1;
+    let push = make.frame(
+        PROGRAM,
+        &[
+            ("std::vector<Entry>::push_back", "/usr/include/c++/12/bits/stl_vector.h", 1281),
+            ("Cache::insert(Key<std::string>)", "/home/ada/shop/src/cache.cc", 88),
+        ],
+    );
+    make.stack(&[new, push, main, start, nowhere]);
+    let rust = make.frame(
+        PROGRAM,
+        &[
+            ("alloc::alloc::alloc", "/rustc/01f6ddf/library/alloc/src/alloc.rs", 95),
+            ("<alloc::vec::Vec<u8> as Clone>::clone", "/rustc/01f6ddf/library/alloc/src/vec.rs", 7),
+            ("shop_index::Index::load::{closure#0}", "/home/ada/shop/index/src/lib.rs", 7),
+        ],
+    );
+    make.stack(&[malloc, rust, main, start]);
+    let nasty = make.frame(PROGRAM, &[(NASTY, "/home/ada/shop/a b/<i>#1.c", 5)]);
+    make.stack(&[malloc, nasty, main, start]);
+    make.stack(&[malloc, nowhere]);
+    let serve = make.frame(PROGRAM, &[("Server::serve", "/home/ada/shop/src/server.cc", 210)]);
+    let open = make.frame(PROGRAM, &[("Session::open", "/home/ada/shop/src/session.cc", 33)]);
+    let close = make.frame(PROGRAM, &[("Session::close", "/home/ada/shop/src/session.cc", 57)]);
+    let log = make.frame(PROGRAM, &[("Session::log", "/home/ada/shop/src/session.cc", 71)]);
+    make.stack(&[malloc, open, serve, main, start]);
+    make.stack(&[free, close, serve, main, start]);
+    make.stack(&[log, serve, main, start]);
+    let buffer = make.frame(PROGRAM, &[("header_new", "/home/ada/shop/src/header.c", 12)]);
+    let fill = make.frame(PROGRAM, &[("header_fill", "/home/ada/shop/src/header.c", 29)]);
+    make.stack(&[malloc, buffer, serve, main, start]);
+    make.stack(&[free, fill, serve, main, start]);
+    make.stacks
+}
+
+/// Three lines of sources that nobody wrote.
+fn sources() -> BTreeMap<(String, u32), Vec<(u32, String)>> {
+    let text = ["    if (closed()) {", "        write(fd, buffer->data, buffer->size);", "    }"];
+    let mut sources = BTreeMap::new();
+    for function in stacks().frames.into_iter().flat_map(|frame| frame.functions) {
+        if let (Some(source), Some(line)) = (function.source, function.line)
+            && source.starts_with(FOLDER)
+        {
+            let lines = (line.saturating_sub(1)..).zip(text.map(str::to_owned)).collect();
+            sources.insert((source, line), lines);
+        }
+    }
+    sources
+}
+
+/// Bytes at sixty moments: a saw on a slope.
+fn samples(every: u64, start: u64, slope: u64, tooth: u64) -> Vec<Sample> {
+    let at = |step: u64| Sample {
+        ns: step * every,
+        blocks: 100 + step * 3,
+        bytes: start + step * slope + step % 9 * tooth,
+    };
+    (0..60).map(at).collect()
+}
+
+fn server() -> Process {
+    let class = |slot, buckets, memory, live, bytes, freed, unused| Class {
+        check: 2,
+        slot,
+        buckets,
+        memory,
+        live,
+        bytes,
+        freed,
+        unused,
+    };
+    Process {
+        pid: 4242,
+        parent: 4000,
+        began: 1_700_000_000 * SECOND,
+        exe: PROGRAM.into(),
+        command: ["bin/shop server", "--listen=:8080", "--motd=<b>hi</b> & \"bye\""]
+            .map(Into::into)
+            .into(),
+        options: "mode=debug,leaks=1".into(),
+        version: "0.1.0".into(),
+        end: Some(End {
+            findings: 3,
+            allocations: 1_204_511,
+            frees: 1_198_002,
+            peak_live_bytes: 13 << 20,
+            ending: Ending::Exit,
+        }),
+        samples: samples(SECOND, 2 << 20, 96 << 10, 300 << 10),
+        checks: vec![
+            Check {
+                number: 1,
+                occasion: Occasion::Signal,
+                ns: 21 * SECOND,
+                stopped_ns: 2_100_000,
+                took_ns: Some(48_000_000),
+                threads: 5,
+                silent: 2,
+                live: Amount { blocks: 4211, bytes: 5 << 20 },
+                ..Check::default()
+            },
+            Check {
+                number: 2,
+                occasion: Occasion::Exit,
+                ns: 60 * SECOND,
+                stopped_ns: 900_000,
+                took_ns: Some(31_000_000),
+                threads: 1,
+                live: Amount { blocks: 6509, bytes: 7_900_000 },
+                omitted: Amount { blocks: 14, bytes: 320 },
+                ..Check::default()
+            },
+        ],
+        classes: vec![
+            class(32, 3, 192 << 10, 3100, 71_000, 700, 1400),
+            class(64, 2, 128 << 10, 1500, 90_000, 96, 300),
+            class(256, 4, 256 << 10, 610, 131_000, 200, 150),
+            class(4096, 10, 2 << 20, 320, 1_100_000, 130, 30),
+            class(0, 6, 6 << 20, 6, 5_700_000, 0, 0),
+        ],
+    }
+}
+
+fn worker() -> Process {
+    Process {
+        pid: 4243,
+        parent: 4242,
+        began: 1_700_000_005 * SECOND,
+        exe: "/usr/bin/convert".into(),
+        command: ["convert", "in.png", "out.jpg"].map(Into::into).into(),
+        options: "mode=debug,leaks=1".into(),
+        version: "0.1.0".into(),
+        end: None,
+        samples: samples(SECOND / 5, 300 << 10, 0, 40 << 10),
+        checks: vec![Check {
+            number: 1,
+            occasion: Occasion::Time,
+            ns: 9 * SECOND,
+            live: Amount { blocks: 80, bytes: 400_000 },
+            usage: vec![
+                (HOSTILE, Amount { blocks: 40, bytes: 250_000 }),
+                (RUST, Amount { blocks: 2, bytes: 100_000 }),
+            ],
+            ..Check::default()
+        }],
+        classes: Vec::new(),
+    }
+}
+
+fn errors() -> Vec<Error> {
+    let moment =
+        |stack: StackId, thread, sequence, ns| Moment { stack: stack.0, thread, sequence, ns };
+    let error = |finding: Finding, stacks: &[StackId], times, processes| Error {
+        finding,
+        process: 0,
+        moments: finding
+            .moments()
+            .zip(stacks)
+            .map(|((role, moment), &stack)| Happened {
+                role,
+                moment,
+                thread: if moment.thread == 2 { "worker <2>".into() } else { String::new() },
+                stack,
+            })
+            .collect(),
+        times,
+        processes,
+    };
+    let stale = Finding {
+        kind: FindingKind::UseAfterFree,
+        call: Call::Access,
+        access: Access::Read,
+        pointer: 0x7000_1010,
+        block: 0x7000_1000,
+        size: 96,
+        offset: 16,
+        here: moment(REUSE, 2, 70_021, 31 * SECOND),
+        freed: moment(CLOSE, 1, 70_004, 30 * SECOND),
+        allocated: moment(SESSION, 1, 61_800, 12 * SECOND),
+        ..Finding::default()
+    };
+    let over = Finding {
+        kind: FindingKind::Overflow,
+        call: Call::Free,
+        origin: Origin::Malloc,
+        value: 0x41,
+        pointer: 0x7000_2000,
+        block: 0x7000_2000,
+        size: 40,
+        offset: 40,
+        length: 3,
+        here: moment(FILL, 1, 90_000, 40 * SECOND),
+        allocated: moment(BUFFER, 1, 89_990, 40 * SECOND),
+        ..Finding::default()
+    };
+    let mixed = Finding {
+        kind: FindingKind::AllocatorMismatch,
+        call: Call::Free,
+        origin: Origin::NewArray,
+        region: heapwright_record::debug::Region::Block,
+        pointer: 0x7000_3000,
+        block: 0x7000_3000,
+        size: 512,
+        here: moment(HOSTILE, 1, 95_000, 50 * SECOND),
+        allocated: moment(StackId::NONE, 1, 94_000, 49 * SECOND),
+        ..Finding::default()
+    };
+    vec![
+        error(stale, &[REUSE, CLOSE, SESSION], 17, 1),
+        error(over, &[FILL, BUFFER], 1, 1),
+        error(mixed, &[HOSTILE, StackId::NONE], 2, 2),
+    ]
+}
+
+fn leaks() -> Vec<Leak> {
+    let leak = |reach, stack, blocks, bytes| Leak {
+        reach,
+        origin: Origin::Malloc,
+        stack,
+        lost: Amount { blocks, bytes },
+        indirect: Amount::default(),
+        size: bytes / blocks,
+        block: 0x7000_4000,
+        oldest_ns: 2 * SECOND,
+        youngest_ns: 58 * SECOND,
+        oldest_age_ns: 58 * SECOND,
+        youngest_age_ns: 2 * SECOND,
+        check: 1,
+        process: 0,
+        processes: 1,
+        path: None,
+    };
+    let globals = Path {
+        root: Root::Globals,
+        address: 0x5500_0009_0010,
+        name: Some("cache+0x10".into()),
+        module: Some(PROGRAM.into()),
+        thread: None,
+        steps: vec![
+            Step { size: 4096, offset: 0x20, stack: RUST },
+            Step { size: 64, offset: 8, stack: CACHE },
+        ],
+    };
+    let stack = Path {
+        root: Root::Stack,
+        address: 0x7ffc_0000_1000,
+        name: None,
+        module: None,
+        thread: Some((2, "worker <2>".into())),
+        steps: Vec::new(),
+    };
+    vec![
+        Leak {
+            indirect: Amount { blocks: 310, bytes: 91_000 },
+            ..leak(Reach::Definite, SESSION, 155, 1_214_880)
+        },
+        Leak { processes: 2, ..leak(Reach::Definite, HOSTILE, 1, 24) },
+        leak(Reach::Indirect, BUFFER, 310, 91_000),
+        Leak { path: Some(stack), ..leak(Reach::Possible, RUST, 12, 480_000) },
+        Leak {
+            origin: Origin::New,
+            path: Some(globals),
+            ..leak(Reach::Reachable, CACHE, 4100, 4_600_000)
+        },
+        leak(Reach::Reachable, BARE, 1, 1 << 20),
+        leak(Reach::Reachable, StackId::NONE, 3, 96),
+    ]
+}
+
+fn growths() -> Vec<Growth> {
+    vec![Growth {
+        stack: CACHE,
+        process: 0,
+        points: samples(SECOND, 1 << 20, 61 << 10, 3 << 10),
+        slope: 62_800.0,
+        tau: 0.97,
+    }]
+}
+
+#[test]
+fn the_indexes_are_valid() {
+    let report = report();
+    assert_eq!(report.stacks.stacks.len(), 10);
+    let moments = report.errors.iter().flat_map(|error| &error.moments);
+    let leaks = report.leaks.iter().map(|leak| leak.stack);
+    for stack in moments.map(|moment| moment.stack).chain(leaks) {
+        assert!(report.stacks.frames(stack).count() < 6);
+    }
+    assert!(report.errors.iter().all(|error| error.moments[0].role == Role::Here));
+}
+
+/// Writes it in all formats to the folder that `HEAPWRIGHT_SAMPLES` names, for people
+/// and for `ci/html.sh`.
+#[test]
+#[ignore = "makes files for others to look at"]
+fn written_in_all_formats() {
+    use crate::output::{html, junit, profile, sarif};
+    use std::fs::File;
+    let folder = std::env::var_os("HEAPWRIGHT_SAMPLES").expect("is set");
+    let folder = std::path::PathBuf::from(folder);
+    let report = report();
+    let file = |name: &str| File::create(folder.join(name)).expect("is made");
+    profile::folded::write(&report, &mut file("held.folded")).expect("is written");
+    profile::flamegraph::write(&report, &mut file("held.svg")).expect("is written");
+    profile::pprof::write(&report, &mut file("held.pb.gz")).expect("is written");
+    profile::dhat::write(&report, &mut file("dhat.json")).expect("is written");
+    sarif::write(&report, &mut file("report.sarif")).expect("is written");
+    junit::write(&report, &mut file("junit.xml")).expect("is written");
+    html::report::write(&report, &mut file("report.html")).expect("is written");
+}

@@ -1,0 +1,87 @@
+//! By what a result is known again in the next run.
+//!
+//! A hash (FNV-1a, 64 bits) of the rule and, of every stack, the names of the functions;
+//! a place without a name is known by its file. Neither addresses nor lines are in it:
+//! those change with every build. What is alike all the same gets numbers: `...:1`.
+
+use crate::output::calls::calls;
+use crate::report::model::{StackId, Stacks};
+use std::collections::HashMap;
+
+/// Those that there were, and how often.
+#[derive(Default)]
+pub(super) struct Fingerprints(HashMap<u64, u32>);
+
+impl Fingerprints {
+    pub(super) fn of(&mut self, rule: &str, stacks: &Stacks, ids: &[StackId]) -> String {
+        let mut hash = Fnv::default();
+        hash.word(rule);
+        for &id in ids {
+            for call in calls(stacks, id) {
+                match call.function.and_then(|function| function.name.as_deref()) {
+                    Some(name) => hash.word(name),
+                    None => hash.word(&call.module().unwrap_or_default()),
+                }
+            }
+            hash.word("");
+        }
+        let times = self.0.entry(hash.0).or_default();
+        *times += 1;
+        format!("{:016x}:{times}", hash.0)
+    }
+}
+
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    /// The word and an end: `ab` `c` is not `a` `bc`.
+    fn word(&mut self, word: &str) {
+        for byte in word.bytes().chain([0]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn addresses_and_lines_are_not_in_it() {
+        let mut report = sample::report();
+        let of = |stacks: &Stacks, rule| {
+            let mut prints = Fingerprints::default();
+            prints.of(rule, stacks, &[sample::CACHE, sample::SESSION])
+        };
+        let before = of(&report.stacks, "growth");
+        for frame in &mut report.stacks.frames {
+            frame.address += 0x1000;
+            if let Some(place) = &mut frame.place {
+                place.offset += 0x10;
+            }
+            for function in &mut frame.functions {
+                function.line = function.line.map(|line| line + 1);
+            }
+        }
+        assert_eq!(of(&report.stacks, "growth"), before);
+        assert_ne!(of(&report.stacks, "possibly-lost"), before);
+        report.stacks.frames[3].functions[0].name = Some("main2".into());
+        assert_ne!(of(&report.stacks, "growth"), before);
+    }
+
+    #[test]
+    fn equal_ones_are_numbered() {
+        let report = sample::report();
+        let mut prints = Fingerprints::default();
+        let mut next = || prints.of("leak", &report.stacks, &[sample::BARE]);
+        let (first, second) = (next(), next());
+        assert_eq!(first.strip_suffix(":1"), second.strip_suffix(":2"));
+    }
+}

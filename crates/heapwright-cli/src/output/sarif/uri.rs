@@ -1,0 +1,114 @@
+//! Files as URIs: relative to the folder where they are in it, else whole.
+//!
+//! A `.` and a `..` in a name are worked out as text: compilers write names such as
+//! `/src/lib/../a.c`, and readers of SARIF refuse them.
+
+use super::shape::Artifact;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What relative ones are relative to.
+const BASE: &str = "%SRCROOT%";
+
+/// Knows the folder.
+pub(super) struct Uris<'a> {
+    folder: Vec<&'a [u8]>,
+}
+
+impl<'a> Uris<'a> {
+    pub(super) fn new(folder: &'a Path) -> Self {
+        Self { folder: parts(folder.as_os_str().as_bytes()) }
+    }
+
+    /// Whether a source is in the folder.
+    pub(super) fn is_inside(&self, source: &str) -> bool {
+        self.relative(source.as_bytes()).is_some()
+    }
+
+    /// A file.
+    pub(super) fn artifact(&self, path: &[u8]) -> Artifact {
+        match self.relative(path) {
+            Some(parts) => Artifact { uri: joined(&parts), uri_base_id: Some(BASE) },
+            None if path.starts_with(b"/") => {
+                Artifact { uri: format!("file:///{}", joined(&parts(path))), uri_base_id: None }
+            }
+            // Relative to a folder that is not known, or no file, such as [vdso].
+            None => Artifact { uri: joined(&parts(path)), uri_base_id: None },
+        }
+    }
+
+    /// The folder itself.
+    pub(super) fn base(&self) -> BTreeMap<&'static str, Artifact> {
+        let slash = if self.folder.is_empty() { "" } else { "/" };
+        let uri = format!("file:///{}{slash}", joined(&self.folder));
+        BTreeMap::from([(BASE, Artifact { uri, uri_base_id: None })])
+    }
+
+    fn relative<'b>(&self, path: &'b [u8]) -> Option<Vec<&'b [u8]>> {
+        let parts = path.starts_with(b"/").then(|| parts(path))?;
+        let length = self.folder.len();
+        let inside = length != 0 && length < parts.len() && parts[..length] == self.folder;
+        inside.then(|| parts[length..].to_vec())
+    }
+}
+
+/// The folders of a name, and its last part.
+fn parts(path: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    for part in path.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// With what is not plain as `%20`.
+fn joined(parts: &[&[u8]]) -> String {
+    let mut out = String::new();
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            out.push('/');
+        }
+        for &byte in *part {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                out.push(byte.into());
+            } else {
+                out += &format!("%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_the_folder_are_relative_to_it() {
+        let uris = Uris::new(Path::new("/home/ada/sh op"));
+        let told = |path: &str| {
+            let artifact = uris.artifact(path.as_bytes());
+            (artifact.uri, artifact.uri_base_id.is_some())
+        };
+        for (path, uri, inside) in [
+            ("/home/ada/sh op/src/a.c", "src/a.c", true),
+            ("/home/ada/sh op/lib/../src/./a:b.c", "src/a%3Ab.c", true),
+            ("/home/ada/sh op/../x.c", "file:///home/ada/x.c", false),
+            ("/home/ada/sh opera/x.c", "file:///home/ada/sh%20opera/x.c", false),
+            ("/usr/include/c++/é#?.h", "file:///usr/include/c%2B%2B/%C3%A9%23%3F.h", false),
+            ("a.c", "a.c", false),
+            ("[vdso]", "%5Bvdso%5D", false),
+        ] {
+            assert_eq!(told(path), (uri.to_owned(), inside), "{path}");
+        }
+        assert_eq!(uris.base()[BASE].uri, "file:///home/ada/sh%20op/");
+        // In the root folder everything is everything's.
+        assert!(!Uris::new(Path::new("/")).is_inside("/usr/x.c"));
+        assert_eq!(Uris::new(Path::new("/")).base()[BASE].uri, "file:///");
+    }
+}

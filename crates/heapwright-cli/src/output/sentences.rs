@@ -1,0 +1,163 @@
+//! Sentences about what a report holds, for all formats that speak to people.
+
+use super::{units, words};
+use crate::report::model::{Amount, Error, Growth, Happened, Leak, Path, Process};
+use heapwright_record::debug::{Finding, Occasion, Reach, Root};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// `1.2 MiB in 155 blocks`.
+pub(super) fn amount(amount: Amount) -> String {
+    format!("{} in {}", units::bytes(amount.bytes), units::counted(amount.blocks, "block"))
+}
+
+/// What happened, and how often, without a full stop.
+pub(super) fn error(error: &Error) -> String {
+    words::sentence(&error.finding) + &again(error.times, error.processes)
+}
+
+/// What stands above a stack: `freed by thread 1, 3 operations earlier`.
+pub(super) fn moment(finding: &Finding, happened: &Happened) -> String {
+    words::title(finding, happened).trim_end_matches(':').to_owned()
+}
+
+/// `1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them`.
+pub(super) fn leak(leak: &Leak) -> String {
+    let is = if leak.lost.blocks == 1 { "is" } else { "are" };
+    let fate = leak.reach.word().replace('-', " ");
+    let fate = if leak.reach == Reach::Reachable { "still reachable" } else { &fate };
+    let mut line = format!("{} {is} {fate}", amount(leak.lost));
+    if leak.indirect != Amount::default() {
+        let with = if leak.lost.blocks == 1 { "it" } else { "them" };
+        let _ = write!(line, ", and {} with {with}", amount(leak.indirect));
+    }
+    line + &again(1, leak.processes)
+}
+
+/// `grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks`.
+pub(super) fn growth(growth: &Growth) -> String {
+    let mut line = format!("grows by {}", slope(growth.slope));
+    if let Some(last) = growth.points.last() {
+        let last = Amount { blocks: last.blocks, bytes: last.bytes };
+        let _ = write!(line, ", to {}", amount(last));
+    }
+    line
+}
+
+/// `61.3 KiB a second`.
+pub(super) fn slope(slope: f64) -> String {
+    // A negative or unbounded one is nothing that grows.
+    format!("{} a second", units::bytes(slope.clamp(0.0, 1e18) as u64))
+}
+
+/// Where a chain of pointers begins: `cache+0x10 in shop`.
+pub(super) fn root(path: &Path) -> String {
+    let mut line = match (&path.name, path.root) {
+        (Some(name), _) => name.clone(),
+        (None, Root::Globals) => format!("data at {:#x}", path.address),
+        (None, Root::Stack) => "the stack".to_owned(),
+        (None, Root::Registers) => "the registers".to_owned(),
+        (None, Root::ThreadLocal) => "a thread-local variable".to_owned(),
+        (None, Root::Mapping) => format!("mapped memory at {:#x}", path.address),
+        (None, Root::OtherHeap) => format!("another heap's memory at {:#x}", path.address),
+        (None, _) => format!("memory at {:#x}", path.address),
+    };
+    if let Some((number, name)) = &path.thread {
+        let _ = write!(line, " of thread {number}");
+        if !name.is_empty() {
+            let _ = write!(line, " ({name})");
+        }
+    }
+    if let Some(module) = &path.module {
+        let _ = write!(line, " in {}", module.rsplit('/').next().unwrap_or(module));
+    }
+    line
+}
+
+/// The command line of a process, or its file.
+pub(super) fn command(process: &Process) -> String {
+    if process.command.is_empty() {
+        return process.exe.clone();
+    }
+    process.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "_-./=:,+@%^".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Why a check was made.
+pub(super) fn occasion(occasion: Occasion) -> &'static str {
+    match occasion {
+        Occasion::Exit => "at the end",
+        Occasion::Signal => "asked for by a signal",
+        Occasion::Call => "asked for by the program",
+        Occasion::Time => "when it was time",
+        _ => "for a reason that is not known",
+    }
+}
+
+/// `2.10 s`.
+pub(super) fn duration(ns: u64) -> String {
+    units::duration(Duration::from_nanos(ns))
+}
+
+/// `, 17 times, in 2 processes`.
+fn again(times: u64, processes: usize) -> String {
+    let mut line = String::new();
+    if times > 1 {
+        let _ = write!(line, ", {} times", units::count(times));
+    }
+    if processes > 1 {
+        let _ = write!(line, ", in {processes} processes");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    #[test]
+    fn sentences_say_how_much_and_how_often() {
+        let report = sample::report();
+        assert_eq!(
+            error(&report.errors[0]),
+            "read at offset 16 of a 96-byte block after it was freed, 17 times"
+        );
+        assert_eq!(
+            leak(&report.leaks[0]),
+            "1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them"
+        );
+        assert_eq!(leak(&report.leaks[1]), "24 B in 1 block is definitely lost, in 2 processes");
+        assert_eq!(
+            growth(&report.growths[0]),
+            "grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks"
+        );
+    }
+
+    #[test]
+    fn roots_are_named_as_well_as_they_are_known() {
+        let report = sample::report();
+        let roots: Vec<_> =
+            report.leaks.iter().filter_map(|leak| leak.path.as_ref()).map(root).collect();
+        assert_eq!(roots, ["the stack of thread 2 (worker <2>)", "cache+0x10 in shop server"]);
+    }
+
+    #[test]
+    fn commands_are_quoted() {
+        let report = sample::report();
+        assert_eq!(
+            command(&report.processes[0]),
+            "'bin/shop server' --listen=:8080 '--motd=<b>hi</b> & \"bye\"'"
+        );
+        let bare = Process { exe: "/bin/x".into(), ..Process::default() };
+        assert_eq!(command(&bare), "/bin/x");
+    }
+}

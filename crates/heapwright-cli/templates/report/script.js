@@ -1,0 +1,177 @@
+"use strict";
+(() => {
+  const one = (what, from = document) => from.querySelector(what);
+  const all = (what, from = document) => [...from.querySelectorAll(what)];
+  document.documentElement.classList.add("scripted");
+  one(".tools").hidden = false;
+
+  // The filter: findings whose text holds all the words, of the fates that are chosen.
+  const filter = one("#filter"), matches = one("#matches"), cards = all(".card");
+  const boxes = all("#graph .box");
+  const texts = new Map();
+  const text = (node) => {
+    if (!texts.has(node)) texts.set(node, node.textContent.toLowerCase());
+    return texts.get(node);
+  };
+  const sift = () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const off = new Set(all("[data-fate]:not(details)").filter((box) => !box.checked).map((box) => box.dataset.fate));
+    let shown = 0;
+    for (const card of cards) {
+      const fits = words.every((word) => text(card).includes(word)) && !off.has(card.dataset.fate);
+      card.hidden = !fits;
+      shown += fits;
+    }
+    matches.textContent = words.length ? `${shown} of ${cards.length}` : "";
+    for (const box of boxes) {
+      box.classList.toggle("hit", words.length > 0 && words.every((word) => text(box).includes(word)));
+    }
+  };
+  filter.addEventListener("input", sift);
+  for (const box of all("input[data-fate]")) box.addEventListener("change", sift);
+  sift();
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && event.target.tagName !== "INPUT") {
+      event.preventDefault();
+      filter.focus();
+    } else if (event.key === "Escape" && event.target === filter) {
+      filter.value = "";
+      sift();
+    }
+  });
+  const fold = one("#fold");
+  fold.addEventListener("click", () => {
+    const open = fold.textContent === "Open all";
+    for (const card of cards) if (!card.hidden) card.open = open;
+    fold.textContent = open ? "Close all" : "Open all";
+  });
+  window.addEventListener("beforeprint", () => { for (const card of cards) card.open = true; });
+
+  // Where in the page one is.
+  const links = new Map(all(".bar a").map((link) => [link.hash.slice(1), link]));
+  if ("IntersectionObserver" in window) {
+    const seen = new Set();
+    const watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) entry.isIntersecting ? seen.add(entry.target.id) : seen.delete(entry.target.id);
+      const now = [...links.keys()].find((id) => seen.has(id));
+      for (const [id, link] of links) link.classList.toggle("now", id === now);
+    }, { rootMargin: "-70px 0px -60% 0px" });
+    for (const id of links.keys()) watch.observe(document.getElementById(id));
+  }
+
+  // The flame graph: a box becomes as wide as the page, and its callers with it.
+  const graph = one("#graph");
+  if (graph) {
+    const readout = one("#readout"), unzoom = one("#unzoom");
+    const number = (box, name) => parseFloat(box.getAttribute(name));
+    const place = new Map(boxes.map((box) => [box, { x: number(box, "x"), w: number(box, "width"), d: +box.dataset.depth }]));
+    const small = 1e-3;
+    let chosen = boxes[0];
+    // A name of which one letter is seen says nothing.
+    const fit = () => {
+      const width = graph.clientWidth / 100;
+      for (const box of boxes) one("text", box).style.display = number(box, "width") * width < 26 ? "none" : "";
+    };
+    const tell = (box) => {
+      const [name, ...rest] = one("title", box).textContent.split(/: (?=[\d.]+ [KMGTPE]?i?B in )/);
+      readout.replaceChildren(Object.assign(document.createElement("b"), { textContent: name }), `\u2002${rest.join("")}`);
+    };
+    const zoom = (box) => {
+      chosen = box;
+      const { x, w, d } = place.get(box);
+      for (const other of boxes) {
+        const at = place.get(other);
+        const inside = at.d >= d && at.x >= x - small && at.x + at.w <= x + w + small;
+        const around = at.d < d && at.x <= x + small && at.x + at.w >= x + w - small;
+        other.style.display = inside || around ? "" : "none";
+        other.classList.toggle("past", around);
+        if (around) {
+          other.setAttribute("x", "0%");
+          other.setAttribute("width", "100%");
+        } else if (inside) {
+          other.setAttribute("x", `${((at.x - x) / w) * 100}%`);
+          other.setAttribute("width", `${(at.w / w) * 100}%`);
+        }
+      }
+      unzoom.hidden = box === boxes[0];
+      fit();
+      tell(box);
+    };
+    const go = (box) => {
+      if (!box) return;
+      for (const other of boxes) other.setAttribute("tabindex", other === box ? "0" : "-1");
+      box.focus();
+    };
+    boxes.forEach((box, at) => {
+      box.setAttribute("tabindex", at ? "-1" : "0");
+      box.setAttribute("role", "button");
+      box.setAttribute("aria-label", one("title", box).textContent);
+    });
+    graph.addEventListener("click", (event) => {
+      const box = event.target.closest(".box");
+      if (box) zoom(box);
+    });
+    for (const kind of ["pointerover", "focusin"]) {
+      graph.addEventListener(kind, (event) => {
+        const box = event.target.closest(".box");
+        if (box) tell(box);
+      });
+    }
+    graph.addEventListener("pointerleave", () => tell(chosen));
+    graph.addEventListener("keydown", (event) => {
+      const box = event.target.closest(".box");
+      if (!box) return;
+      const at = place.get(box);
+      const seen = boxes.filter((other) => other.style.display !== "none");
+      const level = (d) => seen.filter((other) => place.get(other).d === d);
+      const row = level(at.d), here = row.indexOf(box);
+      const keys = {
+        Enter: () => zoom(box),
+        " ": () => zoom(box),
+        Escape: () => zoom(boxes[0]),
+        ArrowLeft: () => go(row[here - 1]),
+        ArrowRight: () => go(row[here + 1]),
+        ArrowUp: () => go(level(at.d - 1).find((other) => place.get(other).x <= at.x + small && place.get(other).x + place.get(other).w >= at.x + at.w - small)),
+        ArrowDown: () => go(level(at.d + 1).find((other) => place.get(other).x >= at.x - small && place.get(other).x + place.get(other).w <= at.x + at.w + small)),
+      };
+      if (keys[event.key]) {
+        event.preventDefault();
+        keys[event.key]();
+      }
+    });
+    unzoom.addEventListener("click", () => zoom(boxes[0]));
+    window.addEventListener("resize", fit);
+    fit();
+    tell(chosen);
+  }
+
+  // Charts: the figures under the pointer.
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  const bytes = (value) => {
+    let unit = 0;
+    while (value >= 1023.95 && unit < 6) { value /= 1024; unit += 1; }
+    return `${unit ? value.toFixed(1) : value} ${units[unit]}`;
+  };
+  const time = (ns) => ns < 1e9 ? `${(ns / 1e6).toFixed(1)} ms` : ns < 100e9 ? `${(ns / 1e9).toFixed(2)} s` : `${Math.floor(ns / 60e9)} min ${Math.floor(ns / 1e9 % 60)} s`;
+  for (const plot of all(".plot")) {
+    const points = plot.dataset.points.split(" ").map((point) => point.split(",").map(Number));
+    const end = +plot.dataset.end, top = +plot.dataset.top;
+    const cursor = Object.assign(document.createElement("div"), { className: "cursor", hidden: true });
+    const dot = document.createElement("i"), label = document.createElement("b");
+    cursor.append(dot, label);
+    plot.append(cursor);
+    plot.addEventListener("pointermove", (event) => {
+      const frame = plot.getBoundingClientRect();
+      const at = ((event.clientX - frame.left) / frame.width) * end;
+      let nearest = points[0];
+      for (const point of points) if (Math.abs(point[0] - at) < Math.abs(nearest[0] - at)) nearest = point;
+      const [ns, live, blocks] = nearest;
+      cursor.hidden = false;
+      cursor.style.left = `${(ns / end) * 100}%`;
+      dot.style.bottom = `${(live / top) * 100}%`;
+      label.textContent = `${bytes(live)} in ${blocks.toLocaleString("en")} blocks at ${time(ns)}`;
+      cursor.classList.toggle("turned", ns / end > .6);
+    });
+    plot.addEventListener("pointerleave", () => { cursor.hidden = true; });
+  }
+})();
