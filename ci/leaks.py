@@ -44,7 +44,8 @@ def heapwright(path):
 
 def functions_of(frame):
     """The functions at a place, those that were inlined there first."""
-    module = os.path.basename(frame["module"] or "")
+    # As valgrind names it: the file that a link leads to.
+    module = os.path.basename(os.path.realpath(frame["module"])) if frame["module"] else ""
     address = int(frame["address"], 0)
     for f in frame["functions"] or [{}]:
         yield Frame(f.get("name") or "", os.path.basename(f.get("source") or ""), f.get("line") or 0, module,
@@ -330,13 +331,21 @@ def said(frames):
 
 
 def compare(name, ours, theirs):
-    """OURS, THEIRS: files, separated by spaces. A row of the table; and what only we report."""
-    mine = [l for f in ours.split() for l in heapwright(f)[0] if l.reach == "definite"]
+    """OURS, THEIRS: files, separated by spaces. A row of the table; and what only we report.
+
+    A block that we call definitely lost and valgrind calls lost in another way is lost all
+    the same: which block of several counts as the first, and whether a word that calls have
+    left on the stack counts as a pointer, are matters of the tool."""
+    lost = lambda leaks: [l for l in leaks if l.reach != "reachable"]
+    definite = lambda leaks: [l for l in leaks if l.reach == "definite"]
+    all_ours = lost(l for f in ours.split() for l in heapwright(f)[0])
     errors = [e for f in ours.split() for e in heapwright(f)[1]]
-    other = [l for f in theirs.split() for l in valgrind(f)[0] if l.reach == "definite"]
-    chains = [chain(l) for l in other]
+    all_theirs = lost(l for f in theirs.split() for l in valgrind(f)[0])
+    mine, other = definite(all_ours), definite(all_theirs)
+    chains = [chain(l) for l in all_theirs]
     only = [l for l in mine if not any(same(chain(l), c) for c in chains)]
-    missed = [c for c, l in zip(chains, other) if not any(same(c, chain(m)) for m in mine)]
+    known = [chain(m) for m in all_ours]
+    missed = [c for c in map(chain, other) if not any(same(c, k) for k in known)]
     count = lambda ls: f"{sum(l.blocks for l in ls)} / {sum(l.bytes for l in ls)}"
     print(f"| {name} | {count(mine)} | {count(other)} | {count(only)} | {len(missed)} |")
     for l in only:

@@ -315,7 +315,7 @@ under() {
     else say "FAIL $CASE: no report (status $STATUS) of: $*" | head -c 300 >>"$SCRATCH/broken"; fi
     [ -z "$FRESH" ] || rm -rf "$FRESH"
     if [ -n "$BESIDE" ]; then $BESIDE & beside=$!; fi
-    timeout -k 1 $((PATIENCE * 10)) "${VALGRIND[@]}" --show-leak-kinds=definite --undef-value-errors=no --xml-file="$SCRATCH/$CASE.$n.valgrind.%p" "$@" \
+    timeout -k 1 $((PATIENCE * 10)) "${VALGRIND[@]}" --show-leak-kinds=definite,indirect,possible --undef-value-errors=no --xml-file="$SCRATCH/$CASE.$n.valgrind.%p" "$@" \
         >"$SCRATCH/out" 2>&1 </dev/null || true
     [ -z "$beside" ] || wait $beside || true
 }
