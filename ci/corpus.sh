@@ -199,7 +199,7 @@ found() {
     local is=${first#heapwright: }
     is=${is%%:*}
     # A guard sees the write itself, and may call it what a read would be called.
-    [ "$pass" = guard ] && [ "$heading" = write-after-free ] && [ "$is" = use-after-free ] && is=write-after-free
+    [ "$heading" = write-after-free ] && [ "$is" = use-after-free ] && is=write-after-free
     if [[ "|$heading|" != *"|$is|"* ]]; then WHY="reported as: $first"; return; fi
     if [ "$words" != - ] && [[ $first != *"$words"* ]]; then WHY="no \"$words\" in: $first"; return; fi
     if [ "$stack" != - ] && ! grep -a -q -w -- "$stack" "$OUT.err"; then WHY="no $stack in its stacks"; fi

@@ -96,6 +96,23 @@ static void *reads(void *argument)
     return NULL;
 }
 
+static pthread_key_t late_key;
+
+static void late(void *round)
+{
+    for (int i = 0; i < 20; i++)
+        free(malloc(3000 + (size_t)i * 100));
+    if ((uintptr_t)round < 4)
+        pthread_setspecific(late_key, (char *)round + 1);
+}
+
+static void *sets_key(void *argument)
+{
+    (void)argument;
+    CHECK(pthread_setspecific(late_key, (void *)1) == 0);
+    return NULL;
+}
+
 static int children;
 static void on_child(int signal)
 {
@@ -207,6 +224,30 @@ int main(int count, char **words)
         double before = seconds();
         CHECK(checked().definite.blocks == 0);
         CHECK(seconds() - before < 5);
+    } else if (!strcmp(word, "shared")) {
+        /* The only pointer lies in memory that is shared, and that a copy has no table of. */
+        void **page = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(page != MAP_FAILED);
+        page[100] = malloc(77);
+        start(threads, 1, holder, NULL);
+        hw_leak_check found = checked();
+        CHECK(found.definite.blocks == 0);
+        finish(threads, 1);
+    } else if (!strcmp(word, "hidden")) {
+        void **page = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(page != MAP_FAILED);
+        page[100] = malloc(77);
+        CHECK(mprotect(page, 1 << 16, PROT_NONE) == 0);
+        CHECK(checked().definite.blocks == 0);
+    } else if (!strcmp(word, "keys")) {
+        /* Destructors of threads that have no place in the heap any more allocate. */
+        pthread_key_t key;
+        CHECK(pthread_key_create(&key, late) == 0);
+        late_key = key;
+        for (int i = 0; i < 300; i++) {
+            start(threads, 4, sets_key, NULL);
+            finish(threads, 4);
+        }
     } else if (!strcmp(word, "signal")) {
         lose(40);
         wipe();

@@ -32,7 +32,11 @@ pub(super) fn check(_heap: &'static Heap, _occasion: Occasion) -> Option<LeakChe
     None
 }
 
+pub(super) fn check_at_exit(_heap: &'static Heap) {}
+
 pub(super) fn prepare() {}
+
+pub(super) fn in_child() {}
 
 pub(super) fn tick(_heap: &'static Heap) {}
 

@@ -289,7 +289,7 @@ pub(crate) fn at_exit() {
     begin_record();
     heap.sweep_last();
     if options::leaks().at_exit {
-        leaks::check(heap, Occasion::Exit);
+        leaks::check_at_exit(heap);
     }
     if options::stats_at_exit() {
         heap.tell_figures();

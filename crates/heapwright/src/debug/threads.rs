@@ -77,6 +77,16 @@ impl Threads {
         u16::try_from(found).ok()
     }
 
+    /// The number of a thread, the last that the system called so; 0: it never came.
+    #[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
+    pub(crate) fn number_of_system(&self, system: u32) -> u32 {
+        let is = |&number: &u32| {
+            let entry = self.entry(number);
+            entry.is_some_and(|entry| entry.system.load(Ordering::Acquire) == system)
+        };
+        (1..=self.count()).rev().find(is).unwrap_or(0)
+    }
+
     /// The system's number of a thread and its name, 16 bytes ended by a zero.
     pub(crate) fn who(&self, number: u32) -> Option<(u32, [u8; 16])> {
         if number == 0 {

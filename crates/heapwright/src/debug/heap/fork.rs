@@ -6,6 +6,7 @@ use crate::desks::{self, DESKS};
 use crate::os;
 use crate::sync::atomic::Ordering;
 
+use super::super::leaks;
 use super::super::span::{Found, Span};
 use super::Heap;
 
@@ -41,6 +42,9 @@ impl Heap {
     /// The child of a process of one thread goes on in all of it.
     pub(crate) fn in_child(&self, alone: bool) {
         self.reporter.in_child();
+        if self.is_process_heap() {
+            leaks::in_child();
+        }
         self.forked_at.store(os::now_ns(), Ordering::Relaxed);
         self.forked_from.store(os::parent_id(), Ordering::Relaxed);
         self.forked_sequence.store(self.sequence_now(), Ordering::Relaxed);

@@ -16,6 +16,7 @@ use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
 
 use crate::address_map::MAP;
 use crate::size_class::MIN_ALIGN;
+use crate::stacks::{self, Stack};
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes::{self, Damage};
@@ -45,6 +46,7 @@ impl Heap {
             if word.align() > MIN_ALIGN && is_of_cxx(what.origin) { Some(MIN_ALIGN) } else { None };
         let given_align = what.align.or(plain);
         let wrong_align = given_align.is_some_and(|given| given.min(1 << 31) != word.align());
+        let wrong_call = wrong_call && !is_from_other_new(place, origin, what.origin);
         if wrong_call || wrong_size || wrong_align {
             let given_align = given_align.unwrap_or(0) as u64;
             self.misjudged(seated, place, word, here, (wrong_call, wrong_size), given_align);
@@ -236,6 +238,24 @@ impl Heap {
 
 const fn is_of_cxx(origin: Origin) -> bool {
     matches!(origin, Origin::New | Origin::NewArray)
+}
+
+/// Whether a block of malloc that is deleted was made by another `operator new` than
+/// ours: a library's own, which it is bound to, while those who use it are bound to our
+/// `operator delete`. (libLLVM is linked so.)
+#[cold]
+fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {
+    if family(origin) != Origin::Malloc as u8 || !is_of_cxx(deleted_by) {
+        return false;
+    }
+    let stack = Stack(place.record().made_at.load(Ordering::Relaxed));
+    let mut is = false;
+    if let Some(&caller) = stacks::frames(stack).first() {
+        stacks::symbol_of(caller - 1, |name, _| {
+            is = name.starts_with(b"_Znw") || name.starts_with(b"_Zna");
+        });
+    }
+    is
 }
 
 /// Origins whose blocks go back by the same calls.

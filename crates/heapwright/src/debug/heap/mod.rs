@@ -214,12 +214,6 @@ impl Heap {
         self.store.lock_soon(PATIENCE)
     }
 
-    /// The number of the caller's stack, of so many frames; 0: it is not known.
-    #[inline(always)]
-    pub(in crate::debug) fn stack_of_caller(&'static self, depth: usize) -> u32 {
-        self.sit().map_or(0, |seated| seated.mine().stack(depth))
-    }
-
     /// Whether it is what `malloc` is served from.
     pub(in crate::debug) fn is_process_heap(&self) -> bool {
         super::process::is_heap(self)

@@ -43,12 +43,14 @@ mod timeline;
 use core::ops::Range;
 use core::{hint, ptr, slice};
 
-use heapwright_record::debug::{Occasion, Reach, Sample};
+use heapwright_record::debug::{Entry, Note, Occasion, Reach, Sample};
 
 use crate::os::{self, Answer, Sight};
-use crate::stacks::{self, Stack};
+use crate::stacks;
+use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::text::Line;
 
 use super::heap::{Heap, PATIENCE};
 use super::report::Voice;
@@ -68,8 +70,18 @@ const WAIT: u64 = 60_000;
 const CHILD_SHARE: u64 = 4;
 const CHILD_LEAST: u64 = 5_000_000;
 
-/// One check at a time.
-static ONE: Lock<()> = Lock::new(());
+/// How much of the stack above a check is looked at for the frame of `exit`.
+const EXIT_NEAR: usize = 64 << 10;
+
+/// One check at a time. It is its scratch: no seat of the heap is taken for it.
+static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
+
+/// What a stack is walked with.
+struct Walker(stacks::Scratch);
+
+// SAFETY: whoever holds the lock has it alone, and it refers to nobody's memory.
+unsafe impl Send for Walker {}
+
 /// Checks and counts so far.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The copy that works still, by its number; 0: none.
@@ -144,48 +156,96 @@ fn own_module() -> Option<Range<usize>> {
 /// now (another check is under way, or the heap is locked by whom the caller
 /// interrupted), or it was not done to the end.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
-    run(heap, occasion)?
+    run(heap, occasion).ok()?
+}
+
+/// Checks the process's heap at its end. Where that cannot be done although it is worth
+/// it, it is said: a program that was not looked at is not a clean one.
+pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
+    let why = match run(heap, Occasion::Exit) {
+        Ok(Some(_)) | Err("") => return,
+        Ok(None) => "the copy of the process that looked for leaks did not come to its end",
+        Err(why) => why,
+    };
+    if heap.reporter.is_loud() {
+        Line::new().text("no leak check: ").text(why).write();
+    }
+    if let Some(mut recorder) = heap.reporter.recorder()
+        && recorder.begins()
+    {
+        let mut text = [0; 128];
+        let parts = b"no leak check: ".iter().chain(why.as_bytes());
+        let length = text.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();
+        recorder.put(&Entry::Note(Note { bytes: text[..length].into() }));
+        recorder.flush();
+    }
 }
 
 /// Has the process's heap checked; what is found is in the record, some time. False: it
 /// could not be done now.
 pub(in crate::debug) fn begin(heap: &'static Heap, occasion: Occasion) -> bool {
-    run(heap, occasion).is_some()
+    run(heap, occasion).is_ok()
+}
+
+/// `Err`: why it could not be done; nothing: it is not worth it.
+fn run(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
+    os::without_cancellation(|| run_locked(heap, occasion))
 }
 
 #[inline(never)]
-fn run(heap: &'static Heap, occasion: Occasion) -> Option<Option<LeakCheck>> {
+fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakCheck>, &'static str> {
+    const MEMORY: &str = "there is no memory for it";
+    const BUSY: &str = "another one is under way";
+    const LOCKED: &str = "the heap is locked by what was interrupted";
+    const UNSEEN: &str = "the process cannot read /proc/self/mem";
+    const THREADS: &str = "the process's threads cannot be told, or not be held";
+    // A child of vfork has its parent's memory.
+    if !substrate::is_original_process() {
+        return Err("");
+    }
     // What the caller's callers keep in registers is on the stack then, above the place
     // from where it is read.
     let saved = hint::black_box(os::saved_registers());
     let is_exit = occasion == Occasion::Exit;
     let here = ptr::from_ref(&saved).addr();
+    let mut one = ONE.lock_soon(if is_exit { PATIENCE } else { 0 }).ok_or(BUSY)?;
+    reap(if is_exit { WAIT } else { 0 });
+    if COPY.load(Ordering::Relaxed) != 0 && !is_exit {
+        return Err(BUSY);
+    }
+    let since = since(heap, occasion).ok_or("")?;
+    let sight = Sight::open().ok_or(UNSEEN)?;
     let caller = Caller {
         thread: os::thread_id(),
-        stack: if is_exit { below_exit(heap, here) } else { here },
+        stack: if is_exit { below_exit(&mut one.0, &sight, here) } else { here },
         pointer: os::thread_pointer(),
     };
-    let _one = ONE.lock_soon(if is_exit { PATIENCE } else { 0 })?;
-    reap(if is_exit { WAIT } else { 0 });
-    let since = since(heap, occasion)?;
-    let thread = heap.moment().map_or(0, |moment| moment.thread);
-    let others = count_threads()?.saturating_sub(1);
+    drop(sight);
+    let thread = heap.threads.number_of_system(caller.thread);
+    let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
     // They may start some before they are held.
-    let mut room = Room::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 })?;
+    let mut room =
+        Room::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
     // SAFETY: the room stays until nobody reads there any more, see below.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
     let found = os::shared::<LeakCheck>();
 
-    let store = heap.hold_store()?;
-    let mut voice = heap.reporter.hold()?;
+    let store = heap.hold_store().ok_or(LOCKED)?;
+    let mut voice = heap.reporter.hold().ok_or(LOCKED)?;
     if let Some(recorder) = voice.recorder() {
         recorder.begins();
         recorder.flush();
     }
-    let timeline = TIMELINE.lock();
+    let timeline = TIMELINE.lock_soon(PATIENCE).ok_or(LOCKED)?;
     let began = os::now_ns();
     let held = others > 0 && os::hold(asked);
+    if others > 0 && !held {
+        if !os::is_unused() {
+            core::mem::forget(room);
+        }
+        return Err(THREADS);
+    }
     let answers = if held { asked } else { &[] };
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
     let work = Assignment { number, occasion, caller, answers, thread, began, since };
@@ -193,6 +253,7 @@ fn run(heap: &'static Heap, occasion: Occasion) -> Option<Option<LeakCheck>> {
     let copy = if is_exit && others == 0 { None } else { unsafe { os::copy() } };
     if copy == Some(0) {
         os::forget_held();
+        os::leave_no_dump();
         if !heap.reporter.is_loud() {
             os::close_all();
         }
@@ -213,6 +274,7 @@ fn run(heap: &'static Heap, occasion: Occasion) -> Option<Option<LeakCheck>> {
     drop((timeline, voice, store));
     if let Some(copy) = copy {
         COPY.store(copy, Ordering::Relaxed);
+        drop(one);
         if matches!(occasion, Occasion::Exit | Occasion::Call) && reap(WAIT) {
             // SAFETY: the copy has written it, and ended.
             result = found.map(|place| unsafe { place.read() });
@@ -222,7 +284,7 @@ fn run(heap: &'static Heap, occasion: Occasion) -> Option<Option<LeakCheck>> {
         // SAFETY: made above; a copy that works still has its own.
         unsafe { os::give_shared(place) };
     }
-    Some(result)
+    Ok(result)
 }
 
 /// Whether the copy that worked last has ended as it should; waits for that.
@@ -263,34 +325,53 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
 
 /// From where the calling thread's stack counts at the process's end: above the frames
 /// of `exit`, which overwrite in part what the program left there.
-fn below_exit(heap: &'static Heap, here: usize) -> usize {
-    let stack = heap.stack_of_caller(stacks::MAX_DEPTH);
-    let frames = stacks::frames(Stack(stack));
-    let is_exit = |pc: usize| {
-        let mut is = false;
-        stacks::symbol_of(pc - 1, |name, _| is = matches!(name, b"exit" | b"quick_exit"));
-        is
-    };
+fn below_exit(scratch: &mut stacks::Scratch, sight: &Sight, here: usize) -> usize {
+    const WORD: usize = size_of::<usize>();
+    let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
-    let Some(end) = os::mapping_of(here).ok().flatten().map(|mapping| mapping.end) else {
-        return here;
-    };
-    // Return addresses lie in the order of frames.
-    let mut at = here.next_multiple_of(size_of::<usize>());
-    for &frame in frames.iter().take(exit + 2) {
-        loop {
-            if at >= end {
-                return here;
-            }
-            // SAFETY: aligned, in the mapping of the stack that this runs on.
-            let word = unsafe { ptr::with_exposed_provenance::<usize>(at).read_volatile() };
-            at += size_of::<usize>();
-            if word == frame {
-                break;
+    let Some(&[within, caller]) = frames.get(exit..exit + 2) else { return here };
+    // The frames' return addresses lie there, the one into `exit` first. The kernel
+    // reads: a stack may have pages that nobody can touch.
+    let mut words = [0; 4096 / WORD];
+    let mut wanted = within;
+    let mut at = here.next_multiple_of(WORD);
+    while at < here + EXIT_NEAR {
+        let got = sight.read_words(at, &mut words);
+        if got == 0 {
+            return here;
+        }
+        for &word in &words[..got] {
+            at += WORD;
+            if word == wanted {
+                if wanted == caller {
+                    return at;
+                }
+                wanted = caller;
             }
         }
     }
-    at
+    here
+}
+
+/// Whether a return address is in the C library's `exit`.
+fn is_exit(pc: usize) -> bool {
+    /// It does nothing but call another function.
+    const LENGTH: usize = 64;
+    let mut is = os::exit_function().is_some_and(|exit| pc.wrapping_sub(exit) <= LENGTH);
+    stacks::symbol_of(pc - 1, |name, _| is |= matches!(name, b"exit" | b"quick_exit"));
+    is
+}
+
+/// In a forked child: what another thread held, it does not any more, and what others
+/// were about to do is not done.
+pub(in crate::debug) fn in_child() {
+    // SAFETY: nobody else is here, and the caller is in no check of its own.
+    unsafe { ONE.release() };
+    // SAFETY: as above.
+    unsafe { TIMELINE.release() };
+    COPY.store(0, Ordering::Relaxed);
+    os::forget_held();
+    request::in_child();
 }
 
 /// Finds out and tells. `None`: there is no /proc, or no memory.
@@ -304,7 +385,7 @@ fn examine(
     let sight = Sight::open()?;
     let index = Index::new(heap)?;
     let locals = (THREAD_LOCAL.0.load(Ordering::Relaxed), THREAD_LOCAL.1.load(Ordering::Relaxed));
-    let roots = Roots::new(&sight, work.caller, work.answers, locals)?;
+    let roots = Roots::new(heap.id(), &sight, work.caller, work.answers, locals)?;
     let mut marks = Marks::new(&index, &sight)?;
     marks.mark(&roots);
     let teller = Teller::new(heap, work, voice, timeline, stopped)?;

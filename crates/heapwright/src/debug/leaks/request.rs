@@ -22,6 +22,7 @@ use heapwright_record::debug::Occasion;
 
 use crate::options;
 use crate::os;
+use crate::substrate;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::super::heap::Heap;
@@ -86,7 +87,16 @@ fn take_up() {
     }
 }
 
-/// Makes what is due. The caller holds none of the heap's locks.
+/// In a forked child: a count that another thread was making is not made.
+pub(super) fn in_child() {
+    let next = NEXT.load(Ordering::Relaxed);
+    if next == u64::MAX {
+        NEXT.store(FIRST, Ordering::Relaxed);
+    }
+}
+
+/// Makes what is due. The caller holds none of the heap's locks but, maybe, that of the
+/// common seat: so nobody sits down here.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
@@ -106,7 +116,7 @@ fn count(heap: &'static Heap, next: u64) {
         return;
     }
     let began = os::now_ns();
-    count_now(heap, began);
+    os::without_cancellation(|| count_now(heap, began));
     let took = os::now_ns() - began;
     let mut step = STEP.load(Ordering::Relaxed);
     if COUNTS.fetch_add(1, Ordering::Relaxed) % BEFORE_DOUBLING == BEFORE_DOUBLING - 1 {
@@ -117,15 +127,22 @@ fn count(heap: &'static Heap, next: u64) {
 }
 
 fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
+    // A child of vfork has its parent's memory.
+    if !substrate::is_original_process() {
+        return None;
+    }
     let _one = ONE.try_lock()?;
     super::reap(0);
-    let thread = heap.moment().map_or(0, |moment| moment.thread);
+    if super::COPY.load(Ordering::Relaxed) != 0 {
+        return None;
+    }
+    let thread = heap.threads.number_of_system(os::thread_id());
     let _store = heap.hold_store()?;
     let mut voice = heap.reporter.hold()?;
     let recorder = voice.recorder()?;
     recorder.begins();
     recorder.flush();
-    let timeline = TIMELINE.lock();
+    let timeline = TIMELINE.try_lock()?;
     let work = Assignment {
         number: NUMBER.fetch_add(1, Ordering::Relaxed) + 1,
         occasion: Occasion::Time,
@@ -139,6 +156,7 @@ fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
     // SAFETY: the copy only reads, writes the record, and ends.
     let copy = if is_large { unsafe { os::copy() } } else { None };
     if copy == Some(0) {
+        os::leave_no_dump();
         os::close_all();
     }
     if let Some(copy @ 1..) = copy {

@@ -29,11 +29,15 @@ use heapwright_record::debug::Root;
 use crate::address_map::{Kind, MAP};
 use crate::os::{self, Answer, Contents, Mapping, Sight};
 use crate::size_class::UNIT;
+use crate::sync::atomic::Ordering;
 
+use super::super::span::Span;
 use super::room::{Plain, Room};
 
-/// Bytes below a stack pointer that a function may use.
-const RED_ZONE: usize = 128;
+/// Mappings that cannot be touched are read up to this size, and those of files that are
+/// shared.
+const HIDDEN_MOST: usize = 1 << 30;
+const SHARED_FILE_MOST: usize = 64 << 20;
 /// Where the C library's struct of a thread is: so far from the end of its stack.
 #[cfg(target_arch = "x86_64")]
 const THREAD_STRUCT: usize = 16 << 10;
@@ -95,6 +99,7 @@ struct Running {
 impl Roots {
     /// `None`: the process's mappings cannot be known, or there is no memory.
     pub(super) fn new(
+        heap: u32,
         sight: &Sight,
         caller: Caller,
         answers: &'static [Answer],
@@ -117,7 +122,7 @@ impl Roots {
             before = Some(*mapping);
             true
         });
-        roots.add_window();
+        roots.add_window(heap);
         Some(roots)
     }
 
@@ -140,8 +145,7 @@ impl Roots {
         let Caller { thread, stack, pointer } = self.caller;
         let others = self.answers.iter().filter_map(|answer| {
             let words = answer.words()?;
-            // It was interrupted, wherever it was.
-            let (stack, pointer) = (words.stack.saturating_sub(RED_ZONE), words.pointer);
+            let (stack, pointer) = (words.stack, words.pointer);
             Some(Running { thread: answer.thread(), stack, pointer })
         });
         core::iter::once(Running { thread, stack, pointer }).chain(others)
@@ -155,20 +159,27 @@ impl Roots {
     fn add_mapping(&mut self, sight: &Sight, mapping: &Mapping, guarded: bool) {
         let contents = mapping.contents();
         let is_file = mapping.name().starts_with(b"/");
-        if !mapping.readable
+        // What a program forbade itself it may allow itself again.
+        let is_hidden = !mapping.readable;
+        let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
+        if is_hidden && (hides_much || !sight.knows_pages())
             || matches!(contents, Contents::Special)
             // The loader and the C library write there before they forbid it; but only
             // pages that were written are to be read.
             || is_file && !mapping.writable && !sight.knows_pages()
-            || mapping.shared && !is_memory(mapping.name())
         {
+            return;
+        }
+        // A file that others write, too, is hardly where pointers are kept.
+        let is_shared_file = mapping.shared && !is_memory(mapping.name());
+        if is_shared_file && mapping.end - mapping.start > SHARED_FILE_MOST {
             return;
         }
         let mut region = Region {
             start: mapping.start,
             end: mapping.end,
             kind: Root::Mapping as u8,
-            sure: true,
+            sure: !is_shared_file,
             private: !mapping.shared,
             thread: 0,
         };
@@ -189,7 +200,8 @@ impl Roots {
             region.kind = Root::Stack as u8;
             region.thread = running.thread;
             let alone = self.running().filter(|running| inside(running.pointer)).count() <= 1;
-            if is_first || inside(running.pointer) && alone {
+            // Without a guard, what is below may be something else.
+            if is_first || guarded && inside(running.pointer) && alone {
                 region.start = running.stack.max(mapping.start) & !7;
             }
             return;
@@ -263,8 +275,8 @@ impl Roots {
         }
     }
 
-    /// Units of other heaps, pools and arenas.
-    fn add_window(&mut self) {
+    /// Units of other heaps, debug heaps among them, of pools and arenas.
+    fn add_window(&mut self, heap: u32) {
         for unit in 0..MAP.limit() {
             let holds = matches!(
                 MAP.kind(unit),
@@ -275,10 +287,13 @@ impl Roots {
                     | Kind::PoolRest(_)
                     | Kind::Arena
             );
-            if !holds {
+            let address = MAP.address_of(unit).addr();
+            let is_others =
+                || Span::of(address).is_some_and(|span| span.heap.load(Ordering::Relaxed) != heap);
+            if !holds && !is_others() {
                 continue;
             }
-            let start = MAP.address_of(unit).addr();
+            let start = address;
             let last = self.count.checked_sub(1).and_then(|last| self.regions.get_mut(last));
             match last {
                 Some(last) if last.end == start && last.kind() == Root::OtherHeap => {
@@ -322,8 +337,16 @@ impl Roots {
 
 /// Whether a shared mapping is memory and not a file's contents.
 fn is_memory(name: &[u8]) -> bool {
-    let of_memory: [&[u8]; 5] = [b"/dev/zero", b"/dev/shm/", b"/memfd:", b"/SYSV", b"[anon"];
-    name.is_empty() || of_memory.iter().any(|memory| name.starts_with(memory))
+    const MEMORY: [&[u8]; 7] = [
+        b"/dev/zero",
+        b"/dev/shm/",
+        b"/dev/hugepages/",
+        b"/anon_hugepage",
+        b"/memfd:",
+        b"/SYSV",
+        b"[anon",
+    ];
+    name.is_empty() || MEMORY.iter().any(|memory| name.starts_with(memory))
 }
 
 /// The end of what is ours at an address, if anything is: a reservation, the window,
@@ -332,10 +355,10 @@ fn ours(address: usize) -> Option<usize> {
     if let Some(end) = os::is_own(address) {
         return Some(end);
     }
-    let window = MAP.base().addr();
-    let end = window + MAP.limit() * UNIT;
-    if (window..end).contains(&address) {
-        return Some(end);
+    // Units that others have in a window that grows between them are theirs.
+    let (unit, entry) = MAP.lookup(address);
+    if entry.kind() != Kind::Foreign {
+        return Some(MAP.address_of(unit).addr() + UNIT);
     }
     super::own_module().filter(|own| own.contains(&address)).map(|own| own.end)
 }
@@ -343,6 +366,9 @@ fn ours(address: usize) -> Option<usize> {
 /// The next address behind this one where something of ours begins.
 fn next_of_ours(address: usize) -> usize {
     let own = super::own_module().map_or(0, |own| own.start);
-    let starts = [os::next_own(address), MAP.base().addr(), own];
+    let window = MAP.base().addr();
+    let in_window = (window..window + MAP.limit() * UNIT).contains(&address);
+    let unit = if in_window { address - address % UNIT + UNIT } else { window };
+    let starts = [os::next_own(address), unit, own];
     starts.into_iter().filter(|&start| start > address).min().unwrap_or(usize::MAX)
 }

@@ -286,7 +286,7 @@ impl<'a, 'v> Teller<'a, 'v> {
                 let (root, system) = roots.describe(via);
                 leak.root = root;
                 leak.root_address = via as u64;
-                leak.root_thread = self.heap.threads.known(system).map_or(0, u32::from);
+                leak.root_thread = self.heap.threads.number_of_system(system);
             }
         }
         let (threads, root) = (&self.heap.threads, leak.root_thread);

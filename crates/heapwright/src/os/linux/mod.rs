@@ -155,7 +155,7 @@ impl Memory for System {
 
     unsafe fn release(&self, at: *mut u8, size: usize) {
         #[cfg(feature = "debug")]
-        own::forget(at.addr());
+        own::forget(at.addr(), size);
         // SAFETY: the same contract.
         unsafe { unmap(at, size) };
     }

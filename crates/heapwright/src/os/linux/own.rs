@@ -26,13 +26,22 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
-/// A reservation that began here is given up.
-pub(super) fn forget(at: usize) {
+/// A range is given up: of a reservation that it is a part of, what is before it stays
+/// ours, or else what is behind it.
+pub(super) fn forget(at: usize, size: usize) {
+    let to = at + size;
     for (start, end) in &TABLE {
-        if start.load(Ordering::Relaxed) == at {
+        let (from, until) = (start.load(Ordering::Relaxed), end.load(Ordering::Relaxed));
+        if at >= until || to <= from {
+            continue;
+        }
+        if from < at {
+            end.store(at, Ordering::Release);
+        } else if to < until {
+            start.store(to, Ordering::Release);
+        } else {
             end.store(0, Ordering::Relaxed);
             start.store(0, Ordering::Release);
-            return;
         }
     }
 }
@@ -62,7 +71,11 @@ mod tests {
         assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 20)));
         assert_eq!(is_own(at.addr() + (1 << 20) - 1), Some(at.addr() + (1 << 20)));
         // SAFETY: made above, and nobody uses it.
-        unsafe { System.release(at, 1 << 20) };
+        unsafe { System.release(at.add(1 << 19), 1 << 19) };
+        assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 19)));
+        assert_eq!(is_own(at.addr() + (1 << 19)), None);
+        // SAFETY: as above.
+        unsafe { System.release(at, 1 << 19) };
         assert_eq!(is_own(at.addr()), None);
     }
 }

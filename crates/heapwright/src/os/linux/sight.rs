@@ -55,8 +55,18 @@ impl Sight {
         usize::try_from(got).unwrap_or(0)
     }
 
+    /// Copies the words at an address, a multiple of 8, as far as they can be read. Returns
+    /// how many those are.
+    pub(crate) fn read_words(&self, at: usize, into: &mut [usize]) -> usize {
+        let bytes = size_of_val(into);
+        // SAFETY: the words' bytes, which may be any.
+        let into = unsafe { core::slice::from_raw_parts_mut(into.as_mut_ptr().cast(), bytes) };
+        self.read(at, into) / size_of::<usize>()
+    }
+
     /// Calls `visit` with the runs of pages in a range, from page to page, that hold
-    /// something; all of it where that is not known.
+    /// something; all of it where that is not known. What is shared is in no table of a
+    /// process that was just copied: of it, what is in memory.
     pub(crate) fn each_page_run(
         &self,
         start: usize,
@@ -64,6 +74,31 @@ impl Sight {
         private: bool,
         visit: &mut dyn FnMut(usize, usize),
     ) {
+        if private {
+            return self.each_private_run(start, end, visit);
+        }
+        let page = kernel_page_size();
+        let mut resident = [0u8; ENTRIES];
+        let mut at = start;
+        while at < end {
+            let pages = ((end - at) / page).min(ENTRIES);
+            let from = core::ptr::without_provenance(at);
+            // SAFETY: whole pages; what is not mapped is an answer.
+            let known =
+                pages > 0 && unsafe { super::resident_pages(from, pages * page, &mut resident) };
+            if !known {
+                return visit(at, end);
+            }
+            for (index, &byte) in resident[..pages].iter().enumerate() {
+                if byte & 1 == 1 {
+                    visit(at + index * page, at + (index + 1) * page);
+                }
+            }
+            at += pages * page;
+        }
+    }
+
+    fn each_private_run(&self, start: usize, end: usize, visit: &mut dyn FnMut(usize, usize)) {
         const PRESENT: u64 = 1 << 63;
         const SWAPPED: u64 = 1 << 62;
         const OF_FILE: u64 = 1 << 61;
@@ -83,7 +118,7 @@ impl Sight {
                 break;
             }
             for (index, &entry) in entries[..got].iter().enumerate() {
-                let holds = entry & (PRESENT | SWAPPED) != 0 && !(private && entry & OF_FILE != 0);
+                let holds = entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0;
                 let here = at + index * page;
                 match &mut run {
                     Some((_, to)) if holds && *to == here => *to += page,

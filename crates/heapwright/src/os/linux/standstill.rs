@@ -16,15 +16,19 @@
 //! thread that answers too late must not die of it.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel,
-//! does not answer in time; it goes on, and its answer says so.
+//! does not answer in time; it goes on, and its answer says so. One that waits in a
+//! system call that no handler lets go on (`poll`, `pause`, `nanosleep`, ...) sees it
+//! interrupted, as by any signal.
 //!
 //! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use crate::text::Digits;
 
 use super::{futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
 
@@ -53,7 +57,7 @@ pub(crate) struct Answer {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Words {
-    /// Its stack pointer.
+    /// From where its stack counts.
     pub(crate) stack: usize,
     /// Its thread pointer.
     pub(crate) pointer: usize,
@@ -159,7 +163,7 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     for (place, &value) in words.registers.iter_mut().zip(&context.uc_mcontext.gregs) {
         *place = value as usize;
     }
-    words.stack = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+    words.stack = above(context, context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize);
     words
 }
 
@@ -170,8 +174,18 @@ fn words_of(context: &libc::ucontext_t) -> Words {
     for (place, &value) in words.registers.iter_mut().zip(&context.uc_mcontext.regs) {
         *place = value as usize;
     }
-    words.stack = context.uc_mcontext.sp as usize;
+    words.stack = above(context, context.uc_mcontext.sp as usize);
     words
+}
+
+/// From where a thread's stack counts, whose pointer was `stack`: from the handler's
+/// frame, where the kernel has put all its registers, the wide ones too, unless that is
+/// on another stack; else from where a function may write without moving its pointer.
+fn above(context: &libc::ucontext_t, stack: usize) -> usize {
+    const FRAME: usize = 64 << 10;
+    const RED_ZONE: usize = 128;
+    let frame = ptr::from_ref(context).addr();
+    if frame < stack && stack - frame < FRAME { frame } else { stack.saturating_sub(RED_ZONE) }
 }
 
 /// What the kernel knows of a handler.
@@ -189,7 +203,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     // SAFETY: a queued signal has a value.
     let value = unsafe { info_of.si_value() }.sival_ptr.addr();
     if info_of.si_code != libc::SI_QUEUE || value & 0xffff_0000 != MARK {
-        let before = BEFORE.load(Ordering::Relaxed);
+        let before = BEFORE.load(Ordering::Acquire);
         if before > 1 {
             // SAFETY: the handler that was installed for this signal, with its arguments.
             let before: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
@@ -199,8 +213,10 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         return;
     }
     keeping_errno(|| {
-        INSIDE.fetch_add(1, Ordering::AcqRel);
-        let round = ROUND.load(Ordering::Acquire);
+        // In one order with what `release` does: it sees that somebody is inside, or the
+        // handler sees that nobody asks any more.
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        let round = ROUND.load(Ordering::SeqCst);
         if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
             // SAFETY: the third argument of a handler with SA_SIGINFO.
             let context = unsafe { &*context.cast::<libc::ucontext_t>() };
@@ -209,7 +225,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
                 super::futex_wait(&ROUND, round);
             }
         }
-        INSIDE.fetch_sub(1, Ordering::AcqRel);
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
     });
 }
 
@@ -239,8 +255,8 @@ core::arch::global_asm!(
     ".type heapwright_sigreturn, @function",
     ".globl heapwright_sigreturn",
     "heapwright_sigreturn:",
-    "mov $15, %eax",
-    "syscall",
+    // In these very bytes: unwinders and debuggers know a return from a signal by them.
+    ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05",
     options(att_syntax)
 );
 
@@ -266,26 +282,31 @@ fn install() -> bool {
     let all = !0;
     let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
     let mut old = MaybeUninit::<KernelAction>::zeroed();
+    let place = old.as_mut_ptr();
+    // First who is to hear of other senders' signals: one may come at once.
     // SAFETY: the kernel's own layout; the C library refuses this signal.
-    let failed = unsafe {
-        libc::syscall(libc::SYS_rt_sigaction, SIGNAL, &raw const new, old.as_mut_ptr(), 8)
-    };
-    if failed != 0 {
-        return false;
-    }
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
     // SAFETY: zeroes, or what the kernel wrote.
     let old = unsafe { old.assume_init() };
     if old.handler != new.handler {
-        BEFORE.store(old.handler, Ordering::Relaxed);
+        BEFORE.store(old.handler, Ordering::Release);
+    }
+    let none = ptr::null_mut::<KernelAction>();
+    // SAFETY: as above.
+    let failed = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, &raw const new, none, 8) };
+    if failed != 0 {
+        return false;
     }
     INSTALLED.store(1, Ordering::Release);
     true
 }
 
 /// Calls `visit` with the number of each thread of the process. False: that cannot be
-/// known.
+/// known, or /proc is that of other processes.
 pub(crate) fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let me = thread_id();
+    let mut seen = false;
     keeping_errno(|| {
         // SAFETY: the path is a C string.
         let folder = unsafe { libc::open(c"/proc/self/task".as_ptr(), flags) };
@@ -298,7 +319,13 @@ pub(crate) fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
             let place = buffer.0.as_mut_ptr();
             // SAFETY: the pointer and the length are the buffer's.
             let got = unsafe { libc::syscall(libc::SYS_getdents64, folder, place, room) };
-            let Ok(got @ 1..) = usize::try_from(got) else { break };
+            let Ok(got) = usize::try_from(got) else {
+                seen = false;
+                break;
+            };
+            if got == 0 {
+                break;
+            }
             let mut entries = &buffer.0[..got];
             // inode 8 | offset 8 | length 2 | type 1 | name, ended by a zero
             while let Some(length) = entries.get(16..18) {
@@ -307,63 +334,92 @@ pub(crate) fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
                 let digits = name.split(|&byte| byte == 0).next().unwrap_or(&[]);
                 if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
                     let number = |n: u32, &d: &u8| n.wrapping_mul(10) + u32::from(d - b'0');
-                    visit(digits.iter().fold(0, number));
+                    let thread = digits.iter().fold(0, number);
+                    seen |= thread == me;
+                    visit(thread);
                 }
                 entries = &entries[length..];
             }
         }
         // SAFETY: opened above, closed once.
         unsafe { libc::close(folder) };
-        true
+        seen
     })
+}
+
+/// Whether a thread has ended, but for what the kernel keeps of it.
+fn is_over(thread: u32) -> bool {
+    const FOLDER: &[u8] = b"/proc/self/task/";
+    const FILE: &[u8] = b"/stat\0";
+    let digits = Digits::decimal(thread.into());
+    let mut path = [0; 48];
+    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(FILE);
+    path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
+    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
+    let mut state = b'Z';
+    let mut bytes = [0; 256];
+    super::read_file(path, &mut bytes, |bytes| {
+        // number (name) state ...
+        let name_ends = bytes.iter().rposition(|&byte| byte == b')');
+        state = name_ends.and_then(|at| bytes.get(at + 2)).copied().unwrap_or(b'Z');
+        false
+    });
+    matches!(state, b'Z' | b'X')
 }
 
 #[repr(align(8))]
 struct Aligned([u8; 4096]);
 
 /// Holds every other thread. `room`: zeroed memory for answers, which stays until
-/// [`release`] said that nobody is inside. False: threads cannot be known; nobody is
-/// held.
+/// [`release`] or [`is_unused`] said that nobody is inside. False: threads cannot be
+/// known, or there are too many; nobody is held.
 ///
 /// Of several callers, one at a time.
 pub(crate) fn hold(room: &'static [Answer]) -> bool {
-    if !install() {
+    // Somebody who could not go on in time reads the last one's answers still.
+    if !install() || !is_unused() {
         return false;
     }
     COUNT.store(0, Ordering::Relaxed);
     ROOM.store(room.len(), Ordering::Relaxed);
     ANSWERS.store(room.as_ptr().cast_mut(), Ordering::Release);
-    let round = ROUND.fetch_add(1, Ordering::AcqRel) + 1;
+    let round = ROUND.fetch_add(1, Ordering::SeqCst) + 1;
     let me = thread_id();
     let began = now_ns();
     let mut known = 0;
     // Threads that are not held yet may start others.
     loop {
         let before = known;
+        let mut fits = true;
         let listed = each_thread(&mut |thread| {
             let seen = room[..known].iter().any(|answer| answer.thread() == thread);
-            if thread == me || seen || known == room.len() {
+            if thread == me || seen {
                 return;
             }
-            room[known].thread.store(thread, Ordering::Release);
+            let Some(answer) = room.get(known) else {
+                fits = false;
+                return;
+            };
+            answer.thread.store(thread, Ordering::Release);
             if ask(thread, round) {
                 known += 1;
             } else {
-                room[known].thread.store(0, Ordering::Release);
+                answer.thread.store(0, Ordering::Release);
             }
         });
-        if !listed {
+        if !listed || !fits {
             release();
             return false;
         }
-        wait_for(known, began);
+        wait_for(&room[..known], began);
         if known == before {
             return true;
         }
     }
 }
 
-/// Sends the signal. False: the thread has ended.
+/// Sends the signal. False: the thread has ended. (Where no signal can be queued, the
+/// thread is one that does not answer.)
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
     // The head of a siginfo_t, as the kernel reads it: signal, error, code; process,
@@ -380,24 +436,44 @@ fn ask(thread: u32, round: u32) -> bool {
     unsafe { words.wrapping_add(6).cast::<usize>().write(value) };
     let process = process_id() as c_int;
     let pointer = info.as_ptr();
-    // SAFETY: reads the struct, for a thread of this process.
-    let sent = keeping_errno(|| unsafe {
-        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread as c_int, SIGNAL, pointer)
-    });
-    sent == 0
+    keeping_errno(|| {
+        // SAFETY: reads the struct, for a thread of this process.
+        let sent = unsafe {
+            libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread as c_int, SIGNAL, pointer)
+        };
+        // SAFETY: the location of errno is valid for the calling thread's life.
+        let error = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        sent == 0 || unsafe { *error } != libc::ESRCH
+    })
 }
 
-/// Waits until so many have answered, or nobody does any more.
-fn wait_for(known: usize, began: u64) {
-    let (mut answered, mut last) = (0, now_ns());
+/// Waits until all of these have answered, or nobody does any more. Those that ended
+/// meanwhile have nothing to say.
+fn wait_for(asked: &[Answer], began: u64) {
+    /// The clock goes on where nobody may run.
+    const POLLS: u32 = 200;
+    let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
+    let waits = || {
+        let unanswered =
+            asked.iter().filter(|answer| answer.thread() != 0 && answer.words().is_none());
+        for answer in unanswered.clone().filter(|answer| is_over(answer.thread())) {
+            answer.thread.store(0, Ordering::Release);
+        }
+        unanswered.count() > 0
+    };
     loop {
+        polls += 1;
         let count = COUNT.load(Ordering::Acquire);
         let now = now_ns();
         if count != answered {
             (answered, last) = (count, now);
         }
-        // One that ended since is not waited for.
-        if count as usize >= known || now - last > PATIENCE_NS || now - began > LONGEST_NS {
+        let is_late = polls > POLLS && (now - last > PATIENCE_NS || now - began > LONGEST_NS);
+        if count as usize >= asked.len() || is_late || polls % POLLS == 50 && !waits() {
+            if is_late {
+                waits();
+            }
             return;
         }
         if now - last > 50_000 {
@@ -413,10 +489,10 @@ fn wait_for(known: usize, began: u64) {
 /// Lets everybody go on, and waits until nobody reads the answers' memory any more.
 /// False: somebody may; it must stay.
 pub(crate) fn release() -> bool {
-    ROUND.fetch_add(1, Ordering::AcqRel);
+    ROUND.fetch_add(1, Ordering::SeqCst);
     futex_wake_all(&ROUND);
     let until = now_ns() + PATIENCE_NS;
-    while INSIDE.load(Ordering::Acquire) != 0 {
+    while !is_unused() {
         if now_ns() > until {
             return false;
         }
@@ -426,7 +502,28 @@ pub(crate) fn release() -> bool {
     true
 }
 
-/// In a copy: nobody is held here.
+/// Whether nobody reads answers.
+pub(crate) fn is_unused() -> bool {
+    INSIDE.load(Ordering::SeqCst) == 0
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// Runs `call`, in which the calling thread cannot be cancelled: it holds locks.
+pub(crate) fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
+    const DISABLE: c_int = 1;
+    let mut before = 0;
+    // SAFETY: writes the state there was.
+    unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
+    let result = call();
+    // SAFETY: the one there was; nobody asks for the other.
+    unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
+    result
+}
+
+/// In a copy, or a forked child: nobody is held here.
 pub(crate) fn forget_held() {
     INSIDE.store(0, Ordering::Relaxed);
     ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
@@ -471,6 +568,14 @@ pub(crate) fn end_copy(status: i32) -> ! {
     }
 }
 
+/// In a copy: no dump of the process is to be left, whatever happens to it.
+pub(crate) fn leave_no_dump() {
+    let none = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    let old = ptr::null_mut::<libc::rlimit64>();
+    // SAFETY: reads the limits.
+    unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_CORE, &raw const none, old) };
+}
+
 /// In a copy: closes everything that it has open, so that nobody waits for the end of
 /// a pipe that only the copy has.
 pub(crate) fn close_all() {
@@ -498,8 +603,8 @@ pub(crate) fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
         match got {
             0 if now_ns() > until => return None,
             0 => super::nap(),
-            // Somebody else has waited for it, if it fails.
-            _ => return Some(got < 0 || status == 0),
+            // Somebody else has waited for it, if it fails: then it is not known.
+            _ => return Some(got > 0 && status == 0),
         }
     }
 }

@@ -85,6 +85,13 @@ pub(crate) struct LinkMap {
     pub(crate) name: *const core::ffi::c_char,
 }
 
+/// Where the C library's `exit` is.
+#[cfg(feature = "debug")]
+pub(crate) fn exit_function() -> Option<usize> {
+    let at = weak!("exit");
+    (!at.is_null()).then(|| at.addr())
+}
+
 /// 0: not known; else [`READY`] or [`NOT_YET`].
 #[cfg(feature = "debug")]
 static LOADER: AtomicU8 = AtomicU8::new(0);

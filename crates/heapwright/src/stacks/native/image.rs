@@ -99,15 +99,30 @@ fn headers_at(start: usize) -> Option<&'static [Header]> {
     let size = header.e_phnum as usize * size_of::<Header>();
     let offset = usize::try_from(header.e_phoff).ok()?;
     let fits = offset.is_multiple_of(align_of::<Header>())
-        && offset.checked_add(size).is_some_and(|end| end <= FIRST_PAGE);
+        && offset
+            .checked_add(size)
+            .is_some_and(|end| end <= FIRST_PAGE || are_moved(start, offset, end));
     let plausible = header.e_ident[..5] == [0x7f, b'E', b'L', b'F', 2]
         && header.e_phentsize as usize == size_of::<Header>();
     if !fits || !plausible {
         return None;
     }
     let first = core::ptr::with_exposed_provenance::<Header>(start + offset);
-    // SAFETY: in the same page (checked above), aligned, and constant.
-    Some(unsafe { slice::from_raw_parts(first, header.e_phnum as usize) })
+    // SAFETY: in the same page, or in pages that can be read (checked above), aligned, and
+    // constant.
+    let headers = unsafe { slice::from_raw_parts(first, header.e_phnum as usize) };
+    // Elsewhere than in the first page they must say so themselves.
+    let own = headers.iter().find(|header| header.p_type == HEADERS);
+    let agrees =
+        offset + size <= FIRST_PAGE || own.is_some_and(|own| own.p_vaddr == header.e_phoff);
+    agrees.then_some(headers)
+}
+
+/// Whether headers that a tool has moved to the end of a file (BOLT, patchelf) can be
+/// read where they are if the file is mapped as it is.
+fn are_moved(start: usize, offset: usize, end: usize) -> bool {
+    let first = (start + offset) & !(FIRST_PAGE - 1);
+    end - offset <= FIRST_PAGE && (first..start + end).step_by(FIRST_PAGE).all(os::is_readable)
 }
 
 impl Image {
@@ -115,6 +130,16 @@ impl Image {
     pub(super) fn is_program(&self) -> bool {
         // SAFETY: the loader's names are C strings that live while their module does.
         self.name.is_null() || unsafe { self.name.read() } == 0
+    }
+
+    /// Whether the name of the module's file begins so.
+    pub(super) fn is_named(&self, name: &[u8]) -> bool {
+        if self.name.is_null() {
+            return false;
+        }
+        // SAFETY: the loader's names are C strings that live while their module does.
+        let path = unsafe { core::ffi::CStr::from_ptr(self.name) }.to_bytes();
+        path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(name))
     }
 
     /// The bytes from an address to the end of the readable segment it lies in.

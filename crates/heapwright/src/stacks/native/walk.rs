@@ -162,8 +162,10 @@ fn own_code() -> (usize, usize) {
 
 /// Where heapwright is, if it is a module of its own.
 pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
-    let (start, size) = own_code();
-    (start != 0).then(|| start..start + size)
+    let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
+    // A library that the archive was linked into has data of its own.
+    let is_ours = cfg!(feature = "interpose") && !cfg!(test) && image.is_named(b"libheapwright");
+    is_ours.then_some(image.start..image.end)
 }
 
 #[cold]
