@@ -74,6 +74,11 @@ pub(crate) struct Telling {
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
 
+    /// Tell nothing of processes of PROGRAM, the name of a file (wildcards: * and ?): of a
+    /// compiler that a build runs, say; may be repeated
+    #[arg(long, value_name = "PROGRAM")]
+    skip: Vec<String>,
+
     /// How to print a suppression with each finding
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Ready::Line)]
     gen_suppressions: Ready,
@@ -180,6 +185,7 @@ impl Telling {
     pub(crate) fn options(&self) -> Options {
         let limit = Some(self.limit).filter(|limit| *limit != 0);
         Options {
+            skip: self.skip.clone(),
             suppress: self.suppress.clone(),
             limit,
             everything: self.format().tells_everything(),

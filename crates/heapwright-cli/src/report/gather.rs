@@ -21,10 +21,11 @@ use super::interner::{Interner, Source};
 use super::model::{self, Amount, StackId};
 use super::modules::{Files, Modules, Spot};
 use super::point::Point;
+use super::suppressions::glob;
 use crate::output::printable;
 use heapwright_record::debug::{
-    Check, Class, Entry, Finding, FindingKind, Frames, Leak, Module, Occasion, Origin, Reach, Role,
-    Step, Text,
+    Check, Class, End, Ending, Entry, Finding, FindingKind, Frames, Leak, Module, Occasion, Origin,
+    Reach, Role, Step, Text,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ const MOST_NOTES: usize = 100;
 pub(super) struct Gathered {
     /// Checks behind this are not looked at.
     pub(super) until: Point,
+    /// Programs of which nothing is told but that they ran: names of files, with wildcards.
+    pub(super) skip: Vec<String>,
     pub(super) records: Vec<PathBuf>,
     pub(super) files: Files,
     pub(super) stacks: Interner,
@@ -148,6 +151,8 @@ impl Gathered {
 /// The program that a record is telling of.
 struct Image {
     record: u32,
+    /// Nothing of it is told.
+    is_skipped: bool,
     /// Its index; none before anything was said of it.
     process: Option<u32>,
     modules: Rc<Modules>,
@@ -174,6 +179,7 @@ impl Image {
     fn new(record: u32) -> Self {
         Self {
             record,
+            is_skipped: false,
             process: None,
             modules: Rc::default(),
             epoch: None,
@@ -199,16 +205,32 @@ impl Image {
         self.process.unwrap_or_default()
     }
 
+    /// The same process goes on as another program: that is how this one ended.
+    fn became_another(&self, all: &mut Gathered, pid: u32) {
+        let Some(index) = self.process else { return };
+        let told = &mut all.processes[index as usize].told;
+        if told.pid == pid && told.end.is_none() {
+            told.end = Some(End { ending: Ending::Exec, ..End::default() });
+        }
+    }
+
     fn take(&mut self, all: &mut Gathered, entry: &Entry<'_>, at: u64) {
+        if self.is_skipped && !matches!(entry, Entry::Process(_) | Entry::End(_)) {
+            return;
+        }
         match entry {
             Entry::Process(process) => {
                 self.end(all);
+                self.became_another(all, process.pid);
                 *self = Self::new(self.record);
+                let exe = printable(process.exe);
+                let file = exe.rsplit('/').next().unwrap_or_default();
+                self.is_skipped = all.skip.iter().any(|pattern| glob(pattern, file));
                 self.process(all).told = model::Process {
                     pid: process.pid,
                     parent: process.parent,
                     began: process.time,
-                    exe: printable(process.exe),
+                    exe,
                     command: words(process.command),
                     options: printable(process.options),
                     version: printable(process.version),

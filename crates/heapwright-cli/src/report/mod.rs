@@ -61,6 +61,8 @@ pub(crate) const MOST_ERRORS: usize = 1000;
 /// How to make a report.
 #[derive(Default)]
 pub(crate) struct Options {
+    /// Programs whose processes are left out, by the names of their files, with wildcards.
+    pub(crate) skip: Vec<String>,
     /// Files of suppressions.
     pub(crate) suppress: Vec<PathBuf>,
     /// Different errors that are told; none: all.
@@ -97,7 +99,7 @@ fn suppressions(options: &Options) -> anyhow::Result<Suppressions> {
 /// Reads records, or folders of records, and puts a report together.
 pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Made> {
     let suppressions = suppressions(options)?;
-    let gathered = gather(arguments, options.at)?;
+    let gathered = gather(arguments, options)?;
     let damaged = gathered.damaged;
     Ok(Made { report: tell(&gathered, options, suppressions), damaged })
 }
@@ -107,14 +109,15 @@ pub(crate) fn any_in(folder: &Path) -> bool {
     input::records(folder).is_ok()
 }
 
-fn gather(arguments: &[PathBuf], until: Point) -> anyhow::Result<Gathered> {
+fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> {
     let mut records: Vec<PathBuf> = Vec::new();
     for argument in arguments {
         records.extend(input::records(argument)?);
     }
     let size = |path: &PathBuf| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
     let progress = Progress::reading(records.iter().map(size).sum());
-    let mut gathered = Gathered::until(until);
+    let mut gathered = Gathered::until(options.at);
+    gathered.skip = options.skip.clone();
     // Of a folder, what is readable is told; what was named must be readable.
     let named = |path: &Path| arguments.iter().any(|argument| argument == path);
     for path in &records {
@@ -363,6 +366,8 @@ impl Telling<'_> {
         for (place, &process) in order.iter().enumerate() {
             let mut told = self.gathered.processes[process].told.clone();
             told.samples.sort_by_key(|sample| sample.ns);
+            // Each check writes the timeline anew.
+            told.samples.dedup_by_key(|sample| sample.ns);
             for (number, points) in series(&told) {
                 if let Some(trend) = growth::verdict(&points) {
                     self.growth(number, place, points, trend);

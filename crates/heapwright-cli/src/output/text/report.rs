@@ -418,8 +418,13 @@ fn program(process: &Process) -> String {
 
 /// What a process did.
 fn life(process: &Process) -> String {
+    const LONGEST: usize = 120;
     let mut line = program(process);
-    if let Some(end) = process.end {
+    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(end);
+        line.push_str("...");
+    }
+    if let Some(end) = process.end.filter(|end| end.ending != Ending::Exec) {
         let _ = write!(
             line,
             ": {} allocated, {} freed, at most {} at once",
