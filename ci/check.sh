@@ -32,6 +32,9 @@ figures_begin check-figures check- "$@"
 WORK=$CARGO_TARGET_DIR/check-work
 mkdir -p "$WORK"
 
+PEERS=$(cc --version 2>/dev/null | sed -n '1s/ (.*) / /p')
+! command -v valgrind >/dev/null || PEERS+=", $(valgrind --version)"
+
 # --- who runs ---------------------------------------------------------------------
 
 # Leaks are counted apart from errors.

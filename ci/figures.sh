@@ -7,8 +7,8 @@
 #                                       folder's FOLDER, as results-PREFIX...SECTION.tsv
 #   figures_end                         runs the sections that were asked for, and reports
 #
-# and in a section: planned and its kin, then run_plan. A section's name in plans and
-# results is PREFIX and its own.
+# PEERS, if set, names who else runs. In a section: planned and its kin, then run_plan. A section's name in plans and
+# results is PREFIX and its own. figures_more, if there, prints what follows the tables.
 
 # What run_plan and the sections want to know.
 quick='' slow='' fast='' given_rounds='' chosen=() failed=0
@@ -116,7 +116,9 @@ figures_end() {
     [ ${#files[@]} -gt 0 ] || { say "there are no results"; exit "$failed"; }
     cat "${files[@]}" >"$SCRATCH/results"
     {
-        printf '%s, %s; heapwright %s, %s.\n\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(getconf GNU_LIBC_VERSION)" \
+        printf '%s, %s processors, %s, Linux %s%s; heapwright %s, %s.\n\n' \
+            "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" "$(getconf GNU_LIBC_VERSION)" \
+            "$(uname -r | cut -d. -f1,2)" "${PEERS:+, $PEERS}" \
             "$(git describe --always --dirty 2>/dev/null || echo '?')" "$(date -u +%F)"
         "$FIGURES" report $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
         ! declare -F figures_more >/dev/null || figures_more

@@ -187,8 +187,15 @@ impl Report<'_> {
                 continue;
             }
             text += &format!("\n## {title}\n");
-            let wall = "Wall time: the plain run's, the others' ratios to it:";
-            text += &self.programs_table(section, wall, "wall_ns", ms);
+            let rows = self.results.rows(section);
+            let rounds =
+                rows.iter().filter_map(|row| self.results.of(section, row, "glibc", "wall_ns"));
+            let of = match rounds.map(|rounds| rounds.len()).max() {
+                Some(count @ 2..) => format!("medians of {count} rounds"),
+                _ => "one round".to_owned(),
+            };
+            let wall = format!("Wall time, {of}: the plain run's, the others' ratios to it:");
+            text += &self.programs_table(section, &wall, "wall_ns", ms);
             let peak =
                 "Peak RSS of the largest process: the plain run's, the others' ratios to it:";
             text += &self.programs_table(section, peak, "rss_kib", mib);
