@@ -28,34 +28,13 @@
 # the options that all runs of ours have, before traces=.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. ci/figures.sh
 
 SECTIONS=(pr flat lookups captures programs corpus)
-usage() { die "$1; usage: ci/debug.sh [--quick [--valgrind]] [--rounds N] [${SECTIONS[*]} | report]..."; }
-quick='' slow='' fast='' given_rounds='' chosen=()
-while [ $# -gt 0 ]; do
-    case $1 in
-        --quick) quick=--quick ;;
-        --valgrind) slow=1 ;;
-        --no-valgrind) fast=1 ;;
-        --rounds) [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || usage "'${2:-}' is no number of rounds"; given_rounds=$2; shift ;;
-        *) [[ " ${SECTIONS[*]} report " == *" $1 "* ]] || usage "'$1' is not understood"; chosen+=("$1") ;;
-    esac
-    shift
-done
-[ ${#chosen[@]} -gt 0 ] || chosen=("${SECTIONS[@]}")
-[ -n "$quick$fast" ] || slow=1
-
+figures_begin debug-figures '' "$@"
 OPTIONS=${DEBUG_OPTIONS:-mode=debug}
-OUT=$CARGO_TARGET_DIR/debug-figures${quick:+/quick}
 WORK=$CARGO_TARGET_DIR/debug-work
-mkdir -p "$OUT" "$WORK"
-optional() { (packages "$@") || say "skip: without ${*}"; }
-# sized FULL QUICK: the one that was asked for.
-sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
-rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$quick" ]; then echo 1; else echo "$1"; fi; }
-
-cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p debug-figures --target-dir "$CARGO_TARGET_DIR/bench"
-FIGURES=$CARGO_TARGET_DIR/bench/release/debug-figures
+mkdir -p "$WORK"
 
 # --- who runs ---------------------------------------------------------------------
 
@@ -63,13 +42,6 @@ VALGRIND=(--quiet --leak-check=no --num-callers=16 --trace-children=yes
     '--trace-children-skip=*redis-cli,*redis-benchmark')
 MALLOC_DEBUG=
 ZIG=
-without_mode=
-
-prepare_launcher() {
-    [ -z "${LAUNCHER:-}" ] || return 0
-    cargo build --quiet --release --locked -p heapwright-launcher
-    LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
-}
 
 prepare_library() {
     [ -z "${OURS:-}" ] || return 0
@@ -107,27 +79,8 @@ prepare_zig() {
     say "Zig $ZIG"
 }
 
-# planned SECTION ROW COLUMN OF_ROUNDS STDIN [NAME=VALUE...] COMMAND...: a line of
-# the plan, which plan.rs explains. The command is a path.
-planned() { local IFS=$'\t'; printf '%s\n' "$*" >>"$SCRATCH/plan.$1"; }
 zig_planned() { [ "$ZIG" = none ] || planned "$@"; }
 check_planned() { [ -z "$MALLOC_DEBUG" ] || planned "${@:1:5}" "${CHECK[@]}" "${@:6}"; }
-# Once, and behind the settings of what it runs.
-valgrind_planned() {
-    [ -n "$slow" ] && command -v valgrind >/dev/null || return 0
-    local head=("${@:1:3}" 1 "$5") words=("${@:6}")
-    while [[ ${words[0]} =~ ^[A-Z_]+= ]]; do head+=("${words[0]}"); words=("${words[@]:1}"); done
-    planned "${head[@]}" "$(command -v valgrind)" "${VALGRIND[@]}" "${words[@]}"
-}
-
-run_plan() { # SECTION ROUNDS
-    # A library that does not know the options must not be taken for one that is fast.
-    [ -z "$without_mode" ] || note "$1" - - no_mode 1
-    "$FIGURES" run "$SCRATCH/plan.$1" "$(rounds_of "$2")" "$LAUNCHER" "$OUT/results-$1.tsv"
-}
-note() { # SECTION ROW COLUMN METRIC VALUE: a number that is not from a plan
-    printf '%s\t%s\t%s\t1\t%s\t%s\n' "$@" >>"$OUT/results-$1.tsv"
-}
 
 # --- the sections -----------------------------------------------------------------
 
@@ -247,14 +200,8 @@ section_captures() {
 
 section_programs() {
     prepare_library
-    command_or_package perl perl
-    local program name line words pair
-    for program in ruby:ruby sqlite3:sqlite3 git:git redis-server:redis-server redis-benchmark:redis-tools python3:python3; do
-        command -v "${program%:*}" >/dev/null || optional "${program#*:}"
-    done
-    # Debian starts a server when it installs one.
-    [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true
-    bench/debug/prepare.sh "$WORK/inputs" "$(sized full quick)" >"$SCRATCH/programs"
+    real_programs
+    local name line words
     while IFS= read -r line; do
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
@@ -272,31 +219,9 @@ section_corpus() {
     cat "$OUT/corpus.txt"
 }
 
-load=$(cut -d' ' -f1 /proc/loadavg)
-[ -n "$quick" ] || awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
-failed=0
-for section in "${chosen[@]}"; do
-    [ "$section" != report ] || continue
-    printf '%s\n' "--- $section" >&2
-    rm -f "$OUT/results-$section.tsv"
-    "section_$section"
-done
-
-# Only what was asked for now, but of `report` all there is.
-files=()
-for section in "${SECTIONS[@]}"; do
-    [[ " ${chosen[*]} " == *" report "* || " ${chosen[*]} " == *" $section "* ]] || continue
-    [ ! -s "$OUT/results-$section.tsv" ] || files+=("$OUT/results-$section.tsv")
-done
-[ ${#files[@]} -gt 0 ] || { say "there are no results"; exit $failed; }
-cat "${files[@]}" >"$SCRATCH/results"
-{
-    printf '%s, %s; heapwright %s, %s.\n\n' "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(getconf GNU_LIBC_VERSION)" \
-        "$(git describe --always --dirty 2>/dev/null || echo '?')" "$(date -u +%F)"
-    "$FIGURES" report $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
+figures_more() {
     [ ! -s "$OUT/captures.txt" ] || [[ " ${chosen[*]} " != *" captures "* && " ${chosen[*]} " != *" report "* ]] ||
         { printf '\n## Captures\n\n```text\n'; cat "$OUT/captures.txt"; printf '```\n'; }
-    echo $failed >"$SCRATCH/failed"
-} >"$OUT/tables.md"
-cat "$OUT/tables.md"
-exit "$(cat "$SCRATCH/failed")"
+}
+
+figures_end

@@ -1,5 +1,6 @@
-//! The figures of the debug mode. `ci/debug.sh` builds the programs and writes
-//! down what is to be run (a plan); this program runs it and reports.
+//! The figures of the debug mode and of `heapwright check`. `ci/debug.sh` and
+//! `ci/check.sh` build the programs and write down what is to be run (a plan);
+//! this program runs it and reports.
 //!
 //! ```text
 //! plan: what to run ---- run: in turns, each under the launcher ----> results
@@ -7,14 +8,16 @@
 //!                                         results ---- report ----> the tables
 //! ```
 //!
-//! [`plan`] is the file of runs, [`run`] one run, [`results`] the file of
-//! numbers, [`report`] the figures and tables, [`text`] their cells.
+//! [`plan`] is the file of runs, [`run`] one run, [`told`] what a checker says at
+//! its end, [`results`] the file of numbers, [`report`] the figures and tables,
+//! [`text`] their cells.
 
 mod plan;
 mod report;
 mod results;
 mod run;
 mod text;
+mod told;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -7,6 +7,8 @@
 //! *MISSED* otherwise; with fewer rounds the median itself decides. Counts are
 //! simply compared.
 
+mod check;
+
 use figures::statistics::{Estimate, estimate, median};
 
 use crate::results::Results;
@@ -122,6 +124,7 @@ impl<'a> Report<'a> {
         if report.has(PROGRAMS) {
             report.programs();
         }
+        report.check();
         report.sound();
         report
     }
@@ -292,11 +295,11 @@ impl<'a> Report<'a> {
 
     /// The ratios of a column to glibc, program by program; none if it lacks one
     /// that ours has.
-    fn of_programs(&self, column: &str, metric: &str) -> Option<Estimate> {
-        let rows = self.results.rows(PROGRAMS);
+    fn of_programs(&self, section: &str, column: &str, metric: &str) -> Option<Estimate> {
+        let rows = self.results.rows(section);
         let all: Vec<_> = rows
             .iter()
-            .map(|row| self.results.ratios((PROGRAMS, row), (column, "glibc"), metric))
+            .map(|row| self.results.ratios((section, row), (column, "glibc"), metric))
             .collect();
         estimate(&all)
     }
@@ -304,7 +307,7 @@ impl<'a> Report<'a> {
     fn programs(&mut self) {
         let count = self.results.rows(PROGRAMS).len();
         for (metric, what, bound) in [("wall_ns", "time", 2.0), ("rss_kib", "peak RSS", 3.0)] {
-            let mean = self.of_programs(OURS, metric);
+            let mean = self.of_programs(PROGRAMS, OURS, metric);
             let what = format!("{count} programs, 16 frames: geomean of {what} to glibc");
             self.judge(what, Asked::AtMost(bound), "x", mean);
         }
@@ -315,7 +318,7 @@ impl<'a> Report<'a> {
         let total = |metric: &str| -> f64 {
             let cells = self.results.cells().iter();
             let ours = cells.filter(|(section, _, column)| {
-                column == OURS || column.starts_with("traces=") || section == LOOKUPS
+                column.starts_with(OURS) || column.starts_with("traces=") || section == LOOKUPS
             });
             ours.filter_map(|(section, row, column)| self.results.of(section, row, column, metric))
                 .flat_map(|rounds| rounds.values())
@@ -457,27 +460,33 @@ impl<'a> Report<'a> {
         .concat()
     }
 
-    fn programs_table(&self, title: &str, metric: &str, show: impl Fn(f64) -> String) -> String {
-        let columns = self.results.columns(PROGRAMS);
+    fn programs_table(
+        &self,
+        section: &str,
+        title: &str,
+        metric: &str,
+        show: impl Fn(f64) -> String,
+    ) -> String {
+        let columns = self.results.columns(section);
         let mut head = vec!["program"];
         head.extend(&columns);
         let mut lines = Vec::new();
-        for row in self.results.rows(PROGRAMS) {
+        for row in self.results.rows(section) {
             let mut line = vec![row.to_owned()];
             for column in &columns {
                 line.push(if *column == "glibc" {
-                    self.cell((PROGRAMS, row, column), metric, &show)
-                } else if self.results.of(PROGRAMS, row, column, "failed").is_some() {
+                    self.cell((section, row, column), metric, &show)
+                } else if self.results.of(section, row, column, "failed").is_some() {
                     "fails".to_owned()
                 } else {
-                    let ratios = self.results.ratios((PROGRAMS, row), (*column, "glibc"), metric);
+                    let ratios = self.results.ratios((section, row), (*column, "glibc"), metric);
                     if ratios.is_empty() { String::new() } else { number(median(&ratios)) }
                 });
             }
             lines.push(line);
         }
         let mean = |column: &&str| {
-            let mean = self.of_programs(column, metric);
+            let mean = self.of_programs(section, column, metric);
             mean.map_or(String::new(), |mean| format!("**{}**", number(mean.value)))
         };
         let mut last = vec!["**geomean**".to_owned()];
@@ -518,11 +527,11 @@ impl<'a> Report<'a> {
         if self.has(PROGRAMS) {
             text += "\n## Programs\n";
             let title = "Wall time: glibc's, the others' ratios to it:";
-            text += &self.programs_table(title, "wall_ns", ms);
+            text += &self.programs_table(PROGRAMS, title, "wall_ns", ms);
             let title = "Peak RSS: glibc's, the others' ratios to it:";
-            text += &self.programs_table(title, "rss_kib", mib);
+            text += &self.programs_table(PROGRAMS, title, "rss_kib", mib);
         }
-        text
+        text + &self.check_tables()
     }
 
     /// The figures, one a line: what, asked, measured, verdict.

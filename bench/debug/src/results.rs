@@ -4,7 +4,8 @@
 //!
 //! Metrics of a run: `wall_ns`, `cpu_us`, `rss_kib`, `findings` (lines of the
 //! library on stderr), what the program itself says in lines `figure NAME
-//! NUMBER`; `failed` and `different` where a run did not end well or printed
+//! NUMBER`; `errors` and `lost_blocks` where a checker tells them; `failed` and
+//! `different` where a run did not end well or printed
 //! something else than the first column.
 
 use std::collections::{BTreeMap, BTreeSet};

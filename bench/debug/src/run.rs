@@ -17,6 +17,7 @@ use std::process::{Command, Stdio};
 
 use crate::plan::Planned;
 use crate::results::Writer;
+use crate::told::Told;
 
 /// After so many milliseconds a run is ended: valgrind on a long program.
 const LIMIT_MS: &str = "1200000";
@@ -26,8 +27,13 @@ while [ "$1" != -- ]; do export "$1"; shift; done
 shift; exec "$@""#;
 
 /// A line of stderr with this word is a finding: the library says nothing else
-/// unless it is asked to.
+/// unless it is asked to. A leak in a checker's report is not, if that ends well:
+/// the program may really have it.
 const FINDING: &str = "heapwright:";
+const LEAK: &str = "LEAK: heapwright:";
+
+/// What checkers that are run here end with if they found what they look for.
+const FOUND: u64 = 99;
 
 /// A line of stdout that begins with this is a number, not output.
 const FIGURE: &str = "figure ";
@@ -54,7 +60,15 @@ struct Cost {
     wall_ns: f64,
     cpu_us: f64,
     rss_kib: f64,
-    end: Result<(), String>,
+    end: Result<End, String>,
+}
+
+/// How a run came to a good end.
+#[derive(Debug, PartialEq)]
+enum End {
+    Silent,
+    /// It says that it found something.
+    Found,
 }
 
 impl Cost {
@@ -69,7 +83,8 @@ impl Cost {
             return Err("the launcher reports nothing".to_owned());
         };
         let end = match (ended as u64, code as u64, signal as u64) {
-            (0, 0, 0) => Ok(()),
+            (0, 0, 0) => Ok(End::Silent),
+            (0, FOUND, 0) => Ok(End::Found),
             (0, code, 0) => Err(format!("it ended with {code}")),
             (0, _, signal) => Err(format!("signal {signal} ended it")),
             _ => Err("its time was over".to_owned()),
@@ -113,9 +128,13 @@ impl Runner {
         let state = self.rows.entry(key).or_default();
         state.peak_kib = state.peak_kib.max(cost.rss_kib);
 
-        let findings = stderr.lines().filter(|line| line.contains(FINDING)).count();
+        let found = |line: &&str| line.contains(FINDING) && !line.contains(LEAK);
+        let mut findings = stderr.lines().filter(found).count();
+        if findings == 0 && cost.end == Ok(End::Found) {
+            findings = 1;
+        }
         if findings > 0 {
-            let first = stderr.lines().find(|line| line.contains(FINDING)).unwrap_or_default();
+            let first = stderr.lines().find(found).unwrap_or("what it ended with 99 for");
             // Once, not for each run.
             let times = self.said.entry(first.to_owned()).or_default();
             *times += 1;
@@ -126,6 +145,10 @@ impl Runner {
         let mut number =
             |metric: &str, value| self.results.number(&planned.cell, round, metric, value);
         number("findings", findings as f64)?;
+        if let Some(told) = Told::of(&stderr) {
+            number("errors", told.errors)?;
+            number("lost_blocks", told.lost_blocks)?;
+        }
         if let Err(reason) = &cost.end {
             let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
             eprintln!("{name} failed: {reason}; {}", last.unwrap_or_default());
@@ -208,7 +231,8 @@ mod tests {
     fn reports() {
         let cost = Cost::parse("1000 20 3 4096 5 6 0 0 0\n").unwrap();
         assert_eq!((cost.wall_ns, cost.cpu_us, cost.rss_kib), (1000.0, 23.0, 4096.0));
-        assert_eq!(cost.end, Ok(()));
+        assert_eq!(cost.end, Ok(End::Silent));
+        assert_eq!(Cost::parse("1 2 3 4 5 6 99 0 0").unwrap().end, Ok(End::Found));
         let end = |line| Cost::parse(line).unwrap().end.unwrap_err();
         assert_eq!(end("1 2 3 4 5 6 7 0 0"), "it ended with 7");
         assert_eq!(end("1 2 3 4 5 6 0 11 0"), "signal 11 ended it");

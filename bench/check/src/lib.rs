@@ -1,0 +1,1 @@
+//! Nothing: this package is only there to pin what Cargo.toml names.

@@ -1,0 +1,271 @@
+//! The figures of `heapwright check` (`ci/check.sh`): what it costs real programs,
+//! how it stands beside a sanitizer's build and memcheck, and how long a leak check
+//! stops a program with a large heap.
+
+use figures::statistics::Estimate;
+
+use super::{Asked, OURS, Report, single};
+use crate::text::{mib, ms, number, table};
+
+const PROGRAMS: &str = "check-programs";
+const BUILT: &str = "check-asan";
+const TOOLS: &str = "check-tools";
+const SNAPSHOT: &str = "check-snapshot";
+
+/// With every block guarded.
+const GUARDED: &str = "heapwright guard=all";
+
+impl Report<'_> {
+    pub(super) fn check(&mut self) {
+        if self.has(PROGRAMS) {
+            self.check_programs();
+        }
+        if self.has(BUILT) {
+            self.check_built();
+        }
+        if self.has(TOOLS) {
+            self.check_tools();
+        }
+        if self.has(SNAPSHOT) {
+            self.check_snapshot();
+        }
+    }
+
+    fn check_programs(&mut self) {
+        let count = self.results.rows(PROGRAMS).len();
+        for (metric, what, asked) in
+            [("wall_ns", "time", Asked::AtMost(2.0)), ("rss_kib", "peak RSS", Asked::Shown)]
+        {
+            let mean = self.of_programs(PROGRAMS, OURS, metric);
+            let what = format!("{count} programs, checked: geomean of {what} to glibc");
+            self.judge(what, asked, "x", mean);
+        }
+    }
+
+    fn check_built(&mut self) {
+        let count = self.results.rows(BUILT).len();
+        for (metric, what) in [("wall_ns", "time"), ("rss_kib", "peak RSS")] {
+            for column in self.results.columns(BUILT).into_iter().filter(|c| *c != "glibc") {
+                let mean = self.of_programs(BUILT, column, metric);
+                let what =
+                    format!("{count} built programs, {column}: geomean of {what} to plain build");
+                self.judge(what, Asked::Shown, "x", mean);
+            }
+        }
+        let lost = self.total(BUILT, OURS, "lost_blocks");
+        let what = "built programs, which lose nothing: blocks called lost";
+        self.judge(what, Asked::AtMost(0.0), "", Some(single(lost)));
+        self.broken |= lost > 0.0;
+    }
+
+    fn check_tools(&mut self) {
+        for column in self.results.columns(TOOLS) {
+            if column == "glibc" || column == "-" {
+                continue;
+            }
+            let missed: Vec<&str> = self
+                .results
+                .rows(TOOLS)
+                .into_iter()
+                .filter(|row| self.last(TOOLS, row, column, "finds") == Some(0.0))
+                .collect();
+            let asked = if column == GUARDED { Asked::AtMost(0.0) } else { Asked::Shown };
+            let what = format!("programs with a bug that {column} does not find");
+            self.judge(what, asked, "", Some(single(missed.len() as f64)));
+        }
+    }
+
+    fn check_snapshot(&mut self) {
+        for row in self.results.rows(SNAPSHOT) {
+            let worst = |metric: &str| -> Option<Estimate> {
+                let rounds = self.results.of(SNAPSHOT, row, OURS, metric)?;
+                rounds.values().copied().reduce(f64::max).map(single)
+            };
+            let figures = [
+                ("the program stopped, worst", Asked::AtMost(50.0), " ms", worst("stopped_ms")),
+                ("the result is there, worst", Asked::AtMost(10.0), " s", worst("took_s")),
+                ("the call that asked, worst", Asked::Shown, " ms", worst("raised_ms")),
+                ("another thread's gap, worst", Asked::Shown, " ms", worst("gap_ms")),
+                ("its gap while nothing was asked", Asked::Shown, " ms", worst("quiet_gap_ms")),
+                ("checks that tell another leak", Asked::AtMost(0.0), "", worst("findings")),
+            ];
+            for (what, asked, unit, value) in figures {
+                self.judge(format!("{row} live: {what}"), asked, unit, value);
+            }
+        }
+    }
+
+    fn total(&self, section: &str, column: &str, metric: &str) -> f64 {
+        let rows = self.results.rows(section);
+        let rounds = rows.iter().filter_map(|row| self.results.of(section, row, column, metric));
+        rounds.flat_map(|rounds| rounds.values()).fold(0.0, |sum, value| sum + value)
+    }
+
+    /// The number of the last round.
+    fn last(&self, section: &str, row: &str, column: &str, metric: &str) -> Option<f64> {
+        self.results.of(section, row, column, metric)?.values().next_back().copied()
+    }
+
+    /// What the checkers told of each program; nothing of the plain run.
+    fn told_table(&self, section: &str) -> String {
+        let columns: Vec<&str> =
+            self.results.columns(section).into_iter().filter(|c| *c != "glibc").collect();
+        let mut head = vec!["program"];
+        head.extend(&columns);
+        let told = |row: &str, column: &str| -> String {
+            if self.last(section, row, column, "failed").is_some() {
+                return "fails".to_owned();
+            }
+            if self.last(section, row, column, "wall_ns").is_none() {
+                return String::new();
+            }
+            let of = |metric| self.last(section, row, column, metric).unwrap_or(0.0);
+            format!("{} / {}", of("errors"), of("lost_blocks"))
+        };
+        let line = |row: &&str| -> Vec<String> {
+            let cells = columns.iter().map(|column| told(row, column));
+            std::iter::once((*row).to_owned()).chain(cells).collect()
+        };
+        let lines: Vec<_> = self.results.rows(section).iter().map(line).collect();
+        format!(
+            "\nDifferent errors / blocks definitely lost, as told in the last run:\n\n{}",
+            table(&head, &lines)
+        )
+    }
+
+    fn tools_table(&self) -> String {
+        let columns = self.results.columns(TOOLS);
+        let mut head = vec!["program"];
+        head.extend(&columns);
+        let mut lines = Vec::new();
+        for row in self.results.rows(TOOLS) {
+            let mut line = vec![row.to_owned()];
+            line.extend(columns.iter().map(|column| {
+                let of = |metric| self.last(TOOLS, row, column, metric);
+                let twin = of("findings").is_some_and(|found| found > 0.0);
+                match of("finds") {
+                    Some(finds) => {
+                        let word = if finds > 0.0 { "yes" } else { "no" };
+                        format!("{word}{}", if twin { ", and in its twin" } else { "" })
+                    }
+                    None => String::new(),
+                }
+            }));
+            lines.push(line);
+        }
+        table(&head, &lines)
+    }
+
+    fn snapshot_table(&self) -> String {
+        let metrics = [
+            ("stopped_ms", "stopped, ms"),
+            ("raised_ms", "the call that asked, ms"),
+            ("gap_ms", "another thread's longest gap, ms"),
+            ("took_s", "until the result, s"),
+        ];
+        let mut head = vec!["live heap", "check"];
+        head.extend(metrics.map(|(_, title)| title));
+        let mut lines = Vec::new();
+        for row in self.results.rows(SNAPSHOT) {
+            let Some(checks) = self.results.of(SNAPSHOT, row, OURS, "stopped_ms") else { continue };
+            for check in checks.keys() {
+                let mut line = vec![row.to_owned(), check.to_string()];
+                line.extend(metrics.map(|(metric, _)| {
+                    let of = self.results.of(SNAPSHOT, row, OURS, metric);
+                    of.and_then(|rounds| rounds.get(check)).map_or(String::new(), |v| number(*v))
+                }));
+                lines.push(line);
+            }
+        }
+        table(&head, &lines)
+    }
+
+    pub(super) fn check_tables(&self) -> String {
+        let mut text = String::new();
+        for (section, title) in [(PROGRAMS, "Programs"), (BUILT, "Beside a sanitizer's build")] {
+            if !self.has(section) {
+                continue;
+            }
+            text += &format!("\n## {title}\n");
+            let rows = self.results.rows(section);
+            let rounds =
+                rows.iter().filter_map(|row| self.results.of(section, row, "glibc", "wall_ns"));
+            let of = match rounds.map(|rounds| rounds.len()).max() {
+                Some(count @ 2..) => format!("medians of {count} rounds"),
+                _ => "one round".to_owned(),
+            };
+            let wall = format!("Wall time, {of}: the plain run's, the others' ratios to it:");
+            text += &self.programs_table(section, &wall, "wall_ns", ms);
+            let peak =
+                "Peak RSS of the largest process: the plain run's, the others' ratios to it:";
+            text += &self.programs_table(section, peak, "rss_kib", mib);
+            text += &self.told_table(section);
+        }
+        if self.has(TOOLS) {
+            text += "\n## Who finds what\n\n";
+            text += &self.tools_table();
+        }
+        if self.has(SNAPSHOT) {
+            text += "\n## A leak check of a large heap\n\n";
+            text += &self.snapshot_table();
+            let live = self.results.rows(SNAPSHOT).into_iter().filter_map(|row| {
+                let of = |metric| self.last(SNAPSHOT, row, OURS, metric);
+                let blocks = of("blocks")?;
+                let quiet = of("quiet_gap_ms").map_or(String::new(), number);
+                Some(format!(
+                    "\n{row}: {blocks} blocks; the other thread's longest gap while nothing was asked: {quiet} ms.\n"
+                ))
+            });
+            text.extend(live);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Results;
+
+    fn figure(results: &str, what: &str) -> (String, String, bool, bool) {
+        let results = Results::parse(results).unwrap();
+        let report = Report::of(&results);
+        let figure = report.figures.iter().find(|f| f.what.contains(what)).unwrap();
+        let verdict = figure.verdict.text().to_owned();
+        (figure.measured.clone(), verdict, report.holds(true), report.holds(false))
+    }
+
+    #[test]
+    fn the_worst_check_is_judged() {
+        let results = "check-snapshot\t1 GiB\theapwright\t1\tstopped_ms\t10\n\
+                       check-snapshot\t1 GiB\theapwright\t2\tstopped_ms\t60\n\
+                       check-snapshot\t1 GiB\theapwright\t1\ttook_s\t2.5\n";
+        let (measured, verdict, quick, full) = figure(results, "stopped");
+        assert_eq!((&*measured, &*verdict, quick, full), ("60 ms", "MISSED", true, false));
+        assert_eq!(figure(results, "result is there").1, "met");
+    }
+
+    #[test]
+    fn a_block_called_lost_in_a_program_that_loses_none_breaks_a_quick_run() {
+        let results = "check-asan\ta\tglibc\t1\twall_ns\t10\n\
+                       check-asan\ta\theapwright\t1\twall_ns\t15\n\
+                       check-asan\ta\theapwright\t1\tlost_blocks\t1\n\
+                       check-asan\ta\tasan\t1\twall_ns\t20\n";
+        assert_eq!(figure(results, "called lost"), ("1".into(), "MISSED".into(), false, false));
+        assert_eq!(figure(results, "asan: geomean of time").0, "2x");
+    }
+
+    #[test]
+    fn only_the_guarded_column_must_find_all() {
+        let row = |column: &str, finds: u8, twin: u8| {
+            format!(
+                "check-tools\ta\t{column}\t1\tfinds\t{finds}\ncheck-tools\ta\t{column}\t1\tfindings\t{twin}\n"
+            )
+        };
+        let all = row("heapwright", 0, 0) + &row(GUARDED, 1, 0) + &row("valgrind", 0, 1);
+        assert_eq!(figure(&all, "heapwright does not").1, "");
+        assert_eq!(figure(&all, "guard=all does not"), ("0".into(), "met".into(), true, true));
+        // Our own words about a right program are an error even in a quick run.
+        assert!(!figure(&row(GUARDED, 1, 1), "guard=all does not").2);
+    }
+}

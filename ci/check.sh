@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# What `heapwright check` costs, beside valgrind's memcheck and AddressSanitizer, what
+# each of them finds, and how long a leak check stops a program: tables of medians, and
+# what was asked, measured and found (bench/check, bench/debug).
+#
+#   ci/check.sh [--quick [--valgrind] | --no-valgrind] [--rounds N] [SECTION...]
+#   ci/check.sh report       the tables again, from the results of the last runs: what
+#                            docs/check-figures.md has below its text
+#
+#   programs  real programs: plain, checked, under memcheck
+#   asan      programs that are built here: plain, checked, under memcheck, with
+#             AddressSanitizer; and what each of them finds in some of corpus/
+#   snapshot  a leak check, asked for by a signal, of a program with 1 GiB of live blocks
+#
+# Without a section, all of them. Runs are processes of their own, each round runs all,
+# and the order turns from round to round; there are 5 rounds, valgrind runs once. The
+# results are kept in the target folder's check-figures/ (results-check-*.tsv each single
+# number, figures.tsv, tables.md). Ends with 1 if a figure is missed or a run of ours
+# fails. Half an hour; wants a quiet machine. --quick runs all once and small, without
+# valgrind and without what would have to be fetched, and only fails where something
+# does not run, prints something else, or finds what is not there.
+#
+#   HEAPWRIGHT     the command to measure (default: built from this checkout)
+#   CHECK_OPTIONS  words between `check` and `--`, if any
+set -euo pipefail
+COMMAND=${HEAPWRIGHT:-}
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. ci/figures.sh
+
+SECTIONS=(programs asan snapshot)
+figures_begin check-figures check- "$@"
+WORK=$CARGO_TARGET_DIR/check-work
+mkdir -p "$WORK"
+
+PEERS=$(cc --version 2>/dev/null | sed -n '1s/ (.*) / /p')
+! command -v valgrind >/dev/null || PEERS+=", $(valgrind --version)"
+
+# --- who runs ---------------------------------------------------------------------
+
+# Leaks are counted apart from errors.
+VALGRIND=(--leak-check=full --errors-for-leak-kinds=none --num-callers=16 --trace-children=yes
+    '--trace-children-skip=*redis-cli,*redis-benchmark')
+# The sanitizer ends with what the command ends with, if it finds something.
+ASAN=(ASAN_OPTIONS=exitcode=99:detect_leaks=1)
+
+prepare_command() {
+    [ -z "${CHECK:-}" ] || return 0
+    if [ -z "$COMMAND" ]; then
+        cargo build --quiet --release --locked -p heapwright-cli
+        COMMAND=$CARGO_TARGET_DIR/release/heapwright
+    fi
+    local path
+    path=$(command -v "$COMMAND") || die "no command $COMMAND"
+    COMMAND=$path
+    prepare_launcher
+    # shellcheck disable=SC2206
+    CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
+    # It runs, sees a leak, and tells of nothing else: otherwise the figures are not
+    # what they seem.
+    local status=0
+    command_or_package cc gcc
+    printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
+    cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
+    "${CHECK[@]}" -- "$SCRATCH/leaks" >"$SCRATCH/said" 2>&1 || status=$?
+    if [ $status -ne 99 ] || ! grep -q 'definitely lost: 123 bytes in 1 blocks' "$SCRATCH/said"; then
+        cat "$SCRATCH/said" >&2
+        die "check does not find a leak of 123 bytes (it ends with $status)"
+    fi
+    [ -z "$slow" ] || command -v valgrind >/dev/null || optional valgrind
+}
+
+# --- the sections -----------------------------------------------------------------
+
+section_programs() {
+    prepare_command
+    real_programs
+    local name line words
+    while IFS= read -r line; do
+        IFS=$'\t' read -ra words <<<"$line"
+        name=${words[0]}
+        planned programs "$name" glibc 0 "${words[@]:1}"
+        # What such a program loses is its own affair, and told; errors are not.
+        planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
+        valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
+    done <"$SCRATCH/programs"
+    run_plan programs 5
+}
+
+section_asan() {
+    prepare_command
+    command_or_package c++ g++
+    bench/check/prepare.sh "$WORK" "$(sized full quick)" >"$SCRATCH/built"
+    [ -s "$SCRATCH/built" ] || die "no program could be built"
+    local name line words
+    while IFS= read -r line; do
+        IFS=$'\t' read -ra words <<<"$line"
+        name=${words[0]}
+        planned asan "$name" glibc 0 - "${words[1]}" "${words[@]:3}"
+        planned_behind "${CHECK[@]}" -- :: asan "$name" heapwright 0 - "${words[1]}" "${words[@]:3}"
+        planned asan "$name" asan 0 - "${ASAN[@]}" "${words[2]}" "${words[@]:3}"
+        valgrind_planned asan "$name" valgrind 1 - "${words[1]}" "${words[@]:3}"
+    done <"$SCRATCH/built"
+    run_plan asan 5
+    tools
+}
+
+# Programs of corpus/, one of a kind; in leaks/ the bug is a leak. What is read wrongly
+# is used, too: memcheck optimises a read away that nothing depends on.
+TOOLS=(buffer-overflow-by-one.c buffer-overflow-read-by-one.c buffer-underflow-by-one.c double-free-list.c
+    interior-free-moved-cursor.c invalid-free-stack.c allocator-mismatch-new-array-delete.cc write-after-free-middle.c
+    use-after-free-list-next.c use-after-free-vector-iterator.cc use-after-free-dispatch.c realloc-after-free-direct.c
+    leaks/overwritten.c leaks/doubly-linked.c leaks/map-of-strings.cc leaks/thread-local.c)
+
+says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
+    local tool=$1 leak=$2 status=0
+    shift 2
+    case $tool in
+        glibc) ;;
+        heapwright*)
+            local options=()
+            [ "$tool" = heapwright ] || options=(--guard all)
+            if [ "$leak" = leak ]; then options+=(--fail-on leaks); else options+=(--fail-on errors); fi
+            set -- "${CHECK[@]}" "${options[@]}" -- "$@"
+            ;;
+        valgrind)
+            local kinds=none
+            [ "$leak" != leak ] || kinds=definite
+            set -- valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=$kinds "$@"
+            ;;
+        asan) set -- env "ASAN_OPTIONS=exitcode=99:detect_leaks=$([ "$leak" = leak ] && echo 1 || echo 0)" "$@" ;;
+    esac
+    (ulimit -c 0 && exec timeout -k 1 60 "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
+    # A checker that stopped at the error it told of ends with 99, too; a plain
+    # program shows its bug by a signal.
+    case $tool in
+        glibc) if [ $status -gt 128 ]; then echo 1; else echo 0; fi ;;
+        *) if [ $status -eq 99 ]; then echo 1; else echo 0; fi ;;
+    esac
+}
+
+tools() {
+    local source path name leak size kind compiler flags tool columns=(glibc heapwright 'heapwright guard=all' asan) found
+    [ -z "$slow" ] || ! command -v valgrind >/dev/null || columns+=(valgrind)
+    mkdir -p "$WORK/corpus"
+    for source in "${TOOLS[@]}"; do
+        path=corpus/$source
+        [ -f "$path" ] || { say "skip: there is no $path"; continue; }
+        name=${source%.*} leak=error
+        [ "${name#leaks/}" = "$name" ] || leak=leak
+        size=$(sed -n 's,^// sizes: \([0-9]*\).*,\1,p' "$path" | head -1)
+        flags=$(sed -n 's,^// flags: ,,p' "$path" | head -1)
+        compiler=(cc -std=gnu11)
+        [ "${path##*.}" = c ] || compiler=(c++ -std=c++17)
+        for kind in bad twin; do
+            local define=()
+            [ $kind = twin ] || define=(-DBAD)
+            # shellcheck disable=SC2086
+            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus "${define[@]}" -o "$SCRATCH/$kind" $flags "$path" -rdynamic -ldl -pthread
+            # shellcheck disable=SC2086
+            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus -fsanitize=address "${define[@]}" -o "$SCRATCH/$kind.asan" $flags "$path" -rdynamic -ldl -pthread
+        done
+        for tool in "${columns[@]}"; do
+            for kind in bad twin; do
+                found=$(says "$tool" $leak "$SCRATCH/$kind$([ "$tool" != asan ] || echo .asan)" ${size:+"$size"})
+                if [ $kind = bad ]; then note tools "$name" "$tool" finds "$found"; else note tools "$name" "$tool" findings "$found"; fi
+            done
+        done
+    done
+}
+
+section_snapshot() {
+    prepare_command
+    preload_library
+    command_or_package python3 python3
+    local mib pause row status=0 line name value check record
+    mib=$(sized 1024 64) pause=$(sized 4000 1000)
+    row=$(sized '1 GiB' '64 MiB')
+    cc -std=gnu11 -O2 -g -Wall -Wextra -pthread bench/check/snapshot.c -o "$WORK/snapshot"
+    env "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=mode=debug,quiet=yes,record=$SCRATCH/record,leak_signal=USR1" \
+        "$WORK/snapshot" "$mib" 3 "$pause" >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
+    if [ $status -ne 0 ] || [ -s "$SCRATCH/err" ]; then cat "$SCRATCH/err" >&2; die "snapshot ended with $status"; fi
+    while read -r _ name value check; do note snapshot "$row" heapwright "$name" "$value" "${check:-1}"; done < <(grep '^figure ' "$SCRATCH/out")
+    record=$(echo "$SCRATCH"/record.*)
+    for check in 1 2 3; do
+        "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
+        # Of a check: the stop, the time until its result, all blocks, and whether it
+        # tells of anything but the one leak of 123 bytes.
+        python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
+import json, sys
+told = json.load(open(sys.argv[1]))
+check = next(c for c in told["processes"][0]["checks"] if c["number"] == int(sys.argv[2]))
+summary = told["summary"]
+lost = [summary[kind] for kind in ("definitely_lost", "indirectly_lost", "possibly_lost")]
+right = [(kind["blocks"], kind["bytes"]) for kind in lost] == [(1, 123), (0, 0), (0, 0)]
+print("stopped_ms", check["stopped_ns"] / 1e6)
+if check["took_ns"] is not None:
+    print("took_s", check["took_ns"] / 1e9)
+print("blocks", check["live"]["blocks"])
+print("findings", 0 if right and not summary["errors"] else 1)
+PYTHON
+        while read -r name value; do note snapshot "$row" heapwright "$name" "$value" $check; done <"$SCRATCH/check"
+    done
+}
+
+figures_end
