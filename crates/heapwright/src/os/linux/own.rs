@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 20)));
         assert_eq!(is_own(at.addr() + (1 << 20) - 1), Some(at.addr() + (1 << 20)));
         // SAFETY: made above, and nobody uses it.
-        unsafe { System.release(at.add(1 << 19), 1 << 19) };
+        unsafe { System.release(at.wrapping_add(1 << 19), 1 << 19) };
         assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 19)));
         assert_eq!(is_own(at.addr() + (1 << 19)), None);
         // SAFETY: as above.

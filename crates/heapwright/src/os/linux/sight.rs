@@ -163,7 +163,7 @@ mod tests {
         assert!(unsafe { System.commit(at, 64 * page) });
         for touched in [3, 4, 60] {
             // SAFETY: committed above.
-            unsafe { at.add(touched * page).write(7) };
+            unsafe { at.wrapping_add(touched * page).write(7) };
         }
         let sight = Sight::open().unwrap();
         let mut runs = std::vec::Vec::new();
