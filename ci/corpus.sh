@@ -131,44 +131,9 @@ fi
 [ $ACTION = asan ] || preload_library
 CACHE=$CARGO_TARGET_DIR/corpus
 mkdir -p "$CACHE"
-TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs; cc --version; c++ --version; rustc --version; } | sha256sum)
 
-# compile SOURCE OUT FLAGS...: one program, with -DBAD (--cfg bad) among the flags or not.
-compile() {
-    local source=$1 out=$2 sanitize=()
-    shift 2
-    case $source in
-        *.rs)
-            [ $ACTION = asan ] && sanitize=(-Zsanitizer=address)
-            RUSTC_BOOTSTRAP=$([ $ACTION = asan ] && echo 1 || echo 0) rustc --edition 2021 -C opt-level=1 -g -A warnings \
-                --crate-name corpus_program "${sanitize[@]}" "${@/#-DBAD/--cfg=bad}" -o "$out" "$source"
-            ;;
-        *)
-            local compiler=(cc -std=gnu11)
-            [ "${source##*.}" = cc ] && compiler=(c++ -std=c++17)
-            [ $ACTION = asan ] && sanitize=(-fsanitize=address)
-            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus "${sanitize[@]}" -o "$out" "$@" "$source" -rdynamic -ldl
-            ;;
-    esac
-}
-
-# built NAME PATH FLAGS PLUGIN KIND: sets PROGRAM; compiles it unless that was done.
-built() {
-    local name=$1 path=$2 flags=$3 plugin=$4 kind=$5 hash define=()
-    [ "$flags" != - ] || flags=
-    [ "$kind" = bad ] && define=(-DBAD)
-    hash=$({ printf '%s\n' "$TOOLS" "$flags" "$plugin"; grep -h '"-Wall\|-O1 -g\|opt-level' "$ROOT/ci/corpus.sh"; cat "$path"; } | sha256sum)
-    [ $ACTION = asan ] && kind=asan-$kind
-    PROGRAM=$CACHE/$name.$kind.${hash:0:12}
-    [ -x "$PROGRAM" ] && return 0
-    rm -f "$CACHE/$name.$kind".*
-    if [ "$plugin" != - ]; then
-        # shellcheck disable=SC2086
-        compile "$path" "$PROGRAM.so" $flags "${define[@]}" -DPLUGIN -shared -fPIC || return 1
-    fi
-    # shellcheck disable=SC2086
-    compile "$path" "$PROGRAM.new.$BASHPID" $flags "${define[@]}" && mv "$PROGRAM.new.$BASHPID" "$PROGRAM"
-}
+. ci/corpus-programs.sh
+[ $ACTION != asan ] || SANITIZE=address
 
 # run OUT PREFIX SETTINGS... -- PROGRAM ARGUMENTS...: stdout and stderr to OUT.out
 # and OUT.err, the status to STATUS. PREFIX is a shell text in front ("-": none).

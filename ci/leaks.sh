@@ -77,42 +77,8 @@ if [ $ACTION = list ]; then leaks table "${SOURCES[@]}"; exit 0; fi
 CACHE=$CARGO_TARGET_DIR/corpus-leaks
 mkdir -p "$CACHE"
 
-# compile SOURCE OUT FLAGS...: one program; -DBAD among the flags or not.
-compile() {
-    local source=$1 out=$2 sanitize=()
-    shift 2
-    case $source in
-        *.rs)
-            [ $ACTION != lsan ] || sanitize=(-Zsanitizer=leak)
-            RUSTC_BOOTSTRAP=$([ $ACTION = lsan ] && echo 1 || echo 0) rustc --edition 2021 -C opt-level=1 -g -A warnings \
-                --crate-name corpus_program "${sanitize[@]}" "${@/#-DBAD/--cfg=bad}" -o "$out" "$source"
-            ;;
-        *)
-            local compiler=(cc -std=gnu11)
-            [ "${source##*.}" = cc ] && compiler=(c++ -std=c++17)
-            [ $ACTION != lsan ] || sanitize=(-fsanitize=leak)
-            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus "${sanitize[@]}" -o "$out" "$@" "$source" -rdynamic -ldl
-            ;;
-    esac
-}
-
-# built NAME PATH FLAGS PLUGIN KIND: sets PROGRAM; compiles it unless that was done.
-built() {
-    local name=$1 path=$2 flags=$3 plugin=$4 kind=$5 hash define=()
-    [ "$flags" != - ] || flags=
-    [ "$kind" = bad ] && define=(-DBAD)
-    hash=$({ printf '%s\n' "$TOOLS" "$flags" "$plugin"; grep -h '"-Wall\|-O1 -g\|opt-level' "$ROOT/ci/leaks.sh"; cat "$path"; } | sha256sum)
-    [ $ACTION = lsan ] && kind=lsan-$kind
-    PROGRAM=$CACHE/$name.$kind.${hash:0:12}
-    [ -x "$PROGRAM" ] && return 0
-    rm -f "$CACHE/$name.$kind".*
-    if [ "$plugin" != - ]; then
-        # shellcheck disable=SC2086
-        compile "$path" "$PROGRAM.so" $flags "${define[@]}" -DPLUGIN -shared -fPIC || return 1
-    fi
-    # shellcheck disable=SC2086
-    compile "$path" "$PROGRAM.new.$BASHPID" $flags "${define[@]}" && mv "$PROGRAM.new.$BASHPID" "$PROGRAM"
-}
+. ci/corpus-programs.sh
+[ $ACTION != lsan ] || SANITIZE=leak
 
 # examine OUT PROGRAM...: runs it under the tool; sets STATUS and FILES.
 examine() {
@@ -164,7 +130,6 @@ corpus() {
         heapwright) the_command ;;
         valgrind) command_or_package valgrind valgrind ;;
     esac
-    TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs; cc --version; c++ --version; rustc --version; } | sha256sum)
     leaks rows "${SOURCES[@]}" | while IFS= read -r line; do
         if chosen "${line%%$'\t'*}"; then printf '%s\n' "$line"; fi
     done >"$SCRATCH/rows"

@@ -65,6 +65,7 @@ mod fault;
 mod handle;
 mod heap;
 mod hot;
+mod leak_check;
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod leaks;
 #[cfg(not(all(
@@ -99,7 +100,7 @@ pub use check::check;
 pub use checked::Checked;
 pub use handle::{DebugHeap, Leaks};
 pub use heapwright_record::debug::{Finding, FindingKind};
-pub use leaks::{Amount, LeakCheck};
+pub use leak_check::{Amount, LeakCheck};
 pub use process::check_leaks;
 
 pub(crate) use heap::{Request, Return};

@@ -22,7 +22,8 @@ use crate::text::Line;
 use crate::verdict::Verdict;
 
 use super::heap::{Heap, Request, Return};
-use super::leaks::{self, LeakCheck};
+use super::leak_check::LeakCheck;
+use super::leaks;
 use super::slot::State;
 use super::span::{Found, Span};
 use super::{HEAPS, join_forks, take_heap};

@@ -53,6 +53,7 @@ use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::text::Line;
 
 use super::heap::{Heap, PATIENCE};
+use super::leak_check::{Amount, LeakCheck};
 use super::report::Voice;
 use index::Index;
 use mark::Marks;
@@ -90,38 +91,13 @@ static TIMELINE: Lock<Timeline> = Lock::new(Timeline::new());
 /// Bytes of thread-local variables below a thread's pointer and above it.
 static THREAD_LOCAL: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// Blocks and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Amount {
-    /// Blocks.
-    pub blocks: u64,
-    /// Their bytes, as they were asked for.
-    pub bytes: u64,
-}
-
-/// What a leak check found of the process's blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct LeakCheck {
-    /// Nothing leads to them.
-    pub definite: Amount,
-    /// Only definitely lost blocks lead to them.
-    pub indirect: Amount,
-    /// Only what may be no pointer to them leads to them.
-    pub possible: Amount,
-    /// The program still has a way to them.
-    pub reachable: Amount,
-}
-
-impl LeakCheck {
-    fn of(&mut self, reach: Reach) -> &mut Amount {
-        match reach {
-            Reach::Definite => &mut self.definite,
-            Reach::Indirect => &mut self.indirect,
-            Reach::Possible => &mut self.possible,
-            _ => &mut self.reachable,
-        }
+/// The sum of what has this reach.
+fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
+    match reach {
+        Reach::Definite => &mut found.definite,
+        Reach::Indirect => &mut found.indirect,
+        Reach::Possible => &mut found.possible,
+        _ => &mut found.reachable,
     }
 }
 

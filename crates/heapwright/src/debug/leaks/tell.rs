@@ -20,6 +20,7 @@ use crate::size_class::CLASSES;
 use crate::sync::atomic::Ordering;
 
 use super::super::heap::Heap;
+use super::super::leak_check::{Amount, LeakCheck};
 use super::super::recorder::Recorder;
 use super::super::report::{Lost, Voice};
 use super::super::slot::State;
@@ -29,7 +30,7 @@ use super::index::{Block, Index};
 use super::mark::Marks;
 use super::roots::Roots;
 use super::timeline::Timeline;
-use super::{Assignment, LeakCheck};
+use super::{Assignment, sum_of};
 
 /// Groups of reachable blocks that are told in full, and stacks whose live blocks are.
 const REACHABLE_TOLD: usize = 100;
@@ -177,7 +178,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         }
         self.tell_timeline();
         let blocks = [found.definite, found.indirect, found.possible, found.reachable];
-        let sum = |of: fn(&super::Amount) -> u64| blocks.iter().map(of).sum();
+        let sum = |of: fn(&Amount) -> u64| blocks.iter().map(of).sum();
         self.tell_checked(sum(|a| a.blocks), sum(|a| a.bytes), marks.read, omitted);
         self.print(&groups, &found);
         Some(found)
@@ -208,7 +209,7 @@ impl<'a, 'v> Teller<'a, 'v> {
                 continue;
             }
             let reach = marks.reach(&block);
-            let amount = found.of(reach);
+            let amount = sum_of(found, reach);
             amount.blocks += 1;
             amount.bytes += block.size as u64;
             let group = groups.of(reach as u8, block.word.origin(), stack)?;
