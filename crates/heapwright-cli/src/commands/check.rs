@@ -34,6 +34,9 @@ use std::time::{Duration, Instant};
 /// The records' name before the pid.
 const STEM: &str = "record";
 
+/// As many frames as valgrind keeps: those beyond cost time and are seldom looked at.
+const FRAMES: &str = "traces=12";
+
 /// How long processes that outlive the program are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -77,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long)]
     growth: bool,
 
-    /// Keep N frames of each stack, at most 64
+    /// Keep N frames of each stack, at most 64; 12 unless something else is said
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     frames: Option<u8>,
 
@@ -203,7 +206,8 @@ fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
     if args.options.iter().any(|option| option.contains("record=")) {
         bail!("option record= is what check itself uses (see --keep)");
     }
-    let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
+    let inherited = std::env::var_os("HEAPWRIGHT");
+    let mut options = Options::inherited_over(FRAMES, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;
     if args.leaks != Leaks::No {
         options.add("leaks=exit")?;

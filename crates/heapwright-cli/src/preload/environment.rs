@@ -35,6 +35,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Starts with an option that what the variable says already may overrule.
+    pub(crate) fn inherited_over(default: &str, before: Option<&OsStr>) -> Self {
+        let mut options = Self::default();
+        options.push(OsStr::new(default));
+        options.push(before.unwrap_or_default());
+        options
+    }
+
     /// Starts with what the variable says already.
     pub(crate) fn inherited(before: Option<&OsStr>) -> Self {
         let mut options = Self::default();
