@@ -205,7 +205,6 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let (at, length) = (room.as_mut_ptr(), room.len());
     // SAFETY: the room stays until nobody reads there any more, see below.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
-    let found = os::shared::<LeakCheck>();
 
     let store = heap.hold_store().ok_or(LOCKED)?;
     let mut voice = heap.reporter.hold().ok_or(LOCKED)?;
@@ -223,6 +222,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         return Err(THREADS);
     }
     let answers = if held { asked } else { &[] };
+    let found = os::shared::<LeakCheck>();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
     let work = Assignment { number, occasion, caller, answers, thread, began, since };
     // SAFETY: the copy only reads, writes the record and what is shared, and ends.
