@@ -642,21 +642,27 @@ mod tests {
         });
         let (number, pointer) = receive.recv().unwrap();
         let room = room(256);
+        let mut answered = 0;
         for _ in 0..20 {
             room.iter().for_each(|answer| {
                 answer.thread.store(0, Ordering::Relaxed);
                 answer.state.store(0, Ordering::Relaxed);
             });
             assert!(hold(room));
+            // Whoever fails now must not leave the others held.
             let before = turns.load(Ordering::Relaxed);
-            let answer = room.iter().find(|answer| answer.thread() == number).unwrap();
-            let words = answer.words().unwrap();
+            let answer = room.iter().find(|answer| answer.thread() == number);
+            let words = answer.and_then(Answer::words).copied();
+            let after = turns.load(Ordering::Relaxed);
+            let released = release();
+            assert!(released);
+            // On a machine that is busy elsewhere it may not have been asked in time.
+            let Some(words) = words else { continue };
+            assert_eq!(before, after, "it was not held");
             assert_eq!(words.pointer, pointer);
             assert!(words.stack != 0 && words.stack < words.pointer);
-            assert!(words.registers.contains(&words.stack));
-            let after = turns.load(Ordering::Relaxed);
-            assert!(release());
-            assert_eq!(before, after, "it was not held");
+            assert!(words.registers.iter().any(|&word| word.wrapping_sub(words.stack) < 1 << 16));
+            answered += 1;
         }
         let before = turns.load(Ordering::Relaxed);
         while turns.load(Ordering::Relaxed) == before {
@@ -664,6 +670,7 @@ mod tests {
         }
         STOP.store(true, Ordering::Relaxed);
         thread.join().unwrap();
+        assert!(answered > 0, "it never said what it holds");
     }
 
     #[test]
