@@ -100,6 +100,7 @@ const EXPORTS: &[&str] = &[
     "hw_owns",
     "hw_describe",
     "hw_get_stats",
+    "hw_check_leaks",
     "hw_version",
 ];
 
