@@ -68,23 +68,23 @@ impl Threads {
     /// The number of a thread that came lately, by the system's number.
     pub(crate) fn known(&self, system: u32) -> Option<u16> {
         const LATELY: u32 = 256;
-        let last = self.count();
-        let is = |number: &u32| {
-            let entry = self.entry(*number);
-            entry.is_some_and(|entry| entry.system.load(Ordering::Acquire) == system)
-        };
-        let found = (last.saturating_sub(LATELY) + 1..=last).rev().find(is)?;
-        u16::try_from(found).ok()
+        u16::try_from(self.last_of(system, LATELY)?).ok()
     }
 
     /// The number of a thread, the last that the system called so; 0: it never came.
     #[cfg_attr(miri, allow(dead_code, reason = "for leak checks"))]
     pub(crate) fn number_of_system(&self, system: u32) -> u32 {
-        let is = |&number: &u32| {
-            let entry = self.entry(number);
+        self.last_of(system, LAST).unwrap_or(0)
+    }
+
+    /// The last of the latest `within` threads that the system called so.
+    fn last_of(&self, system: u32, within: u32) -> Option<u32> {
+        let last = self.count();
+        let is = |number: &u32| {
+            let entry = self.entry(*number);
             entry.is_some_and(|entry| entry.system.load(Ordering::Acquire) == system)
         };
-        (1..=self.count()).rev().find(is).unwrap_or(0)
+        (last.saturating_sub(within) + 1..=last).rev().find(is)
     }
 
     /// The system's number of a thread and its name, 16 bytes ended by a zero.

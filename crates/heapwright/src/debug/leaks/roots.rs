@@ -153,7 +153,7 @@ impl Roots {
 
     /// Whether a thread has not said where it is.
     fn has_silent(&self) -> bool {
-        self.answers.iter().any(|answer| answer.thread() != 0 && answer.words().is_none())
+        self.answers.iter().any(Answer::is_silent)
     }
 
     fn add_mapping(&mut self, sight: &Sight, mapping: &Mapping, guarded: bool) {

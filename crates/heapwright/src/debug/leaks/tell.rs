@@ -15,7 +15,7 @@ use heapwright_record::debug::{self as record, Entry, Origin, Reach, Root};
 use crate::address_map::MAP;
 use crate::options;
 use crate::options::leaks::Told;
-use crate::os;
+use crate::os::{self, Answer};
 use crate::size_class::CLASSES;
 use crate::sync::atomic::Ordering;
 
@@ -104,7 +104,7 @@ impl<'a, 'v> Teller<'a, 'v> {
     }
 
     fn tell_check(&mut self) {
-        let silent = self.work.answers.iter().filter(|a| a.thread() != 0 && a.words().is_none());
+        let silent = self.work.answers.iter().filter(|answer| answer.is_silent());
         let answers = self.work.answers.iter().filter(|answer| answer.thread() != 0);
         let (threads, silent) = (1 + answers.count() as u32, silent.count() as u32);
         let thread = self.work.thread;
@@ -191,8 +191,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         found: &mut LeakCheck,
     ) -> Option<Sorted> {
         let mut groups = Groups::new()?;
-        let has_silent = self.work.answers.iter().any(|a| a.thread() != 0 && a.words().is_none());
-        if has_silent {
+        if self.work.answers.iter().any(Answer::is_silent) {
             for block in index.each() {
                 let lost = matches!(marks.reach(&block), Reach::Definite | Reach::Indirect);
                 if lost && self.is_of_silent(&block) {
@@ -231,8 +230,8 @@ impl<'a, 'v> Teller<'a, 'v> {
     fn is_of_silent(&self, block: &Block) -> bool {
         let made_by = u32::from(block.word.made_by());
         let Some((system, _)) = self.heap.threads.who(made_by) else { return false };
-        let silent = self.work.answers.iter().filter(|answer| answer.words().is_none());
-        silent.filter(|answer| answer.thread() != 0).any(|answer| answer.thread() == system)
+        let mut silent = self.work.answers.iter().filter(|answer| answer.is_silent());
+        silent.any(|answer| answer.thread() == system)
     }
 
     fn tell_group(

@@ -76,6 +76,11 @@ impl Answer {
         self.thread.load(Ordering::Acquire)
     }
 
+    /// Whether it is a thread's, which has said nothing.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.thread() != 0 && self.words().is_none()
+    }
+
     /// What it said, if it did.
     pub(crate) fn words(&self) -> Option<&Words> {
         let said = self.state.load(Ordering::Acquire) == ANSWERED;
@@ -455,8 +460,7 @@ fn wait_for(asked: &[Answer], began: u64) {
     const POLLS: u32 = 200;
     let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
     let waits = || {
-        let unanswered =
-            asked.iter().filter(|answer| answer.thread() != 0 && answer.words().is_none());
+        let unanswered = asked.iter().filter(|answer| answer.is_silent());
         for answer in unanswered.clone().filter(|answer| is_over(answer.thread())) {
             answer.thread.store(0, Ordering::Release);
         }
