@@ -71,11 +71,8 @@ pub(crate) fn prepare() {
 
 /// Begins the record, where one is wanted: a process that is killed later has been here.
 fn begin_record() {
-    if let Some(heap) = heap()
-        && let Some(mut recorder) = heap.reporter.recorder()
-    {
-        recorder.begins();
-        recorder.flush();
+    if let Some(heap) = heap() {
+        heap.reporter.begun_recorder();
     }
 }
 
@@ -267,9 +264,7 @@ pub(crate) fn remember_code() {
     if !substrate::is_original_process() {
         return;
     }
-    if let Some(mut recorder) = heap.reporter.recorder()
-        && recorder.begins()
-    {
+    if let Some(mut recorder) = heap.reporter.begun_recorder() {
         os::each_data_segment(&mut |from, _| recorder.put_module(from));
         recorder.flush();
     }

@@ -211,6 +211,12 @@ impl Reporter {
         self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon(super::heap::PATIENCE))?
     }
 
+    /// The record, begun, where this heap has one and it can be had.
+    pub(in crate::debug) fn begun_recorder(&self) -> Option<Guard<'static, Recorder>> {
+        let mut recorder = self.recorder()?;
+        recorder.begins().then_some(recorder)
+    }
+
     /// Holds everything that a report is made with, for a leak check.
     pub(in crate::debug) fn hold(&self) -> Option<Voice<'_>> {
         let state = self.state.lock_soon(super::heap::PATIENCE)?;
@@ -267,7 +273,7 @@ impl Reporter {
                 if self.is_loud() {
                     state.write(finding, threads);
                 }
-                if let Some(mut recorder) = self.recorder() {
+                if let Some(mut recorder) = self.begun_recorder() {
                     record(&mut recorder, finding, threads);
                 }
             }
@@ -283,9 +289,7 @@ impl Reporter {
     /// Notes a place in the record that deserves guards in the next run, too.
     #[cold]
     pub(crate) fn record_site(&self, key: u64, last: FindingKind) {
-        if let Some(mut recorder) = self.recorder()
-            && recorder.begins()
-        {
+        if let Some(mut recorder) = self.begun_recorder() {
             recorder.put(&Entry::Site(record::Site { key, odds: 1, last, hits: 1 }));
             recorder.flush();
         }
@@ -477,9 +481,6 @@ impl Voice<'_> {
 
 /// Writes a finding and what it speaks of to the record.
 fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
-    if !recorder.begins() {
-        return;
-    }
     recorder.put_map();
     for (_, moment) in finding.moments() {
         recorder.put_thread(moment.thread, threads);

@@ -146,9 +146,7 @@ pub(in crate::debug) fn check_at_exit(heap: &'static Heap) {
     if heap.reporter.is_loud() {
         Line::new().text("no leak check: ").text(why).write();
     }
-    if let Some(mut recorder) = heap.reporter.recorder()
-        && recorder.begins()
-    {
+    if let Some(mut recorder) = heap.reporter.begun_recorder() {
         let mut text = [0; 128];
         let parts = b"no leak check: ".iter().chain(why.as_bytes());
         let length = text.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();
