@@ -11,9 +11,10 @@
 //! ```
 
 use super::FORMAT;
+use super::report::Held;
 use crate::output::words;
 use crate::report::diff::Diff;
-use crate::report::model::{Amount, Error, Leak, Report, StackId};
+use crate::report::model::{Error, Leak, Report, StackId};
 use serde::Serialize;
 
 /// The object, as text.
@@ -82,18 +83,6 @@ struct Object {
 struct Both {
     before: Held,
     after: Held,
-}
-
-#[derive(Serialize)]
-struct Held {
-    blocks: u64,
-    bytes: u64,
-}
-
-impl From<Amount> for Held {
-    fn from(amount: Amount) -> Self {
-        Self { blocks: amount.blocks, bytes: amount.bytes }
-    }
 }
 
 #[derive(Serialize)]

@@ -303,13 +303,14 @@ impl From<&model::Sample> for Sample {
     }
 }
 
+/// Blocks and their bytes.
 #[derive(Serialize)]
-struct Both {
+pub(super) struct Held {
     blocks: u64,
     bytes: u64,
 }
 
-impl From<Amount> for Both {
+impl From<Amount> for Held {
     fn from(amount: Amount) -> Self {
         Self { blocks: amount.blocks, bytes: amount.bytes }
     }
@@ -324,8 +325,8 @@ struct Check {
     took_ns: Option<u64>,
     threads: u32,
     silent: u32,
-    live: Both,
-    omitted: Both,
+    live: Held,
+    omitted: Held,
     usage: Vec<Usage>,
 }
 
@@ -390,7 +391,7 @@ struct Leak<'r> {
     stack: u32,
     blocks: u64,
     bytes: u64,
-    indirect: Both,
+    indirect: Held,
     block: String,
     size: u64,
     oldest_ns: u64,
@@ -436,10 +437,10 @@ struct Growth {
 struct Summary {
     errors: u64,
     contexts: u64,
-    definitely_lost: Both,
-    indirectly_lost: Both,
-    possibly_lost: Both,
-    still_reachable: Both,
+    definitely_lost: Held,
+    indirectly_lost: Held,
+    possibly_lost: Held,
+    still_reachable: Held,
     suppressed: Suppressed,
     untold: Untold,
     unwritten: u64,
@@ -450,7 +451,7 @@ struct Suppressed {
     errors: u64,
     contexts: u64,
     leaks: u64,
-    lost: Both,
+    lost: Held,
     growths: u64,
 }
 
