@@ -283,6 +283,42 @@ typedef struct hw_statistics {
    */
   uint64_t page_size;
   /**
+   * Caches that threads share, or that CPUs have; 0: each thread has its own.
+   */
+  uint64_t caches_shared;
+  /**
+   * Part of caches_shared: those that were ever used.
+   */
+  uint64_t caches_touched;
+  /**
+   * Free bytes in shared caches, in CPUs' arrays and in central lists.
+   */
+  uint64_t caches_bytes;
+  /**
+   * Free bytes in the shared cache that has most.
+   */
+  uint64_t caches_largest;
+  /**
+   * Tries of a shared cache that failed, because somebody held it.
+   */
+  uint64_t cache_failed_tries;
+  /**
+   * Times a thread had to wait for a shared cache.
+   */
+  uint64_t cache_waits;
+  /**
+   * Restartable sequences that were done, where detailed.
+   */
+  uint64_t rseq_commits;
+  /**
+   * Restartable sequences that were interrupted, and had no effect.
+   */
+  uint64_t rseq_aborts;
+  /**
+   * Operations that a CPU's lock served because a sequence was interrupted.
+   */
+  uint64_t rseq_fallbacks;
+  /**
    * The process's name as the kernel knows it, a string of at most 15 bytes.
    */
   char name[16];
@@ -488,6 +524,15 @@ void hw_heap_free(struct hw_heap *heap, void *block);
  * the heap or a block of it any more.
  */
 void hw_heap_destroy(struct hw_heap *heap);
+
+/**
+ * Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to
+ * count, up to 1024; it is never lowered. Threads that run go on undisturbed.
+ *
+ * Returns how many there are now: count or more, or fewer where there is no memory;
+ * 0 where threads have caches of their own. With a count of 0 it only tells.
+ */
+size_t hw_raise_shared_caches(size_t count);
 
 /**
  * Whether an address lies in a block of heapwright's, in use or waiting to be

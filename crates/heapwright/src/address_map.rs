@@ -99,9 +99,13 @@ const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
 const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
-/// The largest id an owner can have. The id above it is the sentinel's, which
-/// owns nothing.
-pub(crate) const MAX_OWNER: u32 = (1 << (32 - KIND_BITS)) - 2;
+/// The largest id an owner can have. An entry's two upper bits are never set: they tell
+/// the common owner's slabs from others' in `free` (see `cache::hot`).
+pub(crate) const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 3;
+/// The sentinel's id, which owns nothing.
+pub(crate) const NOBODY: u32 = MAX_OWNER + 1;
+/// The owner of slabs that are everybody's, where threads share caches.
+pub(crate) const COMMON: u32 = MAX_OWNER + 2;
 
 const _: () = assert!(SLAB_KINDS <= LARGE_HEAD as usize && MAX_UNITS == 1 << (REST_LOW_BITS + 3));
 
@@ -401,7 +405,7 @@ mod tests {
             assert!(!mine(other));
         }
         assert!(!mine(Entry::large_rest(5)));
-        let sentinel = Entry::tag(MAX_OWNER + 1);
+        let sentinel = Entry::tag(NOBODY);
         assert!((Entry::slab(MAX_OWNER, 0).0 ^ sentinel) as usize >= SLAB_KINDS);
         assert!((Entry::FOREIGN.0 ^ sentinel) as usize >= SLAB_KINDS);
     }

@@ -166,6 +166,28 @@ impl<T: Sync + 'static> Recycled<T> {
         unsafe { self.ids.make(make) }
     }
 
+    /// As [`Recycled::take`]; a new one is what zeroed memory holds.
+    ///
+    /// # Safety
+    ///
+    /// Zero is valid for the object.
+    pub(crate) unsafe fn take_zeroed(&self) -> Option<&'static Slot<T>> {
+        let mut vacant = self.vacant.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            return Some(found);
+        }
+        let make = |at: *mut Slot<T>, id| {
+            // SAFETY: memory for one object; by the contract the rest of it is as it should be.
+            let place = unsafe { &raw mut (*at).id };
+            // SAFETY: as above.
+            unsafe { place.write(id) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
     /// Takes an object back.
     pub(crate) fn give(&self, slot: &'static Slot<T>) {
         let mut vacant = self.vacant.lock();

@@ -12,7 +12,7 @@
     )
 )]
 
-mod desks;
+mod registry;
 mod remote;
 mod sync;
 
@@ -31,6 +31,8 @@ pub mod debug;
 #[cfg(not(loom))]
 mod describe;
 #[cfg(not(loom))]
+mod files;
+#[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
 pub mod heap;
@@ -46,8 +48,6 @@ pub mod options;
 mod os;
 #[cfg(not(loom))]
 pub mod pool;
-#[cfg(not(loom))]
-mod registry;
 #[cfg(not(loom))]
 mod segments;
 #[cfg(not(loom))]
@@ -98,6 +98,16 @@ pub mod process {
     pub fn is_original_process() -> bool {
         crate::substrate::is_original_process()
     }
+}
+
+#[cfg(feature = "policies")]
+pub mod policies {
+    //! How a thread finds a shared cache, for benches that try other ways. Not part of
+    //! the interface; the feature `policies` is in no shipped library.
+
+    pub use crate::registry::policy::*;
+    #[cfg(not(loom))]
+    pub use crate::registry::shared::set_policy as set;
 }
 
 #[cfg(not(loom))]

@@ -124,6 +124,16 @@ pub(crate) struct RemoteStack {
 
 impl RemoteStack {
     /// An empty stack.
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            top: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// An empty stack.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {

@@ -23,13 +23,13 @@
 use heapwright_record::Stats;
 
 use crate::address_map::{Kind, MAP};
-use crate::cache::{CACHES, Use};
+use crate::cache::{CACHES, Use, arrays, central, magazines};
 use crate::chunk;
 use crate::heap;
 use crate::options;
 use crate::os;
 use crate::os::Memory;
-use crate::registry::Member;
+use crate::registry::exclusive::Member;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{SYSTEM, Slab};
 use crate::substrate;
@@ -90,6 +90,31 @@ fn debug_counts(stats: &mut Stats) {
 #[cfg(not(feature = "debug"))]
 fn debug_counts(_stats: &mut Stats) {}
 
+/// What the caches that threads share hold, in blocks and bytes; the rest of what is known
+/// of them goes into `stats`.
+fn shared_caches(stats: &mut Stats) -> (u64, u64) {
+    let held = [central::waiting(), arrays::holding()];
+    let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
+    let mut bytes: usize = held.iter().map(|(_, bytes)| bytes).sum();
+    for slot in magazines::ALL.all() {
+        // SAFETY: what is read are atomics, which any thread may.
+        let magazines = unsafe { slot.value() };
+        let (its_blocks, its_bytes) = magazines.cached();
+        blocks += its_blocks;
+        bytes += its_bytes;
+        stats.caches_shared += 1;
+        stats.caches_touched += u64::from(magazines.was_used());
+        stats.caches_largest = stats.caches_largest.max(its_bytes as u64);
+        stats.cache_failed_tries += magazines.uses.failed_tries.load(Ordering::Relaxed);
+        stats.cache_waits += magazines.uses.waits.load(Ordering::Relaxed);
+        stats.rseq_fallbacks += magazines.uses.fallbacks.load(Ordering::Relaxed);
+    }
+    stats.rseq_commits = arrays::commits();
+    stats.rseq_aborts = arrays::aborts();
+    stats.caches_bytes = bytes as u64;
+    (blocks as u64, bytes as u64)
+}
+
 /// Fills `stats` with where the process's memory is now.
 ///
 /// Takes time in proportion to the heap's address space in use (a system call
@@ -145,6 +170,10 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             }
         }
     }
+
+    let (shared_blocks, shared_bytes) = shared_caches(stats);
+    cached += shared_bytes;
+    cached_blocks += shared_blocks;
 
     let mut slabs_resident = 0;
     let mut out_by_class = [0u64; CLASSES];

@@ -1,8 +1,9 @@
-//! Pools that threads share, where threads end and processes fork.
+//! Pools that threads share, where threads end and processes fork, under each cache
+//! model.
 //!
-//! What only this finds: a lock that nobody in the child holds; a destructor of
-//! thread-local data that runs after the thread left its desk; more threads than
-//! there are desks.
+//! What only this finds: a lock that nobody in the child holds; a slot that a forked
+//! child lost, or has twice; a destructor of thread-local data that runs after the thread
+//! left its desk; more threads than there are desks.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -10,12 +11,35 @@
 )]
 
 use std::cell::RefCell;
+use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
+
+/// The cache model of this process, where one was asked for.
+fn model() -> Option<String> {
+    let options = std::env::var("HEAPWRIGHT").ok()?;
+    Some(options.strip_prefix("cache=")?.to_owned())
+}
+
+#[test]
+fn all_of_this_under_every_other_model() {
+    if model().is_some() {
+        return;
+    }
+    for model in ["shared:1", "shared:2", "percpu"] {
+        let this = std::env::current_exe().expect("tests are a program");
+        let child = Command::new(this).env("HEAPWRIGHT", format!("cache={model}")).output();
+        let child = child.expect("the program starts");
+        let said = String::from_utf8_lossy(&child.stdout);
+        let errors = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.success(), "cache={model}: {}\n{said}\n{errors}", child.status);
+        assert!(said.contains(" 0 failed") && !said.contains(" 0 passed"), "{model}: {said}");
+    }
+}
 
 /// Before the first fork: nothing can know of a fork that began before the first use.
 fn begin() {
@@ -86,6 +110,56 @@ fn threads_that_fork_at_the_same_time() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(ends, [0; 4]);
+}
+
+/// Threads that change objects, one at a time each, while another forks: the child finds
+/// what was live, and of what the others had no more than that.
+#[test]
+fn a_child_finds_every_slot_of_magazines_that_were_shared() {
+    // Where a magazine is a thread's own, a fork cannot hold it still: see `pool::fork`.
+    if model().is_none_or(|model| model == "exclusive") {
+        return;
+    }
+    begin();
+    static POOL: SharedPool<[u64; 4]> = SharedPool::new();
+    const THREADS: usize = 3;
+    const KEPT: usize = 500;
+    let kept: Vec<_> = (0..KEPT as u64).map(|n| POOL.boxed([n; 4])).collect();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let (mut held, mut round) = (Vec::new(), 0);
+                while !stop.load(Ordering::Relaxed) {
+                    // Now and then more than a magazine has.
+                    let most = 1 + round % 200;
+                    round += 37;
+                    held.extend((0..most).map(|n| POOL.boxed([n; 4])));
+                    held.clear();
+                }
+            });
+        }
+        let life = || {
+            let before = POOL.len();
+            assert!((KEPT..=KEPT + THREADS * 200).contains(&before), "{before}");
+            assert_eq!(POOL.stats().live, before);
+            let more: Vec<_> = (0..2000).map(|n| POOL.boxed([n + 10_000; 4])).collect();
+            assert_eq!(POOL.len(), before + more.len());
+            let is = |n: u64| {
+                move |(at, object): (usize, &SharedBoxed<'_, _>)| **object == [n + at as u64; 4]
+            };
+            assert!(more.iter().enumerate().all(is(10_000)), "each has a slot of its own");
+            assert!(kept.iter().enumerate().all(is(0)), "and none of its parent's");
+            drop(more);
+            assert_eq!(POOL.len(), before);
+            POOL.trim();
+            assert_eq!(POOL.len(), before);
+        };
+        let ends: Vec<_> = (0..200).map(|_| in_a_child(life)).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
+    });
+    assert_eq!(POOL.len(), KEPT);
 }
 
 #[test]

@@ -83,6 +83,11 @@ impl DepotChain {
 }
 
 impl Depot {
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self { top: Cell::new(ptr::null_mut()), blocks: Cell::new(0) }
+    }
+
     /// The newest chain, if it has at most `most` blocks.
     fn pop_short(&self, most: usize) -> Option<DepotChain> {
         let head = self.top.get();
@@ -91,7 +96,7 @@ impl Depot {
         if short { self.pop() } else { None }
     }
 
-    fn push(&self, chain: DepotChain) {
+    pub(super) fn push(&self, chain: DepotChain) {
         debug_assert!(chain.count > 0 && chain.count >> 16 == 0);
         let below = self.top.get().map_addr(|address| address | chain.count << COUNT_SHIFT);
         // SAFETY: the chain is the caller's, and its blocks have two words.
@@ -105,7 +110,7 @@ impl Depot {
         self.blocks.get()
     }
 
-    fn pop(&self) -> Option<DepotChain> {
+    pub(super) fn pop(&self) -> Option<DepotChain> {
         let head = self.top.get();
         if head.is_null() {
             return None;

@@ -1,10 +1,12 @@
 //! The hot part of a cache: all that `malloc` and `free` touch.
 //!
 //! ```text
-//!   0      list 0   { head | room | reciprocal }     16 bytes a class
-//!   16     list 1
+//!   0      descriptor of malloc's sequence           of the gate alone, see `arrays`
+//!   32     list 0   { head | room | reciprocal }     16 bytes a class
+//!   48     list 1
 //!   ...
-//!   1280   base | limit | tag | sized tag            the thread's own copies
+//!   1312   base | limit | tag | sized tag            the thread's own copies
+//!   1344   way
 //! ```
 //!
 //! An address map entry, exclusive-ored with the tag, is the offset of the
@@ -17,11 +19,13 @@
 //! Called by `heap`'s fast paths, and by the rest of `cache`.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr;
 
-use crate::address_map::{CLASS_STEP, Entry, MAP, MAX_OWNER, SLAB_KINDS};
+use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT_SHIFT};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind
 /// is the offset of its list.
@@ -40,16 +44,27 @@ pub(crate) struct List {
 const _: () = assert!(size_of::<List>() == CLASS_STEP);
 
 impl List {
-    /// The newest block, taken out.
+    /// The newest block, taken out; null: there is none.
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut Block {
-        let block = self.head.get();
-        if !block.is_null() {
-            // SAFETY: blocks in a list are free, linked, and this thread's.
-            self.head.set(unsafe { Block::next(block) });
-            self.room.set(self.room.get() + 1);
+        match self.pop_open() {
+            Ok(block) => block,
+            Err(_) => ptr::null_mut(),
         }
-        block
+    }
+
+    /// The newest block, taken out; where there is none, whether the list is closed in
+    /// favour of the CPU's arrays.
+    #[inline(always)]
+    pub(crate) fn pop_open(&self) -> Result<*mut Block, bool> {
+        let block = self.head.get();
+        if block.addr().cast_signed() <= 0 {
+            return Err(block.addr().cast_signed() < 0);
+        }
+        // SAFETY: blocks in a list are free, linked, and this thread's.
+        self.head.set(unsafe { Block::next(block) });
+        self.room.set(self.room.get() + 1);
+        Ok(block)
     }
 
     /// Puts a block in. Returns whether the list is now too long.
@@ -74,9 +89,68 @@ impl List {
     }
 }
 
+/// What is turned in the tag of a closed hot part, so that what is left of an entry of the
+/// common owner's tells where the block goes: to a shared cache, or to the CPU's arrays.
+pub(crate) const TURNED_TO_SHARED: usize = 1 << 30;
+pub(crate) const TURNED_TO_CPU: usize = 1 << 31;
+
+/// The heads of all lists that are closed in favour of the CPU's arrays are negative, where
+/// those of other closed lists are null: the place of a thread's area, less this.
+pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
+
+/// What is left of an address map entry when the thread's tag is taken out of it, where
+/// that is not a list of the thread's own.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Rest(usize);
+
+impl Rest {
+    /// Nothing is known of the address: it is beyond the limit.
+    const UNKNOWN: Self = Self(TURNED_TO_SHARED - 1);
+
+    /// Whether the address lies in a slab of the common owner's, and the thread goes by
+    /// the CPU's arrays.
+    #[inline(always)]
+    pub(crate) fn is_to_cpu(self) -> bool {
+        // One signed compare: what is left of others' entries is not negative.
+        (self.0 as i32) < i32::MIN + SLAB_KINDS as i32
+    }
+
+    /// Whether the address lies in a slab of the common owner's, and the thread shares
+    /// caches.
+    #[inline(always)]
+    pub(crate) fn is_to_shared(self) -> bool {
+        self.0.wrapping_sub(TURNED_TO_SHARED) < SLAB_KINDS
+    }
+
+    /// Then the offset of the shared cache's list that the block goes to.
+    #[inline(always)]
+    pub(crate) fn shared_list(self) -> usize {
+        // A constant, so that it becomes a part of the list's address.
+        self.0 - TURNED_TO_SHARED
+    }
+
+    /// The class of the list, in either case.
+    pub(crate) fn class(self) -> usize {
+        (self.0 & (TURNED_TO_SHARED - 1)) / CLASS_STEP
+    }
+
+    /// As the sequences take it.
+    #[inline(always)]
+    pub(crate) fn bits(self) -> usize {
+        self.0
+    }
+
+    /// What was [`Rest::bits`].
+    pub(crate) fn of(bits: usize) -> Self {
+        Self(bits)
+    }
+}
+
 /// What the fast paths touch.
 #[repr(C, align(64))]
 pub(crate) struct Hot {
+    descriptor: [u64; 4],
     pub(super) lists: [List; CLASSES],
     /// The window's base, and how many units of it this cache knows of: copies
     /// that no other thread writes. All slabs of the cache are below.
@@ -88,16 +162,34 @@ pub(crate) struct Hot {
     /// The same, or nobody's where frees that know their size must be passed on
     /// (see `forward_sized_frees`).
     pub(super) sized_tag: Cell<usize>,
+    /// Where a miss is served.
+    way: Way,
 }
 
-pub(super) const NOBODY: usize = Entry::tag(MAX_OWNER + 1) as usize;
+/// Where a miss of the fast paths is served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Way {
+    /// At the door: the thread has a cache of its own, or none.
+    Door = 0,
+    /// In a cache that it shares, behind this hot part.
+    Shared = 1,
+    /// In the cache of the CPU, by the door.
+    ByCpu = 2,
+    /// In the CPU's arrays. The heads say so before anyone asks.
+    PerCpu = 3,
+}
 
-const _: () = assert!(core::mem::offset_of!(Hot, lists) == 0);
+/// The tag of who owns nothing.
+pub(super) const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
+// No entry has the bit, and no cache: only a closed hot part makes one of it.
+const _: () = assert!(Entry::tag(address_map::COMMON) < TURNED_TO_SHARED as u32);
 
 impl Hot {
     /// The lists of a thread that has no cache: empty, and of no owner.
     pub(crate) const fn sentinel() -> Self {
         Self {
+            descriptor: [0; 4],
             lists: [const {
                 List { head: Cell::new(ptr::null_mut()), room: Cell::new(0), reciprocal: 0 }
             }; CLASSES],
@@ -105,7 +197,69 @@ impl Hot {
             limit: Cell::new(0),
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
+            way: Way::Door,
         }
+    }
+
+    /// Makes a hot part of zeros a closed one: its lists are empty, it owns nothing, but
+    /// it knows the window, so that what is left of a common block's entry tells the list.
+    /// The heads are all `head`: null, or negative.
+    /// It is read by any thread and hardly changes again, so its limit is what can be read
+    /// for as long as there is: `readable` units' entries.
+    pub(super) fn close(&mut self, way: Way, readable: usize, forward_sized: bool, head: usize) {
+        let common = Entry::tag(address_map::COMMON) as usize;
+        self.tag = match way {
+            Way::Door | Way::ByCpu => NOBODY,
+            Way::Shared => common ^ TURNED_TO_SHARED,
+            Way::PerCpu => common ^ TURNED_TO_CPU,
+        };
+        for (class, list) in self.lists.iter_mut().enumerate() {
+            list.reciprocal = size_class::reciprocal(class);
+            list.head.set(ptr::without_provenance_mut(head));
+        }
+        self.forward_sized(forward_sized);
+        self.way = way;
+        self.base.set(MAP.base());
+        self.limit.set(readable);
+    }
+
+    /// Lowers the limit of a closed hot part, which other threads read: the table behind it
+    /// is about to go. Nothing that a program may free lies there, so it does not matter
+    /// which of the two a thread finds.
+    pub(super) fn lower_limit(&self, readable: usize) {
+        // SAFETY: a word of a hot part, which is never freed; all writes go this way.
+        let limit = unsafe { AtomicUsize::from_ptr(self.limit.as_ptr()) };
+        limit.store(readable.min(limit.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
+    pub(crate) const LISTS: usize = offset_of!(Hot, lists);
+}
+
+// Where assembly finds what it needs: see `heap::assembly` and `arrays`.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+impl Hot {
+    pub(crate) const BASE: usize = offset_of!(Hot, base);
+    pub(crate) const LIMIT: usize = offset_of!(Hot, limit);
+    pub(crate) const TAG: usize = offset_of!(Hot, tag);
+    /// Where a list's reciprocal is, from the list's offset on.
+    pub(super) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
+
+    /// Says which sequence `malloc` is: a thread arms it with the address of this.
+    pub(super) fn describe_sequence(&mut self, descriptor: [u64; 4]) {
+        self.descriptor = descriptor;
+    }
+}
+
+impl Hot {
+    /// Passes sized frees on, or not.
+    pub(super) fn forward_sized(&self, forward: bool) {
+        self.sized_tag.set(if forward { NOBODY } else { self.tag });
+    }
+
+    /// Where a miss is served.
+    #[inline(always)]
+    pub(crate) fn way(&self) -> Way {
+        self.way
     }
 
     /// The list at a byte offset: a request's size less one, rounded down to 16.
@@ -115,22 +269,23 @@ impl Hot {
     /// `offset` is a multiple of `CLASS_STEP` below `SLAB_KINDS`.
     #[inline(always)]
     pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
-        // SAFETY: the lists come first, and by the contract this is one of them.
-        let list = unsafe { ptr::from_ref(self).cast::<u8>().add(offset) };
+        // SAFETY: by the contract this is one of the lists.
+        let list = unsafe { ptr::from_ref(self).cast::<u8>().add(Self::LISTS + offset) };
         // SAFETY: as above.
         unsafe { &*list.cast::<List>() }
     }
 
-    /// The list of the slab that `address` lies in, if that is this owner's.
+    /// The list of the slab that `address` lies in, if that is this owner's; else what
+    /// is left of the unit's entry.
     #[inline(always)]
-    pub(crate) fn list_of(&self, address: usize) -> Option<&List> {
+    pub(crate) fn list_of(&self, address: usize) -> Result<&List, Rest> {
         // SAFETY: the cache's limit is never above the map's.
         unsafe { self.list_for(address, self.limit.get(), self.tag) }
     }
 
-    /// As [`Hot::list_of`], but `None` where sized frees are passed on.
+    /// As [`Hot::list_of`], but none where sized frees are passed on.
     #[inline(always)]
-    pub(crate) fn list_of_sized(&self, address: usize) -> Option<&List> {
+    pub(crate) fn list_of_sized(&self, address: usize) -> Result<&List, Rest> {
         // SAFETY: the cache's limit is never above the map's.
         unsafe { self.list_for(address, self.limit.get(), self.sized_tag.get()) }
     }
@@ -147,19 +302,19 @@ impl Hot {
         address: usize,
         limit: usize,
         tag: usize,
-    ) -> Option<&List> {
+    ) -> Result<&List, Rest> {
         let unit = self.unit_of(address);
         if unit >= limit {
-            return None;
+            return Err(Rest::UNKNOWN);
         }
         // SAFETY: below the map's limit.
         let entry = unsafe { MAP.entry_from(self.base.get(), unit) };
         let offset = entry.0 as usize ^ tag;
         if offset >= SLAB_KINDS {
-            return None;
+            return Err(Rest(offset));
         }
         // SAFETY: below `SLAB_KINDS`, and slabs' kinds are multiples of the step.
-        Some(unsafe { self.list_at(offset) })
+        Ok(unsafe { self.list_at(offset) })
     }
 
     /// The window's unit that `address` lies in.
@@ -171,7 +326,7 @@ impl Hot {
     /// The class of one of this owner's lists.
     #[inline(always)]
     pub(crate) fn class_of(&self, list: &List) -> usize {
-        (ptr::from_ref(list).addr() - ptr::from_ref(self).addr()) / CLASS_STEP
+        (ptr::from_ref(list).addr() - ptr::from_ref(self).addr() - Self::LISTS) / CLASS_STEP
     }
 
     /// The list of `class`.

@@ -30,9 +30,12 @@
 //!
 //! Called by `heap`.
 
+pub(crate) mod arrays;
+pub(crate) mod central;
 mod depot;
 mod hidden;
-mod hot;
+pub(crate) mod hot;
+pub(crate) mod magazines;
 mod outgoing;
 mod resting;
 mod room;
@@ -46,7 +49,7 @@ use core::ptr;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want};
 use crate::misuse::{self, Call};
-use crate::registry::{Member, Registry};
+use crate::registry::exclusive::{Exclusive, Member};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{ByOwner, BySize, Chain, SYSTEM, Slab, UnitList, WayBack};
@@ -56,13 +59,13 @@ use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Orderin
 use depot::{Depot, DepotChain};
 use hidden::Hidden;
 use hot::NOBODY;
-pub(crate) use hot::{Hot, List};
+pub(crate) use hot::{Hot, List, Rest, Way};
 use outgoing::Outgoing;
 pub(crate) use outgoing::send;
 pub(crate) use resting::{none_warm_after_fork, purge_resting};
 use room::Room;
 use scavenger::Scavenger;
-use stash::Stash;
+pub(crate) use stash::Stash;
 
 /// Bytes in a chain, where blocks are small enough.
 const CHAIN_BYTES: usize = 16 << 10;
@@ -191,13 +194,15 @@ static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 /// thread's cache and all that are made later.
 pub(crate) fn forward_sized_frees(mine: Option<&Cache>) {
     FORWARD_SIZED.store(true, Ordering::Relaxed);
+    magazines::forward_sized_frees();
+    arrays::forward_sized_frees();
     if let Some(cache) = mine {
         cache.hot.sized_tag.set(NOBODY);
     }
 }
 
 /// All caches of the process, of threads and of first-class heaps.
-pub(crate) static CACHES: Registry<Cache> = Registry::new();
+pub(crate) static CACHES: Exclusive<Cache> = Exclusive::new();
 
 impl Member for Cache {
     unsafe fn make(at: *mut Self, id: u32) {
@@ -374,27 +379,8 @@ impl Cache {
         let bin = &self.bins[class];
         bin.partial.first()?;
         let most = self.wanted(class);
-        let mut all: Option<Chain> = None;
-        while let Some(unit) = bin.partial.first() {
-            let slab = Slab::at(&MAP, unit, class);
-            let have = all.map_or(0, |chain| chain.count);
-            let more = slab.take(most - have, self.scavenger.now.get());
-            if slab.free() == 0 {
-                self.unlist(slab);
-            }
-            all = match (all, more) {
-                (Some(all), Some(more)) => {
-                    // SAFETY: both chains were just taken and are this cache's.
-                    unsafe { Block::set_next(all.tail, more.head) };
-                    Some(Chain { tail: more.tail, count: all.count + more.count, ..all })
-                }
-                (all, more) => all.or(more),
-            };
-            if all.is_some_and(|chain| chain.count * 2 >= most) {
-                break;
-            }
-        }
-        let chain = all?;
+        let unlist = |slab: Slab<'_>| self.unlist(slab);
+        let chain = gather(&bin.partial, class, most, self.scavenger.now.get(), unlist)?;
         bin.room.count(chain.count as i32);
         Some(Chain { head: terminate(chain), ..chain })
     }
@@ -415,22 +401,10 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() - 1);
     }
 
-    /// Whether a new slab of `class` will be filled: the class has filled many, the
-    /// more the larger its blocks are, for programs leave the end of large ones
-    /// untouched; or the heap is so large that the ends of all classes' last slabs are a
-    /// small part of it.
-    fn fills_slabs(&self, class: usize) -> bool {
-        let size = size_class::size(class);
-        let many = (size / SIZE_A_SLAB).max(FILLED);
-        let behind = UNIT - size_class::capacity(class) * size;
-        behind <= UNIT / LEAVES
-            && (self.bins[class].slabs.get() >= many || self.slab_count.get() >= LARGE_HEAP)
-    }
-
     fn new_slab(&self, class: usize) -> Option<usize> {
         let entry = Entry::slab(self.id(), class);
         // The entry is set last: the record must be a slab's by then.
-        let want = if self.fills_slabs(class) { Want::Dense } else { Want::Any };
+        let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
         let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
         Slab::at(&MAP, run.unit, class).open(run.zero);
         self.own(run.unit, class);
@@ -489,19 +463,9 @@ impl Cache {
                 left -= 1;
                 continue;
             }
-            // SAFETY: the chain is of this cache's blocks of the class.
-            let mut visit = unsafe { way.visit(unit) };
-            while left > 0 && self.hot.unit_of(block.addr()) == unit {
-                // First, because all else waits for it where the block is cold.
-                // SAFETY: the chain is this cache's and has `count` linked blocks.
-                let next = unsafe { Block::next(block) };
-                if !visit.put(block.addr() & (UNIT - 1)) {
-                    misuse::double_free(Call::Free, block.addr(), size_class::size(class));
-                }
-                block = next;
-                left -= 1;
-            }
-            if visit.finish() {
+            let unit_of = |address| self.hot.unit_of(address);
+            // SAFETY: the chain is of this cache's blocks of the class, `left` of them.
+            if unsafe { put_run(&way, unit, class, &mut block, &mut left, unit_of) } {
                 self.settle(Slab::at(&MAP, unit, class));
             }
         }
@@ -672,6 +636,80 @@ impl Cache {
             + self.depot_bytes.load(Ordering::Relaxed)
             + self.outgoing.bytes.load(Ordering::Relaxed)
     }
+}
+
+/// What to ask for a new slab of `class`, whose owner has so many of the class and so many
+/// in all. It will be filled if the class has filled many, the more the larger its blocks
+/// are, for programs leave the end of large ones untouched; or if the heap is so large that
+/// the ends of all classes' last slabs are a small part of it.
+fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
+    let size = size_class::size(class);
+    let many = (size / SIZE_A_SLAB).max(FILLED);
+    let behind = UNIT - size_class::capacity(class) * size;
+    let is_filled = behind <= UNIT / LEAVES && (slabs >= many || all >= LARGE_HEAP);
+    if is_filled { Want::Dense } else { Want::Any }
+}
+
+/// Returned slots of the slabs of `class` in `partial`, about `most`; `unlist` takes a slab
+/// out that has no more.
+fn gather(
+    partial: &UnitList<BySize>,
+    class: usize,
+    most: usize,
+    now: u32,
+    unlist: impl Fn(Slab<'_>),
+) -> Option<Chain> {
+    let mut all: Option<Chain> = None;
+    while let Some(unit) = partial.first() {
+        let slab = Slab::at(&MAP, unit, class);
+        let have = all.map_or(0, |chain| chain.count);
+        let more = slab.take(most - have, now);
+        if slab.free() == 0 {
+            unlist(slab);
+        }
+        all = match (all, more) {
+            (Some(all), Some(more)) => {
+                // SAFETY: both chains were just taken and are the caller's.
+                unsafe { Block::set_next(all.tail, more.head) };
+                Some(Chain { tail: more.tail, count: all.count + more.count, ..all })
+            }
+            (all, more) => all.or(more),
+        };
+        if all.is_some_and(|chain| chain.count * 2 >= most) {
+            break;
+        }
+    }
+    all
+}
+
+/// Puts the blocks of a chain of `left` blocks back that lie in the slab of `class` at
+/// `unit`, up to the first that does not. Returns whether the slab is now to be settled.
+///
+/// # Safety
+///
+/// The slab is the caller's, and so is the chain.
+#[inline(always)]
+unsafe fn put_run(
+    way: &WayBack,
+    unit: usize,
+    class: usize,
+    block: &mut *mut Block,
+    left: &mut usize,
+    unit_of: impl Fn(usize) -> usize,
+) -> bool {
+    // SAFETY: the same contract.
+    let mut visit = unsafe { way.visit(unit) };
+    while *left > 0 && unit_of(block.addr()) == unit {
+        // First, because all else waits for it where the block is cold.
+        // SAFETY: the chain is the caller's, and this is not behind its end.
+        let next = unsafe { Block::next(*block) };
+        if !visit.put(block.addr() & (UNIT - 1)) {
+            misuse::double_free(Call::Free, block.addr(), size_class::size(class));
+        }
+        *block = next;
+        *left -= 1;
+    }
+    visit.finish()
 }
 
 /// Ends a chain. Returns its head.

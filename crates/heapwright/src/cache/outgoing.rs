@@ -63,11 +63,11 @@ impl Cache {
             // SAFETY: the chain was taken whole and is this cache's.
             let next = unsafe { Block::next(block) };
             match self.hot.list_of(block.addr()) {
-                Some(list) => {
+                Ok(list) => {
                     bytes += size_class::size(self.hot.class_of(list));
                     take(list, block);
                 }
-                None => bytes += self.forward(block),
+                Err(_) => bytes += self.forward(block),
             }
             block = next;
         }
@@ -145,7 +145,7 @@ impl Cache {
         let list =
             unsafe { self.hot.list_for(block.addr(), MAP.limit(), Entry::tag(owner) as usize) };
         match list {
-            Some(list) if owner != 0 && list.is_slot_start((block.addr() & (UNIT - 1)) as u32) => {
+            Ok(list) if owner != 0 && list.is_slot_start((block.addr() & (UNIT - 1)) as u32) => {
                 // SAFETY: the slab's entry says whose it is and of what class.
                 unsafe { self.free_remote(owner, self.hot.class_of(list), block) };
                 true

@@ -15,11 +15,11 @@
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
-use super::{ASKS, CACHES, Cache, FORWARD_SIZED, NOBODY, Use, first_length};
+use super::{ASKS, CACHES, Cache, FORWARD_SIZED, Use, first_length};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
-use crate::registry::Member;
+use crate::registry::exclusive::Member;
 use crate::size_class::{self, CLASSES};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -37,8 +37,7 @@ impl Cache {
     /// A thread begins to use it.
     pub(crate) fn begin(&self) {
         self.no_longer_warm();
-        let forward = FORWARD_SIZED.load(Ordering::Relaxed);
-        self.hot.sized_tag.set(if forward { NOBODY } else { self.hot.tag });
+        self.hot.forward_sized(FORWARD_SIZED.load(Ordering::Relaxed));
         self.unhide_all();
         let now = os::coarse_ms();
         self.scavenger.began.set(now);

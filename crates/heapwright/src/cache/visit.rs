@@ -28,7 +28,7 @@ use super::{ASKS, CACHES, Cache, Use};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
-use crate::registry::Member;
+use crate::registry::exclusive::Member;
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, Ordering};

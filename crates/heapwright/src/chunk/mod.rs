@@ -33,6 +33,7 @@
 mod dense;
 pub(crate) mod metadata;
 mod runs;
+mod side;
 mod window;
 
 use crate::address_map::{AddressMap, Entry, Kind, MAP, MAX_UNITS};
@@ -43,6 +44,7 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use crate::sync::{Guard, Lock};
 use dense::Region;
 use runs::RunIndex;
+pub(crate) use side::Side;
 use window::Window;
 
 /// Units of dirty runs that may wait, besides as many as twice those in use.
@@ -470,6 +472,12 @@ pub(crate) fn open(most: usize) -> bool {
 /// is about to be allowed only `most` bytes of it.
 pub(crate) fn give_up_reserve(most: usize) {
     CHUNK.lock().window.give_up_reserve(most);
+}
+
+/// Makes the address map's table readable for all of the window, if it may be. Returns
+/// how many units' entries can be read from now on: until the reserve is given up.
+pub(crate) fn expose_table() -> usize {
+    CHUNK.lock().window.expose_table()
 }
 
 /// Sets whether dense memory may lie in huge pages.

@@ -83,6 +83,8 @@ pub(crate) struct Window<O: 'static> {
     step: usize,
     /// All of the span is reserved, and the gap between table and base too.
     generous: bool,
+    /// All of the table can be read.
+    exposed: bool,
 }
 
 // SAFETY: the raw pointers name reservations that belong to the window.
@@ -111,7 +113,21 @@ impl<O: Memory> Window<O> {
             frontier: 0,
             step: FIRST_STEP,
             generous: false,
+            exposed: false,
         }
+    }
+
+    /// Makes the table readable for all of the span, if it may be. Returns how many
+    /// units' entries can be read from now on: until the reserve is given up.
+    pub(crate) fn expose_table(&mut self) -> usize {
+        let bytes = (self.span * size_of::<u32>()).next_multiple_of(self.os.page_size());
+        let rest = bytes - self.table.committed;
+        let from = self.table.at.wrapping_add(self.table.committed);
+        // SAFETY: the part of the table's reservation that is not committed.
+        if !self.exposed && self.generous && (rest == 0 || unsafe { self.os.expose(from, rest) }) {
+            self.exposed = true;
+        }
+        if self.exposed { self.span } else { self.committed }
     }
 
     /// Reserves the window: at most `most` bytes. False where there is no room.
@@ -207,6 +223,7 @@ impl<O: Memory> Window<O> {
         self.reserved = self.committed;
         self.span = span;
         self.generous = false;
+        self.exposed = false;
     }
 
     /// Finds room below where the system puts its own mappings, which grow

@@ -22,10 +22,10 @@
 
 use heapwright_record::debug::{self as record, Encoder, Entry, Frames, HEADER};
 
+use crate::files::{self, PATH, Prefix};
 use crate::os;
 use crate::stacks::{self, Stack};
 use crate::sync::Lock;
-use crate::text::Digits;
 
 use super::threads::Threads;
 
@@ -33,7 +33,6 @@ use super::threads::Threads;
 const MODULES: usize = 256;
 /// Stacks whose entry is, by the end of their number: some are written twice.
 const STACKS: usize = 2048;
-const PATH: usize = 512;
 /// Bytes that are written at once, at most.
 const PENDING: usize = 32 << 10;
 
@@ -43,7 +42,7 @@ pub(super) static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 /// See the module.
 pub(super) struct Recorder {
     /// The file's name without the number of the process; nothing: none is wanted.
-    path: [u8; PATH],
+    path: Prefix,
     /// The process whose record has its beginning; 0: none yet.
     process: u32,
     broken: bool,
@@ -58,7 +57,7 @@ pub(super) struct Recorder {
 impl Recorder {
     const fn new() -> Self {
         Self {
-            path: [0; PATH],
+            path: Prefix::none(),
             process: 0,
             broken: false,
             has_map: false,
@@ -72,16 +71,7 @@ impl Recorder {
 
     /// Writes to the file `prefix.<pid>` from now on.
     pub(super) fn begin(&mut self, prefix: &[u8]) {
-        self.path = [0; PATH];
-        // From where the program is now: it may go elsewhere.
-        let mut at = 0;
-        if prefix.first() != Some(&b'/') {
-            at = os::current_folder(&mut self.path[..PATH / 2]);
-            self.path[at] = b'/';
-            at += 1;
-        }
-        let length = prefix.len().min(PATH - 13 - at);
-        self.path[at..at + length].copy_from_slice(&prefix[..length]);
+        self.path.set(prefix);
     }
 
     /// A forked child has a record of its own.
@@ -92,7 +82,7 @@ impl Recorder {
 
     /// Whether a record is wanted, and can be had.
     pub(super) fn is_wanted(&self) -> bool {
-        self.path[0] != 0 && !self.broken
+        self.path.is_given() && !self.broken
     }
 
     /// Whether this process has a record.
@@ -116,25 +106,17 @@ impl Recorder {
 
     /// Makes the file, and says in it whose it is.
     fn write_beginning(&mut self) {
-        let path = self.path_of();
+        let path = self.path.of(self.process);
         if !os::append_file(&path, &HEADER, true) {
             self.broken = true;
             let line = crate::text::Line::new().text("cannot make the record file \"");
-            let end = path.iter().position(|&b| b == 0).unwrap_or(0);
-            line.bytes(&path[..end]).text("\": look at the folder of option record").write();
+            line.bytes(files::shown(&path)).text("\": look at the folder of option record").write();
             return;
         }
         let mut exe = [0; PATH];
         let exe_length = os::program_path(&mut exe);
         let mut command = [0; 1024];
-        let mut command_length = 0;
-        let mut buffer = [0; 256];
-        os::read_file(c"/proc/self/cmdline", &mut buffer, |bytes| {
-            let room = bytes.len().min(command.len() - command_length);
-            command[command_length..command_length + room].copy_from_slice(&bytes[..room]);
-            command_length += room;
-            room == bytes.len()
-        });
+        let command_length = files::command_line(&mut command);
         let mut options = [0; 512];
         let options_length = os::environment(b"HEAPWRIGHT", &mut options).unwrap_or(0).min(512);
         self.put(&Entry::Process(record::Process {
@@ -167,7 +149,7 @@ impl Recorder {
 
     /// Writes what was put. A write that came out short is not followed by another.
     pub(super) fn flush(&mut self) {
-        let path = self.path_of();
+        let path = self.path.of(self.process);
         let bytes = &self.pending[..self.length];
         if !bytes.is_empty() && !self.broken && !os::append_file(&path, bytes, false) {
             self.broken = true;
@@ -236,15 +218,5 @@ impl Recorder {
             self.put(&Entry::Map(record::Map { bytes: bytes.into() }));
             true
         });
-    }
-
-    fn path_of(&self) -> [u8; PATH] {
-        let mut path = self.path;
-        let end = path.iter().position(|&b| b == 0).unwrap_or(PATH - 12);
-        let digits = Digits::decimal(u64::from(self.process));
-        let digits = digits.as_bytes();
-        path[end] = b'.';
-        path[end + 1..end + 1 + digits.len()].copy_from_slice(digits);
-        path
     }
 }

@@ -4,7 +4,7 @@
 //! door, and the door counts. A cache counts for itself; only the peak of live
 //! bytes needs a word that all threads share.
 
-use crate::cache::{CACHES, Cache};
+use crate::cache::{CACHES, Counters, magazines};
 use crate::size_class::{self, SLAB_MAX};
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use heapwright_record::Stats;
@@ -13,13 +13,12 @@ static LIVE: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
 fn add(counter: &AtomicU64, n: u64) {
-    // Only the cache's own thread (or the holder of its lock) writes.
+    // Only the cache's own thread, or the holder of its lock, writes.
     counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
 /// Counts an allocation of `size` bytes in a block of `usable` bytes.
-pub(super) fn allocation(cache: &Cache, size: usize, usable: usize) {
-    let counters = &cache.counters;
+pub(super) fn allocation(counters: &Counters, size: usize, usable: usize) {
     add(&counters.allocations, 1);
     add(&counters.requested, size as u64);
     add(&counters.sizes[Stats::size_bucket(size)], 1);
@@ -32,8 +31,8 @@ pub(super) fn allocation(cache: &Cache, size: usize, usable: usize) {
 }
 
 /// Counts a free of a block of `usable` bytes.
-pub(super) fn free(cache: &Cache, usable: usize) {
-    add(&cache.counters.frees, 1);
+pub(super) fn free(counters: &Counters, usable: usize) {
+    add(&counters.frees, 1);
     live(-(usable as i64));
 }
 
@@ -48,8 +47,12 @@ pub(super) fn live(change: i64) {
 /// Adds what all caches counted to `stats`. Returns, for each class, how many
 /// allocations it served and how many bytes were asked for in them.
 pub(crate) fn totals(stats: &mut Stats, by_class: &mut [(u64, u64); size_class::CLASSES]) {
-    for cache in CACHES.all() {
-        let counters = &cache.counters;
+    let own = CACHES.all().map(|cache| &cache.counters);
+    let shared = magazines::ALL.all().map(|slot| {
+        // SAFETY: counters are atomics, which any thread may read.
+        unsafe { &slot.value().counters }
+    });
+    for counters in own.chain(shared) {
         stats.allocations += counters.allocations.load(Ordering::Relaxed);
         stats.frees += counters.frees.load(Ordering::Relaxed);
         stats.requested_bytes += counters.requested.load(Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! is the only place that makes those choices. Where the process debugs, the debug
 //! heap is asked first (`seen`), and told which call it was (`origin`).
 
-use crate::address_map::{Kind, MAP};
-use crate::cache::{self, CACHES, Cache, Given, Use};
+use crate::address_map::{COMMON, Kind, MAP};
+use crate::cache::{self, CACHES, Cache, Given, Use, central, magazines};
 use crate::chunk;
 use crate::misuse::{self, Call};
 use crate::options;
@@ -18,8 +18,9 @@ use crate::sync;
 use crate::sync::atomic::Ordering;
 
 use super::origin::{MALLOC, Origin, Request, Return};
+use super::source::Source;
 use super::start::{self, Mine};
-use super::{count, first_class, foreign, large, seen};
+use super::{common, count, first_class, foreign, large, seen, trace};
 
 impl Request {
     /// The class that serves it; `None` for a large block.
@@ -62,7 +63,7 @@ fn allocate(request: Request) -> *mut u8 {
     } else {
         let knew = seen::is_debugging();
         if knew && let Some(block) = seen::allocate(request) {
-            return block_or_errno(block);
+            return done(request, block);
         }
         let mine = start::mine();
         if let Some(peer) = foreign::peer() {
@@ -73,20 +74,64 @@ fn allocate(request: Request) -> *mut u8 {
             && seen::is_debugging()
             && let Some(block) = seen::allocate(request)
         {
-            return block_or_errno(block);
+            return done(request, block);
         }
         match mine {
             Mine::Cache(cache) | Mine::Late(cache) => {
                 let _order = cache.lock.lock();
                 allocate_from(cache, request)
             }
+            Mine::Shared => allocate_shared(request),
             Mine::Nothing => core::ptr::null_mut(),
         }
     };
-    block_or_errno(block)
+    done(request, block)
 }
 
-fn block_or_errno(block: *mut u8) -> *mut u8 {
+/// Serves a request of a thread that shares caches.
+fn allocate_shared(request: Request) -> *mut u8 {
+    if let Some(class) = request.class()
+        && let Some(given) = common::alloc(class)
+    {
+        let usable = size_class::size(class);
+        if options::detailed()
+            && let Some(held) = common::acquire()
+        {
+            count::allocation(&held.counters, request.size, usable);
+        }
+        return hand_out(request, given, usable);
+    }
+    if sync::is_interrupted() {
+        return allocate_interrupted(request);
+    }
+    match common::acquire() {
+        Some(held) => allocate_from(&*held, request),
+        None => allocate_late(request),
+    }
+}
+
+/// Serves a request of a signal handler that has interrupted its thread in the middle of
+/// something slow, and found no cache. Null for large blocks: they need a lock.
+#[cold]
+fn allocate_interrupted(request: Request) -> *mut u8 {
+    let Some(class) = request.class() else { return core::ptr::null_mut() };
+    let Some(block) = central::reserved(class) else { return core::ptr::null_mut() };
+    hand_out(request, Given { block: block.cast(), zero: false }, size_class::size(class))
+}
+
+/// Serves a request of who has no cache, and cannot have one.
+#[cold]
+fn allocate_late(request: Request) -> *mut u8 {
+    if common::is_on() {
+        central::fill_reserves();
+    }
+    let Some(cache) = start::late() else { return core::ptr::null_mut() };
+    let _order = cache.lock.lock();
+    allocate_from(cache, request)
+}
+
+fn done(request: Request, block: *mut u8) -> *mut u8 {
+    trace::allocated(request, block);
     if block.is_null() {
         os::set_errno(os::ENOMEM);
     }
@@ -111,17 +156,22 @@ fn from_peer(peer: &foreign::Peer, Request { size, align, zero, .. }: Request) -
     }
 }
 
-/// Serves a request from a cache that the caller holds. Null: no memory.
-pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
-    let served = serve(cache, request).or_else(|| {
+/// Serves a request from a source that the caller holds. Null: no memory.
+pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
+    let served = serve(source, request).or_else(|| {
         // What the cache keeps of other classes may be what is missing.
-        cache.release_free();
-        serve(cache, request)
+        source.release();
+        serve(source, request)
     });
     let Some((given, usable)) = served else { return core::ptr::null_mut() };
     if options::detailed() {
-        count::allocation(cache, request.size, usable);
+        count::allocation(source.counters(), request.size, usable);
     }
+    hand_out(request, given, usable)
+}
+
+/// Makes a block as the caller wants it.
+fn hand_out(request: Request, given: Given, usable: usize) -> *mut u8 {
     if request.zero {
         if given.zero && usable <= SLAB_MAX {
             // Fresh memory, but a slot's first word may have been a link.
@@ -136,13 +186,13 @@ pub(super) fn allocate_from(cache: &Cache, request: Request) -> *mut u8 {
 }
 
 /// A block for a request, and how many bytes of it may be used.
-fn serve(cache: &Cache, request: Request) -> Option<(Given, usize)> {
+fn serve(source: &impl Source, request: Request) -> Option<(Given, usize)> {
     if let Some(class) = request.class() {
-        return Some((cache.alloc(class)?, size_class::size(class)));
+        return Some((source.alloc(class)?, size_class::size(class)));
     }
-    let large = large::alloc(request.size, request.align, request.zero, cache)?;
-    if cache.owned_by() == Use::Heap {
-        large::join_heap(large.unit, cache);
+    let large = large::alloc(request.size, request.align, request.zero, source)?;
+    if let Some(heap) = source.heap() {
+        large::join_heap(large.unit, heap);
     }
     Some((Given { block: large.block, zero: true }, large.usable))
 }
@@ -264,6 +314,7 @@ unsafe fn free_found<const FROM: u8>(
             return;
         }
     }
+    trace::freed(block);
     let what = Return { call, origin: Origin::of::<FROM>(), size, align };
     // SAFETY: the same contract.
     if seen::is_debugging() && unsafe { seen::free(block, what) } {
@@ -297,7 +348,12 @@ unsafe fn free_other(call: Call, block: *mut u8) {
     };
     if options::detailed() {
         match start::mine() {
-            Mine::Cache(cache) | Mine::Late(cache) => count::free(cache, usable),
+            Mine::Cache(cache) | Mine::Late(cache) => count::free(&cache.counters, usable),
+            Mine::Shared => {
+                if let Some(held) = common::acquire() {
+                    count::free(&held.counters, usable);
+                }
+            }
             Mine::Nothing => {}
         }
     }
@@ -307,6 +363,10 @@ unsafe fn free_other(call: Call, block: *mut u8) {
 ///
 /// The block is of `class`, of a slab of `owner`, and in use.
 unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
+    if owner == COMMON {
+        // SAFETY: the same contract.
+        return unsafe { common::free_slot(class, block) };
+    }
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
             let _order = cache.lock.lock();
@@ -314,6 +374,8 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
             unsafe { cache.free(class, block) };
         }
         mine => match (CACHES.get(owner), mine) {
+            // The heap takes it home when it looks next.
+            (Some(_), Mine::Shared) if sync::is_interrupted() => cache::send(owner, class, block),
             // SAFETY: the same contract.
             (Some(heap), _) if heap.owned_by() == Use::Heap => unsafe {
                 first_class::free_slot(heap, class, block);
@@ -338,9 +400,37 @@ fn free_large(unit: usize) -> bool {
             if is_there {
                 heap.large.remove(&MAP, unit);
             }
-            is_there && large::free(unit, None)
+            is_there && large::free(unit, |_, _| false)
         }
-        None => large::free(unit, start::existing()),
+        None => large::free(unit, keep),
+    }
+}
+
+/// Keeps a run for the next large block, if the calling thread has a cache with room.
+fn keep(unit: usize, units: usize) -> bool {
+    if let Some(cache) = start::existing() {
+        let _order = cache.lock.lock();
+        return cache.stash.keep(unit, units);
+    }
+    if !common::is_on() {
+        return false;
+    }
+    if sync::is_interrupted() {
+        central::stray_run(unit);
+        return true;
+    }
+    common::acquire().is_some_and(|held| held.stash.keep(unit, units))
+}
+
+/// Gives the runs back that the calling thread's cache keeps.
+fn release_kept() {
+    if let Some(cache) = start::existing() {
+        let _order = cache.lock.lock();
+        cache.stash.release();
+    } else if common::is_on()
+        && let Some(held) = common::acquire()
+    {
+        held.stash.release();
     }
 }
 
@@ -450,6 +540,12 @@ unsafe fn resize<const FROM: u8>(
     if block.is_null() {
         return super::malloc_aligned_for::<FROM>(size, align);
     }
+    if trace::realloc_begins(block) {
+        // SAFETY: the same contract.
+        let new = unsafe { resize_told::<FROM>(block, size, known, align) };
+        trace::realloc_ends(new, size);
+        return new;
+    }
     if seen::is_debugging() {
         let align = known.is_some().then_some(align);
         let origin = Origin::of::<FROM>();
@@ -500,14 +596,34 @@ unsafe fn resize<const FROM: u8>(
     new
 }
 
+/// [`resize`] between the two halves of what is told of it.
+///
+/// # Safety
+///
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn resize_told<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    known: Option<usize>,
+    align: usize,
+) -> *mut u8 {
+    // SAFETY: the same contract.
+    unsafe { resize::<FROM>(block, size, known, align) }
+}
+
 /// Resizes a large block without copying its bytes, if that can be done.
 fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let before = large::usable(unit);
+    if common::is_on() && sync::is_interrupted() {
+        return (size <= before).then_some(block);
+    }
     let heap = large::heap_of(unit);
     let order = heap.map(|heap| heap.lock.lock());
     let mut after = unit;
     let mut moved = block;
-    if !large::resize_in_place(unit, size, start::existing()) {
+    if !large::resize_in_place(unit, size, release_kept) {
         if heap.is_some() {
             return None;
         }
@@ -607,6 +723,9 @@ pub fn trim(keep: usize) -> bool {
         }
     }
     given += cache::purge_resting();
+    if common::is_on() && !sync::holds_all() {
+        given += magazines::purge_all();
+    }
     given += chunk::purge_all(keep);
     given > 0
 }
@@ -623,5 +742,5 @@ pub fn trim(keep: usize) -> bool {
 /// # unsafe { heapwright::heap::free(block) };
 /// ```
 pub fn limit_address_space(most: usize) {
-    chunk::give_up_reserve(most);
+    magazines::lower_limits(|| chunk::give_up_reserve(most));
 }

@@ -6,17 +6,18 @@
 //!          slot start? push; count
 //! ```
 //!
-//! Everything else is a tail call to the cold door, with the arguments still
-//! in the registers they came in.
+//! Everything else is a tail call, to a shared cache or to the cold door, with the
+//! arguments still in the registers they came in.
 
 use crate::address_map::CLASS_STEP;
-use crate::cache::{Hot, List};
+use crate::cache::arrays::{self, Gate};
+use crate::cache::{Hot, List, Way};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
-use super::door;
 use super::origin::{ALIGNED, MALLOC};
+use super::{common, door};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
@@ -44,9 +45,13 @@ fn hot() -> &'static Hot {
 pub fn malloc(size: usize) -> *mut u8 {
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
-        // SAFETY: checked above.
-        let block = unsafe { pop_linear(last) };
-        if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
+        let (hot, offset) = (hot(), last & !(MIN_ALIGN - 1));
+        // SAFETY: checked above: the offset of one of the linear classes' lists.
+        match unsafe { hot.list_at(offset) }.pop_open() {
+            Ok(block) => block.cast(),
+            Err(true) => arrays::malloc_linear(size, Gate::of(hot), offset),
+            Err(false) => common::missed(size, hot, offset),
+        }
     } else {
         malloc_medium(size)
     }
@@ -86,12 +91,14 @@ unsafe fn pop_linear(last: usize) -> *mut u8 {
 
 /// Sizes above the linear classes: the class takes a few instructions more.
 #[inline(never)]
-fn malloc_medium(size: usize) -> *mut u8 {
+pub(super) fn malloc_medium(size: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
-        let block = hot().list(size_class::of(size)).pop();
-        if !block.is_null() {
-            return block.cast();
-        }
+        let (hot, class) = (hot(), size_class::of(size));
+        return match hot.list(class).pop_open() {
+            Ok(block) => block.cast(),
+            Err(true) => arrays::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(false) => common::missed(size, hot, class * CLASS_STEP),
+        };
     }
     door::malloc_cold::<MALLOC>(size)
 }
@@ -100,9 +107,14 @@ fn malloc_medium(size: usize) -> *mut u8 {
 #[inline(never)]
 fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
-        let block = hot().list(size_class::of(size)).pop();
-        if !block.is_null() {
-            return block.cast();
+        let (hot, class) = (hot(), size_class::of(size));
+        match hot.list(class).pop_open() {
+            Ok(block) => return block.cast(),
+            Err(true) => return arrays::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(false) if hot.way() == Way::Shared => {
+                return common::missed(size, hot, class * CLASS_STEP);
+            }
+            Err(false) => {}
         }
     }
     door::malloc_aligned_cold::<FROM>(size, align)
@@ -164,9 +176,14 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
-        // SAFETY: checked above.
-        let block = unsafe { pop_linear(last) };
-        if block.is_null() { door::malloc_aligned_cold::<FROM>(size, align) } else { block }
+        let (hot, offset) = (hot(), last & !(MIN_ALIGN - 1));
+        // SAFETY: checked above: the offset of one of the linear classes' lists.
+        match unsafe { hot.list_at(offset) }.pop_open() {
+            Ok(block) => block.cast(),
+            Err(true) => arrays::malloc_linear(size, Gate::of(hot), offset),
+            Err(false) if hot.way() == Way::Shared => common::missed(size, hot, offset),
+            Err(false) => door::malloc_aligned_cold::<FROM>(size, align),
+        }
     } else {
         malloc_medium_aligned::<FROM>(size, align)
     }
@@ -245,10 +262,17 @@ pub unsafe fn free(block: *mut u8) {
 #[inline(always)]
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     let hot = hot();
-    // SAFETY: the same contract.
-    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
+    match hot.list_of(block.addr()) {
         // SAFETY: the same contract.
-        unsafe { door::free_cold::<FROM>(block) }
+        Ok(list) if unsafe { free_here(hot, list, block) } => {}
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_cpu() => unsafe {
+            arrays::free(block, Gate::of(hot), rest.bits());
+        },
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_shared() => unsafe { common::free(block, hot, rest) },
+        // SAFETY: the same contract.
+        _ => unsafe { door::free_cold::<FROM>(block) },
     }
 }
 
@@ -286,10 +310,17 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 #[inline(always)]
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
     let hot = hot();
-    // SAFETY: the same contract.
-    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
+    match hot.list_of(block.addr()) {
         // SAFETY: the same contract.
-        unsafe { door::free_sized_cold::<FROM>(block, size) }
+        Ok(list) if unsafe { free_here(hot, list, block) } => {}
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_cpu() => unsafe {
+            arrays::free(block, Gate::of(hot), rest.bits());
+        },
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_shared() => unsafe { common::free_sized(block, size, hot, rest) },
+        // SAFETY: the same contract.
+        _ => unsafe { door::free_sized_cold::<FROM>(block, size) },
     }
 }
 
@@ -308,10 +339,17 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 #[inline(always)]
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
     let hot = hot();
-    // SAFETY: the same contract.
-    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
+    match hot.list_of(block.addr()) {
         // SAFETY: the same contract.
-        unsafe { door::free_aligned_cold::<FROM>(block, align) }
+        Ok(list) if unsafe { free_here(hot, list, block) } => {}
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_cpu() => unsafe {
+            arrays::free(block, Gate::of(hot), rest.bits());
+        },
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_shared() => unsafe { common::free(block, hot, rest) },
+        // SAFETY: the same contract.
+        _ => unsafe { door::free_aligned_cold::<FROM>(block, align) },
     }
 }
 
@@ -330,10 +368,17 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 #[inline(always)]
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
     let hot = hot();
-    // SAFETY: the same contract.
-    if unsafe { !free_here(hot, hot.list_of(block.addr()), block) } {
+    match hot.list_of(block.addr()) {
         // SAFETY: the same contract.
-        unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) }
+        Ok(list) if unsafe { free_here(hot, list, block) } => {}
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_cpu() => unsafe {
+            arrays::free(block, Gate::of(hot), rest.bits());
+        },
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_shared() => unsafe { common::free(block, hot, rest) },
+        // SAFETY: the same contract.
+        _ => unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) },
     }
 }
 
@@ -347,10 +392,23 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 /// As [`free`].
 #[inline(always)]
 #[must_use]
-pub unsafe fn free_sized_fast(block: *mut u8) -> bool {
+pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
-    // SAFETY: the same contract.
-    unsafe { free_here(hot, hot.list_of_sized(block.addr()), block) }
+    match hot.list_of_sized(block.addr()) {
+        // SAFETY: the same contract.
+        Ok(list) => unsafe { free_here(hot, list, block) },
+        Err(rest) if rest.is_to_cpu() => {
+            // SAFETY: the same contract.
+            unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+            true
+        }
+        Err(rest) if rest.is_to_shared() => {
+            // SAFETY: the same contract.
+            unsafe { common::free_sized(block, size, hot, rest) };
+            true
+        }
+        Err(_) => false,
+    }
 }
 
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
@@ -360,14 +418,13 @@ pub fn forward_sized_frees() {
     super::start::forward_sized_frees();
 }
 
-/// Frees a block of one of this thread's lists; false if it is something else.
+/// Frees a block of one of this thread's lists; false if none begins there.
 ///
 /// # Safety
 ///
 /// As [`free`]; `list` is that of the block's slab.
 #[inline(always)]
-unsafe fn free_here(hot: &Hot, list: Option<&List>, block: *mut u8) -> bool {
-    let Some(list) = list else { return false };
+unsafe fn free_here(hot: &Hot, list: &List, block: *mut u8) -> bool {
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }

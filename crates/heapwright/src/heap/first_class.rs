@@ -12,7 +12,7 @@ use core::ptr;
 
 use crate::address_map::MAP;
 use crate::cache::{CACHES, Cache};
-use crate::registry::Member;
+use crate::registry::exclusive::Member;
 use crate::remote::Block;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -114,7 +114,7 @@ impl Heap {
         let order = cache.lock.lock();
         while let Some(unit) = cache.large.first() {
             cache.large.remove(&MAP, unit);
-            let was_there = large::free(unit, None);
+            let was_there = large::free(unit, |_, _| false);
             debug_assert!(was_there);
         }
         cache.give_all_slabs();

@@ -24,7 +24,7 @@
 use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
-use crate::cache::{self, CACHES, Cache, Use};
+use crate::cache::{self, CACHES, Cache, Use, magazines};
 use crate::chunk;
 use crate::fork;
 use crate::slab::Slab;
@@ -44,7 +44,7 @@ fn before() {
     // while the locks are held.
     let mine = match start::mine() {
         Mine::Cache(mine) => Some(mine),
-        Mine::Late(_) | Mine::Nothing => None,
+        Mine::Late(_) | Mine::Shared | Mine::Nothing => None,
     };
     // The order in which the heap itself takes these locks.
     start::before_fork();
@@ -63,12 +63,15 @@ fn before() {
             cache.lock.acquire();
         }
     }
+    magazines::before_fork();
 }
 
 /// # Safety
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
+    // SAFETY: the same contract.
+    unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.owned_by() == Use::Heap {
             // SAFETY: the same contract, as for all that follow.
@@ -94,6 +97,7 @@ fn in_child(alone: bool) {
         // behind is as it should be.
         return;
     }
+    magazines::forget_after_fork();
     let mine = start::existing();
     let is_gone = |cache: &Cache| {
         cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine, cache))

@@ -20,6 +20,7 @@
 
 use core::ptr;
 
+use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
 use crate::chunk::{self, Run, Want};
@@ -45,19 +46,19 @@ fn whole_pages(size: usize) -> usize {
 
 /// Allocates a block of `size` bytes (at most `isize::MAX`), from what `keeper`
 /// kept if it can.
-pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &Cache) -> Option<Large> {
+pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     let usable = whole_pages(size.max(1));
     let units = usable.div_ceil(UNIT);
     if align <= UNIT
-        && let Some(unit) = keeper.stash.take(units)
+        && let Some(unit) = keeper.stash().take(units)
     {
-        if keeper.stash.is_step_due() {
-            keeper.scavenge();
+        if keeper.stash().is_step_due() {
+            keeper.tend();
         }
         MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
         return Some(hand_out(Run { unit, zero: false, dense: false }, size, usable, zero));
     }
-    keeper.scavenge();
+    keeper.tend();
     let want = if zero { Want::Zero } else { Want::Any };
     let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
     Some(hand_out(run, size, usable, zero))
@@ -96,27 +97,23 @@ pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
     CACHES.get(MAP.record(unit).heap.load(Ordering::Relaxed))
 }
 
-/// Frees the large block at `unit`; `keeper` may keep it for its next one. A
-/// heap's block has left its list before. False: somebody else freed it first.
+/// Frees the large block at `unit`; `keep` may keep the run, of so many units, for the
+/// next one. A heap's block has left its list before. False: somebody else freed it first.
 #[must_use]
-pub(super) fn free(unit: usize, keeper: Option<&Cache>) -> bool {
+pub(super) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
     if !MAP.exchange_entry(unit, Entry::LARGE_HEAD, Entry::KEPT) {
         return false;
     }
     let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
-    let is_kept = keeper.is_some_and(|cache| {
-        let _order = cache.lock.lock();
-        cache.stash.keep(unit, units)
-    });
-    if !is_kept {
+    if !keep(unit, units) {
         chunk::give(unit, units);
     }
     true
 }
 
-/// Makes the large block at `unit` hold `size` bytes without moving it. `keeper`
-/// is the calling thread's cache.
-pub(super) fn resize_in_place(unit: usize, size: usize, keeper: Option<&Cache>) -> bool {
+/// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives
+/// back the runs that the calling thread's cache keeps.
+pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) -> bool {
     let record = MAP.record(unit);
     let have = record.units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size.max(1));
@@ -128,10 +125,7 @@ pub(super) fn resize_in_place(unit: usize, size: usize, keeper: Option<&Cache>) 
             if MAP.kind(unit + have) != Kind::Kept {
                 return false;
             }
-            if let Some(cache) = keeper {
-                let _order = cache.lock.lock();
-                cache.stash.release();
-            }
+            release();
             if !extend() {
                 return false;
             }

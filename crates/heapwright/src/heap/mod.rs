@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The fast word points at a read-only *sentinel* until a thread has a cache,
-//! and stays there in modes that want to see every call (`stats=exit`, and the
-//! debug heap, which the door asks first), so the fast paths never ask which mode
+//! and stays there in modes that want to see every call (`stats=exit`, `trace=`, and
+//! the debug heap, which the door asks first), so the fast paths never ask which mode
 //! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
 //! name: see `origin`.
 //!
@@ -37,6 +37,10 @@
 //! unsafe { heap::free(block) };
 //! ```
 
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+#[doc(hidden)]
+pub mod assembly;
+mod common;
 mod count;
 mod door;
 mod fast;
@@ -45,13 +49,17 @@ mod foreign;
 mod fork;
 mod large;
 mod origin;
+pub(crate) mod per_cpu;
 mod seen;
+mod source;
 mod start;
 #[cfg(feature = "debug")]
 mod told;
+mod trace;
 mod walk;
 
 pub use crate::verdict::Verdict;
+pub use common::raise_shared_caches;
 pub use door::{
     limit_address_space, owns, realloc, realloc_sized_from, realloc_to_nothing, trim, usable_size,
 };
@@ -66,6 +74,7 @@ pub use origin::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 #[doc(hidden)]
 pub use seen::observe;
 pub use seen::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
+pub use trace::{trace_at_exit, traces};
 pub use walk::{Block, walk};
 
 pub(crate) use count::totals;

@@ -29,9 +29,10 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use super::SENTINEL;
+use super::common;
 use super::foreign;
 use super::fork::HANDLERS;
-use super::seen;
+use super::{seen, trace};
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -51,6 +52,8 @@ pub(super) enum Mine {
     Cache(&'static Cache),
     /// The heap of those whose cache is gone; take its lock.
     Late(&'static Cache),
+    /// One of the caches that threads share: see `common`.
+    Shared,
     /// Nothing: there is no memory for a cache.
     Nothing,
 }
@@ -60,6 +63,9 @@ pub(super) enum Mine {
 pub(super) fn mine() -> Mine {
     let own = tls::own();
     if own.addr() > EXITED.addr() {
+        if own.addr() & common::MARK != 0 {
+            return Mine::Shared;
+        }
         // SAFETY: the own word is a cache, which is never freed.
         return Mine::Cache(unsafe { &*own.cast::<Cache>() });
     }
@@ -72,14 +78,19 @@ fn mine_slow(own: *mut u8) -> Mine {
         return Mine::Nothing;
     }
     if own == EXITED {
-        return late();
+        return late().map_or(Mine::Nothing, Mine::Late);
+    }
+    if common::is_on() {
+        return Mine::Shared;
     }
     // Starting may have allocated, and so given this thread its cache already.
     let own = tls::own();
     if !own.is_null() {
         return mine();
     }
-    let Some(cache) = CACHES.adopt_or_make() else { return Mine::Nothing };
+    let Some(cache) = CACHES.adopt_or_make() else {
+        return late().map_or(Mine::Nothing, Mine::Late);
+    };
     cache.is_resting.store(false, Ordering::Relaxed);
     {
         let _order = cache.lock.lock();
@@ -94,17 +105,19 @@ fn mine_slow(own: *mut u8) -> Mine {
     Mine::Cache(cache)
 }
 
-/// The cache of the calling thread, if it has one.
+/// The cache of the calling thread, if it has one of its own.
 pub(super) fn existing() -> Option<&'static Cache> {
     let own = tls::own();
-    // SAFETY: the own word is null, EXITED, or a cache, which is never freed.
-    (own.addr() > EXITED.addr()).then(|| unsafe { &*own.cast::<Cache>() })
+    let is_cache = own.addr() > EXITED.addr() && own.addr() & common::MARK == 0;
+    // SAFETY: the own word is then a cache, which is never freed.
+    is_cache.then(|| unsafe { &*own.cast::<Cache>() })
 }
 
 /// Tells statistics how much the calling thread's cache holds just now.
 pub(crate) fn publish_mine() {
-    if let Some(cache) = existing() {
-        cache.publish();
+    match existing() {
+        Some(cache) => cache.publish(),
+        None => common::publish(),
     }
 }
 
@@ -113,20 +126,27 @@ pub(super) fn forward_sized_frees() {
     cache::forward_sized_frees(existing());
 }
 
+/// Whether the calling thread goes by the CPU's arrays.
+pub(super) fn goes_by_gate() -> bool {
+    tls::own().addr() & common::GATE != 0
+}
+
+/// The heap of threads that have no cache: those whose cache is gone, those for which
+/// there is no memory for one, those that cannot wait for a shared one.
 #[cold]
-fn late() -> Mine {
+pub(super) fn late() -> Option<&'static Cache> {
     // SAFETY: null, or a cache, which is never freed.
     if let Some(cache) = unsafe { LATE.load(Ordering::Acquire).as_ref() } {
-        return Mine::Late(cache);
+        return Some(cache);
     }
-    let Some(cache) = CACHES.make_new(Cache::become_heap) else { return Mine::Nothing };
+    let cache = CACHES.make_new(Cache::become_heap)?;
     let made = ptr::from_ref(cache).cast_mut();
     // Two threads may come here at once; the one that is late leaves an empty
     // cache behind, once in a process's life.
     match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Mine::Late(cache),
+        Ok(_) => Some(cache),
         // SAFETY: a cache, which is never freed.
-        Err(first) => Mine::Late(unsafe { &*first }),
+        Err(first) => Some(unsafe { &*first }),
     }
 }
 
@@ -151,11 +171,19 @@ fn start() -> bool {
     if !peered {
         seen::start();
     }
+    if !peered && !seen::is_debugging() {
+        // Where there is no memory for shared caches there is hardly any for others.
+        common::start();
+    }
+    if !peered {
+        trace::start();
+    }
     os::on_thread_exit(Exit::Cache, thread_exit);
     STATE.store(READY, Ordering::Release);
     drop(starting);
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
+    trace::begun();
     #[cfg(feature = "debug")]
     crate::debug::begun();
     true

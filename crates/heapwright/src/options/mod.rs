@@ -7,9 +7,10 @@
 //! | option | values | meaning |
 //! |---|---|---|
 //! | `mode` | `fast`, `debug` | which heap serves `malloc` |
-//! | `cache` | `exclusive` | how threads share caches |
+//! | `cache` | `exclusive`, `shared`, `shared:K`, `percpu` | how threads share caches |
 //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
 //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
+//! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
 //! | `purge` | milliseconds, `never` | how long free pages wait before they go back |
 //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
 //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
@@ -57,6 +58,10 @@ pub(crate) struct Options {
     pub(crate) stats_at_exit: bool,
     /// Where to write statistics at exit; ends with a zero.
     stats_file: [u8; PATH_MAX],
+    /// How threads share caches.
+    pub(crate) cache: CacheModel,
+    /// Where to write every call; ends with a zero.
+    trace: [u8; PATH_MAX],
     /// Milliseconds free pages wait; negative: for ever.
     pub(crate) purge_ms: i32,
     /// Whether slabs that will be filled lie in huge pages.
@@ -86,6 +91,8 @@ impl Options {
     pub(crate) const DEFAULT: Self = Self {
         stats_at_exit: false,
         stats_file: [0; PATH_MAX],
+        cache: CacheModel::Exclusive,
+        trace: [0; PATH_MAX],
         purge_ms: crate::chunk::DEFAULT_DELAY_MS,
         huge_pages: true,
         window: os::MAX_WINDOW,
@@ -103,6 +110,31 @@ impl Options {
     };
 }
 
+/// How threads share caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CacheModel {
+    /// Each has its own.
+    Exclusive,
+    /// So many for all; 0: as many as there are CPUs, up to 32.
+    Shared(usize),
+    /// Each CPU has one.
+    PerCpu,
+}
+
+impl CacheModel {
+    fn parse(text: &[u8]) -> Option<Self> {
+        match text {
+            b"exclusive" => Some(Self::Exclusive),
+            b"shared" => Some(Self::Shared(0)),
+            b"percpu" => Some(Self::PerCpu),
+            _ => {
+                let count = number(text.strip_prefix(b"shared:")?)?;
+                (1..=crate::cache::magazines::MOST).contains(&count).then_some(Self::Shared(count))
+            }
+        }
+    }
+}
+
 /// What is wrong with an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wrong {
@@ -111,9 +143,9 @@ enum Wrong {
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -142,7 +174,6 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         return result;
     }
     match (name, value) {
-        (b"cache", b"exclusive") => {}
         #[cfg(feature = "debug")]
         (b"mode", b"fast") => options.debugs = false,
         #[cfg(feature = "debug")]
@@ -161,15 +192,21 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"record", path) => set_path(&mut options.record, path)?,
         #[cfg(feature = "debug")]
         (b"sites", path) => set_path(&mut options.sites, path)?,
-        (b"cache", _) => {
-            return Err(Wrong::Value("is no cache model; this version knows cache=exclusive"));
-        }
+        (b"cache", model) => match CacheModel::parse(model) {
+            Some(model) => options.cache = model,
+            None => {
+                return Err(Wrong::Value(
+                    "is no cache model; use exclusive, shared, shared:K with K from 1 to 1024, or percpu",
+                ));
+            }
+        },
         (b"stats", b"exit") => options.stats_at_exit = true,
         (b"stats", b"off") => options.stats_at_exit = false,
         (b"stats", _) => {
             return Err(Wrong::Value("is not understood; use stats=exit or stats=off"));
         }
         (b"stats_file", path) => set_path(&mut options.stats_file, path)?,
+        (b"trace", path) => set_path(&mut options.trace, path)?,
         (b"purge", b"never") => options.purge_ms = -1,
         (b"purge", value) => match number(value) {
             Some(ms) if ms <= i32::MAX as usize => options.purge_ms = ms as i32,
@@ -271,13 +308,14 @@ fn load() {
         None => Options::DEFAULT,
     };
     let wants_file = options.stats_file[0] != 0;
-    DETAILED.store(options.stats_at_exit || wants_file, Ordering::Relaxed);
+    let wants_trace = options.trace[0] != 0;
+    DETAILED.store(options.stats_at_exit || wants_file || wants_trace, Ordering::Relaxed);
     // SAFETY: the first and only write; nobody reads before `READY` is set.
     unsafe { *LOADED.0.get() = options };
     READY.store(true, Ordering::Release);
 }
 
-/// Whether every allocation is counted, at the price of the fast path.
+/// Whether every allocation is counted or told, at the price of the fast path.
 pub(crate) fn detailed() -> bool {
     DETAILED.load(Ordering::Relaxed)
 }
@@ -293,6 +331,12 @@ pub fn stats_at_exit() -> bool {
 #[must_use]
 pub fn stats_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().stats_file).ok()?;
+    (!path.is_empty()).then_some(path)
+}
+
+/// The prefix of the file that every call is to be written to (`trace=PREFIX`).
+pub(crate) fn trace_file() -> Option<&'static [u8]> {
+    let path = CStr::from_bytes_until_nul(&get().trace).ok()?.to_bytes();
     (!path.is_empty()).then_some(path)
 }
 
@@ -345,6 +389,9 @@ mod tests {
         assert!(o.stats_at_exit);
         assert_eq!((o.purge_ms, o.window, o.page), (10, 2 << 30, 64 << 10));
         assert_eq!(parsed("purge=never").0.purge_ms, -1);
+        assert_eq!(parsed("cache=percpu").0.cache, CacheModel::PerCpu);
+        assert_eq!(parsed("cache=shared").0.cache, CacheModel::Shared(0));
+        assert_eq!(parsed("cache=shared:8").0.cache, CacheModel::Shared(8));
         assert_eq!(parsed("").0, Options::DEFAULT);
     }
 
@@ -360,9 +407,13 @@ mod tests {
             "window=99999999999999999999g",
             "stats=maybe",
             "mode=hardened",
-            "cache=shared:8",
+            "cache=shared:0",
+            "cache=shared:1025",
+            "cache=shared:",
+            "cache=percpu:2",
             "page=3",
             "stats_file=",
+            "trace=",
             "=",
             "purge=-1",
         ] {
@@ -381,6 +432,9 @@ mod tests {
             "fast",
             "cache",
             "exclusive",
+            "shared",
+            "shared:",
+            "percpu",
             "stats",
             "exit",
             "off",

@@ -178,6 +178,10 @@ impl Memory for Fake {
         true
     }
 
+    unsafe fn expose(&self, _at: *mut u8, _size: usize) -> bool {
+        false
+    }
+
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
         self.check(at, size);
         assert!(self.is_committed(at, size), "decommit of what is not committed");

@@ -39,10 +39,12 @@ pub(crate) enum Exit {
     Cache,
     /// Its desk becomes free.
     Desk,
+    /// The trace says so.
+    Trace,
 }
 
 /// How many of them there are.
-const EXITS: usize = 2;
+const EXITS: usize = 3;
 
 /// What the window needs of an operating system's memory.
 pub(crate) trait Memory {
@@ -70,6 +72,14 @@ pub(crate) trait Memory {
     ///
     /// The range is reserved by the caller, and page aligned.
     unsafe fn commit(&self, at: *mut u8, size: usize) -> bool;
+
+    /// Makes reserved memory readable, as zeros, at no cost in memory. False: it is as
+    /// it was.
+    ///
+    /// # Safety
+    ///
+    /// As [`Memory::commit`].
+    unsafe fn expose(&self, at: *mut u8, size: usize) -> bool;
 
     /// Gives the pages behind committed memory back; they read as zero
     /// afterwards. False: the pages are as they were (locked memory).

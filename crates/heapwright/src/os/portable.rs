@@ -10,7 +10,6 @@ extern crate std;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
-#[cfg(any(feature = "debug", not(feature = "interpose")))]
 use core::ffi::CStr;
 use core::ffi::c_void;
 use core::ptr;
@@ -100,6 +99,10 @@ impl Memory for System {
         true
     }
 
+    unsafe fn expose(&self, _at: *mut u8, _size: usize) -> bool {
+        false
+    }
+
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
         // SAFETY: by the contract the range is the caller's and unused.
         unsafe { ptr::write_bytes(at, 0, size) };
@@ -163,6 +166,18 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     }
 }
 
+/// Waits a moment.
+pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, _ns: u64) {
+    if word.load(Ordering::Acquire) == expected {
+        std::thread::yield_now();
+    }
+}
+
+/// How many CPUs the process may use; at least one.
+pub(crate) fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Waiters here look again by themselves.
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 
@@ -200,25 +215,21 @@ pub(crate) fn process_id() -> u32 {
 }
 
 /// Nobody knows.
-#[cfg(feature = "debug")]
 pub(crate) fn parent_id() -> u32 {
     0
 }
 
 /// The program has no file.
-#[cfg(feature = "debug")]
 pub(crate) fn program_path(_out: &mut [u8]) -> usize {
     0
 }
 
 /// No files are written here.
-#[cfg(feature = "debug")]
 pub(crate) fn append_file(_path: &[u8], _bytes: &[u8], _make: bool) -> bool {
     false
 }
 
 /// Nobody knows.
-#[cfg(feature = "debug")]
 pub(crate) fn current_folder(_out: &mut [u8]) -> usize {
     0
 }
@@ -230,7 +241,6 @@ pub(crate) fn map_file(_path: &CStr) -> Option<&'static [u8]> {
 }
 
 /// No files are read here.
-#[cfg(feature = "debug")]
 pub(crate) fn read_file(_: &CStr, _: &mut [u8], _: impl FnMut(&[u8]) -> bool) -> bool {
     false
 }
@@ -268,7 +278,6 @@ pub(crate) fn thread_id() -> u32 {
 }
 
 /// Nobody knows.
-#[cfg(feature = "debug")]
 pub(crate) fn unix_ns() -> u64 {
     0
 }
@@ -388,6 +397,11 @@ pub(crate) fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     WATCH.try_with(|watch| watch.0[exit as usize].set(token)).is_ok()
 }
 
+/// What [`watch_this_thread`] was told last; null: nothing.
+pub(crate) fn watched(exit: Exit) -> *mut c_void {
+    WATCH.try_with(|watch| watch.0[exit as usize].get()).unwrap_or(ptr::null_mut())
+}
+
 /// A number that no other thread of the process has while this one lives.
 pub(crate) fn thread_token() -> usize {
     tls::token()
@@ -401,7 +415,7 @@ pub(crate) fn around_fork(
 ) {
 }
 
-/// Three words per thread.
+/// Four words per thread.
 pub(crate) mod tls {
     extern crate std;
     use core::cell::Cell;
@@ -413,6 +427,7 @@ pub(crate) mod tls {
         static FAST: Cell<*mut u8> = const { Cell::new((&raw const SENTINEL).cast_mut().cast()) };
         static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
         static DESK: Cell<usize> = const { Cell::new(0) };
+        static LOCKS: Cell<usize> = const { Cell::new(0) };
     }
 
     /// Where the words are. They have no destructor, so the end of a thread
@@ -452,5 +467,49 @@ pub(crate) mod tls {
     /// Sets the thread's desk number.
     pub(crate) fn set_desk(desk: usize) {
         DESK.with(|cell| cell.set(desk));
+    }
+
+    /// How many locks the thread has, or is about to have.
+    #[inline]
+    pub(crate) fn locks() -> usize {
+        LOCKS.with(Cell::get)
+    }
+
+    /// Sets how many locks the thread has.
+    #[inline]
+    pub(crate) fn set_locks(locks: usize) {
+        LOCKS.with(|cell| cell.set(locks));
+    }
+}
+
+pub(crate) mod rseq {
+    //! Restartable sequences: there are none here.
+
+    pub(crate) fn offset() -> Option<isize> {
+        None
+    }
+
+    pub(crate) fn cpu(_offset: isize) -> Option<usize> {
+        None
+    }
+
+    pub(crate) fn current_cpu() -> usize {
+        0
+    }
+
+    pub(crate) fn possible_cpus() -> usize {
+        super::cpus()
+    }
+
+    pub(crate) fn numbers_are_below(_most: usize) -> bool {
+        false
+    }
+
+    pub(crate) fn register_fence() -> bool {
+        false
+    }
+
+    pub(crate) fn fence(_cpu: Option<usize>) -> bool {
+        false
     }
 }

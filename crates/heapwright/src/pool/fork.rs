@@ -1,9 +1,11 @@
-//! The pools' part in a fork: the locks of names and of pools that threads share.
+//! The pools' part in a fork: the locks of names, of pools that threads share, and of
+//! their magazines where those are shared, too.
 //!
 //! A pool of one thread is whole in the child if it is that thread's; else nobody
 //! there may use it. Of a shared pool, what was free at other threads' desks is lost
 //! to the child, once: the desks stay taken. A child that walks, resets or drops a
-//! pool takes it back, as far as it was copied whole.
+//! pool takes it back, as far as it was copied whole. Where threads share magazines,
+//! nothing is lost: a fork holds their locks.
 
 use super::shared;
 use crate::fork::{self, Handlers, Part};
@@ -22,6 +24,7 @@ pub(super) fn has_forked() -> bool {
 
 fn in_child(alone: bool) {
     FORKED.fetch_or(!alone, Ordering::Relaxed);
+    shared::forget_after_fork();
 }
 
 /// Takes part from now on.

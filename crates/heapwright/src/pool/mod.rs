@@ -142,4 +142,6 @@ macro_rules! builder_choices {
 use builder_choices;
 
 #[cfg(test)]
+mod models;
+#[cfg(test)]
 mod tests;

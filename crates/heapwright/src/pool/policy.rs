@@ -20,7 +20,7 @@
 
 use core::ptr::{self, NonNull};
 
-use super::segment::Side;
+use crate::chunk::Side;
 
 /// Slots that a refill takes out of the sets at a time.
 pub(super) const REFILL: usize = 64;

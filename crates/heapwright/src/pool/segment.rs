@@ -30,56 +30,11 @@ use core::slice;
 use super::layout::Shape;
 use super::returned::Levels;
 use crate::address_map::{Entry, MAP};
-use crate::chunk::{self, Want};
+use crate::chunk::{self, Side, Want};
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
 use crate::slab::SYSTEM;
 use crate::sync::atomic::Ordering;
-
-/// A run of units for a segment's records: zeroed, and its own.
-#[derive(Clone, Copy)]
-pub(super) struct Side {
-    at: *mut u8,
-    unit: usize,
-    units: usize,
-}
-
-impl Side {
-    const NONE: Self = Self { at: ptr::null_mut(), unit: 0, units: 0 };
-
-    /// `bytes` bytes of zeroes, or `None` where there is no memory.
-    pub(super) fn take(bytes: usize) -> Option<Self> {
-        let units = bytes.div_ceil(UNIT);
-        let run = chunk::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)?;
-        let at = MAP.address_of(run.unit);
-        if !run.zero {
-            // SAFETY: the run was just taken; nobody else knows it.
-            unsafe { ptr::write_bytes(at, 0, bytes) };
-        }
-        Some(Self { at, unit: run.unit, units })
-    }
-
-    /// Its first byte, or null.
-    pub(super) fn at(&self) -> *mut u8 {
-        self.at
-    }
-
-    /// Gives the one back that begins at `at`; null: there is none.
-    pub(super) fn give_at(at: *mut u8) {
-        if !at.is_null() {
-            let unit = MAP.unit_of(at.addr());
-            chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
-        }
-    }
-
-    /// Gives it back, if there is one.
-    pub(super) fn give(&mut self) {
-        if self.units > 0 {
-            chunk::give(self.unit, self.units);
-        }
-        *self = Self::NONE;
-    }
-}
 
 /// One segment; all zero: none.
 pub(super) struct Segment {
@@ -234,7 +189,7 @@ impl Segment {
 
     fn set(&self, which: usize) -> (*mut u64, usize) {
         let words = self.levels.words();
-        (self.side.at.cast::<u64>().wrapping_add(which * words), words)
+        (self.side.at().cast::<u64>().wrapping_add(which * words), words)
     }
 
     /// The set's words, to be changed.
@@ -366,7 +321,7 @@ impl Segment {
     /// The generations, one a slot; null before [`Segment::want_keys`].
     #[inline]
     pub(super) fn keys(&self) -> *mut u32 {
-        self.keys.at.cast()
+        self.keys.at().cast()
     }
 
     /// Makes room for generations. `share` is how many indexes the segment has.
@@ -374,7 +329,7 @@ impl Segment {
     #[cold]
     #[inline(never)]
     pub(super) fn want_keys(&mut self, share: usize) -> bool {
-        if self.keys.at.is_null() {
+        if self.keys.at().is_null() {
             match Side::take(share * size_of::<u32>()) {
                 Some(keys) => self.keys = keys,
                 None => return false,

@@ -1,24 +1,30 @@
-//! The pool that threads share: a magazine at each desk, one store behind a lock.
+//! The pool that threads share: magazines of free slots, one store behind a lock.
 //!
 //! ```text
-//!   thread --> desk number --> magazine of 126 slots       no lock, no atomics
-//!                                |  empty: 63 from the store     ^ full: 63 to it
-//!                                v                               |
-//!                              store (sets, frontier, segments), one lock
+//!   thread --> its magazine of 126 slots                    no lock, no atomics; or a try-lock
+//!                |  empty: 63 from the store     ^ full: 63 to it
+//!                v                               |
+//!              store (sets, frontier, segments), one lock
 //! ```
+//!
+//! Which magazine is a thread's is said by the process's cache model (`cache=`), and
+//! known to `registry::places`: one at each desk, passed on when the thread ends, or K
+//! for all threads, each behind a lock. So a thousand threads cost a pool a thousand
+//! magazines, or K. The first way is the fast path; where magazines are shared it misses,
+//! and the cold one finds them.
 //!
 //! An object may be destroyed by any thread: its slot goes into *that* thread's
 //! magazine. Nothing asks whose a slot is, so there is nothing to send home. A
-//! producer and a consumer meet at the lock once in 63 objects each.
+//! producer and a consumer meet at the store's lock once in 63 objects each.
 //!
-//! Desks (`crate::desks`) make a magazine one thread's at a time and pass it on
-//! when the thread ends. Threads without a desk go to the store.
+//! Threads without a magazine (see `Places::enter`) go to the store.
 //!
 //! A pool with a limit counts its objects, one atomic addition each way: else a
-//! free slot at another desk would be a refusal, or the limit none.
+//! free slot in another magazine would be a refusal, or the limit none.
 //!
-//! The store and its lock are recycled and never freed, so that a fork can hold the
-//! locks of all pools, wherever the pools are.
+//! The store and its lock, like shared magazines, are recycled and never freed, so that
+//! a fork can hold the locks of all pools, wherever the pools are. A magazine's lock is
+//! taken before the store's.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -28,13 +34,15 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
 use super::layout::Shape;
-use super::segment::Side;
 use super::store::{Called, Config, Store, Walk};
 use super::{Refused, Reset, Stats, checked, fork};
-use crate::desks::{self, DESKS};
 use crate::ids::{Recycled, Slot};
 use crate::misuse;
-use crate::size_class::UNIT;
+use crate::registry::by_cpu;
+use crate::registry::common::Family;
+use crate::registry::desks::DESKS;
+use crate::registry::places::{self, Mine, Place, Places};
+use crate::registry::shared::{self, Held};
 use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -43,20 +51,34 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 const ROUNDS: usize = 126;
 /// Slots that go to the store, or come from it, at a time.
 const BATCH: usize = ROUNDS / 2;
-/// Magazines in a block of units.
-const IN_BLOCK: usize = UNIT / size_of::<Magazine>();
-const BLOCKS: usize = DESKS / IN_BLOCK;
-
-/// The free slots at one desk. Zero is an empty one.
-#[repr(C, align(64))]
+/// Free slots. Zero is an empty one.
+///
+/// At a desk, or behind a lock that begins its first line (see `registry::shared`).
+#[repr(C)]
 struct Magazine {
-    /// Written by the thread at the desk; read by whoever counts.
+    /// Written by the thread that is in it; read by whoever counts.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
-    _spare: usize,
 }
 
-const _: () = assert!(size_of::<Magazine>() == 1024);
+/// At a desk it fills whole lines, a power of two.
+const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
+
+// SAFETY: the slots are touched by the one who is in it alone, by the contracts of
+// unsafe methods; they lead to free memory that is nobody else's.
+unsafe impl Sync for Magazine {}
+// SAFETY: as above.
+unsafe impl Send for Magazine {}
+
+/// Magazines that threads share, of all pools.
+static MAGAZINES: Family<Magazine> = Family::new();
+
+// SAFETY: zero is an empty one; safe methods touch the count alone.
+unsafe impl Place for Magazine {
+    fn family() -> &'static Family<Self> {
+        &MAGAZINES
+    }
+}
 
 impl Magazine {
     #[inline(always)]
@@ -75,12 +97,44 @@ impl Magazine {
         self.slots.get().cast::<*mut u8>().wrapping_add(at)
     }
 
+    /// Takes the slot that came last, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// The caller is in it: at its desk, or holding its lock.
+    #[inline(always)]
+    unsafe fn pop(&self) -> Option<NonNull<u8>> {
+        let left = self.count().checked_sub(1)?;
+        self.set_count(left);
+        // SAFETY: the magazine is the caller's; below the count, so a slot is there.
+        let slot = unsafe { self.place(left).read() };
+        // SAFETY: slots in magazines are not null.
+        Some(unsafe { NonNull::new_unchecked(slot) })
+    }
+
+    /// Puts a slot in, if there is room.
+    ///
+    /// # Safety
+    ///
+    /// As [`Magazine::pop`].
+    #[inline(always)]
+    unsafe fn push(&self, slot: *mut u8) -> bool {
+        let count = self.count();
+        let has_room = count < ROUNDS;
+        if has_room {
+            // SAFETY: the magazine is the caller's, and there is room.
+            unsafe { self.place(count).write(slot) };
+            self.set_count(count + 1);
+        }
+        has_room
+    }
+
     /// The slots.
     ///
     /// # Safety
     ///
-    /// The caller sits at the desk, and makes no other reference meanwhile.
-    #[expect(clippy::mut_from_ref, reason = "the desk is the caller's alone, by the contract")]
+    /// As [`Magazine::pop`]; the caller makes no other reference meanwhile.
+    #[expect(clippy::mut_from_ref, reason = "the magazine is the caller's, by the contract")]
     unsafe fn slots(&self) -> &mut [*mut u8; ROUNDS] {
         // SAFETY: the same contract.
         unsafe { &mut *self.slots.get() }
@@ -97,6 +151,60 @@ impl Magazine {
         // SAFETY: the same contract.
         unsafe { &self.slots()[..count] }
     }
+
+    /// Fills it, which is empty, and takes a slot. `None`: there is none to be had.
+    ///
+    /// # Safety
+    ///
+    /// As [`Magazine::slots`].
+    unsafe fn refill(&self, store: &mut Store) -> Option<NonNull<u8>> {
+        // SAFETY: the same contract.
+        let slots = unsafe { self.slots() };
+        let mut count = store.take(&mut slots[..BATCH]);
+        if count == 0 {
+            // Fresh ones, of one segment, the lowest on top.
+            while count < BATCH {
+                let slot = if count == 0 { store.fresh_or_grow() } else { store.fresh() };
+                if slot.is_null() {
+                    break;
+                }
+                slots[count] = slot;
+                count += 1;
+            }
+            slots[..count].reverse();
+        }
+        self.set_count(count);
+        // SAFETY: the same contract.
+        unsafe { self.pop() }
+    }
+
+    /// Makes room in it, which is full, and puts a slot in.
+    ///
+    /// # Safety
+    ///
+    /// As [`Magazine::slots`].
+    unsafe fn overflow(&self, store: &mut Store, slot: *mut u8) {
+        // SAFETY: the same contract.
+        let slots = unsafe { self.slots() };
+        // Those that have been there longest.
+        store.put(&slots[..BATCH]);
+        slots.copy_within(BATCH.., 0);
+        slots[ROUNDS - BATCH] = slot;
+        self.set_count(ROUNDS - BATCH + 1);
+    }
+}
+
+/// A magazine that threads share, and its lock.
+type Shelf = &'static shared::Slot<Magazine>;
+
+/// Wakes one who sleeps for a magazine, and returns `slot`: in a tail call, so that who
+/// hardly ever calls this saves no registers.
+#[cold]
+#[inline(never)]
+fn wake(shared: Shelf, slot: NonNull<u8>) -> NonNull<u8> {
+    shared.wake();
+    // Hidden, for a caller that knew it to be its own argument would keep it for itself.
+    core::hint::black_box(slot)
 }
 
 /// The stores of all shared pools.
@@ -104,6 +212,7 @@ static STORES: Recycled<Lock<Store>> = Recycled::new();
 
 /// Holds the locks across a fork.
 pub(super) fn before_fork() {
+    MAGAZINES.before_fork();
     STORES.before_fork();
     for store in STORES.all() {
         store.acquire();
@@ -122,6 +231,13 @@ pub(super) unsafe fn after_fork() {
     }
     // SAFETY: as above.
     unsafe { STORES.after_fork() };
+    // SAFETY: as above.
+    unsafe { MAGAZINES.after_fork() };
+}
+
+/// In a forked child: forgets who waited.
+pub(super) fn forget_after_fork() {
+    MAGAZINES.forget_after_fork();
 }
 
 /// Objects of one type that many threads make and destroy.
@@ -130,10 +246,14 @@ pub(super) unsafe fn after_fork() {
 /// and takes no lock while it lasts; an object may be destroyed by any thread.
 /// Objects come and go by handles ([`SharedBoxed`]) or raw.
 ///
-/// Free slots at other threads' desks (at most 126 each) are not this thread's to
+/// Free slots in other magazines (at most 126 each) are not this thread's to
 /// use; so a pool without a limit may be that much larger than its objects. With
 /// a limit, exactly as many objects may live as it says, and each operation costs
 /// one atomic addition more.
+///
+/// With many threads that use a pool now and then, a magazine for each may be too many.
+/// A process that runs with `HEAPWRIGHT=cache=shared:K` has at most K a pool, each
+/// behind a lock of its own that is hardly ever held.
 ///
 /// After scudo's and tcmalloc's per-thread caches, and Bonwick's magazines.
 ///
@@ -180,7 +300,7 @@ pub(super) unsafe fn after_fork() {
 /// static POOL: SharedPool<Rc<u32>> = SharedPool::new();
 /// ```
 pub struct SharedPool<T> {
-    blocks: [AtomicPtr<Magazine>; BLOCKS],
+    magazines: Places<Magazine, { places::blocks::<Magazine>() }>,
     store: AtomicPtr<Slot<Lock<Store>>>,
     config: Config,
     /// Live objects, where there is a limit.
@@ -228,34 +348,18 @@ impl<T> SharedPool<T> {
         self.config.limit < u32::MAX
     }
 
-    /// The magazine at the calling thread's desk, if there is one.
-    #[inline(always)]
-    fn magazine(&self) -> Option<&Magazine> {
-        let desk = desks::mine();
-        // No desk is a number that is in no block.
-        let block = self.blocks.get(desk / IN_BLOCK)?;
-        let block = NonNull::new(block.load(Ordering::Acquire))?;
-        // SAFETY: a block has so many magazines.
-        let magazine = unsafe { block.add(desk % IN_BLOCK) };
-        // SAFETY: blocks live as long as the pool; zero is a magazine.
-        Some(unsafe { magazine.as_ref() })
-    }
-
     #[inline(always)]
     fn alloc(&self) -> Option<NonNull<T>> {
         if self.limited() && !self.count_one() {
             return None;
         }
-        let magazine = self.magazine();
+        let magazine = self.magazines.at_desk();
         if let Some(magazine) = magazine
-            && let Some(left) = magazine.count().checked_sub(1)
             && !cfg!(feature = "checked")
+            // SAFETY: the desk is this thread's.
+            && let Some(slot) = unsafe { magazine.pop() }
         {
-            magazine.set_count(left);
-            // SAFETY: the desk is this thread's; below the count, so a slot is there.
-            let slot = unsafe { magazine.place(left).read() };
-            // SAFETY: slots in magazines are not null.
-            return Some(unsafe { NonNull::new_unchecked(slot.cast()) });
+            return Some(slot.cast());
         }
         let slot = self.alloc_cold(magazine);
         if slot.is_none() && self.limited() {
@@ -271,41 +375,72 @@ impl<T> SharedPool<T> {
         self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
+    /// Where the desk's magazine is empty or missing: one that is shared, most of the time.
     #[cold]
     #[inline(never)]
-    fn alloc_cold(&self, magazine: Option<&Magazine>) -> Option<NonNull<T>> {
-        let store = self.made_now()?;
-        let magazine = magazine.or_else(|| self.sit_down());
-        let mut store = store.lock();
-        if cfg!(feature = "checked") {
-            return NonNull::new(checked::alloc(&mut store).cast());
+    fn alloc_cold(&self, at_desk: Option<&Magazine>) -> Option<NonNull<T>> {
+        if by_cpu() { self.alloc_by_cpu(at_desk) } else { self.alloc_shared(at_desk, false) }
+    }
+
+    /// Apart, for it calls the system on its way, which the other does not.
+    #[inline(never)]
+    fn alloc_by_cpu(&self, at_desk: Option<&Magazine>) -> Option<NonNull<T>> {
+        self.alloc_shared(at_desk, true)
+    }
+
+    #[inline(always)]
+    fn alloc_shared(&self, at_desk: Option<&Magazine>, by_cpu: bool) -> Option<NonNull<T>> {
+        let Some(shared) = self.try_shared(at_desk, by_cpu) else {
+            return self.alloc_colder(at_desk);
+        };
+        // SAFETY: just locked.
+        let magazine = unsafe { shared.value() };
+        // SAFETY: as above.
+        let Some(slot) = (unsafe { magazine.pop() }) else { return self.refill(shared) };
+        // SAFETY: locked above.
+        if unsafe { shared.unlock_asks() } {
+            return Some(wake(shared, slot).cast());
         }
-        let Some(magazine) = magazine else {
+        Some(slot.cast())
+    }
+
+    /// The magazine that the calling thread shares, locked, if it could be had at once.
+    #[inline(always)]
+    fn try_shared(&self, at_desk: Option<&Magazine>, by_cpu: bool) -> Option<Shelf> {
+        if at_desk.is_some() || cfg!(feature = "checked") {
+            return None;
+        }
+        self.magazines.try_shared(by_cpu)
+    }
+
+    /// Fills a magazine that the caller has locked.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, shared: Shelf) -> Option<NonNull<T>> {
+        let magazine = Held::of(shared);
+        let store = self.made()?;
+        // SAFETY: locked by the caller.
+        Some(unsafe { magazine.refill(&mut store.lock()) }?.cast())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_colder(&self, at_desk: Option<&Magazine>) -> Option<NonNull<T>> {
+        let store = self.made_now()?;
+        if cfg!(feature = "checked") {
+            return NonNull::new(checked::alloc(&mut store.lock()).cast());
+        }
+        let Some(magazine) = at_desk.map(Mine::AtDesk).or_else(|| self.magazines.enter()) else {
+            let mut store = store.lock();
             let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
             return NonNull::new(slot.cast());
         };
-        // SAFETY: the desk is this thread's.
-        let slots = unsafe { magazine.slots() };
-        // Whoever sat at the desk before may have left slots there.
-        let mut count = magazine.count();
-        if count == 0 {
-            count = store.take(&mut slots[..BATCH]);
-        }
-        if count == 0 {
-            // Fresh ones, of one segment, the lowest on top.
-            while count < BATCH {
-                let slot = if count == 0 { store.fresh_or_grow() } else { store.fresh() };
-                if slot.is_null() {
-                    break;
-                }
-                slots[count] = slot;
-                count += 1;
-            }
-            slots[..count].reverse();
-        }
-        let left = count.checked_sub(1)?;
-        magazine.set_count(left);
-        NonNull::new(slots[left].cast())
+        // One that is shared, or that somebody left at the desk before, may have slots.
+        // SAFETY: the magazine is this thread's.
+        let slot = unsafe { magazine.pop() };
+        // SAFETY: as above.
+        let slot = slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) });
+        Some(slot?.cast())
     }
 
     /// # Safety
@@ -316,60 +451,77 @@ impl<T> SharedPool<T> {
         if self.limited() {
             self.live.fetch_sub(1, Ordering::Relaxed);
         }
-        if let Some(magazine) = self.magazine()
+        let magazine = self.magazines.at_desk();
+        if let Some(magazine) = magazine
             && !cfg!(feature = "checked")
+            // SAFETY: the desk is this thread's.
+            && unsafe { magazine.push(slot.as_ptr().cast()) }
         {
-            let count = magazine.count();
-            if count < ROUNDS {
-                // SAFETY: the desk is this thread's, and there is room.
-                unsafe { magazine.place(count).write(slot.as_ptr().cast()) };
-                magazine.set_count(count + 1);
-                return;
-            }
+            return;
         }
-        self.free_cold(slot.as_ptr().cast());
+        self.free_cold(magazine, slot.as_ptr().cast());
     }
 
     #[cold]
     #[inline(never)]
-    fn free_cold(&self, slot: *mut u8) {
-        let name = self.config.called.name();
-        let Some(store) = self.made() else { misuse::not_of_pool(name, slot.addr()) };
-        let magazine = self.magazine().or_else(|| self.sit_down());
-        let mut store = store.lock();
-        if cfg!(feature = "checked") {
-            return checked::free(&mut store, slot);
+    fn free_cold(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+        if by_cpu() {
+            self.free_by_cpu(at_desk, slot);
+        } else {
+            self.free_shared(at_desk, slot, false);
         }
-        let Some(magazine) = magazine else { return store.put(&[slot]) };
-        // SAFETY: the desk is this thread's.
-        let slots = unsafe { magazine.slots() };
-        let mut count = magazine.count();
-        if count == ROUNDS {
-            // Those that have been there longest.
-            store.put(&slots[..BATCH]);
-            slots.copy_within(BATCH.., 0);
-            count -= BATCH;
-        }
-        slots[count] = slot;
-        magazine.set_count(count + 1);
     }
 
-    /// The magazine of the calling thread, which had none. `None` where it gets none.
-    fn sit_down(&self) -> Option<&Magazine> {
-        if desks::mine() >= DESKS {
-            desks::take()?;
+    #[inline(never)]
+    fn free_by_cpu(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+        self.free_shared(at_desk, slot, true);
+    }
+
+    #[inline(always)]
+    fn free_shared(&self, at_desk: Option<&Magazine>, slot: *mut u8, by_cpu: bool) {
+        let Some(shared) = self.try_shared(at_desk, by_cpu) else {
+            return self.free_colder(at_desk, slot);
+        };
+        // SAFETY: just locked.
+        let magazine = unsafe { shared.value() };
+        // SAFETY: as above.
+        if unsafe { !magazine.push(slot) } {
+            return self.overflow(shared, slot);
         }
-        let block = self.blocks.get(desks::mine() / IN_BLOCK)?;
-        if block.load(Ordering::Acquire).is_null() {
-            let mut side = Side::take(IN_BLOCK * size_of::<Magazine>())?;
-            let made: *mut Magazine = side.at().cast();
-            let first = ptr::null_mut();
-            if block.compare_exchange(first, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // Another thread of this block was first.
-                side.give();
-            }
+        // SAFETY: locked above.
+        if unsafe { shared.unlock_asks() } {
+            shared.wake();
         }
-        self.magazine()
+    }
+
+    /// Makes room in a magazine that the caller has locked, and puts a slot in.
+    #[cold]
+    #[inline(never)]
+    fn overflow(&self, shared: Shelf, slot: *mut u8) {
+        let magazine = Held::of(shared);
+        if let Some(store) = self.made() {
+            // SAFETY: locked by the caller.
+            unsafe { magazine.overflow(&mut store.lock(), slot) };
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_colder(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+        let Some(store) = self.made() else {
+            misuse::not_of_pool(self.config.called.name(), slot.addr())
+        };
+        if cfg!(feature = "checked") {
+            return checked::free(&mut store.lock(), slot);
+        }
+        let Some(magazine) = at_desk.map(Mine::AtDesk).or_else(|| self.magazines.enter()) else {
+            return store.lock().put(&[slot]);
+        };
+        // SAFETY: the magazine is this thread's.
+        if unsafe { !magazine.push(slot) } {
+            // SAFETY: as above.
+            unsafe { magazine.overflow(&mut store.lock(), slot) };
+        }
     }
 
     /// The store, if there is one.
@@ -399,7 +551,7 @@ impl<T> SharedPool<T> {
     }
 
     const fn new_store(&self) -> Store {
-        // More slots than objects, for those that wait at desks; the limit itself is
+        // More slots than objects, for those that wait in magazines; the limit itself is
         // counted.
         let limit = self.config.limit.saturating_add((DESKS * ROUNDS) as u32);
         Store::new(Self::SHAPE, Config { limit, in_one: false, ..self.config })
@@ -485,7 +637,7 @@ impl<T> SharedPool<T> {
     pub fn len(&self) -> usize {
         let Some(store) = self.made() else { return 0 };
         let out = store.lock().out();
-        out.saturating_sub(self.at_desks())
+        out.saturating_sub(self.in_magazines())
     }
 
     /// Whether no object is in use, give or take what other threads do meanwhile.
@@ -494,17 +646,9 @@ impl<T> SharedPool<T> {
         self.len() == 0
     }
 
-    fn magazines(&self) -> impl Iterator<Item = &Magazine> {
-        let blocks = self.blocks.iter().filter_map(|b| NonNull::new(b.load(Ordering::Acquire)));
-        // SAFETY: a block has so many magazines, and lives as long as the pool.
-        blocks.flat_map(|block| unsafe {
-            core::slice::from_raw_parts(block.as_ptr().cast_const(), IN_BLOCK)
-        })
-    }
-
-    /// Free slots at all desks, as far as it can be seen from here.
-    fn at_desks(&self) -> usize {
-        self.magazines().map(Magazine::count).sum()
+    /// Free slots in all magazines, as far as it can be seen from here.
+    fn in_magazines(&self) -> usize {
+        self.magazines.all().map(Magazine::count).sum()
     }
 
     /// Whether an address lies in this pool's memory. O(1), under the lock; any
@@ -521,16 +665,15 @@ impl<T> SharedPool<T> {
         self.made_now().is_some_and(|store| store.lock().preheat(count, touch))
     }
 
-    /// Gives every page to the kernel that holds no live object and no slot at a
-    /// desk. Returns bytes.
+    /// Gives every page to the kernel that holds no live object and no slot in another
+    /// thread's magazine. Returns bytes.
     pub fn trim(&self) -> usize {
         let Some(store) = self.made() else { return 0 };
-        let mut store = store.lock();
-        if let Some(magazine) = self.magazine() {
-            // SAFETY: the desk is this thread's.
-            store.put(unsafe { magazine.take_all() });
-        }
-        store.trim()
+        self.magazines.visit(|magazine| {
+            // SAFETY: `visit` makes it this thread's.
+            store.lock().put(unsafe { magazine.take_all() });
+        });
+        store.lock().trim()
     }
 
     /// What there is, give or take what other threads do meanwhile.
@@ -540,16 +683,16 @@ impl<T> SharedPool<T> {
             Some(store) => store.lock().stats(),
             None => Store::new(Self::SHAPE, self.config).stats(),
         };
-        stats.live = stats.live.saturating_sub(self.at_desks());
+        stats.live = stats.live.saturating_sub(self.in_magazines());
         stats
     }
 
-    /// Puts the slots at all desks into the sets.
+    /// Puts the slots in all magazines into the sets.
     fn settle(&mut self) -> Option<&'static Lock<Store>> {
         let lock = self.made()?;
         let mut store = lock.lock();
         store.settle(&[]);
-        for magazine in self.magazines() {
+        for magazine in self.magazines.all() {
             // SAFETY: the pool is borrowed alone, so no thread uses a magazine.
             let twice = store.put_each(unsafe { magazine.take_all() });
             // The copies of two threads' magazines in a forked child may be of two
@@ -623,9 +766,6 @@ impl<T> Drop for SharedPool<T> {
                 if let Some(slot) = unsafe { self.0.store.get_mut().as_ref() } {
                     slot.value.lock().end();
                     STORES.give(slot);
-                }
-                for block in &self.0.blocks {
-                    Side::give_at(block.load(Ordering::Relaxed).cast());
                 }
             }
         }
@@ -759,7 +899,7 @@ impl<T> SharedBuilder<T> {
         // Here, so that a type that no pool can hold is refused when this is compiled.
         let _ = SharedPool::<T>::SHAPE;
         SharedPool {
-            blocks: [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS],
+            magazines: Places::new(),
             store: AtomicPtr::new(ptr::null_mut()),
             config: self.config,
             live: AtomicU32::new(0),
@@ -773,5 +913,21 @@ impl<T> SharedPool<T> {
     /// Objects as the limit counts them.
     pub(super) fn live_now(&self) -> u32 {
         self.live.load(Ordering::Relaxed)
+    }
+
+    /// Magazines with slots in them, and slots.
+    pub(super) fn magazines_now(&self) -> (usize, usize) {
+        let all = self.magazines.all().map(Magazine::count).filter(|&count| count > 0);
+        all.fold((0, 0), |(magazines, slots), count| (magazines + 1, slots + count))
+    }
+
+    /// Magazines that were made.
+    pub(super) fn made_magazines(&self) -> usize {
+        self.magazines.all().count()
+    }
+
+    /// A magazine for the calling thread, if there is one, until this is dropped.
+    pub(super) fn enter_one(&self) -> Option<impl Sized> {
+        self.magazines.enter()
     }
 }

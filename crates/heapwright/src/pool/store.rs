@@ -22,10 +22,10 @@
 //! Used by `raw` (one thread) and `shared` (under its lock).
 
 use super::layout::{SEGMENTS, Shape};
-use super::segment::{Of, Segment, Side};
+use super::segment::{Of, Segment};
 use super::{Reset, Stats, fork};
 use crate::address_map::{Kind, MAP};
-use crate::chunk;
+use crate::chunk::{self, Side};
 use crate::ids::Slot;
 use crate::misuse;
 use crate::names::Name;

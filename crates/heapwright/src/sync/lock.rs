@@ -1,4 +1,9 @@
 //! The futex mutex.
+//!
+//! A thread counts the locks that it has, or is about to have. A call of the heap's that
+//! finds some at its very beginning is a signal handler's that has interrupted its own
+//! thread there: if it waited for one of them, it would wait for ever. See
+//! [`is_interrupted`].
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -25,6 +30,26 @@ pub(crate) fn hold_all_no_more() {
 pub(crate) fn holds_all() -> bool {
     let holder = HOLDER_OF_ALL.load(Ordering::Relaxed);
     holder != 0 && holder == os::thread_token()
+}
+
+/// Whether the caller, who begins an operation, is a signal handler that has interrupted
+/// its thread in the middle of another one: it must not wait for a lock. (Who runs in a
+/// fork handler has all locks, and need not wait for any.)
+pub(crate) fn is_interrupted() -> bool {
+    os::tls::locks() != 0 && !holds_all()
+}
+
+/// Counts a lock that the thread is about to have.
+#[inline]
+fn begin() {
+    os::tls::set_locks(os::tls::locks() + 1);
+}
+
+/// Counts it no more: it was given back, or not to be had. (In a forked child a lock may
+/// be given back that another thread had.)
+#[inline]
+fn end() {
+    os::tls::set_locks(os::tls::locks().saturating_sub(1));
 }
 
 const FREE: u32 = 0;
@@ -66,10 +91,12 @@ impl<T> Lock<T> {
 
     /// Takes the lock if it is free.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.state
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .ok()
-            .map(|_| Guard { lock: self, gives_back: true })
+        begin();
+        if !self.try_acquire() {
+            end();
+            return None;
+        }
+        Some(Guard { lock: self, gives_back: true })
     }
 
     /// Takes the lock, if it can be had within some milliseconds: for whoever may have
@@ -91,8 +118,16 @@ impl<T> Lock<T> {
     /// taken before the fork and given back after it, on both sides. False
     /// where the thread holds it already, and must not give it back.
     pub(crate) fn acquire(&self) -> bool {
+        begin();
+        let acquired = self.try_acquire() || self.acquire_contended();
+        if !acquired {
+            end();
+        }
+        acquired
+    }
+
+    fn try_acquire(&self) -> bool {
         self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || self.acquire_contended()
     }
 
     #[cold]
@@ -101,12 +136,7 @@ impl<T> Lock<T> {
             return false;
         }
         for _ in 0..SPINS {
-            if self.state.load(Ordering::Relaxed) == FREE
-                && self
-                    .state
-                    .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
+            if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
                 return true;
             }
             core::hint::spin_loop();
@@ -127,6 +157,7 @@ impl<T> Lock<T> {
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
             os::futex_wake_one(&self.state);
         }
+        end();
     }
 }
 
@@ -187,10 +218,28 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_counts_its_locks() {
+        let (one, other) = (Lock::new(()), Lock::new(()));
+        assert!(!is_interrupted());
+        let guard = one.lock();
+        assert!(is_interrupted() && one.try_lock().is_none());
+        assert!(other.acquire());
+        drop(guard);
+        assert!(is_interrupted());
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(!is_interrupted() && other.try_lock().is_none()));
+        });
+        // SAFETY: acquired above, without a guard.
+        unsafe { other.release() };
+        assert!(!is_interrupted());
+    }
+
+    #[test]
     fn a_thread_that_holds_every_lock_enters_and_does_not_give_back() {
         let lock = Lock::new(1);
         assert!(lock.acquire());
         hold_all();
+        assert!(!is_interrupted(), "it need not wait for what it has");
         *lock.lock() += 1;
         assert!(!lock.acquire(), "a second time, and nothing to give back");
         std::thread::scope(|scope| {

@@ -19,4 +19,4 @@ pub(crate) use loom::sync::atomic;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
-pub(crate) use lock::{Guard, Lock, hold_all, hold_all_no_more, holds_all};
+pub(crate) use lock::{Guard, Lock, hold_all, hold_all_no_more, holds_all, is_interrupted};

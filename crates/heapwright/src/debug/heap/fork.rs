@@ -2,8 +2,8 @@
 //!
 //! Called by `debug`'s fork handlers.
 
-use crate::desks::{self, DESKS};
 use crate::os;
+use crate::registry::desks::{self, DESKS};
 use crate::sync::atomic::Ordering;
 
 use super::super::leaks;

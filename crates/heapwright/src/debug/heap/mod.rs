@@ -40,10 +40,10 @@ use core::ptr;
 
 use heapwright_record::debug::{Call, Moment};
 
-use crate::desks::DESKS;
 #[cfg(feature = "lookups")]
 use crate::options::debug::Lookup;
 use crate::options::debug::{Config, Guard};
+use crate::registry::desks::DESKS;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 

@@ -11,7 +11,7 @@
 //! Called by the rest of the heap.
 
 use crate::chunk::metadata;
-use crate::desks::{self, DESKS};
+use crate::registry::desks::{self, DESKS};
 use crate::sync::atomic::Ordering;
 
 use super::super::scope;

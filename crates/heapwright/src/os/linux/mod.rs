@@ -9,6 +9,7 @@ mod lineage;
 #[cfg(feature = "debug")]
 mod own;
 mod process;
+pub(crate) mod rseq;
 #[cfg(feature = "debug")]
 mod sight;
 #[cfg(feature = "debug")]
@@ -19,6 +20,7 @@ mod threads;
 #[cfg_attr(target_arch = "aarch64", path = "tls_aarch64.rs")]
 pub(crate) mod tls;
 
+use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -165,6 +167,14 @@ impl Memory for System {
             // SAFETY: by the contract the range is the caller's reservation.
             let got =
                 unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
+            got == 0
+        })
+    }
+
+    unsafe fn expose(&self, at: *mut u8, size: usize) -> bool {
+        keeping_errno(|| {
+            // SAFETY: by the contract the range is the caller's reservation.
+            let got = unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ) };
             got == 0
         })
     }
@@ -401,6 +411,36 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     });
 }
 
+/// [`futex_wait`], for so many nanoseconds at most.
+pub(crate) fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
+    let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let most = libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    };
+    keeping_errno(|| {
+        // SAFETY: the kernel only compares the word, reads the time and sleeps.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), how, expected, &raw const most) }
+    });
+}
+
+/// How many CPUs the process may use; at least one.
+pub(crate) fn cpus() -> usize {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: `set` is a valid place of this size for the answer.
+    let got = keeping_errno(|| unsafe { libc::sched_getaffinity(0, size, set.as_mut_ptr()) });
+    if got != 0 {
+        // More CPUs than such a set can name.
+        return libc::CPU_SETSIZE as usize;
+    }
+    // SAFETY: zeroed before, and now filled by the kernel.
+    let set = unsafe { set.assume_init() };
+    // SAFETY: counts the bits of a set.
+    let count = unsafe { libc::CPU_COUNT(&set) };
+    (count as usize).max(1)
+}
+
 /// Wakes one thread that sleeps on `word`.
 pub(crate) fn futex_wake_one(word: &AtomicU32) {
     keeping_errno(|| {
@@ -449,7 +489,6 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// Nanoseconds since 1970.
-#[cfg(feature = "debug")]
 pub(crate) fn unix_ns() -> u64 {
     clock(libc::CLOCK_REALTIME)
 }

@@ -34,7 +34,6 @@ pub(crate) fn process_id() -> u32 {
 }
 
 /// The parent's process id.
-#[cfg(feature = "debug")]
 pub(crate) fn parent_id() -> u32 {
     // SAFETY: no preconditions.
     unsafe { libc::getppid() as u32 }
@@ -43,7 +42,6 @@ pub(crate) fn parent_id() -> u32 {
 /// Appends bytes to a file by one `write`; `path` ends with a zero. `make`: makes the
 /// file; one that is there, and not empty, stays as it is. False where not all of them
 /// were written.
-#[cfg(feature = "debug")]
 pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     // Not through a link that somebody else laid in a public directory.
@@ -70,7 +68,6 @@ pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
 
 /// Copies the path of the folder that the process is in into `out`. Returns how many
 /// bytes that are; 0 where it does not fit or cannot be known.
-#[cfg(feature = "debug")]
 pub(crate) fn current_folder(out: &mut [u8]) -> usize {
     keeping_errno(|| {
         // SAFETY: the pointer and the length are the slice's.
@@ -383,7 +380,6 @@ pub(crate) fn program_headers() -> &'static [libc::Elf64_Phdr] {
 
 /// Copies the path of the program into `out`, as far as it fits. Returns how many
 /// bytes that are; 0 where it cannot be known.
-#[cfg(feature = "debug")]
 pub(crate) fn program_path(out: &mut [u8]) -> usize {
     keeping_errno(|| {
         let path = c"/proc/self/exe".as_ptr();

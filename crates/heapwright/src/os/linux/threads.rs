@@ -35,6 +35,15 @@ pub(crate) fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) }) == 0
 }
 
+/// What [`watch_this_thread`] was told last; null: nothing.
+pub(crate) fn watched(exit: Exit) -> *mut c_void {
+    match EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) {
+        // SAFETY: the key was created above and is never deleted.
+        Some(key) => unsafe { libc::pthread_getspecific(key) },
+        None => core::ptr::null_mut(),
+    }
+}
+
 /// A number that no other thread of the process has while this one lives. A
 /// forked child's thread has its original's.
 pub(crate) fn thread_token() -> usize {

@@ -1,15 +1,17 @@
-//! Three words per thread, aarch64: the twin of `tls_x86_64`.
+//! Four words per thread, aarch64: the twin of `tls_x86_64`.
 //!
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
 //! own    the thread's cache, or null, or EXITED
-//! desk   the thread's desk number (see `pool::desk`), or 0
+//! desk   the thread's desk number (see `registry::desks`), or 0
+//! locks  how many locks the thread has, or is about to have
 //! ```
 //!
 //! The initial-exec sequence: the thread pointer, plus an offset from the GOT.
 
 use core::arch::{asm, global_asm};
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use crate::heap::SENTINEL;
 
@@ -19,9 +21,10 @@ global_asm!(
     ".globl __heapwright_0_1_tls",
     ".hidden __heapwright_0_1_tls",
     ".type __heapwright_0_1_tls, @object",
-    ".size __heapwright_0_1_tls, 24",
+    ".size __heapwright_0_1_tls, 32",
     "__heapwright_0_1_tls:",
     ".xword {sentinel}",
+    ".xword 0",
     ".xword 0",
     ".xword 0",
     ".popsection",
@@ -63,7 +66,7 @@ pub(crate) fn set_fast(word: *mut u8) {
 /// The thread's own word.
 #[inline]
 pub(crate) fn own() -> *mut u8 {
-    // SAFETY: the block is three words.
+    // SAFETY: the block is four words.
     let own = unsafe { block().add(1) };
     // SAFETY: the second initialised word of this thread's block.
     unsafe { *own }
@@ -71,7 +74,7 @@ pub(crate) fn own() -> *mut u8 {
 
 /// Sets the thread's own word.
 pub(crate) fn set_own(word: *mut u8) {
-    // SAFETY: the block is three words.
+    // SAFETY: the block is four words.
     let own = unsafe { block().add(1) };
     // SAFETY: the second word of this thread's block; only this module touches it.
     unsafe { *own = word };
@@ -80,7 +83,7 @@ pub(crate) fn set_own(word: *mut u8) {
 /// The thread's desk number, or 0.
 #[inline(always)]
 pub(crate) fn desk() -> usize {
-    // SAFETY: the block is three words.
+    // SAFETY: the block is four words.
     let desk = unsafe { block().add(2) };
     // SAFETY: the third initialised word of this thread's block.
     unsafe { desk.read().addr() }
@@ -88,8 +91,29 @@ pub(crate) fn desk() -> usize {
 
 /// Sets the thread's desk number.
 pub(crate) fn set_desk(number: usize) {
-    // SAFETY: the block is three words.
+    // SAFETY: the block is four words.
     let desk = unsafe { block().add(2) };
     // SAFETY: the third word of this thread's block; only this module touches it.
     unsafe { desk.write(core::ptr::without_provenance_mut(number)) };
+}
+
+/// How many locks the thread has, or is about to have.
+#[inline]
+pub(crate) fn locks() -> usize {
+    // SAFETY: the block is four words.
+    let locks = unsafe { block().add(3) };
+    // It changes under the eyes of a signal handler.
+    // SAFETY: the fourth initialised word of this thread's block.
+    unsafe { locks.read_volatile().addr() }
+}
+
+/// Sets how many locks the thread has.
+#[inline]
+pub(crate) fn set_locks(number: usize) {
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: the block is four words.
+    let locks = unsafe { block().add(3) };
+    // SAFETY: the fourth word of this thread's block; only this module touches it.
+    unsafe { locks.write_volatile(core::ptr::without_provenance_mut(number)) };
+    compiler_fence(Ordering::SeqCst);
 }

@@ -1,17 +1,18 @@
-//! Three words per thread, x86-64.
+//! Four words per thread, x86-64.
 //!
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
 //! own    the thread's cache, or null, or EXITED
-//! desk   the thread's desk number (see `pool::desk`), or 0
+//! desk   the thread's desk number (see `registry::desks`), or 0
+//! locks  how many locks the thread has, or is about to have
 //! ```
 //!
 //! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden
 //! `.tdata` symbol read through its GOT entry is *initial exec*: two
 //! instructions, and an executable's linker relaxes them further. Initial exec
 //! takes part of the room that glibc keeps for libraries loaded late, so the
-//! block is kept at 24 bytes.
+//! block is kept at 32 bytes.
 //!
 //! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the
 //! first instruction of a thread, so nobody ever tests it for null.
@@ -26,9 +27,10 @@ global_asm!(
     ".globl __heapwright_0_1_tls",
     ".hidden __heapwright_0_1_tls",
     ".type __heapwright_0_1_tls, @object",
-    ".size __heapwright_0_1_tls, 24",
+    ".size __heapwright_0_1_tls, 32",
     "__heapwright_0_1_tls:",
     ".quad {sentinel}",
+    ".quad 0",
     ".quad 0",
     ".quad 0",
     ".popsection",
@@ -124,6 +126,38 @@ pub(crate) fn set_desk(desk: usize) {
             "mov qword ptr fs:[{0} + 16], {1}",
             out(reg) _,
             in(reg) desk,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// How many locks the thread has, or is about to have.
+#[inline]
+pub(crate) fn locks() -> usize {
+    let locks;
+    // SAFETY: reads one initialised word of this thread. Neither `pure` nor blind to
+    // memory: it changes under the eyes of a signal handler.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0} + 24]",
+            out(reg) locks,
+            options(nostack, preserves_flags),
+        );
+    }
+    locks
+}
+
+/// Sets how many locks the thread has.
+#[inline]
+pub(crate) fn set_locks(locks: usize) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0} + 24], {1}",
+            out(reg) _,
+            in(reg) locks,
             options(nostack, preserves_flags),
         );
     }

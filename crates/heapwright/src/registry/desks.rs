@@ -15,7 +15,17 @@
 //! taking *acquires*, so the next thread sees all that the last one wrote. That is
 //! the whole protocol; loom checks it.
 //!
-//! Called by `pool::shared` and `debug::seat`.
+//! A thread keeps its number in its desk word, beside another small number: which of
+//! the objects that threads share (`common`) it had last.
+//!
+//! ```text
+//!   desk word    | shared number + 1, or 0 : 16 | desk + 1, or 0, or LEFT : 16 |
+//! ```
+//!
+//! Where nothing is shared, the word is the desk's number and 1, and [`alone`] finds the
+//! desk by one subtraction; where something is, what it says is no desk.
+//!
+//! Called by `places` (what pools keep a thread), `common` and `debug::seat`.
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,12 +73,17 @@ mod thread {
     use core::ffi::c_void;
     use core::ptr;
 
+    use super::super::MOST;
     use super::{DESKS, Desks};
     use crate::os::{self, Exit, tls};
     use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-    /// The desk word of a thread that has left its desk.
-    const LEFT: usize = usize::MAX;
+    /// The lower half of the word of a thread that has left its desk.
+    const LEFT: usize = HALF;
+    const HALF: usize = 0xffff;
+    const SHIFT: u32 = 16;
+
+    const _: () = assert!(DESKS < LEFT && MOST < HALF);
 
     static ALL: Desks<{ DESKS / 64 }> = Desks::new();
     /// How many threads have sat at each desk.
@@ -82,9 +97,33 @@ mod thread {
     }
 
     /// The desk of the calling thread, if it took one; else a number that is none.
+    #[cfg(any(test, feature = "debug"))]
     #[inline(always)]
     pub(crate) fn mine() -> usize {
+        (tls::desk() & HALF).wrapping_sub(1)
+    }
+
+    /// The desk of the calling thread, if it took one and nothing is shared; else a
+    /// number that is none.
+    #[inline(always)]
+    pub(crate) fn alone() -> usize {
         tls::desk().wrapping_sub(1)
+    }
+
+    /// The number of the shared object that the calling thread had last.
+    #[inline(always)]
+    pub(crate) fn shared() -> Option<usize> {
+        (tls::desk() >> SHIFT).checked_sub(1)
+    }
+
+    /// Remembers a number of a shared object, which is below [`MOST`].
+    pub(crate) fn set_shared(number: usize) {
+        tls::set_desk(tls::desk() & HALF | (number + 1) << SHIFT);
+    }
+
+    /// Sets the lower half of the word.
+    fn set(desk: usize) {
+        tls::set_desk(tls::desk() & !HALF | desk);
     }
 
     /// Takes a desk for the calling thread, which has none. `None` where all are
@@ -98,7 +137,7 @@ mod thread {
         const WATCHED: u8 = 2;
         const UNWATCHED: u8 = 3;
         static STATE: AtomicU8 = AtomicU8::new(0);
-        if tls::desk() == LEFT {
+        if tls::desk() & HALF == LEFT {
             // The thread is ending: nobody would hear of its end a second time.
             return None;
         }
@@ -118,9 +157,9 @@ mod thread {
         let token = ptr::without_provenance_mut(desk + 1);
         // Before the system hears of it, which may allocate and come here again.
         SITTINGS[desk].fetch_add(1, Ordering::Relaxed);
-        tls::set_desk(desk + 1);
+        set(desk + 1);
         if !os::watch_this_thread(Exit::Desk, token) {
-            tls::set_desk(0);
+            set(0);
             ALL.leave(desk);
             return None;
         }
@@ -128,19 +167,22 @@ mod thread {
     }
 
     unsafe extern "C" fn leave(token: *mut c_void) {
-        tls::set_desk(LEFT);
+        set(LEFT);
         ALL.leave(token.addr() - 1);
     }
 }
 
+#[cfg(all(not(loom), any(test, feature = "debug")))]
+pub(crate) use thread::mine;
 #[cfg(all(not(loom), feature = "debug"))]
 pub(crate) use thread::sitting;
 #[cfg(not(loom))]
-pub(crate) use thread::{mine, take};
+pub(crate) use thread::{alone, set_shared, shared, take};
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    extern crate std;
 
     #[test]
     fn desks_are_taken_once_lowest_first() {
@@ -152,6 +194,22 @@ mod tests {
         desks.leave(100);
         desks.leave(7);
         assert_eq!((desks.take(), desks.take(), desks.take()), (Some(7), Some(100), None));
+    }
+
+    #[test]
+    fn the_two_numbers_of_a_thread_do_not_touch_each_other() {
+        std::thread::spawn(|| {
+            assert_eq!((mine() < DESKS, shared()), (false, None));
+            set_shared(1023);
+            let desk = take();
+            assert!(desk.is_some_and(|desk| desk < DESKS && mine() == desk));
+            assert_eq!(shared(), Some(1023));
+            assert!(alone() >= DESKS, "no desk, where something is shared");
+            set_shared(0);
+            assert_eq!((Some(mine()), shared()), (desk, Some(0)));
+        })
+        .join()
+        .unwrap();
     }
 }
 

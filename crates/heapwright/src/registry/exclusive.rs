@@ -1,4 +1,4 @@
-//! The registry: objects of which a thread has one, by id, for ever.
+//! The exclusive registry: objects of which a thread has one, by id, for ever.
 //!
 //! ```text
 //!   a thread starts: adopt one that rests, else make one
@@ -7,10 +7,7 @@
 //!
 //! Objects and their ids are those of `ids`: never freed.
 //!
-//! This is the door for other thread-cache models: whoever asks for "my
-//! object" gets one, and does not learn how it was chosen.
-//!
-//! `Registry<T>` knows nothing of caches; `cache` makes it one of caches.
+//! It knows nothing of caches; `cache` makes it one of caches.
 
 use core::ptr;
 
@@ -43,12 +40,12 @@ struct Resting<T> {
 unsafe impl<T> Send for Resting<T> {}
 
 /// All objects of one kind.
-pub(crate) struct Registry<T> {
+pub(crate) struct Exclusive<T> {
     ids: Ids<T>,
     resting: Lock<Resting<T>>,
 }
 
-impl<T: Member + 'static> Registry<T> {
+impl<T: Member + 'static> Exclusive<T> {
     /// A registry of nothing.
     pub(crate) const fn new() -> Self {
         Self {
@@ -171,7 +168,7 @@ impl<T: Member + 'static> Registry<T> {
     ///
     /// # Safety
     ///
-    /// Follows [`Registry::before_fork`] in the forking thread or its copy.
+    /// Follows [`Exclusive::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
         // SAFETY: by the contract this thread (or its original) holds the lock.
         unsafe { self.resting.release() };

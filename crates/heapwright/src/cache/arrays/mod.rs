@@ -1,0 +1,606 @@
+//! Arrays: free blocks that belong to a CPU, taken and put without a lock.
+//!
+//! ```text
+//!   gate       | closed hot part | where a thread's rseq area is | sources | sinks |
+//!                                                                     |         |    a pointer
+//!                                                                     v         v    a CPU each
+//!   arrays     | top, floor of class 0 | top, floor of class 1 | ...          16 bytes a class
+//!              | 32 pointers, class 0  | 32 pointers, class 1  | ...         256 bytes a class
+//!
+//!   a class    floor           top          end, a multiple of 256 less 8
+//!                | free | free |     |     |
+//!   take       top == floor? empty.  The pointer below `top`; commit: top - 8
+//!   put        write at `top`; top + 8 carries out of the lowest byte? full.  Commit: top + 8
+//!
+//! Rows of the linear classes are whole, so their floor is a multiple of 256 too, and a take
+//! sees by a borrow that there is nothing.
+//! ```
+//!
+//! Both are restartable sequences (see `os::linux::rseq`): all a thread does before the one
+//! store that commits has no effect if it is moved away, and then it comes by the lock of
+//! the CPU's shelf (`magazines`) instead. It does not try the sequence again, so nothing
+//! can make it try for ever: no debugger that steps through it, no storm of signals.
+//!
+//! **Closing.** What a CPU has can be had by others: the pointer that takes go by is made to
+//! lead to arrays that are always empty, the one that puts go by to arrays that are always
+//! full, and a fence restarts whoever is in a sequence on that CPU. After that nobody touches the arrays. So idle CPUs are
+//! drained, and a fork finds all of them at rest.
+//!
+//! All threads' fast words lead to the one gate. The heads in its closed hot part are
+//! negative: that is how `malloc` knows it from other closed ones.
+//!
+//! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class (but
+//! one block at least): about 1 MiB if every class is full.
+//!
+//! Invariants: the blocks between floor and top are free, of the common owner's and of the
+//! class; `top` is written by sequences alone, or by who has closed the CPU.
+//!
+//! Called by `heap::per_cpu`.
+
+#[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
+#[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    path = "nowhere.rs"
+)]
+mod sequences;
+
+use core::mem::offset_of;
+use core::ptr;
+
+use super::depot::DepotChain;
+use super::hot::{AREA_BIAS, Hot, Way};
+use super::magazines::{self, MOST};
+use super::{FORWARD_SIZED, central};
+use crate::address_map::CLASS_STEP;
+use crate::chunk;
+use crate::options;
+use crate::os::rseq;
+use crate::remote::Block;
+use crate::size_class::{self, CLASSES, LINEAR_MAX};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{self, Lock};
+
+pub(crate) use sequences::{free, malloc, malloc_linear};
+
+/// CPUs that may have arrays.
+const CPUS: usize = MOST;
+/// Bytes of one class's pointers: when a pointer to one of them is moved beyond the last,
+/// its lowest byte overflows.
+const ROW: usize = 256;
+/// The most blocks of a class.
+const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
+/// The most bytes of a class, if that is more than one block.
+const MOST_BYTES: usize = 16 << 10;
+
+/// Blocks of `class` that a CPU holds at most.
+const fn capacity(class: usize) -> usize {
+    let blocks = MOST_BYTES / size_class::size(class);
+    if blocks > MOST_BLOCKS {
+        MOST_BLOCKS
+    } else if blocks < 1 {
+        1
+    } else {
+        blocks
+    }
+}
+
+type Place = AtomicPtr<Block>;
+
+/// One class's part.
+#[repr(C)]
+struct Top {
+    /// The first place without a block.
+    top: AtomicPtr<Place>,
+    /// The first place of all.
+    floor: AtomicPtr<Place>,
+}
+
+#[repr(C, align(256))]
+struct Row([Place; ROW / size_of::<usize>()]);
+
+/// What one CPU has.
+#[repr(C, align(256))]
+struct Arrays {
+    tops: [Top; CLASSES],
+    rows: [Row; CLASSES],
+    /// What all tops added up to when the last pass came by.
+    seen: AtomicUsize,
+}
+
+/// Arrays that are always empty, or always full.
+#[repr(C, align(256))]
+struct Stub {
+    tops: [Top; CLASSES],
+    row: Row,
+}
+
+const _: () = assert!(size_of::<Top>() == CLASS_STEP);
+const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
+
+/// What every thread's fast word leads to.
+#[repr(C, align(64))]
+pub(crate) struct Gate {
+    hot: Hot,
+    /// From the thread pointer to the thread's area.
+    rseq: isize,
+    /// Where takes go.
+    sources: [AtomicPtr<Arrays>; CPUS],
+    /// Where puts go.
+    sinks: [AtomicPtr<Arrays>; CPUS],
+}
+
+/// Where the sequences find what they need.
+pub(crate) const RSEQ: usize = offset_of!(Gate, rseq);
+pub(crate) const SOURCES: usize = offset_of!(Gate, sources);
+pub(crate) const SINKS: usize = offset_of!(Gate, sinks);
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+const RECIPROCAL: usize = Hot::RECIPROCAL;
+
+static GATE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
+static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
+static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
+/// Whether CPUs can be closed.
+static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
+/// Whether the fork under way found the arrays at rest.
+static AT_REST: AtomicBool = AtomicBool::new(false);
+/// Orders those who make arrays, and those who close them.
+static ORDER: Lock<()> = Lock::new(());
+/// Sequences that were begun in vain, and, where every call is counted, those that were
+/// not.
+static ABORTS: AtomicU64 = AtomicU64::new(0);
+static COMMITS: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the arrays up, if the kernel and the C library can do it. Once.
+pub(crate) fn start() -> bool {
+    // The sequences take a CPU's number for a place in the gate as it is.
+    let fits = sequences::EXIST && rseq::numbers_are_below(CPUS);
+    let Some(offset) = rseq::offset().filter(|_| fits) else { return false };
+    let gate: *mut Gate = chunk::metadata::alloc(size_of::<Gate>(), align_of::<Gate>()).cast();
+    // A put has nowhere to go after the last place, a take before the first.
+    let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
+    // SAFETY: null, or zeroed memory for one that nobody else knows; zero is valid.
+    let Some(made) = (unsafe { gate.as_mut() }) else { return false };
+    if empty.is_null() || full.is_null() {
+        return false;
+    }
+    let forward_sized = FORWARD_SIZED.load(Ordering::Relaxed);
+    let head = offset.cast_unsigned().wrapping_sub(AREA_BIAS);
+    if head.cast_signed() >= 0 {
+        return false;
+    }
+    made.hot.close(Way::PerCpu, chunk::expose_table(), forward_sized, head);
+    #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+    if let Some(descriptor) = crate::heap::assembly::malloc_sequence() {
+        made.hot.describe_sequence(*descriptor);
+    }
+    made.rseq = offset;
+    ALWAYS_EMPTY.store(empty, Ordering::Relaxed);
+    ALWAYS_FULL.store(full, Ordering::Relaxed);
+    for cpu in 0..CPUS {
+        made.sources[cpu].store(empty, Ordering::Relaxed);
+        made.sinks[cpu].store(full, Ordering::Relaxed);
+    }
+    CAN_CLOSE.store(rseq::register_fence(), Ordering::Relaxed);
+    GATE.store(gate, Ordering::Release);
+    true
+}
+
+/// Arrays all of whose tops and floors are the place `at` of one row. Null: no memory.
+fn make_stub(at: usize) -> *mut Arrays {
+    let stub: *mut Stub = chunk::metadata::alloc(size_of::<Stub>(), align_of::<Stub>()).cast();
+    // SAFETY: null, or zeroed memory for one that nobody else knows; zero is valid.
+    if let Some(made) = unsafe { stub.as_ref() } {
+        let place = ptr::from_ref(&made.row.0[at]).cast_mut();
+        for top in &made.tops {
+            top.top.store(place, Ordering::Relaxed);
+            top.floor.store(place, Ordering::Relaxed);
+        }
+    }
+    stub.cast()
+}
+
+/// The gate, if there are arrays.
+#[inline]
+pub(crate) fn gate() -> Option<&'static Gate> {
+    // SAFETY: null, or the gate, which is never freed.
+    unsafe { GATE.load(Ordering::Acquire).as_ref() }
+}
+
+/// See `cache::forward_sized_frees`.
+pub(super) fn forward_sized_frees() {
+    if let Some(gate) = gate() {
+        gate.hot.forward_sized(true);
+    }
+}
+
+/// See `magazines::lower_limits`.
+pub(super) fn lower_limit(readable: usize) {
+    if let Some(gate) = gate() {
+        gate.hot.lower_limit(readable);
+    }
+}
+
+/// Sequences that were begun in vain.
+pub(crate) fn aborts() -> u64 {
+    ABORTS.load(Ordering::Relaxed)
+}
+
+/// Sequences that were not begun in vain, where every call is counted.
+pub(crate) fn commits() -> u64 {
+    COMMITS.load(Ordering::Relaxed)
+}
+
+/// Notes a sequence that was not begun in vain, if that is wanted.
+#[inline]
+fn note_commit(is_one: bool) {
+    if is_one && options::detailed() {
+        COMMITS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Notes a sequence that was begun in vain.
+pub(crate) fn note_abort() {
+    ABORTS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What came of a put.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    Done,
+    Full,
+    Aborted,
+}
+
+/// What came of a take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Block(*mut Block),
+    Empty,
+    Aborted,
+}
+
+impl Taken {
+    /// What `sequences::take_at` answers.
+    #[inline]
+    fn of(answer: *mut Block) -> Self {
+        match answer.addr() {
+            0 => Self::Empty,
+            1 => Self::Aborted,
+            _ => Self::Block(answer),
+        }
+    }
+}
+
+impl Put {
+    /// What `sequences::put_at` answers.
+    #[inline]
+    fn of(answer: usize) -> Self {
+        match answer {
+            0 => Self::Done,
+            1 => Self::Aborted,
+            _ => Self::Full,
+        }
+    }
+}
+
+impl Gate {
+    /// The gate, by its closed hot part.
+    #[inline(always)]
+    pub(crate) fn of(hot: &Hot) -> &Self {
+        // SAFETY: only the gate's lists are closed in favour of arrays.
+        unsafe { &*ptr::from_ref(hot).cast::<Self>() }
+    }
+
+    /// What a thread's fast word is set to.
+    pub(crate) fn closed(&self) -> *mut u8 {
+        (&raw const self.hot).cast_mut().cast()
+    }
+
+    /// Whether the kernel keeps the calling thread's area, so that it may come here.
+    pub(crate) fn serves_this_thread(&self) -> bool {
+        rseq::cpu(self.rseq).is_some_and(|cpu| cpu < CPUS)
+    }
+
+    /// The calling thread's CPU.
+    pub(crate) fn cpu(&self) -> usize {
+        rseq::cpu(self.rseq).unwrap_or(0)
+    }
+
+    /// Takes a block of `class` from the CPU's arrays.
+    #[inline]
+    pub(crate) fn take(&self, class: usize) -> Taken {
+        let taken = Taken::of(sequences::take_at(self, class * CLASS_STEP));
+        note_commit(matches!(taken, Taken::Block(_)));
+        taken
+    }
+
+    /// Puts a free block of `class` into the CPU's arrays.
+    ///
+    /// # Safety
+    ///
+    /// The block is free, of the common owner's, and the caller gives it away.
+    #[inline]
+    pub(crate) unsafe fn put(&self, class: usize, block: *mut Block) -> Put {
+        // SAFETY: the same contract.
+        let answer = unsafe { sequences::put_at(self, class * CLASS_STEP, block) };
+        let put = Put::of(answer);
+        note_commit(put == Put::Done);
+        put
+    }
+
+    /// How many blocks of `class` half the arrays of a CPU are.
+    pub(crate) const fn half(class: usize) -> usize {
+        capacity(class).div_ceil(2)
+    }
+
+    /// Makes the arrays of a CPU, if it has none. Called where a sequence found nothing.
+    pub(crate) fn provide(&self, cpu: usize) {
+        if cpu >= CPUS || made(cpu).is_some() || sync::is_interrupted() {
+            return;
+        }
+        let Some(_order) = ORDER.try_lock() else { return };
+        if made(cpu).is_some() {
+            return;
+        }
+        let at: *mut Arrays =
+            chunk::metadata::alloc(size_of::<Arrays>(), align_of::<Arrays>()).cast();
+        // SAFETY: null, or zeroed memory for arrays that nobody else knows; zero is valid.
+        let Some(arrays) = (unsafe { at.as_ref() }) else { return };
+        for (class, (top, row)) in arrays.tops.iter().zip(&arrays.rows).enumerate() {
+            let floor = ptr::from_ref(&row.0[MOST_BLOCKS - capacity(class)]).cast_mut();
+            top.top.store(floor, Ordering::Relaxed);
+            top.floor.store(floor, Ordering::Relaxed);
+        }
+        MADE[cpu].store(at, Ordering::Release);
+        self.open(Some(cpu));
+    }
+
+    /// Closes the CPU, or all: nobody touches the arrays afterwards, but the caller.
+    /// False: that cannot be done here.
+    fn close(&self, cpu: Option<usize>) -> bool {
+        if !CAN_CLOSE.load(Ordering::Relaxed) {
+            return false;
+        }
+        let empty = ALWAYS_EMPTY.load(Ordering::Relaxed);
+        let full = ALWAYS_FULL.load(Ordering::Relaxed);
+        // Those without arrays are closed as they are, and nobody makes any meanwhile.
+        for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1).filter(|&cpu| made(cpu).is_some()) {
+            self.sources[cpu].store(empty, Ordering::SeqCst);
+            self.sinks[cpu].store(full, Ordering::SeqCst);
+        }
+        // A kernel that does not know single CPUs restarts all.
+        rseq::fence(cpu) || rseq::fence(None)
+    }
+
+    /// Opens the CPU, or all, again.
+    fn open(&self, cpu: Option<usize>) {
+        for cpu in cpu.map_or(0..CPUS, |cpu| cpu..cpu + 1) {
+            let arrays = MADE[cpu].load(Ordering::Acquire);
+            if !arrays.is_null() {
+                self.sources[cpu].store(arrays, Ordering::Release);
+                self.sinks[cpu].store(arrays, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// Makes all operations on a CPU go by its shelf, or no more. Unlike a closed CPU's, the
+/// arrays are still whoever's who is in a sequence. False: not now, try again.
+#[must_use]
+pub(super) fn divert(cpu: usize, on: bool) -> bool {
+    let Some(gate) = gate().filter(|_| cpu < CPUS) else { return true };
+    if on {
+        gate.sources[cpu].store(ALWAYS_EMPTY.load(Ordering::Relaxed), Ordering::Relaxed);
+        gate.sinks[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
+        return true;
+    }
+    // Whoever has the lock may have closed this CPU, or another one: then nobody else
+    // would open this one.
+    let Some(_order) = ORDER.try_lock() else { return false };
+    gate.open(Some(cpu));
+    true
+}
+
+/// The arrays of each CPU, whether they are closed or not.
+static MADE: [AtomicPtr<Arrays>; CPUS] = [const { AtomicPtr::new(ptr::null_mut()) }; CPUS];
+
+fn made(cpu: usize) -> Option<&'static Arrays> {
+    // SAFETY: null, or arrays, which are never freed.
+    unsafe { MADE[cpu].load(Ordering::Acquire).as_ref() }
+}
+
+impl Arrays {
+    /// Blocks of `class`.
+    fn count(&self, class: usize) -> usize {
+        let Top { top, floor } = &self.tops[class];
+        let (top, floor) = (top.load(Ordering::Relaxed), floor.load(Ordering::Relaxed));
+        (top.addr() - floor.addr()) / size_of::<Place>()
+    }
+
+    /// A number that changes when blocks come or go.
+    fn sum(&self) -> usize {
+        let tops = self.tops.iter();
+        tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
+    }
+
+    /// Gives all blocks to the central lists. The CPU is closed.
+    fn drain(&self) {
+        for class in 0..CLASSES {
+            let Top { top, floor } = &self.tops[class];
+            let mut chain: *mut Block = ptr::null_mut();
+            let count = self.count(class);
+            let first = floor.load(Ordering::Relaxed);
+            for index in 0..count {
+                // SAFETY: a place between floor and top.
+                let place = unsafe { &*first.wrapping_add(index) };
+                let block = place.load(Ordering::Relaxed);
+                // SAFETY: a free block that is the caller's now.
+                unsafe { Block::set_next(block, chain) };
+                chain = block;
+            }
+            top.store(first, Ordering::Relaxed);
+            central::give(class, DepotChain { head: chain, count });
+        }
+    }
+}
+
+/// Gives what is in the arrays of a CPU to the central lists, from whatever thread. False:
+/// that cannot be done here.
+fn drain(gate: &Gate, cpu: usize, arrays: &Arrays) -> bool {
+    let Some(_order) = ORDER.try_lock() else { return false };
+    let closed = gate.close(Some(cpu));
+    if closed {
+        arrays.drain();
+    }
+    gate.open(Some(cpu));
+    closed
+}
+
+/// Gives back what is in the arrays of CPUs where nothing has come or gone since the last
+/// time.
+pub(super) fn drain_rested() {
+    let Some(gate) = gate() else { return };
+    for cpu in 0..magazines::ALL.count().min(CPUS) {
+        let Some(arrays) = made(cpu) else { continue };
+        let sum = arrays.sum();
+        let holds = (0..CLASSES).any(|class| arrays.count(class) > 0);
+        if arrays.seen.swap(sum, Ordering::Relaxed) == sum && holds {
+            drain(gate, cpu, arrays);
+        }
+    }
+}
+
+/// Gives back what is in all arrays.
+pub(super) fn drain_all() {
+    let Some(gate) = gate() else { return };
+    for cpu in 0..CPUS {
+        if let Some(arrays) = made(cpu) {
+            drain(gate, cpu, arrays);
+        }
+    }
+}
+
+/// Blocks and bytes in all arrays, about.
+pub(crate) fn holding() -> (usize, usize) {
+    let (mut blocks, mut bytes) = (0, 0);
+    for arrays in (0..magazines::ALL.count().min(CPUS)).filter_map(made) {
+        for class in 0..CLASSES {
+            blocks += arrays.count(class);
+            bytes += arrays.count(class) * size_class::size(class);
+        }
+    }
+    (blocks, bytes)
+}
+
+/// Brings the arrays to rest for a fork. All shelves are held by then.
+pub(super) fn before_fork() {
+    ORDER.acquire();
+    if let Some(gate) = gate() {
+        // A sandbox that came later may refuse what the kernel could do at the start.
+        AT_REST.store(gate.close(None), Ordering::Relaxed);
+    }
+}
+
+/// Opens them again, on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    if let Some(gate) = gate() {
+        gate.open(None);
+    }
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { ORDER.release() };
+}
+
+/// In a forked child whose parent had other threads: where the arrays could not be brought
+/// to rest, forgets what is in them.
+pub(super) fn forget_after_fork() {
+    if AT_REST.load(Ordering::Relaxed) {
+        return;
+    }
+    for arrays in (0..CPUS).filter_map(made) {
+        for Top { top, floor } in &arrays.tops {
+            top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The hot part is where the descriptor is.
+const _: () = assert!(offset_of!(Gate, hot) == 0 && align_of::<Gate>() >= 32);
+/// The rows of linear classes are whole.
+const _: () = assert!(capacity(LINEAR_MAX / size_class::MIN_ALIGN - 1) == MOST_BLOCKS);
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Where `cpu`'s takes go, and its puts.
+    fn ways(gate: &Gate, cpu: usize) -> [*mut Arrays; 2] {
+        [&gate.sources[cpu], &gate.sinks[cpu]].map(|way| way.load(Ordering::Relaxed))
+    }
+
+    /// The gate, which whichever test comes first sets up; `None` where there can be none.
+    fn started() -> Option<&'static Gate> {
+        let _one = magazines::RAISING.lock();
+        if gate().is_none() {
+            start();
+        }
+        gate()
+    }
+
+    /// Makes the arrays of a CPU: not at the first try where another test drains one just
+    /// then, and never for who holds a lock.
+    fn provide(gate: &Gate, cpu: usize) -> &'static Arrays {
+        loop {
+            gate.provide(cpu);
+            if let Some(arrays) = made(cpu) {
+                return arrays;
+            }
+            crate::os::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_diverted_cpu_is_opened_in_the_end() {
+        assert!(crate::substrate::open_and_begin());
+        let Some(gate) = started() else { return };
+        // No thread of these tests goes by the gate.
+        let cpu = CPUS - 1;
+        provide(gate, cpu);
+        // No fork opens it meanwhile.
+        let _none = magazines::RAISING.lock();
+        let open = ways(gate, cpu);
+        assert!(!open.contains(&ALWAYS_EMPTY.load(Ordering::Relaxed)));
+        assert!(divert(cpu, true));
+        assert_ne!(ways(gate, cpu), open);
+        {
+            let _drains_another = ORDER.lock();
+            assert!(!divert(cpu, false), "nobody would try again");
+        }
+        assert!(divert(cpu, false));
+        assert_eq!(ways(gate, cpu), open);
+    }
+
+    #[test]
+    fn a_child_forgets_arrays_that_were_not_at_rest() {
+        assert!(crate::substrate::open_and_begin());
+        let Some(gate) = started() else { return };
+        let arrays = provide(gate, CPUS - 2);
+        let _none = magazines::RAISING.lock();
+        for (at_rest, left) in [(true, 1), (false, 0)] {
+            let Top { top, floor } = &arrays.tops[0];
+            top.store(floor.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            // As `before_fork` leaves it where the fence was refused.
+            AT_REST.store(at_rest, Ordering::Relaxed);
+            forget_after_fork();
+            assert_eq!(arrays.count(0), left);
+        }
+    }
+}

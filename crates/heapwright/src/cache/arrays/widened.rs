@@ -1,0 +1,281 @@
+//! The sequences under preemption: a transfer so wide that it is nearly always
+//! interrupted, with the arming, the descriptor and the abort of the real ones.
+//!
+//! ```text
+//!   four threads on one CPU     take a token -- some microseconds -- commit
+//!                               keep it for some microseconds
+//!                               put it back  -- some microseconds -- commit
+//!
+//!   the thread's own area       the kernel restarts:   nothing is lost, nothing doubled
+//!   an area of our own          nobody restarts:       something is     (the control)
+//! ```
+//!
+//! The control is the very same code: the gate's way to the area leads to eight words
+//! that look like one, of which the kernel knows nothing. So what the first run shows
+//! is due to the kernel's restarts, and the run is long enough to need them.
+//!
+//! What only this finds: a range that begins too late or ends too early, a descriptor
+//! or a signature that the kernel does not accept, a register that does not survive.
+
+extern crate std;
+
+use core::arch::{asm, naked_asm};
+use core::cell::UnsafeCell;
+use core::ptr;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::boxed::Box;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+use super::super::{Arrays, MOST_BLOCKS};
+use super::{Gate, RSEQ, SINKS, SOURCES};
+use crate::os::rseq;
+
+const THREADS: usize = 4;
+const TOKENS: usize = 8;
+/// Turns of the loop between a look and its commit: about ten microseconds.
+const DELAY: u32 = 20_000;
+/// A run goes on until it has proved something, but no longer than this.
+const LONGEST: Duration = Duration::from_millis(1300);
+/// So many sequences must have been restarted before the armed run may end.
+const ENOUGH: usize = 40;
+
+/// `take_at`, with a delay before the commit: the token, 0: empty, 1: aborted.
+#[unsafe(naked)]
+extern "C" fn take_wide(gate: &Gate, offset: usize, delay: u32) -> usize {
+    sequence!(
+        [] gate "rdi" [
+            "mov rcx, [rdi + rax*8 + {SOURCES}]",
+            "mov r8, [rcx + rsi]",
+            "cmp r8, [rcx + rsi + 8]",
+            "je 6f",
+            "mov rax, [r8 - 8]",
+            "sub r8, 8",
+            "9: dec edx",
+            "jnz 9b",
+            "mov [rcx + rsi], r8"
+        ] ["ret", "6:", "xor eax, eax", "ret"]
+        abort ["mov eax, 1", "ret"]
+        SOURCES = const SOURCES,
+    )
+}
+
+/// `put_at`, with a delay before the commit: 0: done, 1: aborted, 2: full.
+#[unsafe(naked)]
+extern "C" fn put_wide(gate: &Gate, offset: usize, delay: u32, token: usize) -> usize {
+    sequence!(
+        ["mov r9, rcx"] gate "rdi" [
+            "mov rcx, [rdi + rax*8 + {SINKS}]",
+            "mov r8, [rcx + rsi]",
+            "mov [r8], r9",
+            "add r8b, 8",
+            "jc 6f",
+            "9: dec edx",
+            "jnz 9b",
+            "mov [rcx + rsi], r8"
+        ] ["xor eax, eax", "ret", "6:", "mov eax, 2", "ret"]
+        abort ["mov eax, 1", "ret"]
+        SINKS = const SINKS,
+    )
+}
+
+/// What looks like a thread's area.
+#[repr(C, align(32))]
+struct Area(UnsafeCell<[u32; 8]>);
+
+std::thread_local! {
+    static UNKEPT: Area = const { Area(UnsafeCell::new([0; 8])) };
+}
+
+/// How far the calling thread's [`UNKEPT`] is from its thread pointer, now that it says
+/// that this is `cpu`.
+fn unkept(cpu: usize) -> isize {
+    let thread: usize;
+    // SAFETY: the first word of a thread's control block is its own address.
+    unsafe { asm!("mov {}, fs:[0]", out(reg) thread, options(readonly, nostack)) };
+    UNKEPT.with(|area| {
+        let words = area.0.get();
+        // SAFETY: this thread's own.
+        unsafe { (*words)[1] = cpu as u32 };
+        words.addr().wrapping_sub(thread).cast_signed()
+    })
+}
+
+/// One CPU's arrays behind a gate of their own.
+struct Row {
+    gate: *mut Gate,
+    arrays: *mut Arrays,
+    /// Who has the token just now.
+    is_out: [AtomicBool; TOKENS],
+    /// Tokens that came to a second holder, and those that were none.
+    doubled: AtomicUsize,
+    aborted: AtomicUsize,
+    done: AtomicUsize,
+}
+
+// SAFETY: the gate and the arrays are atomics.
+unsafe impl Sync for Row {}
+
+/// A token as the arrays have it.
+const fn token(number: usize) -> usize {
+    (number + 1) * 16
+}
+
+impl Row {
+    fn new(cpu: usize, area: isize) -> Self {
+        let gate: *mut Gate = zeroed();
+        let arrays: *mut Arrays = zeroed();
+        // SAFETY: zeroed memory that nobody else knows; zero is valid.
+        unsafe { (*gate).rseq = area };
+        // SAFETY: as above.
+        let made = unsafe { &*gate };
+        made.sources[cpu].store(arrays, SeqCst);
+        made.sinks[cpu].store(arrays, SeqCst);
+        // SAFETY: as above.
+        let row = unsafe { &*arrays };
+        let places = &row.rows[0].0;
+        const { assert!(TOKENS < MOST_BLOCKS) };
+        for (number, place) in places.iter().take(TOKENS).enumerate() {
+            place.store(ptr::without_provenance_mut(token(number)), SeqCst);
+        }
+        row.tops[0].floor.store(ptr::from_ref(&places[0]).cast_mut(), SeqCst);
+        row.tops[0].top.store(ptr::from_ref(&places[TOKENS]).cast_mut(), SeqCst);
+        Self {
+            gate,
+            arrays,
+            is_out: Default::default(),
+            doubled: AtomicUsize::new(0),
+            aborted: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes tokens and puts them back until it is time.
+    fn work(&self, over: impl Fn() -> bool) {
+        // SAFETY: it lives as long as the row.
+        let gate = unsafe { &*self.gate };
+        while !over() {
+            let taken = take_wide(gate, 0, DELAY);
+            if taken < 2 {
+                // Unarmed, all tokens may be lost.
+                self.aborted.fetch_add(taken, SeqCst);
+                continue;
+            }
+            let is_out =
+                taken.is_multiple_of(16).then(|| self.is_out.get(taken / 16 - 1)).flatten();
+            if is_out.is_none_or(|is_out| is_out.swap(true, SeqCst)) {
+                self.doubled.fetch_add(1, SeqCst);
+            }
+            // Held for a while, so that a second holder meets the first.
+            for _ in 0..DELAY / 20 {
+                core::hint::spin_loop();
+            }
+            if let Some(is_out) = is_out {
+                is_out.store(false, SeqCst);
+            }
+            loop {
+                match put_wide(gate, 0, DELAY, taken) {
+                    0 => break,
+                    1 => self.aborted.fetch_add(1, SeqCst),
+                    _ => {
+                        self.doubled.fetch_add(1, SeqCst);
+                        break;
+                    }
+                };
+            }
+            self.done.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// The tokens that are in the row, in order.
+    fn tokens(&self) -> Vec<usize> {
+        // SAFETY: it lives as long as the row.
+        let row = unsafe { &*self.arrays };
+        let count = row.count(0);
+        let places = row.rows[0].0.iter().take(count);
+        let mut tokens: Vec<usize> = places.map(|place| place.load(SeqCst).addr()).collect();
+        tokens.sort_unstable();
+        tokens
+    }
+
+    /// Whether each token is there once.
+    fn is_whole(&self) -> bool {
+        self.tokens().into_iter().eq((0..TOKENS).map(token))
+    }
+}
+
+impl Drop for Row {
+    fn drop(&mut self) {
+        // SAFETY: made by `zeroed`, and nobody's any more.
+        unsafe { dealloc(self.gate.cast(), Layout::new::<Gate>()) };
+        // SAFETY: as above.
+        unsafe { dealloc(self.arrays.cast(), Layout::new::<Arrays>()) };
+    }
+}
+
+fn zeroed<T>() -> *mut T {
+    // SAFETY: not of no bytes.
+    let at = unsafe { alloc_zeroed(Layout::new::<T>()) };
+    assert!(!at.is_null());
+    at.cast()
+}
+
+/// Keeps the calling thread on one CPU.
+fn pin(cpu: usize) -> bool {
+    // SAFETY: zero is a set of no CPU.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    // SAFETY: the number is one of the set's.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: a set of this size.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0 }
+}
+
+/// Several threads on one CPU work on a row. `area` says where a thread's area is.
+fn run(cpu: usize, area: fn(usize) -> isize, enough: fn(&Row) -> bool) -> Option<Box<Row>> {
+    let row = Box::new(Row::new(cpu, area(cpu)));
+    let all_are_here = Barrier::new(THREADS);
+    let until = Instant::now() + LONGEST;
+    let serves = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                // SAFETY: it lives as long as the row.
+                let expected = unsafe { &*row.gate }.rseq;
+                // All threads have their areas at the same distance.
+                serves.fetch_and(pin(cpu) && area(cpu) == expected, SeqCst);
+                all_are_here.wait();
+                if serves.load(SeqCst) {
+                    row.work(|| Instant::now() > until || enough(&row));
+                }
+            });
+        }
+    });
+    serves.load(SeqCst).then_some(row)
+}
+
+#[test]
+fn what_is_interrupted_has_done_nothing() {
+    let Some(offset) = rseq::offset() else { return };
+    let Some(cpu) = rseq::cpu(offset).filter(|&cpu| cpu < libc::CPU_SETSIZE as usize) else {
+        return;
+    };
+    let armed = run(
+        cpu,
+        |_| rseq::offset().unwrap_or(0),
+        |row| row.aborted.load(SeqCst) >= ENOUGH && row.done.load(SeqCst) >= ENOUGH,
+    );
+    // Where a thread may not stay on a CPU nothing can be shown.
+    let Some(armed) = armed else { return };
+    assert_eq!(armed.doubled.load(SeqCst), 0, "tokens that two had at once");
+    assert!(armed.is_whole(), "{:?} are left", armed.tokens());
+    assert!(armed.aborted.load(SeqCst) > 0, "none of {:?} was interrupted", armed.done);
+
+    let unarmed = run(cpu, unkept, |row| row.doubled.load(SeqCst) > 0).unwrap();
+    assert!(
+        unarmed.doubled.load(SeqCst) > 0 || !unarmed.is_whole(),
+        "without restarts {:?} transfers went well, so the armed run proves nothing",
+        unarmed.done
+    );
+}

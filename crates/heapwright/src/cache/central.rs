@@ -1,0 +1,473 @@
+//! Central lists: the slabs that belong to everybody, class by class.
+//!
+//! ```text
+//!   magazines (see `magazines`), K of them or one a CPU
+//!      | a chain too many          ^ an empty list
+//!      v                           |
+//!   depot of the class  chains, a few                 O(1) both ways
+//!      | too many                  ^ empty
+//!      v                           |
+//!   slabs of the class  bits, lowest address first; then untouched slots
+//!      | no slot out               ^
+//!      v                           |
+//!   chunk               runs of units
+//! ```
+//!
+//! Where threads share caches, slabs cannot be a cache's: a thread that goes from one
+//! cache to another would free into the other's slabs, and each block would have to
+//! travel home. So all slabs are of one *common owner*, who is nobody, and what threads
+//! share are magazines without an owner above lists with a lock for each class.
+//!
+//! The common owner has an id (`address_map::COMMON`), and no object.
+//!
+//! **Signal handlers** that have interrupted their thread under one of these locks, or any
+//! other (`sync::is_interrupted`), must not wait for one. Nobody who comes here on their
+//! behalf takes a lock: what they free and no cache takes is put aside in [`STRAYS`], and
+//! what they need and no cache has comes from a reserve, a few blocks of two sizes, which
+//! is filled up by whoever takes a chain next.
+//!
+//! Invariants: all but the statistics is touched under the class's lock. Locks are taken
+//! in this order: a magazine's, a class's, the chunk's.
+//!
+//! Called by `magazines`.
+
+use core::cell::Cell;
+use core::ptr;
+
+use super::depot::{Depot, DepotChain};
+use super::magazines::chain_length;
+use super::{gather, put_run, want_of_slab};
+use crate::address_map::{COMMON, Entry, Kind, MAP};
+use crate::chunk;
+use crate::misuse::{self, Call};
+use crate::os;
+use crate::remote::{Block, RemoteStack};
+use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
+use crate::slab::{BySize, Chain, SYSTEM, Slab, UnitList, WayBack};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+/// Of so many bytes of slabs, one may be in the class's depot.
+const SHARE: usize = 64;
+/// Chains that a depot may always have, and bytes that it may have at most.
+const FEW_CHAINS: usize = 1;
+const MANY_BYTES: usize = 256 << 10;
+/// Partial slabs that one pass looks at under one lock, and purges.
+const LOOKS: usize = 64;
+const PURGES: usize = 8;
+
+/// What there is of one class.
+#[repr(align(128))]
+pub(crate) struct Central {
+    lock: Lock<()>,
+    depot: Depot,
+    /// Slabs with returned slots.
+    partial: UnitList<BySize>,
+    /// The slab that is being carved, or 0.
+    current: Cell<usize>,
+    /// Slabs of the class.
+    slabs: Cell<usize>,
+    /// The slab that the pass looks at next, or 0.
+    next: Cell<usize>,
+    /// Whether a chain was taken since the last pass.
+    was_wanted: Cell<bool>,
+    /// Blocks in the depot, for statistics.
+    depot_blocks: AtomicUsize,
+}
+
+// SAFETY: all but the atomics is touched under the lock.
+unsafe impl Sync for Central {}
+
+static CENTRALS: [Central; CLASSES] = [const {
+    Central {
+        lock: Lock::new(()),
+        depot: Depot::new(),
+        partial: UnitList::new(),
+        current: Cell::new(0),
+        slabs: Cell::new(0),
+        next: Cell::new(0),
+        was_wanted: Cell::new(false),
+        depot_blocks: AtomicUsize::new(0),
+    }
+}; CLASSES];
+
+/// Slabs of all classes.
+static SLABS: AtomicUsize = AtomicUsize::new(0);
+/// Blocks that came back where no lock could be waited for (see [`stray`]).
+static STRAYS: RemoteStack = RemoteStack::new();
+/// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
+/// handler pops from one of them it is empty for the others, and it may be stopped there.
+static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
+/// Their sizes, and how many there are in each.
+const RESERVED: [(usize, usize); 6] =
+    [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
+/// The time, in milliseconds, as whoever looked last saw it.
+static NOW: AtomicU32 = AtomicU32::new(0);
+/// Whether slots came back to slabs that the last pass did not see, or found too young.
+static HAS_WORK: AtomicBool = AtomicBool::new(false);
+
+/// Whether the next pass will find something.
+pub(super) fn has_work() -> bool {
+    HAS_WORK.load(Ordering::Relaxed)
+}
+
+/// A pass begins: it sees all that came back until now.
+pub(super) fn begin_pass() {
+    HAS_WORK.store(false, Ordering::Relaxed);
+}
+
+/// What a magazine is given.
+pub(super) struct Supply {
+    pub(super) chain: DepotChain,
+    /// Whether it is one block that reads as zero.
+    pub(super) zero: bool,
+}
+
+/// Takes about `most` blocks of `class`. `None`: there is no memory.
+pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
+    if !STRAYS.is_empty() {
+        gather_strays();
+    }
+    fill_reserves();
+    take_chain(class, most)
+}
+
+/// Fills the reserves up, if they are half used.
+#[inline]
+pub(crate) fn fill_reserves() {
+    for (reserve, (size, count)) in RESERVE.iter().zip(RESERVED) {
+        if reserve.len() < count / 2 {
+            fill_reserve(reserve, size, count);
+        }
+    }
+}
+
+/// [`take`], no more than that.
+fn take_chain(class: usize, most: usize) -> Option<Supply> {
+    let central = &CENTRALS[class];
+    let _order = central.lock.lock();
+    central.was_wanted.set(true);
+    if let Some(chain) = central.depot.pop() {
+        central.tell();
+        return Some(Supply { chain, zero: false });
+    }
+    if let Some(chain) = central.take_returned(class, most) {
+        return Some(Supply { chain, zero: false });
+    }
+    if central.current.get() == 0 {
+        central.current.set(central.new_slab(class)?);
+    }
+    let slab = Slab::at(&MAP, central.current.get(), class);
+    let chain = slab.carve(most)?;
+    if !slab.has_untouched() {
+        central.current.set(0);
+    }
+    if chain.count == 1 {
+        let chain = DepotChain { head: chain.head, count: 1 };
+        // A slot that comes alone was not written to, but its link will be read.
+        // SAFETY: just carved, and the caller's.
+        unsafe { Block::set_next(chain.head, ptr::null_mut()) };
+        return Some(Supply { chain, zero: slab.is_zero() });
+    }
+    Some(Supply { chain: terminated(chain), zero: false })
+}
+
+/// Takes a chain of `class` back.
+pub(super) fn give(class: usize, chain: DepotChain) {
+    if chain.count == 0 {
+        return;
+    }
+    let central = &CENTRALS[class];
+    let _order = central.lock.lock();
+    let bytes = (central.depot.blocks() + chain.count) * size_class::size(class);
+    let share = central.slabs.get() * UNIT / SHARE;
+    let few = FEW_CHAINS * chain_length(class) * size_class::size(class);
+    if bytes <= share.clamp(few, MANY_BYTES.max(few)) {
+        central.depot.push(chain);
+        central.tell();
+    } else {
+        central.distribute(class, chain);
+    }
+}
+
+/// Takes back a block of `class` from whoever must not wait for a lock: a signal
+/// handler, perhaps, that has interrupted the holder.
+pub(crate) fn stray(class: usize, block: *mut Block) {
+    let size = size_class::size(class);
+    let mut reserves = RESERVE.iter().zip(RESERVED);
+    let reserve = reserves.find(|(reserve, (has, count))| *has == size && reserve.len() < *count);
+    // SAFETY: the caller gives the block away.
+    unsafe { reserve.map_or(&STRAYS, |(reserve, _)| reserve).push(block, block, 1, size) };
+}
+
+/// Takes back a large block's run, as [`stray`] does. Its entry says that it is kept.
+pub(crate) fn stray_run(unit: usize) {
+    let block: *mut Block = MAP.address_of(unit).cast();
+    // SAFETY: the caller gives the run away, which was a block a moment ago.
+    unsafe { STRAYS.push(block, block, 1, UNIT) };
+}
+
+/// Fills one of the reserves up.
+#[cold]
+fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
+    let class = size_class::of(size);
+    while reserve.len() < count {
+        let Some(Supply { chain, .. }) = take_chain(class, count - reserve.len()) else { return };
+        let mut tail = chain.head;
+        for _ in 1..chain.count {
+            // SAFETY: the chain is ours, and has so many blocks.
+            tail = unsafe { Block::next(tail) };
+        }
+        // SAFETY: a linked chain that nobody else knows.
+        unsafe { reserve.push(chain.head, tail, chain.count, chain.count * size) };
+    }
+}
+
+/// A block for a request of `class` from the reserve, for a signal handler. `None`: it
+/// has been used up.
+pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
+    RESERVE.iter().zip(RESERVED).find_map(|(reserve, (size, _))| {
+        if size < size_class::size(class) { None } else { pop(reserve, size) }
+    })
+}
+
+/// Takes one block of a stack, whose blocks are of `size`: all of them are taken, and the
+/// rest put back, for where one alone is popped it may have come back meanwhile.
+fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
+    let (head, _) = stack.take();
+    if head.is_null() {
+        return None;
+    }
+    // SAFETY: the chain was taken whole, here and below.
+    let rest = unsafe { Block::next(head) };
+    let (mut tail, mut left) = (ptr::null_mut(), 0);
+    let mut block = rest;
+    while !block.is_null() {
+        (tail, left) = (block, left + 1);
+        // SAFETY: as above.
+        block = unsafe { Block::next(block) };
+    }
+    stack.taken(left + 1, (left + 1) * size);
+    if left > 0 {
+        // SAFETY: as above; its blocks are linked.
+        unsafe { stack.push(rest, tail, left, left * size) };
+    }
+    Some(head)
+}
+
+/// Takes what came back as strays home.
+#[cold]
+fn gather_strays() {
+    let (mut block, bound) = STRAYS.take();
+    let (mut found, mut bytes) = (0, 0);
+    while !block.is_null() {
+        found += 1;
+        if found > bound {
+            misuse::double_free(Call::Free, block.addr(), 0);
+        }
+        // SAFETY: the chain was taken whole.
+        let next = unsafe { Block::next(block) };
+        let (unit, entry) = MAP.lookup(block.addr());
+        if let Kind::Slab(class) = entry.kind() {
+            bytes += size_class::size(class);
+            // SAFETY: the block is ours alone.
+            unsafe { Block::set_next(block, ptr::null_mut()) };
+            give(class, DepotChain { head: block, count: 1 });
+        } else {
+            // A run: see `stray_run`.
+            bytes += UNIT;
+            chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
+        }
+        block = next;
+    }
+    STRAYS.taken(found, bytes);
+}
+
+/// Gives back what is free and not in a magazine: chains to their slabs, pages without a
+/// block in use to the kernel. Returns bytes.
+pub(crate) fn purge_all() -> usize {
+    let mut given = 0;
+    if !STRAYS.is_empty() {
+        gather_strays();
+    }
+    for (class, central) in CENTRALS.iter().enumerate() {
+        let _order = central.lock.lock();
+        central.release(class);
+        let mut at = central.partial.first();
+        while let Some(unit) = at {
+            given += Slab::at(&MAP, unit, class).purge(&SYSTEM);
+            at = central.partial.after(&MAP, unit);
+        }
+    }
+    chunk::note_purged(given);
+    given
+}
+
+/// A pass over one class, that gives back what nobody has wanted for `age`
+/// milliseconds. Returns whether the class is done.
+pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
+    NOW.store(now, Ordering::Relaxed);
+    let central = &CENTRALS[class];
+    let Some(_order) = central.lock.try_lock() else { return true };
+    if begins {
+        if !central.was_wanted.replace(false) {
+            central.release(class);
+        }
+        central.next.set(central.partial.first().unwrap_or(0));
+    }
+    let mut purges = 0;
+    for _ in 0..LOOKS {
+        let unit = central.next.get();
+        if unit == 0 {
+            return true;
+        }
+        central.next.set(central.partial.after(&MAP, unit).unwrap_or(0));
+        let slab = Slab::at(&MAP, unit, class);
+        if chunk::waited(slab.stamp(), now) >= age {
+            let given = slab.purge(&SYSTEM);
+            chunk::note_purged(given);
+            purges += usize::from(given > 0);
+            if purges == PURGES {
+                return false;
+            }
+        } else {
+            HAS_WORK.store(true, Ordering::Relaxed);
+        }
+    }
+    false
+}
+
+/// Blocks and bytes in depots, and on their way home.
+pub(crate) fn waiting() -> (usize, usize) {
+    let mut total = (STRAYS.len(), STRAYS.bytes());
+    for (class, central) in CENTRALS.iter().enumerate() {
+        let blocks = central.depot_blocks.load(Ordering::Relaxed);
+        total.0 += blocks;
+        total.1 += blocks * size_class::size(class);
+    }
+    total
+}
+
+/// Holds the locks across a fork.
+pub(crate) fn before_fork() {
+    for central in &CENTRALS {
+        central.lock.acquire();
+    }
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(crate) unsafe fn after_fork() {
+    for central in CENTRALS.iter().rev() {
+        // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+        unsafe { central.lock.release() };
+    }
+}
+
+/// In a forked child: forgets what other threads may have been pushing.
+pub(crate) fn forget_strays_after_fork() {
+    STRAYS.forget_after_fork();
+    for reserve in &RESERVE {
+        reserve.forget_after_fork();
+    }
+}
+
+/// The chain, which now has an end.
+fn terminated(chain: Chain) -> DepotChain {
+    DepotChain { head: super::terminate(chain), count: chain.count }
+}
+
+// The lock is held in all of these.
+impl Central {
+    /// Tells statistics how much is in the depot.
+    fn tell(&self) {
+        self.depot_blocks.store(self.depot.blocks(), Ordering::Relaxed);
+    }
+
+    /// Returned slots of slabs, about `most`.
+    fn take_returned(&self, class: usize, most: usize) -> Option<DepotChain> {
+        let now = NOW.load(Ordering::Relaxed);
+        gather(&self.partial, class, most, now, |slab| self.unlist(slab)).map(terminated)
+    }
+
+    fn new_slab(&self, class: usize) -> Option<usize> {
+        let want = want_of_slab(class, self.slabs.get(), SLABS.load(Ordering::Relaxed));
+        // The entry is set last: the record must be a slab's by then.
+        let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
+        Slab::at(&MAP, run.unit, class).open(run.zero);
+        self.slabs.set(self.slabs.get() + 1);
+        SLABS.fetch_add(1, Ordering::Relaxed);
+        MAP.set_entries(run.unit, 1, Entry::slab(COMMON, class));
+        Some(run.unit)
+    }
+
+    /// Sends the blocks of a chain back to their slabs.
+    fn distribute(&self, class: usize, chain: DepotChain) {
+        let way = WayBack::of(&MAP, class, os::coarse_ms());
+        HAS_WORK.store(true, Ordering::Relaxed);
+        let mine = Entry::slab(COMMON, class);
+        let mut block = chain.head;
+        let mut left = chain.count;
+        while left > 0 {
+            let unit = MAP.unit_of(block.addr());
+            // SAFETY: the unit of a block is below the map's limit.
+            if block.is_null() || unsafe { MAP.entry(unit) } != mine {
+                misuse::double_free(Call::Free, block.addr(), size_class::size(class));
+            }
+            let unit_of = |address| MAP.unit_of(address);
+            // SAFETY: the chain is of common blocks of the class, whose lock is held.
+            if unsafe { put_run(&way, unit, class, &mut block, &mut left, unit_of) } {
+                self.settle(Slab::at(&MAP, unit, class));
+            }
+        }
+    }
+
+    /// Some of a slab's slots came back: lists it, or gives its unit back.
+    fn settle(&self, slab: Slab<'_>) {
+        if slab.is_empty() && self.current.get() != slab.unit {
+            self.retire(slab);
+        } else if !slab.is_listed() {
+            self.partial.push(&MAP, slab.unit);
+            slab.set_listed(true);
+        }
+    }
+
+    /// Takes a slab out of the partial list.
+    fn unlist(&self, slab: Slab<'_>) {
+        if self.next.get() == slab.unit {
+            self.next.set(self.partial.after(&MAP, slab.unit).unwrap_or(0));
+        }
+        self.partial.remove(&MAP, slab.unit);
+        slab.set_listed(false);
+    }
+
+    /// Gives a slab's unit back.
+    fn retire(&self, slab: Slab<'_>) {
+        slab.clear();
+        if slab.is_listed() {
+            self.unlist(slab);
+        }
+        self.slabs.set(self.slabs.get() - 1);
+        SLABS.fetch_sub(1, Ordering::Relaxed);
+        chunk::give(slab.unit, 1);
+    }
+
+    /// Gives back what is not in use and not in a magazine.
+    fn release(&self, class: usize) {
+        while let Some(chain) = self.depot.pop() {
+            self.distribute(class, chain);
+        }
+        self.tell();
+        let current = self.current.get();
+        if current != 0 {
+            let slab = Slab::at(&MAP, current, class);
+            if slab.is_empty() {
+                self.current.set(0);
+                self.retire(slab);
+            }
+        }
+    }
+}

@@ -1,0 +1,538 @@
+//! Magazines: a cache that is nobody's, above the central lists.
+//!
+//! ```text
+//!   slot (see `registry::shared`)
+//!   0      closed: what a thread's fast word leads to
+//!   1408   | state | sleepers | number | precedence | list 0 | list 1 | list 2 |  one line
+//!   1472   | list 3 | ....                                           16 bytes a class
+//!   2704   | bins: a spare chain a class ....      | stash | ....
+//!
+//!   list too long   --> it becomes the spare; the old spare goes to the central lists
+//!   list empty      <-- the spare; else a chain from the central lists
+//! ```
+//!
+//! Two chains a class (Bonwick's magazines): whoever frees and allocates around a
+//! boundary moves the same chain back and forth, and not to the central lists and back.
+//! All moves are of whole chains, in constant time.
+//!
+//! The lists are those of exclusive caches (`hot::List`): the same few instructions
+//! push and pop, with a lock before and after.
+//!
+//! `closed` is what `malloc` and `free` find first: lists that are empty, and a tag with
+//! one bit turned, so that both miss, and the entry of a block of the common owner's is
+//! recognised by the sign of what is left of it (see `hot::Hot::closed`).
+//!
+//! **Bound.** A cache holds at most two chains of a class, of spares no more than
+//! [`SPARES`] bytes, and a stash: less than 4 MiB in all. What a cache holds that nobody
+//! came to for a purge delay goes to the central lists.
+//!
+//! Invariants: a block is in one list, one spare, one depot or a bit of its slab.
+//! The holder of the slot's lock touches all but the atomics.
+//!
+//! Called by `heap::common`.
+
+use core::cell::Cell;
+use core::mem::offset_of;
+use core::ptr;
+
+use super::arrays;
+use super::central::{self, Supply};
+use super::depot::DepotChain;
+use super::stash::Stash;
+use super::{Counters, Given, Hot, List, Way, first_length};
+use crate::address_map::MAP;
+use crate::chunk;
+use crate::os;
+pub(crate) use crate::registry::MOST;
+use crate::registry::shared::{Shared, Slot};
+use crate::remote::Block;
+use crate::size_class::{self, CLASSES};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{self, Lock};
+
+/// Bytes in a chain of a magazine, where blocks are small enough: half of what a thread's
+/// own cache has, for these serve many threads, and what lies in them is nobody's.
+const CHAIN_BYTES: usize = 8 << 10;
+const CHAIN_BLOCKS: usize = 128;
+/// Bytes that all spare chains of a cache may have.
+const SPARES: usize = 256 << 10;
+/// Operations of a tick that come by slowly while there is something to be given back.
+const KNOCKS: u32 = 32;
+/// Classes that one tick's pass looks at.
+const CLASSES_A_TICK: usize = 8;
+
+/// All of them.
+pub(crate) static ALL: Shared<Magazines, Hot, MOST> = Shared::new();
+
+/// One of them, its lock, and the closed hot part in front.
+pub(crate) type Shelf = Slot<Magazines, Hot>;
+
+// SAFETY: a closed hot part never changes.
+unsafe impl Sync for Hot {}
+
+/// Blocks in a chain of `class`.
+pub(super) const fn chain_length(class: usize) -> usize {
+    let blocks = CHAIN_BYTES / size_class::size(class);
+    if blocks > CHAIN_BLOCKS {
+        CHAIN_BLOCKS
+    } else if blocks < 2 {
+        2
+    } else {
+        blocks
+    }
+}
+
+/// What the slow paths keep of a class.
+struct Bin {
+    /// The spare chain.
+    spare: Cell<*mut Block>,
+    spare_count: Cell<u32>,
+    /// `room` of the list when it is empty.
+    base: Cell<i32>,
+    /// Blocks that the next refill asks for.
+    want: Cell<u32>,
+}
+
+/// What happened to a cache.
+pub(crate) struct Uses {
+    /// Tries of a cache that failed before this one was got.
+    pub(crate) failed_tries: AtomicU64,
+    /// Times a thread had to wait for it.
+    pub(crate) waits: AtomicU64,
+    /// Operations that came by the lock although the CPU's arrays should have served.
+    pub(crate) fallbacks: AtomicU64,
+}
+
+/// What lies behind a slot's lock. Zero, but for what [`make`] writes, is an empty one.
+#[repr(C)]
+pub(crate) struct Magazines {
+    lists: [List; CLASSES],
+    bins: [Bin; CLASSES],
+    /// Runs kept for the next large block.
+    pub(crate) stash: Stash,
+    /// Bytes in spare chains.
+    spares: Cell<usize>,
+    /// The tick of the last slow operation.
+    now: Cell<u32>,
+    /// How many more operations come by slowly in this tick: see [`Magazines::tend`].
+    knocks: Cell<u32>,
+    /// Whether the pass found it as it had left it.
+    rested: Cell<bool>,
+    /// Whether anyone ever took a block from here.
+    used: AtomicBool,
+    listed_blocks: AtomicUsize,
+    listed_bytes: AtomicUsize,
+    pub(crate) counters: Counters,
+    pub(crate) uses: Uses,
+}
+
+// SAFETY: touched by the holder of the slot's lock, which passes between threads with
+// acquire and release; the pointers lead to free blocks that are nobody else's.
+unsafe impl Send for Magazines {}
+
+const _: () = assert!(offset_of!(Magazines, lists) == 0);
+
+/// A thread's current cache, by what its fast word leads to.
+#[inline(always)]
+pub(crate) fn of(closed: &Hot) -> &'static Shelf {
+    // SAFETY: a closed hot part is the front of a slot, and slots are never freed.
+    unsafe { &*ptr::from_ref(closed).cast::<Shelf>() }
+}
+
+/// Makes one. `None`: there is no memory.
+fn make(number: usize, way: Way) -> Option<&'static Shelf> {
+    // SAFETY: zero is valid for all of it.
+    let slot = unsafe { Shelf::make(number) }?;
+    let (closed, magazines) = slot.parts_mut();
+    let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
+    closed.close(way, chunk::expose_table(), forward_sized, 0);
+    for class in 0..CLASSES {
+        magazines.lists[class].reciprocal = size_class::reciprocal(class);
+        magazines.bins[class].want.set(first_length(class) as u32);
+        magazines.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
+    }
+    Some(slot)
+}
+
+/// Taken by who makes caches. Also across a fork, which gives back the locks of as many
+/// as it took, and by who lowers what all of them know.
+pub(super) static RAISING: Lock<()> = Lock::new(());
+
+/// Raises the number of caches. Returns how many there are.
+pub(crate) fn raise(count: usize, way: Way) -> usize {
+    let _one = RAISING.lock();
+    ALL.raise(count, |number| make(number, way))
+}
+
+/// Makes the fast path for sized frees refuse every block: see the caller. Before there
+/// are threads that share these, for a closed hot part else never changes.
+pub(super) fn forward_sized_frees() {
+    for slot in ALL.all() {
+        slot.front().forward_sized(true);
+    }
+}
+
+/// The table of the address map is about to be readable no further than it must be: when
+/// `give_up` has run. No cache is made meanwhile, for it would know the table as it was.
+pub(crate) fn lower_limits(give_up: impl FnOnce()) {
+    let _one = RAISING.lock();
+    let readable = MAP.limit();
+    for slot in ALL.all() {
+        slot.front().lower_limit(readable);
+    }
+    arrays::lower_limit(readable);
+    give_up();
+}
+
+impl Magazines {
+    /// Notes an operation that the CPU's arrays should have served.
+    pub(crate) fn note_fallback(&self) {
+        let fallbacks = &self.uses.fallbacks;
+        fallbacks.store(fallbacks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// The list of `class`.
+    #[inline(always)]
+    pub(crate) fn list(&self, class: usize) -> &List {
+        &self.lists[class]
+    }
+
+    /// The list at a byte offset: see `Hot::list_at`.
+    ///
+    /// # Safety
+    ///
+    /// `offset` is a multiple of a list's size below all lists' size.
+    #[inline(always)]
+    pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
+        // SAFETY: the lists come first, and by the contract this is one of them.
+        let list = unsafe { ptr::from_ref(self).cast::<u8>().add(offset) };
+        // SAFETY: as above.
+        unsafe { &*list.cast::<List>() }
+    }
+
+    /// Hands out a block of `class`. `None`: there is no memory.
+    #[inline]
+    pub(crate) fn alloc(&self, class: usize) -> Option<Given> {
+        let block = self.list(class).pop();
+        if !block.is_null() {
+            return Some(Given { block: block.cast(), zero: false });
+        }
+        self.refill(class)
+    }
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class`, of a slab of the common owner's, and in use.
+    #[inline]
+    pub(crate) unsafe fn free(&self, class: usize, block: *mut Block) {
+        // SAFETY: the same contract.
+        if unsafe { self.list(class).push(block) } {
+            self.overflow(class);
+        }
+    }
+
+    /// Blocks in the list of `class`.
+    fn length(&self, class: usize) -> usize {
+        (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize
+    }
+
+    /// Makes a chain the list of `class`, whose blocks are all elsewhere.
+    fn fill(&self, class: usize, chain: DepotChain) {
+        let room = chain_length(class).saturating_sub(chain.count) as i32;
+        self.lists[class].head.set(chain.head);
+        self.lists[class].room.set(room);
+        self.bins[class].base.set(room + chain.count as i32);
+    }
+
+    /// Takes the list of `class`, and leaves an empty one.
+    fn empty(&self, class: usize) -> DepotChain {
+        let chain = DepotChain { head: self.lists[class].head.get(), count: self.length(class) };
+        self.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
+        chain
+    }
+
+    /// Takes the spare chain of `class`.
+    fn take_spare(&self, class: usize) -> DepotChain {
+        let bin = &self.bins[class];
+        let chain = DepotChain {
+            head: bin.spare.replace(ptr::null_mut()),
+            count: bin.spare_count.replace(0) as usize,
+        };
+        self.spares.set(self.spares.get() - chain.count * size_class::size(class));
+        chain
+    }
+
+    /// Hands out a block of `class`, whose list is empty, and fills the list.
+    #[cold]
+    pub(crate) fn refill(&self, class: usize) -> Option<Given> {
+        let spare = self.take_spare(class);
+        let chain = if spare.count > 0 {
+            spare
+        } else if sync::is_interrupted() {
+            return central::reserved(class)
+                .map(|block| Given { block: block.cast(), zero: false });
+        } else {
+            self.tend();
+            let want = &self.bins[class].want;
+            let most = want.get();
+            want.set((2 * most).min(chain_length(class) as u32));
+            self.used.store(true, Ordering::Relaxed);
+            let Supply { chain, zero } = central::take(class, most as usize)?;
+            if zero {
+                return Some(Given { block: chain.head.cast(), zero });
+            }
+            chain
+        };
+        self.fill(class, chain);
+        let block = self.list(class).pop();
+        Some(Given { block: block.cast(), zero: false })
+    }
+
+    /// The list of `class` is too long: it becomes the spare.
+    #[cold]
+    pub(crate) fn overflow(&self, class: usize) {
+        if sync::is_interrupted() {
+            // Too long it stays, until somebody else finds it so.
+            return;
+        }
+        let spare = self.take_spare(class);
+        let chain = self.empty(class);
+        let bytes = chain.count * size_class::size(class);
+        if spare.count > 0 {
+            self.tend();
+            central::give(class, spare);
+        }
+        if self.spares.get() + bytes > SPARES {
+            central::give(class, chain);
+            return;
+        }
+        self.bins[class].spare.set(chain.head);
+        self.bins[class].spare_count.set(chain.count as u32);
+        self.spares.set(self.spares.get() + bytes);
+    }
+
+    /// Gives back all that is free.
+    pub(crate) fn release(&self) {
+        self.stash.release();
+        for class in 0..CLASSES {
+            let (list, spare) = (self.empty(class), self.take_spare(class));
+            central::give(class, list);
+            central::give(class, spare);
+            self.bins[class].want.set(first_length(class) as u32);
+        }
+        self.publish();
+    }
+
+    /// Tells statistics how much is in the lists now.
+    pub(crate) fn publish(&self) {
+        let (mut blocks, mut bytes) = (0, 0);
+        for class in 0..CLASSES {
+            let here = self.length(class) + self.bins[class].spare_count.get() as usize;
+            blocks += here;
+            bytes += here * size_class::size(class);
+        }
+        self.listed_blocks.store(blocks, Ordering::Relaxed);
+        self.listed_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether anyone ever took a block from here.
+    pub(crate) fn was_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Blocks and bytes in its lists, when last published.
+    pub(crate) fn cached(&self) -> (usize, usize) {
+        (self.listed_blocks.load(Ordering::Relaxed), self.listed_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Looks after what is nobody's, once a tick of the clock. Called by slow operations,
+    /// which hold this cache.
+    ///
+    /// A program that has become quiet does nothing slowly any more. So as long as there is
+    /// something to be given back, the operations that follow are slow ones, too: all of
+    /// a quiet program, and of a busy one a few in each tick.
+    pub(crate) fn tend(&self) {
+        let Some(knock) = self.tick() else { return };
+        // SAFETY: all magazines are in a slot of `ALL`.
+        let shelf = unsafe { Shelf::containing(self) };
+        match shelf.front().way() {
+            Way::Shared => shelf.knock(knock),
+            // Until then operations are slow, and this one is tried again by the next.
+            _ if !arrays::divert(shelf.number(), knock) => self.knocks.set(1),
+            _ => {}
+        }
+    }
+
+    /// Returns whether operations are to be slow ones from now on, if that changes.
+    fn tick(&self) -> Option<bool> {
+        if sync::is_interrupted() {
+            return None;
+        }
+        let now = os::coarse_ms();
+        let knocked = self.knocks.get() > 0;
+        if self.now.replace(now) == now {
+            if knocked {
+                self.knocks.set(self.knocks.get() - 1);
+            }
+            return (knocked && self.knocks.get() == 0).then_some(false);
+        }
+        self.rested.set(false);
+        self.publish();
+        let more = tend_all(now);
+        self.knocks.set(if more { KNOCKS } else { 0 });
+        (more != knocked).then_some(more)
+    }
+}
+
+/// Does what somebody who found a shelf with work knocked for, and has just unlocked it.
+#[cold]
+pub(crate) fn answer(shelf: &'static Shelf) {
+    if shelf.try_lock() {
+        // SAFETY: just locked.
+        unsafe { shelf.value() }.tend();
+        // SAFETY: locked above.
+        unsafe { shelf.unlock() };
+    }
+}
+
+/// A pass over caches and central lists, a part of it in each tick.
+struct Pass {
+    began: u32,
+    /// The class it is at; `CLASSES`: it is over.
+    class: usize,
+    begins: bool,
+}
+
+static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
+
+/// A part of the pass. Returns whether there is more to be done, now or later.
+fn tend_all(now: u32) -> bool {
+    let Some(mut pass) = PASS.try_lock() else { return false };
+    let runs_wait = chunk::purge_waiting(now);
+    let Some(delay) = chunk::purge_delay() else { return false };
+    if pass.class == CLASSES {
+        if chunk::waited(pass.began, now) < delay {
+            return runs_wait || central::has_work();
+        }
+        *pass = Pass { began: now, class: 0, begins: true };
+        central::begin_pass();
+        release_rested();
+    }
+    for _ in 0..CLASSES_A_TICK {
+        let is_done = central::pass(pass.class, pass.begins, now, delay);
+        pass.begins = is_done;
+        if is_done {
+            pass.class += 1;
+            if pass.class == CLASSES {
+                return runs_wait || central::has_work();
+            }
+        }
+    }
+    true
+}
+
+/// Gives back what is free in caches that did nothing slowly since the last pass.
+fn release_rested() {
+    arrays::drain_rested();
+    for slot in ALL.all() {
+        if !slot.try_lock() {
+            continue;
+        }
+        // SAFETY: just locked.
+        let magazines = unsafe { slot.value() };
+        if magazines.rested.replace(true) {
+            magazines.release();
+        } else {
+            magazines.stash.pass();
+        }
+        // SAFETY: locked above.
+        unsafe { slot.unlock() };
+    }
+}
+
+/// Gives back what is free, of all caches and the central lists. Returns bytes that the
+/// kernel got.
+pub(crate) fn purge_all() -> usize {
+    arrays::drain_all();
+    for slot in ALL.all() {
+        if let Some(held) = ALL.acquire_this(slot) {
+            held.release();
+        }
+    }
+    central::purge_all()
+}
+
+/// Holds the locks across a fork.
+pub(crate) fn before_fork() {
+    RAISING.acquire();
+    PASS.acquire();
+    for slot in ALL.all() {
+        slot.before_fork();
+    }
+    arrays::before_fork();
+    central::before_fork();
+}
+
+/// In a forked child: forgets who waited for a cache, and what came back as strays.
+pub(crate) fn forget_after_fork() {
+    for slot in ALL.all() {
+        slot.forget_sleepers_after_fork();
+    }
+    arrays::forget_after_fork();
+    central::forget_strays_after_fork();
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(crate) unsafe fn after_fork() {
+    // SAFETY: the same contract, as for all that follow.
+    unsafe { central::after_fork() };
+    // SAFETY: as above.
+    unsafe { arrays::after_fork() };
+    for slot in ALL.all() {
+        // SAFETY: as above.
+        unsafe { slot.after_fork() };
+    }
+    // SAFETY: as above.
+    unsafe { PASS.release() };
+    // SAFETY: as above.
+    unsafe { RAISING.release() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_is_made_during_a_fork() {
+        before_fork();
+        let kept_out = RAISING.try_lock().is_none();
+        // SAFETY: taken above.
+        unsafe { after_fork() };
+        assert!(kept_out, "its lock would be given back, and was never taken");
+        assert!(RAISING.try_lock().is_some());
+    }
+
+    #[test]
+    #[cfg(not(miri))]
+    fn a_cache_that_is_busy_keeps_no_run_that_nobody_fetches() {
+        use crate::address_map::Entry;
+        use crate::chunk::Want;
+        assert!(crate::substrate::open_and_begin());
+        assert!(raise(1, Way::Shared) >= 1);
+        let run = chunk::take(1, 1, Want::Any, Entry::KEPT, Entry::large_rest).unwrap();
+        let Some(held) = ALL.acquire_this(ALL.slot(0)) else { return };
+        assert!(held.stash.keep(run.unit, 1));
+        // Somebody was here since the last pass.
+        held.rested.set(false);
+        drop(held);
+        release_rested();
+        let held = ALL.acquire_this(ALL.slot(0)).unwrap();
+        assert!(held.stash.is_empty());
+    }
+}

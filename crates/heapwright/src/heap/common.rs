@@ -1,0 +1,350 @@
+//! Caches that threads share: malloc and free under a lock that is hardly ever waited for.
+//!
+//! ```text
+//!   malloc, free    miss in the closed hot part that the thread's fast word leads to
+//!      v
+//!   here            try the cache behind it: pop or push, give the lock back
+//!      | held by somebody      | list empty, or too long
+//!      v                       v
+//!   registry::shared           cache::magazines
+//!   another cache              a chain from, or to, the central lists
+//! ```
+//!
+//! A thread's own word holds its cache's closed hot part with a mark ([`MARK`]), the fast
+//! word the same without it; so a miss brings the cache along in a register. Where every
+//! call is counted (`stats=exit`), the fast word stays at the sentinel and the door comes
+//! by the own word.
+//!
+//! Nothing is the thread's: it ends without a trace, and after its last destructor it
+//! allocates as before.
+//!
+//! **Waiting.** A cache that cannot be had in a long time is held by the caller itself,
+//! who is then in a signal handler; it is served from the heap for late comers
+//! (`start::late`), and what it frees is put aside (`central::stray`).
+//!
+//! Called by `fast` (misses), `door` (all else) and `start`.
+
+use core::ptr;
+
+use super::origin::MALLOC;
+use super::{door, seen};
+use crate::cache::magazines::{self, ALL, Magazines, Shelf};
+use crate::cache::{Given, Hot, Rest, Way, arrays, central};
+use crate::options;
+use crate::os::tls;
+use crate::registry::shared::Held;
+use crate::registry::{self, Model, per_cpu};
+use crate::remote::Block;
+use crate::size_class::{self, UNIT};
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Of an own word: it leads to the closed hot part of a shared cache.
+pub(super) const MARK: usize = 2;
+/// Of an own word that has the mark: it leads to the gate, or, with [`BY_CPU`], to the
+/// first CPU's closed hot part.
+pub(super) const GATE: usize = 4;
+const BY_CPU: usize = 8;
+const MARKS: usize = MARK | GATE | BY_CPU;
+
+/// Makes the caches, if the options say that they are shared. Once, before threads get
+/// any. False: there is no memory, and each thread gets its own.
+pub(super) fn start() -> bool {
+    let (count, way) = match registry::model() {
+        Model::Exclusive => return true,
+        Model::Shared(count) => (count, Way::Shared),
+        Model::PerCpu(count) => (count, Way::ByCpu),
+    };
+    let made = magazines::raise(count, way) > 0;
+    if made && way == Way::ByCpu {
+        arrays::start();
+    }
+    made
+}
+
+/// Whether this process shares caches.
+pub(crate) fn is_on() -> bool {
+    ALL.count() > 0
+}
+
+/// Raises the number of caches that threads share (`cache=shared:K`) to `count`, up to
+/// 1024; it is never lowered. Returns how many there are now; 0: threads have caches of
+/// their own.
+///
+/// Threads that run need not be told: who finds its cache held looks among all.
+///
+/// ```
+/// // This process has exclusive caches.
+/// assert_eq!(heapwright::heap::raise_shared_caches(8), 0);
+/// ```
+pub fn raise_shared_caches(count: usize) -> usize {
+    // Magazines of pools, too.
+    registry::raise_shared(count);
+    if is_on() && !registry::by_cpu() { magazines::raise(count, Way::Shared) } else { 0 }
+}
+
+/// The calling thread's cache, by its own word; `None`: it has none yet.
+fn existing() -> Option<&'static Shelf> {
+    let own = tls::own();
+    match own.addr() & MARKS {
+        0 => None,
+        MARK => {
+            let closed = own.map_addr(|address| address & !MARKS).cast::<Hot>();
+            // SAFETY: it leads to the closed hot part of a slot.
+            Some(magazines::of(unsafe { &*closed }))
+        }
+        _ => Some(per_cpu::mine(&ALL)),
+    }
+}
+
+/// Gives the calling thread a cache, or the way to its CPU's.
+#[cold]
+fn first() -> &'static Shelf {
+    if !registry::by_cpu() {
+        let first = ALL.assign();
+        settle(first);
+        return first;
+    }
+    let first = per_cpu::mine(&ALL);
+    match arrays::gate().filter(|gate| gate.serves_this_thread()) {
+        Some(gate) => set_words(gate.closed(), MARK | GATE),
+        None => set_words(ptr::from_ref(first.front()).cast_mut().cast(), MARK | BY_CPU),
+    }
+    first
+}
+
+/// Makes `slot` the calling thread's.
+fn settle(slot: &'static Shelf) {
+    set_words(ptr::from_ref(slot.front()).cast_mut().cast(), MARK);
+}
+
+fn set_words(closed: *mut u8, marks: usize) {
+    tls::set_own(closed.map_addr(|address| address | marks));
+    if !options::detailed() && !seen::is_debugging() {
+        tls::set_fast(closed);
+    }
+}
+
+/// The calling thread's cache, locked; the thread gets another one if that is held.
+/// `None`: none was to be had in a long time.
+pub(super) fn acquire() -> Option<Held<Magazines, Hot>> {
+    let current = existing().unwrap_or_else(first);
+    let held = ALL.acquire(current)?;
+    account(current, &held);
+    Some(held)
+}
+
+/// A block for a request of `class`. `None`: there is no memory, or no lock to be had.
+pub(super) fn alloc(class: usize) -> Option<Given> {
+    if let Some(gate) = super::per_cpu::my_gate() {
+        let block = super::per_cpu::take(gate, class);
+        if !block.is_null() {
+            return Some(Given { block: block.cast(), zero: false });
+        }
+    }
+    let held = acquire()?;
+    // Who comes by the door does not hear those who knock.
+    held.tend();
+    held.alloc(class)
+}
+
+/// Notes what it took to get a cache.
+fn account(current: &'static Shelf, held: &Held<Magazines, Hot>) {
+    if !ptr::eq(held.slot(), current) && !registry::by_cpu() {
+        settle(held.slot());
+    }
+    if held.failed > 0 {
+        let uses = &held.uses;
+        // Only the holder writes.
+        let add = |counter: &AtomicU64, more: u64| {
+            counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        };
+        add(&uses.failed_tries, held.failed.into());
+        add(&uses.waits, held.waited.into());
+    }
+}
+
+/// A request of `size` bytes, whose list in `hot` at `offset` is empty.
+#[inline(never)]
+pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    missed_here(size, hot, offset)
+}
+
+/// [`missed`], for a caller that is jumped to itself.
+#[inline(always)]
+pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    if hot.way() != Way::Shared {
+        return door::malloc_cold::<MALLOC>(size);
+    }
+    let slot = magazines::of(hot);
+    if !slot.try_lock() {
+        return malloc_contended(size, hot);
+    }
+    // SAFETY: just locked.
+    let magazines = unsafe { slot.value() };
+    // SAFETY: the offset of a list.
+    let block = unsafe { magazines.list_at(offset) }.pop();
+    if block.is_null() {
+        return refill(size, hot);
+    }
+    // SAFETY: locked above.
+    if unsafe { slot.unlock_asks() } {
+        return wake_and_return(block.cast(), hot);
+    }
+    block.cast()
+}
+
+#[cold]
+#[inline(never)]
+fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
+    wake(hot);
+    // Hidden, for a caller that knew it to be its own argument would keep it for itself.
+    core::hint::black_box(block)
+}
+
+#[cold]
+#[inline(never)]
+fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
+    let current = magazines::of(hot);
+    let Some(held) = ALL.acquire_contended(current) else {
+        return door::malloc_cold::<MALLOC>(size);
+    };
+    account(current, &held);
+    match held.alloc(size_class::of(size)) {
+        Some(Given { block, .. }) => block,
+        None => {
+            drop(held);
+            door::malloc_cold::<MALLOC>(size)
+        }
+    }
+}
+
+/// Fills the empty list of a cache that the caller has locked.
+#[cold]
+#[inline(never)]
+fn refill(size: usize, hot: &Hot) -> *mut u8 {
+    let held = Held::of(magazines::of(hot));
+    match held.refill(size_class::of(size)) {
+        Some(Given { block, .. }) => block,
+        None => {
+            drop(held);
+            door::malloc_cold::<MALLOC>(size)
+        }
+    }
+}
+
+/// Frees a block of the common owner's, by a thread that shares caches.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to, and `rest` is common.
+#[inline(never)]
+pub(super) unsafe fn free(block: *mut u8, hot: &Hot, rest: Rest) {
+    // SAFETY: the same contract.
+    if unsafe { !free_here(block, hot, rest) } {
+        // SAFETY: the same contract.
+        unsafe { door::free_cold::<MALLOC>(block) }
+    }
+}
+
+/// [`free`], for a caller whose second argument is the size: it stays in its register, so
+/// that the fast path before this need not save it.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(never)]
+pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, rest: Rest) {
+    // SAFETY: the same contract.
+    if unsafe { !free_here(block, hot, rest) } {
+        // SAFETY: the same contract.
+        unsafe { door::free_sized_cold::<MALLOC>(block, size) }
+    }
+}
+
+/// [`free`], for a caller that is jumped to itself. False: no block begins there.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, rest: Rest) -> bool {
+    let slot = magazines::of(hot);
+    // SAFETY: the reciprocals never change, so any thread may look.
+    let magazines = unsafe { slot.value() };
+    // SAFETY: the offset of a list.
+    let list = unsafe { magazines.list_at(rest.shared_list()) };
+    if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+        return false;
+    }
+    if !slot.try_lock() {
+        // SAFETY: the same contract; a slot begins there.
+        unsafe { free_contended(block.cast(), hot, rest) };
+        return true;
+    }
+    // SAFETY: the cache is locked, and the block of the list's class.
+    if unsafe { list.push(block.cast()) } {
+        overflow(hot, rest);
+        return true;
+    }
+    // SAFETY: locked above.
+    if unsafe { slot.unlock_asks() } {
+        wake(hot);
+    }
+    true
+}
+
+#[cold]
+#[inline(never)]
+fn wake(hot: &Hot) {
+    let slot = magazines::of(hot);
+    if slot.wake() {
+        magazines::answer(slot);
+    }
+}
+
+/// # Safety
+///
+/// As [`free_slot`], for the class of the list that `rest` names.
+#[cold]
+#[inline(never)]
+unsafe fn free_contended(block: *mut Block, hot: &Hot, rest: Rest) {
+    let (current, class) = (magazines::of(hot), rest.class());
+    let Some(held) = ALL.acquire_contended(current) else {
+        return central::stray(class, block);
+    };
+    account(current, &held);
+    // SAFETY: the same contract.
+    unsafe { held.free(class, block) };
+}
+
+/// Shortens a list of a cache that the caller has locked.
+#[cold]
+#[inline(never)]
+fn overflow(hot: &Hot, rest: Rest) {
+    Held::of(magazines::of(hot)).overflow(rest.class());
+}
+
+/// Frees a slot of a slab of the common owner's, from any thread.
+///
+/// # Safety
+///
+/// The block is of `class`, of a common slab, and in use.
+pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
+    if let Some(gate) = super::per_cpu::my_gate() {
+        // SAFETY: the same contract.
+        return unsafe { super::per_cpu::give(gate, class, block) };
+    }
+    let Some(held) = acquire() else { return central::stray(class, block) };
+    held.tend();
+    // SAFETY: the same contract.
+    unsafe { held.free(class, block) };
+}
+
+/// Tells statistics how much each cache holds just now.
+pub(super) fn publish() {
+    for slot in ALL.all() {
+        if let Some(held) = ALL.acquire_this(slot) {
+            held.publish();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Per-CPU caches: what happens where a restartable sequence does not serve a call.
+//!
+//! ```text
+//!   malloc, free --> sequence in `cache::arrays`: done
+//!                      | empty, full                      | begun in vain
+//!                      v                                  v
+//!                    half a row from, or to, the shelf    this block from, or to, the shelf
+//!                    of the CPU, under its lock
+//! ```
+//!
+//! A *shelf* is a shared cache (`cache::magazines`) of which each CPU has one. Filling and
+//! emptying the arrays is done block by block, with sequences of its own: the thread may
+//! be on another CPU by then, and fill that one's.
+//!
+//! The functions with the C ABI are jumped to by the sequences, with the arguments of the
+//! call still in place.
+//!
+//! Called by `cache::arrays` and `door`.
+
+use super::origin::MALLOC;
+use super::{common, door, start};
+use crate::address_map::CLASS_STEP;
+use crate::cache::arrays::{self, Gate, Put, Taken};
+use crate::cache::magazines::Magazines;
+use crate::cache::{Given, Rest, central};
+use crate::remote::Block;
+
+/// The CPU has no block of the list at `offset`.
+#[cold]
+pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+    let block = refill(gate, offset / CLASS_STEP);
+    if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block.cast() }
+}
+
+/// The sequence of a request was begun in vain.
+#[cold]
+pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize) -> *mut u8 {
+    arrays::note_abort();
+    let block = common::acquire().and_then(|held| {
+        Magazines::note_fallback(&held);
+        held.alloc(offset / CLASS_STEP)
+    });
+    block.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Given { block, .. }| block)
+}
+
+/// The CPU has no room for another block of the list that `rest` names.
+///
+/// # Safety
+///
+/// As `heap::free`, for a block of the common owner's.
+#[cold]
+pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, rest: Rest) {
+    // SAFETY: the same contract.
+    unsafe { relieve(gate, rest.class(), block.cast()) };
+}
+
+/// The sequence of a free was begun in vain.
+///
+/// # Safety
+///
+/// As [`full`].
+#[cold]
+pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, rest: Rest) {
+    arrays::note_abort();
+    // SAFETY: the same contract.
+    unsafe { put_on_shelf(rest.class(), block.cast()) };
+}
+
+/// No block begins at the address.
+///
+/// # Safety
+///
+/// As `heap::free`.
+#[cold]
+pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Rest) {
+    // SAFETY: the same contract.
+    unsafe { door::free_cold::<MALLOC>(block) }
+}
+
+/// Takes a block of `class` for a call that comes by the door.
+pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
+    match gate.take(class) {
+        Taken::Block(block) => block,
+        Taken::Empty => refill(gate, class),
+        Taken::Aborted => {
+            arrays::note_abort();
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// Takes a block of `class` back for a call that comes by the door.
+///
+/// # Safety
+///
+/// The block is of `class`, of a common slab, and in use.
+pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
+    // SAFETY: the same contract.
+    match unsafe { gate.put(class, block) } {
+        Put::Done => {}
+        // SAFETY: the same contract.
+        Put::Full => unsafe { relieve(gate, class, block) },
+        Put::Aborted => {
+            arrays::note_abort();
+            // SAFETY: the same contract.
+            unsafe { put_on_shelf(class, block) };
+        }
+    }
+}
+
+/// A block of `class` from the shelf, and half a row more for the CPU. Null: there is no
+/// memory, or no lock to be had.
+fn refill(gate: &Gate, class: usize) -> *mut Block {
+    gate.provide(gate.cpu());
+    let Some(held) = common::acquire() else { return core::ptr::null_mut() };
+    held.tend();
+    let Some(Given { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
+    for _ in 1..Gate::half(class) {
+        let more = held.list(class).pop();
+        if more.is_null() {
+            break;
+        }
+        // SAFETY: a free block of the class, which was in the list.
+        if unsafe { gate.put(class, more) } != Put::Done {
+            // SAFETY: as above.
+            unsafe { held.free(class, more) };
+            break;
+        }
+    }
+    block.cast()
+}
+
+/// Takes a block of `class` to the shelf, and half a row of the CPU's.
+///
+/// # Safety
+///
+/// The block is of `class`, of a common slab, and in use.
+unsafe fn relieve(gate: &Gate, class: usize, block: *mut Block) {
+    gate.provide(gate.cpu());
+    let Some(held) = common::acquire() else { return central::stray(class, block) };
+    held.tend();
+    // SAFETY: the same contract.
+    unsafe { held.free(class, block) };
+    for _ in 0..Gate::half(class) {
+        let Taken::Block(more) = gate.take(class) else { break };
+        // SAFETY: a free block of the class, which was in the arrays.
+        unsafe { held.free(class, more) };
+    }
+}
+
+/// # Safety
+///
+/// As [`relieve`].
+unsafe fn put_on_shelf(class: usize, block: *mut Block) {
+    let Some(held) = common::acquire() else { return central::stray(class, block) };
+    Magazines::note_fallback(&held);
+    // SAFETY: the same contract.
+    unsafe { held.free(class, block) };
+}
+
+/// The gate that the calling thread goes by, if it does.
+pub(super) fn my_gate() -> Option<&'static Gate> {
+    start::goes_by_gate().then(arrays::gate).flatten()
+}

@@ -1,0 +1,78 @@
+//! A source: what a request is served from.
+//!
+//! A thread's own cache, a first-class heap's, or a cache that threads share. The door
+//! serves all requests in the same way; this is what it needs of whichever it is. The
+//! caller holds the source: it is its thread's and its lock is taken, or it is locked.
+//!
+//! Called by `door` and `large`.
+
+use crate::cache::magazines::Magazines;
+use crate::cache::{Cache, Counters, Given, Stash, Use};
+
+/// What a request is served from.
+pub(super) trait Source {
+    /// A block of `class`. `None`: there is no memory.
+    fn alloc(&self, class: usize) -> Option<Given>;
+    /// Runs kept for the next large block.
+    fn stash(&self) -> &Stash;
+    /// A bounded step towards giving back what nobody has wanted for a while.
+    fn tend(&self);
+    /// Gives back all that is free.
+    fn release(&self);
+    /// Where calls are counted, if they are.
+    fn counters(&self) -> &Counters;
+    /// The first-class heap whose large blocks it lists, if it is one's.
+    fn heap(&self) -> Option<&Cache>;
+}
+
+impl Source for Cache {
+    fn alloc(&self, class: usize) -> Option<Given> {
+        self.alloc(class)
+    }
+
+    fn stash(&self) -> &Stash {
+        &self.stash
+    }
+
+    fn tend(&self) {
+        self.scavenge();
+    }
+
+    fn release(&self) {
+        self.release_free();
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn heap(&self) -> Option<&Cache> {
+        (self.owned_by() == Use::Heap).then_some(self)
+    }
+}
+
+impl Source for Magazines {
+    fn alloc(&self, class: usize) -> Option<Given> {
+        self.alloc(class)
+    }
+
+    fn stash(&self) -> &Stash {
+        &self.stash
+    }
+
+    fn tend(&self) {
+        self.tend();
+    }
+
+    fn release(&self) {
+        self.release();
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn heap(&self) -> Option<&Cache> {
+        None
+    }
+}

@@ -1,0 +1,436 @@
+//! The trace: every call for memory, written down for `heapwright replay`.
+//!
+//! ```text
+//!   door      allocated(request, block)           after the block was got
+//!             freed(block)                        before it is given back
+//!             realloc_begins(block)  realloc_ends(block, size)
+//!     |  one operation, under one lock
+//!     v
+//!   | head | ms | Thread 1 | Malloc | Free | Thread 2 | Malloc | ...... 64 KiB |
+//!     |  full, a second old, or the process ends: one write
+//!     v
+//!   PREFIX.<pid>          (the format: `heapwright_record::trace`)
+//! ```
+//!
+//! While it is on (`trace=PREFIX`), no thread's fast word leaves the sentinel (see
+//! `options::detailed`), so every call comes to the door.
+//!
+//! **One buffer, one lock, for all threads.** With a buffer for each thread, each
+//! operation would need a number that all threads share, and so the same contended line;
+//! a process that is killed would lose another part of each thread's story, so that
+//! nothing after the first loss could be believed; and somebody would have to merge.
+//! Here the order in the file is the order in which memory changed hands: a free is
+//! written before its block can be anybody else's, an allocation after it is nobody
+//! else's. That a program which records runs slower is the price, and the replay does
+//! not pay it.
+//!
+//! **A realloc** is written in two halves, because others may get the old block before
+//! the new one is there. What the door does between them (allocate, copy, free) is not
+//! the program's and not written: the thread is *quiet* meanwhile.
+//!
+//! **Threads** have numbers, in a word of the C library's for each thread (a pthread
+//! key, whose destructor tells the thread's end):
+//!
+//! ```text
+//!   number | late: its end was told | quiet: in a realloc       0: no number yet
+//!   62 ..    bit 1                    bit 0
+//! ```
+//!
+//! What a thread does in destructors that run later than ours is still told of it.
+//!
+//! **Fork.** The lock is held across it. The child has a file of its own, which begins
+//! with the first thing it does; what its parent had not written yet is its parent's to
+//! write. Blocks that it inherited have no beginning in its file, and readers know that.
+//! A child of `vfork` has its parent's memory and so its parent's trace.
+//!
+//! Called by `door` and `start`, and by the C layer at the process's end.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use crate::files::{self, PATH, Prefix};
+use crate::options;
+use crate::os::{self, Exit};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::text::Line;
+use heapwright_record::trace::{
+    BEFORE, BEHIND, Coder, End, HEADER, Operation, Process, begin_operations, seal,
+};
+
+use super::origin::Request;
+use crate::size_class::MIN_ALIGN;
+
+/// Bytes that are written at once, at most.
+const CHUNK: usize = 64 << 10;
+/// What must be free for an operation, with all that may come before it.
+const ROOM: usize = 3 * Coder::MOST + BEHIND;
+/// How long an operation may wait to be written, if another one follows.
+const PATIENCE_MS: u32 = 1000;
+
+/// A thread's word.
+const QUIET: usize = 1;
+const LATE: usize = 2;
+const ONE: usize = 4;
+
+static ON: AtomicBool = AtomicBool::new(false);
+/// This is a child of fork that has not noticed yet.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
+
+/// Whether calls are written down.
+#[inline(always)]
+pub(super) fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Begins, where the options say so. Called once, while the heap starts.
+pub(super) fn start() {
+    let Some(prefix) = options::trace_file() else { return };
+    if !os::on_thread_exit(Exit::Trace, thread_ends) {
+        Line::new().text("no trace: the C library has no thread key left").write();
+        return;
+    }
+    let mut recorder = RECORDER.lock();
+    recorder.prefix.set(prefix);
+    // Even of a program that does nothing there is something to see.
+    recorder.begin();
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Registers what must be done around a fork. The caller holds no lock.
+pub(super) fn begun() {
+    if is_on() {
+        // After the heap's own: so that this lock is taken before those, and given back
+        // after them.
+        os::around_fork(before_fork, in_parent, in_child);
+    }
+}
+
+/// A block was got for a request. (Null: there was no memory, and nothing to tell.)
+#[inline(always)]
+pub(super) fn allocated(request: Request, block: *mut u8) {
+    if is_on() && !block.is_null() {
+        write_allocated(request, block);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn write_allocated(Request { size, align, zero, .. }: Request, block: *mut u8) {
+    let (block, size) = (name(block), size as u64);
+    write(if align > MIN_ALIGN {
+        Operation::Aligned { block, size, log2: align.trailing_zeros() as u8, zero }
+    } else if zero {
+        Operation::Calloc { block, size }
+    } else {
+        Operation::Malloc { block, size }
+    });
+}
+
+/// A block, which is not null, is about to be given back.
+#[inline(always)]
+pub(super) fn freed(block: *mut u8) {
+    if is_on() {
+        write(Operation::Free { block: name(block) });
+    }
+}
+
+/// A block, which is not null, is about to change its size. True: this is the
+/// program's own call, and [`realloc_ends`] must follow.
+#[inline(always)]
+pub(super) fn realloc_begins(block: *mut u8) -> bool {
+    is_on() && write_realloc(block)
+}
+
+#[cold]
+#[inline(never)]
+fn write_realloc(block: *mut u8) -> bool {
+    let word = word();
+    if word & QUIET != 0 {
+        return false;
+    }
+    write(Operation::ReallocBegin { block: name(block) });
+    set_word(word | QUIET);
+    true
+}
+
+/// It has changed its size, and may lie elsewhere; null: it is as it was.
+#[cold]
+#[inline(never)]
+pub(super) fn realloc_ends(block: *mut u8, size: usize) {
+    set_word(word() & !QUIET);
+    write(if block.is_null() {
+        Operation::ReallocFailed
+    } else {
+        Operation::ReallocEnd { block: name(block), size: size as u64 }
+    });
+}
+
+/// The process is about to end: writes what has not been written. Called once a
+/// process, by the thread that ends it; what others still do is not told.
+///
+/// Only a C layer that sees the end calls this.
+///
+/// ```
+/// heapwright::heap::trace_at_exit();
+/// ```
+pub fn trace_at_exit() {
+    if is_on() {
+        RECORDER.lock().end();
+    }
+}
+
+/// Whether every call is written down (`trace=PREFIX`). Reads the options, if nobody has
+/// before.
+///
+/// ```
+/// assert!(!heapwright::heap::traces());
+/// ```
+#[must_use]
+pub fn traces() -> bool {
+    options::trace_file().is_some()
+}
+
+/// A block's name: no other live block has it.
+fn name(block: *mut u8) -> u64 {
+    (block.addr() / MIN_ALIGN) as u64
+}
+
+#[cold]
+#[inline(never)]
+fn write(operation: Operation) {
+    let word = word();
+    if word & QUIET == 0 {
+        RECORDER.lock().put((word / ONE) as u64, operation);
+    }
+}
+
+/// The calling thread's word.
+fn word() -> usize {
+    match os::watched(Exit::Trace).addr() {
+        0 => new_word(),
+        word => word,
+    }
+}
+
+fn set_word(word: usize) {
+    os::watch_this_thread(Exit::Trace, ptr::without_provenance_mut(word));
+}
+
+/// The thread that is given a word just now, and the word.
+static GIVEN_TO: AtomicUsize = AtomicUsize::new(0);
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Gives the calling thread its word.
+#[cold]
+fn new_word() -> usize {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let me = os::thread_token();
+    if GIVEN_TO.load(Ordering::Relaxed) == me {
+        // The C library asked for memory to keep the word in.
+        return GIVEN.load(Ordering::Relaxed);
+    }
+    while GIVEN_TO.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        os::yield_now();
+    }
+    let word = NEXT.fetch_add(1, Ordering::Relaxed) as usize * ONE;
+    GIVEN.store(word, Ordering::Relaxed);
+    set_word(word);
+    GIVEN_TO.store(0, Ordering::Release);
+    word
+}
+
+/// Runs when a thread that has a word ends.
+unsafe extern "C" fn thread_ends(token: *mut c_void) {
+    let word = token.addr();
+    // Set again, for destructors that run later.
+    set_word(word | LATE);
+    if word & LATE == 0 {
+        write(Operation::ThreadEnd);
+    }
+}
+
+/// Whether the fork under way took the lock.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn before_fork() {
+    // One thread: nobody else can hold the lock, and if this is a signal handler that
+    // interrupted the recorder, this thread does.
+    let held = !os::is_single_threaded() && RECORDER.acquire();
+    HELD.store(held, Ordering::Relaxed);
+}
+
+fn after_fork() {
+    if HELD.swap(false, Ordering::Relaxed) {
+        // SAFETY: taken in `before_fork`, by this thread or the one it is a copy of.
+        unsafe { RECORDER.release() };
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    after_fork();
+    write(Operation::Fork);
+}
+
+unsafe extern "C" fn in_child() {
+    after_fork();
+    IS_CHILD.store(true, Ordering::Relaxed);
+    // Another thread may have been given its word.
+    GIVEN_TO.store(0, Ordering::Relaxed);
+}
+
+/// See the module.
+struct Recorder {
+    prefix: Prefix,
+    /// The process whose file this is; 0: it has none yet.
+    process: u32,
+    forked: bool,
+    /// Nothing more is written: it cannot be, or the process has ended.
+    over: bool,
+    /// When the process, this chunk and its last operation began.
+    began_ms: u32,
+    chunk_ms: u32,
+    last_ms: u32,
+    /// Operations since the process began.
+    operations: u64,
+    /// Whose the last one was; 0: nobody's in this chunk.
+    thread: u64,
+    coder: Coder,
+    /// Bytes in the chunk; 0: it has not begun.
+    payload: usize,
+    chunk: [u8; CHUNK],
+}
+
+impl Recorder {
+    /// All zeros, so that it costs no room in the library's file.
+    const fn new() -> Self {
+        Self {
+            prefix: Prefix::none(),
+            process: 0,
+            forked: false,
+            over: false,
+            began_ms: 0,
+            chunk_ms: 0,
+            last_ms: 0,
+            operations: 0,
+            thread: 0,
+            coder: Coder::new(),
+            payload: 0,
+            chunk: [0; CHUNK],
+        }
+    }
+
+    /// Makes the process's file, and says in it whose it is.
+    fn begin(&mut self) {
+        self.process = os::process_id();
+        (self.operations, self.payload) = (0, 0);
+        self.began_ms = os::coarse_ms();
+        let path = self.path();
+        if !os::append_file(&path, &HEADER, true) {
+            self.over = true;
+            let line = Line::new().text("cannot make the trace \"").bytes(files::shown(&path));
+            line.text("\": look at the folder of option trace").write();
+            return;
+        }
+        let mut exe = [0; PATH];
+        let exe_length = os::program_path(&mut exe).min(PATH);
+        let mut command = [0; 2048];
+        let command_length = files::command_line(&mut command);
+        let process = Process {
+            pid: self.process,
+            parent: os::parent_id(),
+            time: os::unix_ns(),
+            forked: self.forked,
+            exe: &exe[..exe_length],
+            command: &command[..command_length],
+        };
+        let mut place = [0; 4096];
+        if !os::append_file(&path, process.encode(&mut place), false) {
+            self.fail(&path);
+        }
+    }
+
+    fn path(&self) -> [u8; PATH] {
+        self.prefix.of(self.process)
+    }
+
+    /// Nothing more is written: a write came out short, and there must not be another.
+    fn fail(&mut self, path: &[u8]) {
+        self.over = true;
+        let line = Line::new().text("cannot write the trace \"").bytes(files::shown(path));
+        line.text("\": it ends here; is the disk full?").write();
+    }
+
+    /// A child of fork has a file of its own.
+    fn notice_fork(&mut self) {
+        if IS_CHILD.load(Ordering::Relaxed) && IS_CHILD.swap(false, Ordering::Relaxed) {
+            (self.process, self.forked, self.payload) = (0, true, 0);
+        }
+    }
+
+    /// Adds what a thread did.
+    fn put(&mut self, thread: u64, operation: Operation) {
+        self.notice_fork();
+        if self.process == 0 && !self.over {
+            self.begin();
+        }
+        if self.over {
+            return;
+        }
+        let now = os::coarse_ms();
+        if self.payload == 0 {
+            let since = now.wrapping_sub(self.began_ms);
+            self.payload = begin_operations(&mut self.chunk, self.operations, u64::from(since));
+            self.coder = Coder::new();
+            self.thread = 0;
+            (self.chunk_ms, self.last_ms) = (now, now);
+        }
+        if now != self.last_ms {
+            self.add(Operation::Time(u64::from(now.wrapping_sub(self.last_ms))));
+            self.last_ms = now;
+        }
+        if thread != self.thread {
+            self.add(Operation::Thread(thread));
+            self.thread = thread;
+        }
+        self.add(operation);
+        let is_old = now.wrapping_sub(self.chunk_ms) >= PATIENCE_MS;
+        if is_old || BEFORE + self.payload + ROOM > CHUNK {
+            self.flush();
+        }
+    }
+
+    /// There is [`ROOM`] for it.
+    fn add(&mut self, operation: Operation) {
+        let place = self.chunk.get_mut(BEFORE + self.payload..).unwrap_or_default();
+        self.payload += self.coder.put(operation, place);
+        self.operations += 1;
+    }
+
+    fn flush(&mut self) {
+        if self.payload == 0 {
+            return;
+        }
+        let path = self.path();
+        let chunk = seal(&mut self.chunk, self.payload);
+        self.payload = 0;
+        if !os::append_file(&path, chunk, false) {
+            self.fail(&path);
+        }
+    }
+
+    fn end(&mut self) {
+        self.notice_fork();
+        if self.process != 0 && !self.over {
+            self.flush();
+            let end = End { operations: self.operations };
+            let written =
+                self.over || os::append_file(&self.path(), end.encode(&mut [0; 64]), false);
+            if !written {
+                self.fail(&self.path());
+            }
+        }
+        self.over = true;
+    }
+}

@@ -1,0 +1,161 @@
+//! Shared pools under each of the process's cache models.
+//!
+//! A model is chosen once in a process's life. So a test that wants one runs in a child
+//! of its own, which is this program again; where the process has that model already
+//! (`HEAPWRIGHT=cache=shared:2` given from outside, as for Miri), it runs here.
+
+extern crate std;
+
+use std::format;
+use std::process::Command;
+use std::vec::Vec;
+
+use super::{Reset, SharedPool};
+#[cfg(not(feature = "checked"))]
+use crate::{
+    os::rseq,
+    registry::{self, Model},
+};
+
+/// Whether the caller is to go on: this process has the model. If not, a child that has it
+/// runs the tests of these names, which must pass.
+fn under(model: &str, names: &[&str]) -> bool {
+    let options = format!("cache={model}");
+    if std::env::var("HEAPWRIGHT").is_ok_and(|now| now == options) {
+        return true;
+    }
+    if !cfg!(miri) {
+        let this = std::env::current_exe().expect("tests are a program");
+        let child = Command::new(this).args(names).env("HEAPWRIGHT", &options).output();
+        let child = child.expect("the program starts");
+        let said = std::string::String::from_utf8_lossy(&child.stdout).into_owned();
+        assert!(child.status.success(), "{options}: {}\n{said}", child.status);
+        assert!(!said.contains(" 0 passed"), "{options}: no test ran\n{said}");
+    }
+    false
+}
+
+/// What is one magazine's, at most.
+#[cfg(not(feature = "checked"))]
+const ROUNDS: usize = 126;
+
+#[test]
+fn shared_pools_pass_their_tests_under_every_model() {
+    // The children have no part in this one.
+    if std::env::var_os("HEAPWRIGHT").is_some() {
+        return;
+    }
+    let tests = [
+        "pool::tests::a_shared",
+        "pool::tests::threads_share",
+        "pool::tests::objects_made_here",
+        "pool::tests::desks_are_passed",
+        "pool::models::many_threads_leave",
+        "pool::models::a_pool_that_is_dropped",
+        "registry::tests",
+    ];
+    for model in ["exclusive", "shared:1", "shared:2", "shared", "percpu"] {
+        assert!(!under(model, &tests));
+    }
+}
+
+// Checked builds have no magazines.
+#[cfg(not(feature = "checked"))]
+#[test]
+fn many_threads_leave_as_many_magazines_as_the_model_says() {
+    let threads = if cfg!(miri) { 4 } else { 64 };
+    let most = match registry::model() {
+        Model::Exclusive => threads,
+        Model::Shared(count) => count,
+        Model::PerCpu(count) => {
+            assert_eq!(count, rseq::possible_cpus());
+            count
+        }
+    };
+    let pool: SharedPool<u64> = SharedPool::new();
+    let all = std::sync::Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let held: Vec<_> = (0..10).map(|n| pool.boxed(n)).collect();
+                all.wait();
+                drop(held);
+                all.wait();
+            });
+        }
+    });
+    let (magazines, slots) = pool.magazines_now();
+    assert!((1..=most).contains(&magazines), "{magazines} of {most}");
+    assert!(slots <= magazines * ROUNDS);
+    if registry::model() == Model::Exclusive {
+        assert_eq!(magazines, threads, "who shares would have fewer");
+    }
+    assert_eq!(pool.len(), 0);
+    assert_eq!(pool.stats().live, 0);
+}
+
+#[test]
+fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
+    for round in 0..if cfg!(miri) { 3 } else { 50 } {
+        let mut pool: SharedPool<[u64; 3]> = SharedPool::new();
+        assert_eq!(pool.magazines_now().1, 0, "round {round}");
+        let objects: Vec<_> = (0..100).map(|n| pool.create([n; 3])).collect();
+        std::thread::scope(|scope| {
+            for half in objects.chunks(50) {
+                let objects: Vec<usize> = half.iter().map(|o| o.addr().get()).collect();
+                let pool = &pool;
+                scope.spawn(move || drop((pool.boxed([7; 3]), objects)));
+            }
+        });
+        // SAFETY: created above, once.
+        objects[..90].iter().for_each(|&object| unsafe { pool.destroy(object) });
+        assert_eq!(pool.len(), 10);
+        let mut sum = 0;
+        pool.for_each(|object| sum += object[0]);
+        assert_eq!(sum, (90..100).sum());
+        if round % 2 == 0 {
+            pool.reset(Reset::RetainCapacity);
+            assert_eq!((pool.len(), pool.magazines_now().1), (0, 0));
+        }
+    }
+}
+
+// Checked builds have no magazines.
+#[cfg(not(feature = "checked"))]
+#[test]
+fn threads_that_meet_make_more_magazines_up_to_the_number() {
+    let name = "pool::models::threads_that_meet_make_more";
+    // Spelled so that it is never in one process with other tests: pools that ended leave
+    // their magazines to the next, and the number is raised for all.
+    if !under("shared:2,stats=off", &[name]) {
+        return;
+    }
+    let most = registry::shared_most();
+    let pool: SharedPool<u64> = SharedPool::new();
+    drop(pool.boxed(1));
+    assert_eq!(pool.made_magazines(), 1, "one thread needs one");
+    // Each thread stays in its magazine until all have been served.
+    let enter = |made: usize| {
+        let held = pool.enter_one();
+        assert_eq!((held.is_some(), pool.made_magazines()), (made <= most, made.min(most)));
+        held
+    };
+    let held: Vec<_> = (1..=most).map(enter).collect();
+    // All are held, by who will not give any back for now.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert!(pool.enter_one().is_none(), "nobody waits for ever");
+            let slots = pool.magazines_now().1;
+            let two = [pool.boxed(2), pool.boxed(3)];
+            assert_eq!((*two[0], *two[1]), (2, 3));
+            drop(two);
+            assert_eq!(pool.magazines_now().1, slots, "served from the store");
+            // And where there may be more, there is one for who comes.
+            registry::raise_shared(most + 1);
+            assert!(pool.enter_one().is_some());
+            assert_eq!(pool.made_magazines(), most + 1);
+        });
+    });
+    drop(held);
+    assert_eq!(pool.len(), 0);
+}

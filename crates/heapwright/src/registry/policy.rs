@@ -1,0 +1,282 @@
+//! Which of the shared caches next? The policy, in arithmetic alone.
+//!
+//! ```text
+//!   tryLock(current) failed
+//!      |   seed: the current cache's precedence
+//!      v
+//!   start, stride --> look at up to SCAN of the K caches, each once
+//!                        | one could be locked              --> it is the current one now
+//!                        | none; some have a precedence     --> wait for the lowest
+//!                        v none; none has                   --> wait for the fallback
+//! ```
+//!
+//! A cache's *precedence* is the clock at the first failed try since it was last
+//! locked by a try, or 0: "contended since". The lowest that is not 0 belongs to the
+//! cache that has been held longest, which is the likeliest to be given back soon.
+//!
+//! The precedence of the current cache is also the *seed* of the scan. We come here
+//! because a try of that cache failed, and a failed try sets a precedence that was 0,
+//! so it is very likely not 0; it is a clock, so its low bits are as good as random;
+//! and it costs nothing, for it lies in the line that the try has just fetched.
+//!
+//! The stride is coprime with K, so the scan never looks at a cache twice before it
+//! has seen all. The scan may land on the current cache and try it again: with few
+//! caches that is what helps most (a holder keeps a cache for some dozens of
+//! instructions).
+//!
+//! The idea and the figures are those of LLVM's review D47289 ("Improve the shared
+//! TSD model"), which tried nine of these; [`Reviewed`] is the one that it chose.
+//! The others are in bench/, as types, beside a simulator that drives this same code.
+//!
+//! Called by `shared`.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "policies"),
+    allow(unreachable_pub, dead_code, reason = "public, and all of it used, in benches")
+)]
+
+/// Where a scan begins, and how it goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// At a random cache, by a random stride that is coprime with their number.
+    Random,
+    /// At cache 0, one after the other.
+    Linear,
+}
+
+/// Which cache is waited for where the scan ends without one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fallback {
+    /// The one that the thread had.
+    Current,
+    /// A random one.
+    Random,
+}
+
+/// How a thread finds another cache when its own is held.
+pub trait Policy {
+    /// How many caches it looks at.
+    const SCAN: usize;
+    /// In which order.
+    const ORDER: Order;
+    /// Whether it then waits for the one that has been contended longest.
+    const PRECEDENCE: bool;
+    /// Whether the scan passes over the cache whose try has just failed.
+    const SKIP_CURRENT: bool;
+    /// What it waits for otherwise.
+    const FALLBACK: Fallback;
+}
+
+/// The policy of the library, as the review chose it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reviewed;
+
+impl Policy for Reviewed {
+    const SCAN: usize = 4;
+    const ORDER: Order = Order::Random;
+    const PRECEDENCE: bool = true;
+    const SKIP_CURRENT: bool = false;
+    const FALLBACK: Fallback = Fallback::Current;
+}
+
+/// The caches that are chosen from, as a policy sees them.
+pub trait Caches {
+    /// How many there are; at least one.
+    fn count(&self) -> usize;
+    /// How many strides are coprime with that number; at least one.
+    fn strides(&self) -> usize;
+    /// One of them.
+    fn stride(&self, index: usize) -> usize;
+    /// Tries to lock a cache; keeps its precedence, whatever comes of it.
+    fn try_lock(&self, cache: usize) -> bool;
+    /// Since when a cache has been contended; 0: it is not.
+    fn precedence(&self, cache: usize) -> usize;
+}
+
+/// What a policy decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// This cache is locked now, and the thread's.
+    Locked(usize),
+    /// Wait for this cache: it is the thread's from now on.
+    Wait(usize),
+}
+
+/// A number below `bound` from 32 random bits, without a division.
+fn below(random: u32, bound: usize) -> usize {
+    ((u64::from(random) * bound as u64) >> 32) as usize
+}
+
+/// Spreads the low bits of a clock over all of a word (Knuth's multiplier).
+fn spread(seed: usize) -> u32 {
+    (seed as u32 ^ (seed as u64 >> 32) as u32).wrapping_mul(0x9e37_79b1)
+}
+
+/// Chooses a cache for a thread whose try of `current` has failed.
+///
+/// Looks at no more than [`Policy::SCAN`] caches.
+pub fn choose<P: Policy>(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
+    let count = caches.count();
+    let random = spread(caches.precedence(current));
+    let (mut at, stride) = match P::ORDER {
+        Order::Linear => (0, 1),
+        // The start takes the upper bits, the stride others.
+        Order::Random => {
+            let stride = caches.stride(below(random.rotate_left(16), caches.strides()));
+            (below(random, count), stride)
+        }
+    };
+    let mut lowest = usize::MAX;
+    let mut candidate = None;
+    for _ in 0..P::SCAN.min(count) {
+        if !(P::SKIP_CURRENT && at == current) {
+            if caches.try_lock(at) {
+                return Choice::Locked(at);
+            }
+            let precedence = caches.precedence(at);
+            // None: it was given back and locked again in between. Not one to wait for.
+            if P::PRECEDENCE && precedence != 0 && precedence < lowest {
+                lowest = precedence;
+                candidate = Some(at);
+            }
+        }
+        at += stride;
+        // More than once where the strides are already those of more caches.
+        while at >= count {
+            at -= count;
+        }
+    }
+    Choice::Wait(candidate.unwrap_or_else(|| match P::FALLBACK {
+        Fallback::Current => current,
+        Fallback::Random => below(random.rotate_left(8), count),
+    }))
+}
+
+/// Strides that visit each of `count` caches once: the numbers below `count` (and 1)
+/// that have no divisor in common with it.
+pub fn strides(count: usize) -> impl Iterator<Item = usize> {
+    fn divisor(a: usize, b: usize) -> usize {
+        if b == 0 { a } else { divisor(b, a % b) }
+    }
+    (1..count.max(2)).filter(move |&stride| divisor(count, stride) == 1)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    extern crate std;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
+    use std::vec::Vec;
+
+    /// Caches of which some are free, that write down which were tried.
+    #[derive(Debug)]
+    struct Row {
+        free: Vec<bool>,
+        since: Vec<usize>,
+        tried: RefCell<Vec<usize>>,
+    }
+
+    impl Caches for Row {
+        fn count(&self) -> usize {
+            self.free.len()
+        }
+        fn strides(&self) -> usize {
+            strides(self.count()).count()
+        }
+        fn stride(&self, index: usize) -> usize {
+            strides(self.count()).nth(index).unwrap()
+        }
+        fn try_lock(&self, cache: usize) -> bool {
+            self.tried.borrow_mut().push(cache);
+            self.free[cache]
+        }
+        fn precedence(&self, cache: usize) -> usize {
+            self.since[cache]
+        }
+    }
+
+    struct All;
+    impl Policy for All {
+        const SCAN: usize = usize::MAX;
+        const ORDER: Order = Order::Random;
+        const PRECEDENCE: bool = false;
+        const SKIP_CURRENT: bool = true;
+        const FALLBACK: Fallback = Fallback::Random;
+    }
+
+    fn some() -> impl Strategy<Value = (Row, usize)> {
+        (1..40usize).prop_flat_map(|count| {
+            let free = prop::collection::vec(prop::bool::weighted(0.2), count);
+            let since = prop::collection::vec(prop_oneof![Just(0), 1..usize::MAX], count);
+            (free, since, 0..count).prop_map(|(free, since, current)| {
+                (Row { free, since, tried: RefCell::new(Vec::new()) }, current)
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(2000))]
+
+        #[test]
+        fn the_reviewed_policy_tries_at_most_four_and_none_twice((caches, current) in some()) {
+            let choice = choose::<Reviewed>(&caches, current);
+            let mut tried = caches.tried.borrow().clone();
+            prop_assert!(tried.len() <= 4);
+            if let Choice::Locked(cache) = choice {
+                prop_assert_eq!(Some(&cache), tried.last());
+                prop_assert!(caches.free[cache]);
+            } else {
+                prop_assert!(tried.iter().all(|&cache| !caches.free[cache]));
+                prop_assert_eq!(tried.len(), caches.count().min(4));
+                let contended = tried.iter().copied().filter(|&cache| caches.since[cache] != 0);
+                let longest = contended.min_by_key(|&cache| caches.since[cache]);
+                prop_assert_eq!(choice, Choice::Wait(match longest {
+                    // Of equals the first that was seen.
+                    Some(cache) => cache,
+                    None => current,
+                }));
+            }
+            tried.sort_unstable();
+            tried.dedup();
+            prop_assert_eq!(tried.len(), caches.tried.borrow().len());
+        }
+
+        #[test]
+        fn a_scan_of_all_finds_whatever_is_free((caches, current) in some()) {
+            let choice = choose::<All>(&caches, current);
+            let free = (0..caches.count()).filter(|&c| c != current && caches.free[c]).count();
+            prop_assert_eq!(free > 0, matches!(choice, Choice::Locked(_)));
+            let (Choice::Locked(cache) | Choice::Wait(cache)) = choice;
+            prop_assert!(cache < caches.count());
+        }
+
+        #[test]
+        fn a_stride_visits_all(count in 1..300usize) {
+            for stride in strides(count) {
+                let mut seen = std::vec![false; count];
+                for step in 0..count {
+                    seen[step * stride % count] = true;
+                }
+                prop_assert!(seen.iter().all(|&seen| seen), "{} by {}", count, stride);
+            }
+            prop_assert!(strides(count).next().is_some());
+        }
+    }
+
+    #[test]
+    fn the_start_is_spread_over_all_caches() {
+        let mut starts = [0; 8];
+        for clock in 0..8000 {
+            let caches = Row {
+                free: std::vec![true; 8],
+                since: std::vec![1 + clock * 37; 8],
+                tried: RefCell::default(),
+            };
+            choose::<Reviewed>(&caches, 0);
+            starts[caches.tried.borrow()[0]] += 1;
+        }
+        assert!(starts.iter().all(|&n| (700..1300).contains(&n)), "{starts:?}");
+    }
+}
