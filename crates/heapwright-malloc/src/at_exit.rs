@@ -1,4 +1,4 @@
-//! What a process leaves behind: statistics, and the debug heap's last look.
+//! What a process leaves behind: statistics, a trace, and the debug heap's last look.
 //!
 //! A process ends in one of three ways that a library sees: through `exit` (our
 //! destructor runs), through `quick_exit` (our handler runs), or through
@@ -18,7 +18,7 @@
 //! reports nothing: its parent will.
 //!
 //! Nothing here costs a program that did not ask: without the options, exiting
-//! reads three flags.
+//! reads four flags.
 
 use crate::stderr_copy;
 use core::ffi::CStr;
@@ -48,7 +48,7 @@ pub(crate) fn prepare() {
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
-    if wanted() || heap::debugging() {
+    if wanted() || heap::traces() || heap::debugging() {
         stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
@@ -85,7 +85,7 @@ fn wanted() -> bool {
 
 /// Does what the options ask for, once a process.
 extern "C" fn report() {
-    if (wanted() || heap::debugging()) && process::is_original_process() {
+    if (wanted() || heap::traces() || heap::debugging()) && process::is_original_process() {
         report_once();
     }
 }
@@ -104,6 +104,7 @@ fn report_once() {
     if wanted() {
         write_report(pid);
     }
+    heap::trace_at_exit();
 }
 
 /// Takes the snapshot and writes it.

@@ -148,7 +148,7 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 #[unsafe(link_section = "heapwright_operators")]
 unsafe extern "C" fn _ZdlPvm(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
-    if unsafe { !heap::free_sized_fast(block.cast()) } {
+    if unsafe { !heap::free_sized_fast(block.cast(), size) } {
         delete_sized(block, size);
     }
 }

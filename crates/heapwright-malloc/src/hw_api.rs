@@ -131,6 +131,16 @@ pub unsafe extern "C" fn hw_heap_destroy(heap: *mut Heap) {
     }
 }
 
+/// Raises the number of caches that threads share (HEAPWRIGHT="cache=shared:K") to
+/// count, up to 1024; it is never lowered. Threads that run go on undisturbed.
+///
+/// Returns how many there are now: count or more, or fewer where there is no memory;
+/// 0 where threads have caches of their own. With a count of 0 it only tells.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_raise_shared_caches(count: usize) -> usize {
+    heap::raise_shared_caches(count)
+}
+
 /// Whether an address lies in a block of heapwright's, in use or waiting to be
 /// used again. Any address may be asked about; the memory at it is not touched.
 #[unsafe(no_mangle)]

@@ -234,6 +234,24 @@ pub struct Statistics {
     pub heaps_live: u64,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     pub page_size: u64,
+    /// Caches that threads share, or that CPUs have; 0: each thread has its own.
+    pub caches_shared: u64,
+    /// Part of caches_shared: those that were ever used.
+    pub caches_touched: u64,
+    /// Free bytes in shared caches, in CPUs' arrays and in central lists.
+    pub caches_bytes: u64,
+    /// Free bytes in the shared cache that has most.
+    pub caches_largest: u64,
+    /// Tries of a shared cache that failed, because somebody held it.
+    pub cache_failed_tries: u64,
+    /// Times a thread had to wait for a shared cache.
+    pub cache_waits: u64,
+    /// Restartable sequences that were done, where detailed.
+    pub rseq_commits: u64,
+    /// Restartable sequences that were interrupted, and had no effect.
+    pub rseq_aborts: u64,
+    /// Operations that a CPU's lock served because a sequence was interrupted.
+    pub rseq_fallbacks: u64,
     /// The process's name as the kernel knows it, a string of at most 15 bytes.
     pub name: [c_char; 16],
     /// Allocations by requested size: bucket 0 counts sizes 0 and 1, bucket i
@@ -266,5 +284,7 @@ same_layout! {
     rss_lazy rss_metadata rss_pools rss_not_ours live_bytes live_blocks large_bytes large_blocks
     peak_live_bytes allocations frees requested_bytes foreign_frees window_bytes committed_bytes
     purged_bytes caches_live caches_orphaned caches_made heaps_live page_size
+    caches_shared caches_touched caches_bytes caches_largest cache_failed_tries cache_waits
+    rseq_commits rseq_aborts rseq_fallbacks
     sizes
 }

@@ -23,6 +23,8 @@ use libc::{c_int, size_t};
 
 /// `M_TRIM_THRESHOLD` of glibc's malloc.h.
 const M_TRIM_THRESHOLD: c_int = -1;
+/// scudo's name for the number of caches that threads share.
+const M_TSDS_COUNT_MAX: c_int = -202;
 
 /// A snapshot of now: all zero where the heap is locked for long.
 fn snapshot() -> Stats {
@@ -81,12 +83,18 @@ extern "C" fn mallinfo() -> libc::mallinfo {
 }
 
 /// Sets a parameter. `M_TRIM_THRESHOLD` decides when memory goes back: -1 is
-/// never, 0 at once, anything else leaves the purge delay as it is. All others
+/// never, 0 at once, anything else leaves the purge delay as it is;
+/// `M_TSDS_COUNT_MAX` (scudo's, -202) raises the number of caches that threads share,
+/// and answers 0 where they do not or that many were not to be had. All others
 /// tune mechanisms that are not here. Always 1, as with glibc's unknown ones.
 #[unsafe(no_mangle)]
 extern "C" fn mallopt(parameter: c_int, value: c_int) -> c_int {
     if parameter == M_TRIM_THRESHOLD && value <= 0 {
         options::set_purge_delay_ms(if value < 0 { -1 } else { 0 });
+    }
+    if parameter == M_TSDS_COUNT_MAX {
+        let count = usize::try_from(value).unwrap_or(0);
+        return c_int::from(count > 0 && heap::raise_shared_caches(count) >= count);
     }
     1
 }

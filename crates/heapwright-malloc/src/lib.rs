@@ -8,6 +8,7 @@
 //!
 //! ```text
 //!   malloc_family    malloc, calloc, realloc, free, ... , free_sized
+//!   malloc_x86_64    malloc and free in assembly, with the sequences of per-CPU caches
 //!   introspection    malloc_trim, mallinfo, mallinfo2, mallopt, malloc_info, malloc_stats
 //!   cxx              operator new and delete, every form
 //!   cxx_runtime        what they need of the C++ runtime, if the process has one
@@ -65,6 +66,9 @@ pub mod hw_types;
 mod introspection;
 /// cbindgen:ignore
 mod malloc_family;
+#[cfg(target_arch = "x86_64")]
+/// cbindgen:ignore
+mod malloc_x86_64;
 /// cbindgen:ignore
 #[cfg(feature = "observe")]
 mod observe;

@@ -18,6 +18,8 @@
 //!
 //! Every result is aligned to at least 16 bytes.
 //!
+//! On x86-64 `malloc` and `free` are in `malloc_x86_64`.
+//!
 //! **Invariant.** No function here calls another through its C name: the
 //! program, or a library before this one, may have a `malloc` of its own, and a
 //! block must come from and return to one heap.
@@ -27,6 +29,7 @@ use heapwright::heap::{self, ALIGNED, MALLOC};
 use libc::{c_int, c_void, size_t};
 
 /// Gives a block of at least `size` bytes.
+#[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
 extern "C" fn malloc(size: size_t) -> *mut c_void {
     heap::malloc(size).cast()
@@ -89,6 +92,7 @@ unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
 ///
 /// `block` is null or a live block of this process. Misuse that the heap sees
 /// ends the program.
+#[cfg(not(target_arch = "x86_64"))]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: as the caller promises.

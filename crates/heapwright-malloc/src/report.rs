@@ -54,12 +54,32 @@ pub(crate) fn text(out: &mut Report, stats: &Stats) {
     if stats.foreign_frees != 0 {
         line(out, "foreign frees").number_right(stats.foreign_frees, 12).byte(b'\n');
     }
+    if stats.caches_shared != 0 {
+        shared_caches(out, stats);
+    }
     if stats.detailed != 0 {
         line(out, "live, peak").kib(stats.peak_live_bytes, 12).byte(b'\n');
         line(out, "allocations").number_right(stats.allocations, 12);
         out.str(" of ").kib(stats.requested_bytes, 0).byte(b'\n');
         line(out, "frees").number_right(stats.frees, 12).byte(b'\n');
         histogram(out, stats);
+    }
+}
+
+/// What caches hold that threads share, or CPUs have, and how they were come by.
+fn shared_caches(out: &mut Report, stats: &Stats) {
+    line(out, "shared caches").number_right(stats.caches_shared, 12);
+    out.str(", ").number(stats.caches_touched).str(" of them used\n");
+    line(out, "  free in them").kib(stats.caches_bytes, 12);
+    out.str("; at most ").kib(stats.caches_largest, 0).str(" in one\n");
+    for (name, value) in [
+        ("  failed tries", stats.cache_failed_tries),
+        ("  waits", stats.cache_waits),
+        ("  rseq commits", stats.rseq_commits),
+        ("  rseq aborts", stats.rseq_aborts),
+        ("  rseq fallbacks", stats.rseq_fallbacks),
+    ] {
+        line(out, name).number_right(value, 12).byte(b'\n');
     }
 }
 

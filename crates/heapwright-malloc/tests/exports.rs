@@ -101,6 +101,7 @@ const EXPORTS: &[&str] = &[
     "hw_describe",
     "hw_get_stats",
     "hw_check_leaks",
+    "hw_raise_shared_caches",
     "hw_version",
 ];
 

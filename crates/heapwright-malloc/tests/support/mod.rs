@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
 //! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, of one with the feature `observe` |
+//! | `HEAPWRIGHT_TEST_CACHE` | the cache model of all programs, such as `shared:2`, beside what a test asks for |
 //! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
 //! | `HEAPWRIGHT_TEST_RUNNER` | an emulator of another machine, such as `qemu-aarch64 -L /usr/aarch64-linux-gnu` |
 #![allow(dead_code, reason = "each test uses a part of it")]
@@ -138,6 +139,22 @@ fn compiler(name: &str) -> Command {
     command
 }
 
+/// Adds the cache model that all tests are to run with, if one is asked for, to the options
+/// that a test has set.
+fn set_cache_model(command: &mut Command) {
+    let Ok(model) = std::env::var("HEAPWRIGHT_TEST_CACHE") else { return };
+    let mut options = format!("cache={model}");
+    if let Some((_, Some(own))) = command.get_envs().find(|(name, _)| *name == "HEAPWRIGHT") {
+        let own = own.to_str().expect("options are text");
+        // One that names a model, or is about the string as it is, keeps it.
+        if own.contains("cache=") || own.len() > 1000 {
+            return;
+        }
+        let _ = write!(options, ",{own}");
+    }
+    command.env("HEAPWRIGHT", options);
+}
+
 /// Runs a command that must succeed.
 fn must(command: &mut Command) {
     let output = command.output().expect("the command can be started");
@@ -175,11 +192,12 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
         let _ = write!(tail, "-{clean}");
     }
     let made = scratch().join(format!("{name}-{tag}{tail}"));
-    let (check, observe) = (source("check.h"), source("observe.h"));
-    let mut from = vec![check.as_path(), observe.as_path()];
+    let headers = ["check.h", "observe.h", "stamped.h"].map(source);
+    let mut from: Vec<&Path> = headers.iter().map(PathBuf::as_path).collect();
     let source = source(name);
     from.push(&source);
-    if tag != "plain" {
+    // By flags, too, a program may be linked with the library: an installed one.
+    if tag != "plain" || flags.iter().any(|flag| flag.contains("heapwright")) {
         from.extend([archive.as_path(), shared.as_path()]);
     }
 
@@ -277,6 +295,7 @@ pub(crate) struct Outcome {
 /// Runs a command to its end, or stops it and all it started.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    set_cache_model(command);
     let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let group = i32::try_from(child.id()).expect("a process id");
     let reader = |mut pipe: Box<dyn Read + Send>| {

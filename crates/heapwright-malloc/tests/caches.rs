@@ -1,0 +1,191 @@
+//! The cache models: what must hold under each of them, whatever threads, forks and
+//! schedulers do.
+//!
+//! Each case names its model itself; the rest of the suite runs under any model by
+//! `HEAPWRIGHT_TEST_CACHE` (see `support`, and ci/test.sh, which does so).
+mod support;
+use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
+
+/// The models, with one cache for all, fewer than CPUs, more, and far more than threads.
+const MODELS: [&str; 6] =
+    ["exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
+
+/// What makes the C library give the kernel no area for restartable sequences.
+const WITHOUT_RSEQ: &str = "glibc.pthread.rseq=0";
+
+/// Runs a program with arguments under a model, preloaded.
+fn under(model: &str, program: &str, arguments: &[&str]) -> Outcome {
+    let program = compile(program, How::Preload, &[]);
+    run(command(&program, How::Preload).args(arguments).env("HEAPWRIGHT", format!("cache={model}")))
+}
+
+/// Runs it under every model, and without restartable sequences; all must end well.
+fn fine_under_all(program: &str, arguments: &[&str]) {
+    for model in MODELS {
+        under(model, program, arguments).is_fine((program, model));
+    }
+    without_rseq(program, arguments);
+}
+
+/// Runs it per CPU where there are no restartable sequences; it must end well.
+fn without_rseq(program: &str, arguments: &[&str]) {
+    let compiled = compile(program, How::Preload, &[]);
+    let mut command = command(&compiled, How::Preload);
+    command.args(arguments).env("HEAPWRIGHT", "cache=percpu");
+    command.env("GLIBC_TUNABLES", WITHOUT_RSEQ);
+    run(&mut command).is_fine((program, "percpu", WITHOUT_RSEQ));
+}
+
+/// Whether the suite runs once more under another model, which is nothing to these tests.
+fn is_again() -> bool {
+    let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
+    if is_again {
+        skip("these tests name their models themselves, and have run without another one");
+    }
+    is_again
+}
+
+/// How many caches threads share under a model, as far as they can be raised.
+fn shared(model: &str) -> &str {
+    model.strip_prefix("shared:").unwrap_or("0")
+}
+
+#[test]
+fn caches_may_be_raised_beside_their_users() {
+    if is_again() {
+        return;
+    }
+    for model in MODELS {
+        under(model, "caches_raise.c", &[shared(model)]).is_fine(model);
+    }
+}
+
+#[test]
+fn short_threads_leave_memory_where_ten_do() {
+    if is_again() {
+        return;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    for (model, caches) in
+        [("exclusive", "0"), ("shared:2", "2"), ("shared:8", "8"), ("percpu", cpus.as_str())]
+    {
+        under(model, "caches_short_threads.c", &["100000", caches]).is_fine(model);
+    }
+}
+
+#[test]
+fn storms_of_forks_end() {
+    if is_again() {
+        return;
+    }
+    fine_under_all("caches_fork.c", &["3"]);
+}
+
+/// Where threads have caches of their own, a handler must not interrupt malloc (as with any
+/// malloc); `signals.c` is for that.
+#[test]
+fn signal_handlers_may_interrupt_malloc() {
+    if is_again() {
+        return;
+    }
+    for what in ["fast", "all"] {
+        for model in MODELS.into_iter().filter(|&model| model != "exclusive") {
+            under(model, "caches_signals.c", &[what, "2"]).is_fine((what, model));
+        }
+        without_rseq("caches_signals.c", &[what, "2"]);
+    }
+}
+
+#[test]
+fn threads_may_go_from_cpu_to_cpu() {
+    if is_again() {
+        return;
+    }
+    fine_under_all("caches_wander.c", &["1"]);
+}
+
+#[test]
+fn what_flows_from_thread_to_thread_is_not_kept() {
+    if is_again() {
+        return;
+    }
+    for flow in [["1", "1"], ["1", "4"], ["4", "1"]] {
+        fine_under_all("caches_flow.c", &flow);
+    }
+}
+
+#[test]
+fn a_quiet_program_gives_back_without_sequences() {
+    if is_again() {
+        return;
+    }
+    without_rseq("caches_quiet.c", &[]);
+}
+
+#[test]
+fn a_sandbox_may_refuse_the_fence() {
+    if is_again() {
+        return;
+    }
+    under("percpu", "caches_sandbox.c", &["300"]).is_fine("percpu");
+}
+
+#[test]
+fn destructors_of_threads_allocate_and_free() {
+    if is_again() {
+        return;
+    }
+    fine_under_all("thread_keys.c", &[]);
+    fine_under_all("cxx_thread_local.cc", &[]);
+}
+
+#[test]
+fn every_way_to_the_library_knows_the_models() {
+    if is_again() {
+        return;
+    }
+    for how in ON_HEAPWRIGHT {
+        for model in ["shared:2", "percpu"] {
+            for name in ["thread_storm.c", "fork_memory.c", "thread_handover.c"] {
+                let program = compile(name, how, &[]);
+                let mut command = command(&program, how);
+                run(command.env("HEAPWRIGHT", format!("cache={model}")))
+                    .is_fine((name, how, model));
+            }
+        }
+    }
+}
+
+#[test]
+fn models_that_do_not_exist_are_one_line_and_the_default_is_used() {
+    if is_again() {
+        return;
+    }
+    for model in
+        ["", "shared:0", "shared:1025", "shared:", "shared:-1", "shared:two", "percpu:2", "Shared"]
+    {
+        for how in [How::Preload, How::Static] {
+            let program = compile("caches_raise.c", how, &[]);
+            let mut command = command(&program, how);
+            // The default shares no caches: the program is told to see none.
+            let outcome = run(command.arg("0").env("HEAPWRIGHT", format!("cache={model}")));
+            assert!(outcome.status.success(), "{model}: {outcome:?}");
+            outcome.said_one_line(model, &["cache=", "exclusive", "shared:K", "percpu"]);
+        }
+    }
+}
+
+#[test]
+fn the_programs_are_right_on_the_c_library() {
+    if is_again() {
+        return;
+    }
+    for (name, arguments) in [
+        ("caches_short_threads.c", &["2000", "0"][..]),
+        ("caches_fork.c", &["1"]),
+        ("caches_wander.c", &["1"]),
+    ] {
+        let program = compile(name, How::Plain, &[]);
+        run(command(&program, How::Plain).args(arguments)).is_fine(name);
+    }
+}

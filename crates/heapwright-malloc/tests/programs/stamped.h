@@ -1,0 +1,89 @@
+/*
+ * Blocks with a stamp at both ends, which only their holder may change: a block that
+ * two hold, or that somebody wrote into after its free, is noticed when it is given
+ * back.
+ *
+ *   | seal: address ^ number | size .............. | last byte: low byte of the seal |
+ *
+ * Nothing here allocates or prints, so that signal handlers can use it.
+ */
+#ifndef STAMPED_H
+#define STAMPED_H
+
+#include "check.h"
+
+enum { STAMPED_LEAST = 17 };
+
+struct stamp {
+    uint64_t seal;
+    uint64_t size;
+};
+
+static inline uint64_t stamp_seal(const void *block, uint64_t number)
+{
+    return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u ^ number;
+}
+
+/* Marks a block of `size` bytes, at least STAMPED_LEAST, as that of `number`. */
+__attribute__((unused)) static void stamp_block(void *block, size_t size, uint64_t number)
+{
+    struct stamp *stamp = block;
+    stamp->seal = stamp_seal(block, number);
+    stamp->size = size;
+    ((unsigned char *)block)[size - 1] = (unsigned char)stamp->seal;
+}
+
+/* Whether it still is, and nobody else's. */
+__attribute__((unused)) static int is_stamped(const void *block, uint64_t number)
+{
+    const struct stamp *stamp = block;
+    return stamp->seal == stamp_seal(block, number) && stamp->size >= STAMPED_LEAST &&
+           stamp->size < (uint64_t)1 << 32 &&
+           ((const unsigned char *)block)[stamp->size - 1] == (unsigned char)stamp->seal;
+}
+
+/* A new block of that number; ends the program where there is no memory. */
+__attribute__((unused)) static void *stamped(size_t size, uint64_t number)
+{
+    if (size < STAMPED_LEAST)
+        size = STAMPED_LEAST;
+    void *block = malloc(size);
+    CHECK(block != NULL);
+    CHECK(is_aligned(block, 16));
+    stamp_block(block, size, number);
+    return block;
+}
+
+/* Frees a block of that number; one that is not as it was left ends the program. */
+__attribute__((unused)) static void give_back(void *block, uint64_t number)
+{
+    CHECK(is_stamped(block, number));
+    /* A later look at it must not find the stamp. */
+    *(volatile uint64_t *)block = 0;
+    free(block);
+}
+
+/* Mostly small, some of many kilobytes, now and then a large one. */
+__attribute__((unused)) static size_t some_size(uint64_t *state)
+{
+    uint64_t random = next_random(state);
+    uint64_t size = next_random(state);
+    if (random % 200 == 0)
+        return size % 200000 + STAMPED_LEAST;
+    if (random % 10 == 0)
+        return size % 20000 + STAMPED_LEAST;
+    return size % 500 + STAMPED_LEAST;
+}
+
+/* Kilobytes of the process in memory. */
+__attribute__((unused)) static long resident_kib(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    CHECK(f != NULL);
+    long size, resident;
+    CHECK(fscanf(f, "%ld %ld", &size, &resident) == 2);
+    fclose(f);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+#endif
