@@ -3,8 +3,8 @@
 //! This is the lowest floor of the house: `no_std`, no dependencies, no
 //! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
 //! sides share this one definition, so a field cannot mean two things. The
-//! other kind of file, in which the debug allocator reports mistakes, is
-//! described in [`debug`].
+//! other kinds of file are described where they are: [`debug`], in which the debug
+//! allocator reports mistakes, and [`trace`], which tells every call of a run.
 //!
 //! ```text
 //! a stats file (little endian)
@@ -19,7 +19,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod checksum;
 pub mod debug;
 mod stats;
+pub mod trace;
 
 pub use stats::{DecodeError, HEADER_BYTES, SIZE_BUCKETS, Stats};

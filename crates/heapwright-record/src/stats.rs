@@ -16,7 +16,7 @@ pub const SIZE_BUCKETS: usize = 48;
 pub const HEADER_BYTES: usize = 16;
 
 const MAGIC: [u8; 8] = *b"HWSTATS\0";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 macro_rules! stats {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
@@ -132,6 +132,24 @@ stats! {
     heaps_live,
     /// Pages that back memory, in bytes (4096, 16384 or 65536).
     page_size,
+    /// Caches that threads share, or that CPUs have; 0: each thread has its own.
+    caches_shared,
+    /// Part of `caches_shared`: those that were ever used.
+    caches_touched,
+    /// Free bytes in shared caches, in CPUs' arrays and in central lists.
+    caches_bytes,
+    /// Free bytes in the shared cache that has most.
+    caches_largest,
+    /// Tries of a shared cache that failed, because somebody held it.
+    cache_failed_tries,
+    /// Times a thread had to wait for a shared cache.
+    cache_waits,
+    /// Restartable sequences that were done, where `detailed`.
+    rseq_commits,
+    /// Restartable sequences that were interrupted, and had no effect.
+    rseq_aborts,
+    /// Operations that a CPU's lock served because a sequence was interrupted.
+    rseq_fallbacks,
     /// The first eight bytes of the process's name; see [`Stats::name`].
     name_low,
     /// The next eight bytes of the process's name, zero at the end.

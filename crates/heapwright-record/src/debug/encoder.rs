@@ -5,9 +5,9 @@
 //! first. What does not fit is cut and marked as cut: a report without the end
 //! of a command line is worth more than none.
 
-use super::checksum::checksum;
 use super::entry::Entry;
 use super::wire::{Field, Sink};
+use crate::checksum::checksum;
 
 /// Bytes before an entry's payload, and behind it.
 pub(super) const BEFORE: usize = 8;

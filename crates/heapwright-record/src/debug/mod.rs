@@ -54,14 +54,13 @@
 //!
 //! ```text
 //! record, text            what an entry is made of: the encoding of each field
-//! checksum                CRC-32C
+//! (crate::checksum)       CRC-32C
 //! numbers                 the enums
 //! finding                 a mistake, as integers; sentence   the same in words
 //! entry                   all entries
 //! encoder, reader         the two sides
 //! ```
 
-mod checksum;
 mod encoder;
 mod entry;
 mod finding;

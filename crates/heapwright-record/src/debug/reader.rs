@@ -3,11 +3,11 @@
 //! A file need not be in memory as a whole: where a piece of it ends within an entry,
 //! the entry's first byte is where the next piece begins ([`Reader::resume`]).
 
-use super::checksum::{checksum, of_much};
 use super::encoder::{BEFORE, BEHIND};
 use super::entry::Entry;
 use super::wire::{Cursor, Field};
 use super::{BINDING_FLAGS, HEADER_BYTES, MAGIC, VERSION};
+use crate::checksum::{checksum, of_much};
 use core::fmt;
 
 /// What is wrong with a debug record.

@@ -150,7 +150,7 @@ fn file(entries: &[Entry<'_>]) -> Vec<u8> {
 fn entry_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
     bytes.extend_from_slice(payload);
-    let sum = checksum::checksum(&bytes);
+    let sum = crate::checksum::checksum(&bytes);
     bytes.extend(sum.to_le_bytes());
     bytes
 }

@@ -1,0 +1,242 @@
+//! What chunks hold, and how one is made in a buffer of its writer's.
+//!
+//! The library fills its buffer behind the room for a head, operation by operation,
+//! and seals it when it is full:
+//!
+//! ```text
+//! | BEFORE 8 | payload ...................... | BEHIND 4 | room |
+//!   ^ seal     ^ begin_operations, Coder::put   ^ seal
+//! ```
+
+use super::coder::{Coder, Out, number};
+use super::operation::Operation;
+use crate::checksum::{checksum, of_much};
+
+/// Bytes of a chunk before its payload.
+pub const BEFORE: usize = 8;
+/// Bytes of a chunk behind its payload.
+pub const BEHIND: usize = 4;
+
+pub(super) const PROCESS: u32 = 1;
+pub(super) const OPERATIONS: u32 = 2;
+pub(super) const END: u32 = 3;
+
+/// A program begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process<'a> {
+    /// Its number.
+    pub pid: u32,
+    /// Its parent's.
+    pub parent: u32,
+    /// When, in nanoseconds since 1970.
+    pub time: u64,
+    /// Whether it is a copy of its parent: its parent's blocks are there, and not told.
+    pub forked: bool,
+    /// The program's file.
+    pub exe: &'a [u8],
+    /// Its words, each ended by a zero.
+    pub command: &'a [u8],
+}
+
+impl<'a> Process<'a> {
+    /// The bytes of the chunk, in `place`; none if it does not fit.
+    ///
+    /// ```
+    /// use heapwright_record::trace::{Chunk, HEADER, Process, Reader};
+    /// let process = Process { pid: 7, exe: b"/bin/true", ..Process::default() };
+    /// let mut file = HEADER.to_vec();
+    /// file.extend_from_slice(process.encode(&mut [0; 100]));
+    /// assert!(Reader::new(&file).unwrap().eq([Chunk::Process(process)]));
+    /// ```
+    pub fn encode<'b>(&self, place: &'b mut [u8]) -> &'b [u8] {
+        let mut out = Out { place: place.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
+        let forked = u32::from(self.forked);
+        let lengths = [self.exe.len() as u32, self.command.len() as u32];
+        let mut put = |bytes: &[u8]| bytes.iter().for_each(|&byte| out.byte(byte));
+        put(&self.pid.to_le_bytes());
+        put(&self.parent.to_le_bytes());
+        put(&self.time.to_le_bytes());
+        put(&forked.to_le_bytes());
+        for (length, text) in lengths.into_iter().zip([self.exe, self.command]) {
+            put(&length.to_le_bytes());
+            put(text);
+        }
+        let payload = out.at;
+        sealed(place, PROCESS, payload)
+    }
+
+    fn decode(mut payload: &'a [u8]) -> Option<Self> {
+        let rest = &mut payload;
+        let (pid, parent) = (word(rest)?, word(rest)?);
+        let time = u64::from(word(rest)?) | u64::from(word(rest)?) << 32;
+        let forked = word(rest)? != 0;
+        Some(Self { pid, parent, time, forked, exe: text(rest)?, command: text(rest)? })
+    }
+}
+
+/// The program ended as it should: all that it did is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// How many operations were written.
+    pub operations: u64,
+}
+
+impl End {
+    /// The bytes of the chunk, in `place`; none if it does not fit.
+    ///
+    /// ```
+    /// use heapwright_record::trace::{Chunk, End, HEADER, Reader};
+    /// let mut file = HEADER.to_vec();
+    /// file.extend_from_slice(End { operations: 0 }.encode(&mut [0; 20]));
+    /// assert!(Reader::new(&file).unwrap().eq([Chunk::End(End { operations: 0 })]));
+    /// ```
+    pub fn encode<'b>(&self, place: &'b mut [u8]) -> &'b [u8] {
+        let bytes = self.operations.to_le_bytes();
+        let room = place.get_mut(BEFORE..).and_then(|rest| rest.get_mut(..bytes.len()));
+        if let Some(room) = room {
+            room.copy_from_slice(&bytes);
+        }
+        sealed(place, END, bytes.len())
+    }
+
+    fn decode(mut payload: &[u8]) -> Option<Self> {
+        let (low, high) = (word(&mut payload)?, word(&mut payload)?);
+        Some(Self { operations: u64::from(low) | u64::from(high) << 32 })
+    }
+}
+
+/// Operations that were written together. It is an iterator of them; where it ends,
+/// [`Operations::is_broken`] says whether that was their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operations<'a> {
+    /// Operations in chunks before this one, since the program began.
+    pub before: u64,
+    /// Milliseconds since the program began.
+    pub ms: u64,
+    coder: Coder,
+    rest: &'a [u8],
+}
+
+impl<'a> Operations<'a> {
+    fn decode(mut payload: &'a [u8]) -> Option<Self> {
+        let (before, ms) = (number(&mut payload)?, number(&mut payload)?);
+        Some(Self { before, ms, coder: Coder::new(), rest: payload })
+    }
+
+    /// Whether there is something behind the last operation that is none.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        !self.rest.is_empty()
+    }
+}
+
+impl Iterator for Operations<'_> {
+    type Item = Operation;
+
+    fn next(&mut self) -> Option<Operation> {
+        let mut coder = self.coder;
+        let (operation, rest) = coder.take(self.rest)?;
+        (self.coder, self.rest) = (coder, rest);
+        Some(operation)
+    }
+}
+
+/// Begins the payload of a chunk of operations, in a buffer whose first [`BEFORE`] bytes
+/// are for [`seal`]. Returns how many bytes of payload that are; 0 if it did not fit.
+pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
+    let mut out = Out { place: buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
+    out.number(before);
+    out.number(ms);
+    if out.at > out.place.len() { 0 } else { out.at }
+}
+
+/// Makes a chunk of operations of a buffer with so many bytes of payload behind the
+/// first [`BEFORE`]. Returns the chunk, to be written by one `write`; nothing if there
+/// is no room for the [`BEHIND`] bytes behind it.
+///
+/// ```
+/// use heapwright_record::trace::{BEFORE, Chunk, Coder, HEADER, Operation, Reader};
+/// use heapwright_record::trace::{begin_operations, seal};
+///
+/// let mut buffer = [0; 64];
+/// let mut payload = begin_operations(&mut buffer, 0, 5);
+/// payload += Coder::new().put(Operation::Fork, &mut buffer[BEFORE + payload..]);
+/// let file = [&HEADER[..], seal(&mut buffer, payload)].concat();
+/// let Some(Chunk::Operations(chunk)) = Reader::new(&file).unwrap().next() else { panic!() };
+/// assert_eq!((chunk.before, chunk.ms), (0, 5));
+/// assert!(chunk.eq([Operation::Fork]));
+/// ```
+pub fn seal(buffer: &mut [u8], payload: usize) -> &[u8] {
+    sealed(buffer, OPERATIONS, payload)
+}
+
+pub(super) fn sealed(buffer: &mut [u8], tag: u32, payload: usize) -> &[u8] {
+    fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {
+        buffer.get_mut(at..)?.first_chunk_mut().map(|place| *place = word.to_le_bytes())
+    }
+    fn make(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
+        let end = BEFORE.checked_add(payload)?;
+        put(buffer, 0, tag)?;
+        put(buffer, 4, u32::try_from(payload).ok()?)?;
+        let sum = checksum(buffer.get(..end)?);
+        put(buffer, end, sum)?;
+        buffer.get(..end + BEHIND)
+    }
+    make(buffer, tag, payload).unwrap_or_default()
+}
+
+/// A chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Chunk<'a> {
+    /// A program begins.
+    Process(Process<'a>),
+    /// What it did.
+    Operations(Operations<'a>),
+    /// It ended.
+    End(End),
+}
+
+/// What is wrong with the bytes of a chunk.
+pub(super) enum Wrong {
+    Cut,
+    Checksum,
+    Malformed,
+}
+
+impl<'a> Chunk<'a> {
+    /// The chunk at the start of `bytes`, and what is behind it; `None` inside where only
+    /// a newer version knows it.
+    pub(super) fn take(bytes: &'a [u8]) -> Result<(Option<Self>, &'a [u8]), Wrong> {
+        let mut head = bytes;
+        let tag = word(&mut head).ok_or(Wrong::Cut)?;
+        let length = word(&mut head).ok_or(Wrong::Cut)? as usize;
+        let whole = BEFORE.checked_add(length).ok_or(Wrong::Cut)?;
+        let (summed, rest) = bytes.split_at_checked(whole).ok_or(Wrong::Cut)?;
+        let (sum, rest) = rest.split_first_chunk::<BEHIND>().ok_or(Wrong::Cut)?;
+        if u32::from_le_bytes(*sum) != of_much(summed) {
+            return Err(Wrong::Checksum);
+        }
+        let payload = summed.get(BEFORE..).unwrap_or_default();
+        let chunk = match tag {
+            PROCESS => Process::decode(payload).map(Self::Process),
+            OPERATIONS => Operations::decode(payload).map(Self::Operations),
+            END => End::decode(payload).map(Self::End),
+            _ => return Ok((None, rest)),
+        };
+        chunk.map(|chunk| (Some(chunk), rest)).ok_or(Wrong::Malformed)
+    }
+}
+
+fn word(rest: &mut &[u8]) -> Option<u32> {
+    let (bytes, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = word(rest)? as usize;
+    let (text, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some(text)
+}

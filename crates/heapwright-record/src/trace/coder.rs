@@ -1,0 +1,158 @@
+//! How an operation becomes bytes and comes back.
+//!
+//! Names of blocks are near each other, so each is written as its difference to the
+//! one before: two or three bytes instead of eight. Nothing here panics or indexes: the
+//! writer works inside a program's `malloc`, the reader on files that may hold anything.
+
+use super::operation::Operation;
+
+/// Bits of a byte of a number; the top one says that more follow.
+const BITS: u32 = 7;
+/// The longest alignment's logarithm.
+const MOST_LOG2: u64 = 63;
+
+/// Both sides of a chunk's operations: what one must know of those before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coder {
+    block: u64,
+}
+
+impl Coder {
+    /// The longest operation: a code, two numbers, a logarithm.
+    pub const MOST: usize = 1 + 10 + 10 + 1;
+
+    /// For the first operation of a chunk.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { block: 0 }
+    }
+
+    /// Writes an operation to the start of `place`, and says how many bytes it is: 0 if
+    /// it did not fit, which does not happen with [`Coder::MOST`] bytes.
+    #[inline]
+    pub fn put(&mut self, operation: Operation, place: &mut [u8]) -> usize {
+        let mut out = Out { place, at: 0 };
+        let mut now = *self;
+        match operation {
+            Operation::Thread(name) => {
+                out.byte(1);
+                out.number(name);
+            }
+            Operation::Time(ms) => {
+                out.byte(2);
+                out.number(ms);
+            }
+            Operation::Malloc { block, size } => now.sized(3, block, size, &mut out),
+            Operation::Calloc { block, size } => now.sized(4, block, size, &mut out),
+            Operation::Aligned { block, size, log2, zero } => {
+                now.sized(5 + u8::from(zero), block, size, &mut out);
+                out.number(u64::from(log2));
+            }
+            Operation::Free { block } => now.named(7, block, &mut out),
+            Operation::ReallocBegin { block } => now.named(8, block, &mut out),
+            Operation::ReallocEnd { block, size } => now.sized(9, block, size, &mut out),
+            Operation::ReallocFailed => out.byte(10),
+            Operation::Resize { block, size } => now.sized(11, block, size, &mut out),
+            Operation::ThreadEnd => out.byte(12),
+            Operation::Fork => out.byte(13),
+        }
+        if out.at > out.place.len() {
+            return 0;
+        }
+        *self = now;
+        out.at
+    }
+
+    fn named(&mut self, code: u8, block: u64, out: &mut Out<'_>) {
+        out.byte(code);
+        let step = block.wrapping_sub(self.block).cast_signed();
+        out.number(((step << 1) ^ (step >> 63)).cast_unsigned());
+        self.block = block;
+    }
+
+    fn sized(&mut self, code: u8, block: u64, size: u64, out: &mut Out<'_>) {
+        self.named(code, block, out);
+        out.number(size);
+    }
+
+    /// Reads the operation at the start of `bytes`: it, and what is behind it. `None`:
+    /// there is no whole one.
+    #[inline]
+    pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(Operation, &'a [u8])> {
+        let mut rest = bytes;
+        let operation = match byte(&mut rest)? {
+            1 => Operation::Thread(number(&mut rest)?),
+            2 => Operation::Time(number(&mut rest)?),
+            3 => Operation::Malloc { block: self.name(&mut rest)?, size: number(&mut rest)? },
+            4 => Operation::Calloc { block: self.name(&mut rest)?, size: number(&mut rest)? },
+            code @ (5 | 6) => {
+                let (block, size) = (self.name(&mut rest)?, number(&mut rest)?);
+                let log2 = number(&mut rest).filter(|&log2| log2 <= MOST_LOG2)? as u8;
+                Operation::Aligned { block, size, log2, zero: code == 6 }
+            }
+            7 => Operation::Free { block: self.name(&mut rest)? },
+            8 => Operation::ReallocBegin { block: self.name(&mut rest)? },
+            9 => Operation::ReallocEnd { block: self.name(&mut rest)?, size: number(&mut rest)? },
+            10 => Operation::ReallocFailed,
+            11 => Operation::Resize { block: self.name(&mut rest)?, size: number(&mut rest)? },
+            12 => Operation::ThreadEnd,
+            13 => Operation::Fork,
+            _ => return None,
+        };
+        Some((operation, rest))
+    }
+
+    fn name(&mut self, rest: &mut &[u8]) -> Option<u64> {
+        let folded = number(rest)?;
+        let step = (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed());
+        self.block = self.block.wrapping_add(step.cast_unsigned());
+        Some(self.block)
+    }
+}
+
+/// Where bytes are put. It counts what does not fit.
+pub(super) struct Out<'b> {
+    pub(super) place: &'b mut [u8],
+    pub(super) at: usize,
+}
+
+impl Out<'_> {
+    pub(super) fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.place.get_mut(self.at) {
+            *place = byte;
+        }
+        self.at += 1;
+    }
+
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >> BITS != 0 {
+            self.byte(number as u8 | 0x80);
+            number >>= BITS;
+        }
+        self.byte(number as u8);
+    }
+}
+
+fn byte(rest: &mut &[u8]) -> Option<u8> {
+    let (first, behind) = rest.split_first()?;
+    *rest = behind;
+    Some(*first)
+}
+
+/// A number, if it is whole and has 64 bits at most.
+pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..u64::BITS).step_by(BITS as usize) {
+        let byte = byte(rest)?;
+        let bits = u64::from(byte & 0x7f);
+        let shifted = bits << shift;
+        if shifted >> shift != bits {
+            return None;
+        }
+        number |= shifted;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}

@@ -1,0 +1,106 @@
+//! The trace: every call for memory that a program made, in the order in which
+//! memory changed hands.
+//!
+//! The preload library writes it (`trace=PREFIX`), `heapwright record` puts it in
+//! order, `heapwright replay` does it all again. The process may die at any moment,
+//! so the file is only ever appended to, a chunk by one `write`.
+//!
+//! ```text
+//! a trace (little endian)
+//! +-----------+-----------+---------+-------+-------+-------+- - -
+//! | magic 8   | version 4 | flags 4 | chunk | chunk | chunk |
+//! | HWTRACE\0 | 1         | 0       |       |       |       |
+//! +-----------+-----------+---------+-------+-------+-------+- - -
+//!
+//! a chunk (not padded: it may begin at any byte)
+//! +-------+----------+----------------+------------+
+//! | tag 4 | length 4 | length bytes   | checksum 4 |   CRC-32C of all before it
+//! +-------+----------+----------------+------------+
+//!
+//! tag
+//!   1  Process      a program begins: pid 4 | parent 4 | unix ns 8 | forked 4 |
+//!                   length 4, its file | length 4, its command line
+//!   2  Operations   n: operations before these | n: ms since the beginning | operations
+//!   3  End          the program ended by `exit`: operations 8
+//!
+//! an operation                             n: LEB128; +-n: zigzag, then LEB128
+//!    1  Thread        n: name               what follows is this thread's
+//!    2  Time          n: ms                 so much later
+//!    3  Malloc        +-n: block | n: size
+//!    4  Calloc        +-n: block | n: size
+//!    5  Aligned       +-n: block | n: size | n: log2 of the alignment
+//!    6  AlignedZero   +-n: block | n: size | n: log2 of the alignment
+//!    7  Free          +-n: block
+//!    8  ReallocBegin  +-n: block            the old block is no longer the program's
+//!    9  ReallocEnd    +-n: block | n: size  the new one is
+//!   10  ReallocFailed                       there is none; the old one still is
+//!   11  Resize        +-n: block | n: size  both in one, under the same name
+//!   12  ThreadEnd
+//!   13  Fork                                a child has a trace of its own from here
+//! ```
+//!
+//! **Names.** A block's name is any number that no other live block has, and so is a
+//! thread's. The library writes addresses (by 16), the command numbers: to a reader
+//! they are the same, and one that wants numbers hands them out as it meets names.
+//! A block's name is written as the difference to the one before it in the chunk.
+//!
+//! **Order.** There is one stream for all threads, and not one for each. What a free
+//! gives back, and who gets it next, is then in the file in the order in which it
+//! happened; a file that is cut short is cut short for all threads at one moment; and
+//! nobody needs to merge. An allocation is written after the block was got, a free
+//! before it is given. Hence the two halves of a realloc: other operations may come
+//! between them, and may use the old block's name.
+//!
+//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
+//! the end of Process and End. The low 16 flags may be ignored by those who do not know
+//! them, the high 16 may not. Anything else takes another version.
+//!
+//! **Several programs in one file.** One that becomes another by `exec` goes on in the
+//! same file, with another Process chunk: no block lives on.
+//!
+//! **Damage.** A reader stops at the first chunk that is wrong, and says where it is.
+//! Each chunk says how many operations came before it, so one that is missing or double
+//! is noticed. For a write that came out short there must not be another.
+//!
+//! ```text
+//! operation   one operation, and its bytes         coder
+//! chunk       what chunks hold; how one is sealed
+//! reader      chunks one after another, to the end or to the damage
+//! ```
+
+mod chunk;
+mod coder;
+mod operation;
+mod reader;
+
+pub use chunk::{BEFORE, BEHIND, Chunk, End, Operations, Process, begin_operations, seal};
+pub use coder::Coder;
+pub use operation::Operation;
+pub use reader::{Problem, Reader};
+
+/// How a trace begins.
+pub const MAGIC: [u8; 8] = *b"HWTRACE\0";
+
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+/// The flags that a reader must know to understand the file.
+const BINDING_FLAGS: u32 = 0xffff_0000;
+
+/// Bytes before the first chunk.
+pub const HEADER_BYTES: usize = 16;
+
+/// The first bytes of a trace, to be written before any chunk.
+///
+/// ```
+/// use heapwright_record::trace::{HEADER, Reader};
+/// assert_eq!(Reader::new(&HEADER).unwrap().count(), 0);
+/// ```
+pub const HEADER: [u8; HEADER_BYTES] = {
+    let [a, b, c, d, e, f, g, h] = MAGIC;
+    let [i, j, k, l] = VERSION.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
+};
+
+#[cfg(test)]
+mod tests;
