@@ -2,10 +2,12 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, 125 when `run`, `check` or `bench` itself failed (as `env`, `timeout` and
+//! wrong, 125 when `run`, `check`, `record`, `replay` or `bench` itself failed (as `env`, `timeout` and
 //! `docker run` have it), else what the subcommand documents.
 
-use crate::commands::{bench, check, diff, docs, doctor, library, report, run, workload};
+use crate::commands::{
+    bench, check, diff, docs, doctor, library, record, replay, report, run, workload,
+};
 use crate::process::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -34,6 +36,8 @@ enum Command {
     Doctor(doctor::Args),
     Report(report::Args),
     Diff(diff::Args),
+    Record(record::Args),
+    Replay(replay::Args),
     Library(library::Args),
     #[command(hide = true)]
     Workload(workload::Args),
@@ -58,6 +62,8 @@ pub(crate) fn run() -> Exit {
         Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
         Command::Report(args) => (report::run(&args), report::CANNOT_TELL),
         Command::Diff(args) => (diff::run(&args), diff::CANNOT_TELL),
+        Command::Record(args) => (record::run(&args), 125),
+        Command::Replay(args) => (replay::run(&args), replay::OWN_FAILURE),
         Command::Library(args) => (library::run(&args), 1),
         Command::Workload(args) => (workload::run(&args), 1),
         Command::Probe(args) => (workload::probe(&args), 1),

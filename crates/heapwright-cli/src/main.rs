@@ -11,6 +11,8 @@
 //!   library       where the preload library is
 //!   bench         a race of allocators, on a program or on workloads
 //!   workload      one of those workloads (hidden)
+//!   record        a program, and a trace of all its calls for memory
+//!   replay        such a trace, under any allocator
 //!   docs          completions and manual pages, made from the arguments
 //! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
 //! preload/        the library inside this command, and the environment
@@ -19,6 +21,8 @@
 //! report/         from debug records to what is told
 //! symbols/        from addresses to functions and lines
 //! bench/          the race: who, what, how often, and what it shows
+//! trace/          traces, read and written
+//! replay/         a trace done again, and what that costs
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
 //!
@@ -27,8 +31,8 @@
 //! writes, whose format is `heapwright-record`.
 //!
 //! Floors: `commands` uses everything; `output` formats what it is given and
-//! asks nobody; `bench` stands on `inspect`, `preload` and `process`, which know
-//! nothing of each other, nor of `report` and `symbols`.
+//! asks nobody; `replay` stands on `bench` and `trace`, `bench` on `inspect`, `preload`
+//! and `process`, which know nothing of each other, nor of `report` and `symbols`.
 
 mod bench;
 mod cli;
@@ -37,10 +41,20 @@ mod inspect;
 mod output;
 mod preload;
 mod process;
+mod replay;
 mod report;
 mod statistics;
 mod symbols;
+mod trace;
 
 fn main() -> ! {
+    // The player of `replay` must not allocate, so it does not come by the command line.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == replay::SUBCOMMAND)
+        && let (Some(plan), None) = (words.next(), words.next())
+    {
+        std::process::exit(replay::play(&plan));
+    }
+    drop(words);
     cli::run().now()
 }

@@ -252,7 +252,7 @@ fn corrupt_statistics_cost_a_line_not_the_exit_code() {
         ("empty", "\"\"", "the stats file is cut short"),
         ("rubbish", "\"this is no stats file at all\"", "not a heapwright stats file"),
         ("version", "\"HWSTATS\\0\\7\\0\\0\\0\\0\\0\\0\\0\"", "stats file of version 7"),
-        ("length", "\"HWSTATS\\0\\2\\0\\0\\0\\377\\377\\377\\377\"", "the stats file is cut short"),
+        ("length", "\"HWSTATS\\0\\3\\0\\0\\0\\377\\377\\377\\377\"", "the stats file is cut short"),
     ];
     for (name, bytes, problem) in cases {
         let library = misbehaving(&folder, name, bytes);

@@ -129,6 +129,35 @@ pub(crate) fn all(
     Ok(all)
 }
 
+/// Those to choose from that are named, in that order, each once: `names` are names of
+/// allocators that are found on this machine or in `with`.
+pub(crate) fn chosen(
+    heapwright: PathBuf,
+    with: &[OsString],
+    names: &[String],
+) -> anyhow::Result<Vec<Allocator>> {
+    let all = all(heapwright, with, &[], GLIBC)?;
+    let mut chosen: Vec<Allocator> = Vec::new();
+    for name in names {
+        let Some(one) = all.iter().find(|one| one.name == *name) else {
+            let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+            return Err(wrong(format!(
+                "{name}: no such allocator here; there are {} (or say NAME=PATH)",
+                known.join(", ")
+            )));
+        };
+        if !chosen.contains(one) {
+            chosen.push(one.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+/// The name in `NAME=[VAR=VALUE ...]PATH`.
+pub(crate) fn name_of(text: &str) -> Option<&str> {
+    text.split_once('=').map(|(name, _)| name.trim())
+}
+
 /// The known allocators that lie in some folders.
 pub(crate) fn found(folders: &[PathBuf]) -> Vec<Allocator> {
     let files: Vec<PathBuf> = folders.iter().flat_map(|folder| children(folder)).collect();

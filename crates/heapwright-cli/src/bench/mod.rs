@@ -48,10 +48,11 @@ pub(crate) mod suite;
 mod warm;
 pub(crate) mod workloads;
 
-pub(crate) use launcher::Launcher;
+pub(crate) use launcher::{Attempt, End, Launcher, Ran};
 pub(crate) use probe::{Probed, answer as answer_probe, probe};
 pub(crate) use program::{Comparing, Program};
 pub(crate) use progress::{Progress, Showing};
+pub(crate) use warm::warm;
 
 use crate::inspect::{self, Verdict};
 use crate::preload;

@@ -127,7 +127,7 @@ pub(crate) struct Args {
     pub(crate) command: Vec<OsString>,
 }
 
-fn time_limit(text: &str) -> Result<Duration, String> {
+pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     const LONGEST: f64 = 1e6;
     let seconds: f64 = text.parse().map_err(|_| "is not a number of seconds".to_owned())?;
     if (0.001..=LONGEST).contains(&seconds) {

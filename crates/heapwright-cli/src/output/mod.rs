@@ -12,7 +12,7 @@
 //! calls      stacks as calls                held    what is held, stack by stack
 //! rules      what there is to find          sentences   about what was found
 //! bars       bar charts            units   bytes, counts, durations
-//! look       what the terminal can show
+//! look       what the terminal can show    recorded   a trace in a line
 //! ```
 //!
 //! Formatters are functions from data and a [`Look`] to text: they print
@@ -29,6 +29,7 @@ pub(crate) mod junit;
 mod look;
 pub(crate) mod profile;
 mod race;
+mod recorded;
 mod render;
 mod rules;
 mod run;
@@ -44,12 +45,18 @@ mod words;
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, replace};
 pub(crate) use look::Look;
+pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
 pub(crate) use time::rfc3339;
 pub(crate) use words::printable;
 
 use std::io::{self, ErrorKind, Write};
+
+/// Bytes, as a person says them.
+pub(crate) fn size(bytes: u64) -> String {
+    units::bytes(bytes)
+}
 
 /// Writes to stdout; a reader that has gone (`| head`) is no error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

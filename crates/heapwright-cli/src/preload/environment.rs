@@ -71,6 +71,11 @@ impl Options {
         self.path("record=", prefix);
     }
 
+    /// Asks for a trace `prefix.<pid>` from each process.
+    pub(crate) fn trace(&mut self, prefix: &Path) {
+        self.path("trace=", prefix);
+    }
+
     fn path(&mut self, key: &str, path: &Path) {
         let mut option = OsString::from(key);
         option.push(path);

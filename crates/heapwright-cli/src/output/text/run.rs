@@ -135,6 +135,25 @@ fn figures(out: &mut String, stats: &Stats) {
         );
         line(out, "foreign", &foreign);
     }
+    if stats.caches_shared != 0 {
+        let shared = format!(
+            "{} of {} used, {} free in them; {}, {}",
+            units::count(stats.caches_touched),
+            units::count(stats.caches_shared),
+            units::bytes(stats.caches_bytes),
+            units::counted(stats.cache_failed_tries, "failed attempt"),
+            units::counted(stats.cache_waits, "wait"),
+        );
+        line(out, "shared caches", &shared);
+    }
+    if stats.rseq_commits + stats.rseq_aborts != 0 {
+        let sequences = format!(
+            "{} of {}",
+            units::counted(stats.rseq_aborts, "abort"),
+            units::counted(stats.rseq_commits + stats.rseq_aborts, "sequence"),
+        );
+        line(out, "rseq", &sequences);
+    }
 }
 
 /// The resident memory, part by part.

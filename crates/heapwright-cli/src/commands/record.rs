@@ -1,0 +1,166 @@
+//! `heapwright record -- CMD`: every call for memory that a program makes, in a file.
+//!
+//! The program runs with a private folder, in which the library of each process leaves
+//! what it did (`trace=PREFIX`). When it has ended, all of it is read, given numbers
+//! instead of addresses, and written to one file; which is then what `replay` plays.
+
+use super::LibraryArg;
+use super::run::{command, not_started, why_none};
+use crate::bench;
+use crate::output;
+use crate::preload::{self, Options};
+use crate::process::{self, Exit};
+use crate::statistics::Folder;
+use crate::trace::{self, Story, binary};
+use anyhow::{Context, bail};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The files' name before the pid.
+const STEM: &str = "trace";
+
+/// Record every call for memory that a program makes, for heapwright replay.
+///
+/// The program runs slower than it would; what it does is as it was. One file
+/// holds all its processes: threads, sizes, alignments, which block was freed
+/// where. What it prints, its signals and its exit code are the program's own.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "heapwright record [OPTIONS] [--] CMD [ARGS]...")]
+#[command(after_help = "\
+Examples:
+  heapwright record -- python3 script.py
+  heapwright record -o server.trace -- ./server --port 80
+  heapwright replay server.trace --with mimalloc,jemalloc")]
+pub(crate) struct Args {
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE", default_value = "heapwright.trace")]
+    output: PathBuf,
+
+    /// Say nothing of what was recorded
+    #[arg(long)]
+    quiet: bool,
+
+    /// Set an option of the library, e.g. purge=250; may be repeated
+    #[arg(long = "option", value_name = "KEY=VALUE")]
+    options: Vec<String>,
+
+    #[command(flatten)]
+    library: LibraryArg,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let library = preload::library(args.library.given().as_deref())?;
+    let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
+    for option in &args.options {
+        if option.contains("trace=") {
+            bail!("option trace is what record itself uses (see --output)");
+        }
+        options.add(option)?;
+    }
+    // Before the program runs, so that a bad FILE does not cost a run.
+    let was_there = args.output.exists();
+    let file = output::open(&args.output)
+        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    let folder = Folder::new()?;
+    options.trace(&folder.path().join(STEM));
+    let outcome = match process::watch(command(&args.command, &library, &options)?) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            forget(&args.output, was_there);
+            return Ok(not_started(&args.command[0], &error));
+        }
+    };
+    // Whatever becomes of the trace, the program's end is handed on.
+    let (mut stories, notes) = collect(folder.path());
+    let was_seen = !stories.is_empty();
+    stories.retain(|story| story.operations() > 0);
+    for note in notes {
+        eprintln!("heapwright: {note}");
+    }
+    let name = args.command[0].display();
+    if stories.is_empty() {
+        forget(&args.output, was_there);
+        let why = why_none(&args.command[0], &outcome);
+        // A program that asks for nothing leaves nothing, and cannot be told from others.
+        let refused = bench::refusal(&args.command[0]).is_some();
+        let or = if refused { "" } else { ", or it never asked for memory" };
+        let why = if was_seen { "it never asked for memory" } else { &format!("{why}{or}") };
+        eprintln!("heapwright: nothing was recorded of {name}: {why}");
+    } else if let Err(error) = write(args, file, &stories) {
+        eprintln!("heapwright: {} could not be written: {error}", args.output.display());
+    }
+    Ok(Exit::from(outcome.end))
+}
+
+/// A file that was made for nothing goes; one that was there stays as it is.
+fn forget(path: &Path, was_there: bool) {
+    if !was_there {
+        // If it stays, it is empty.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// What all processes did, by when they began; and what is wrong with
+/// what they left.
+fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
+    let mut stories = Vec::new();
+    let mut notes = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Some(pid) = path.extension().and_then(|pid| pid.to_str()).map(str::to_owned) else {
+            continue;
+        };
+        match trace::read(&path) {
+            Ok(input) => {
+                stories.extend(input.stories);
+                notes.extend(input.notes.iter().map(|note| format!("process {pid}: {note}")));
+            }
+            Err(error) => {
+                // The path is of no interest: the folder goes away.
+                let text = error.to_string();
+                let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why);
+                notes.push(format!("process {pid}: {why}"));
+            }
+        }
+    }
+    for story in &mut stories {
+        // Traces are given to others: no paths, and no words of a command line.
+        story.exe = story.name().into_bytes();
+        story.command.clear();
+    }
+    stories.sort_by_key(|story| (story.began, story.pid));
+    notes.sort();
+    (stories, notes)
+}
+
+/// Writes the trace, and says in a line what it is.
+fn write(args: &Args, file: fs::File, stories: &[Story]) -> std::io::Result<()> {
+    let mut out = BufWriter::new(output::emptied(file)?);
+    binary::write(stories, &mut out)?;
+    out.flush()?;
+    let bytes = out.get_ref().metadata()?.len();
+    drop(out);
+    let busiest = stories.iter().max_by_key(|story| story.operations());
+    let Some(story) = busiest.filter(|_| !args.quiet) else { return Ok(()) };
+    let others = match stories.len() - 1 {
+        0 => String::new(),
+        1 => "; and 1 other process".to_owned(),
+        more => format!("; and {more} other processes (heapwright replay --list)"),
+    };
+    let cut = if story.whole { "" } else { ", without its end" };
+    eprintln!(
+        "heapwright: wrote {} ({}): {}{cut}: {}{others}",
+        args.output.display(),
+        output::size(bytes),
+        story.name(),
+        output::recorded(&story.facts()),
+    );
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! `heapwright replay TRACE`: what a program did with memory, done again under any
+//! allocator.
+//!
+//! Reads the trace, makes a plan of it, lets each allocator's player do it in turn, and
+//! has told what came of it: as text on stdout, and as JSON where that was asked for.
+
+use super::LibraryArg;
+use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT};
+use crate::bench::results::{self, Outcome};
+use crate::bench::{Launcher, Probed, Progress, Showing, Wrong, machine, probe, wrong};
+use crate::output::{self, Look, json, text};
+use crate::preload;
+use crate::process::{Exit, interrupt};
+use crate::replay::results::{Results, Row, SCHEMA, Trace};
+use crate::replay::rounds::{Played, Rounds};
+use crate::replay::{Touch, compile};
+use crate::statistics::Folder;
+use crate::trace::{self, Story};
+use anyhow::Context;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The exit code where an allocator did not get through.
+const FAILS: u8 = 1;
+
+/// The exit code of a command line that is wrong, or a trace.
+const MISUSE: u8 = 2;
+
+/// The exit code of a failure of ours.
+pub(crate) const OWN_FAILURE: u8 = 125;
+
+/// What a probe may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Replay a recorded trace under several allocators.
+///
+/// Does what TRACE tells with as many threads as it had, under glibc's malloc,
+/// heapwright and those named, in turns, and prints time and processor time an
+/// operation, the most memory, and what that is to what was live.
+///
+/// TRACE is a file of heapwright record, or lines of text as Android's
+/// memory_replay has them; either may be compressed (gzip, or zip).
+///
+/// Exits with 0 if all was replayed, 1 if an allocator failed, 2 for a wrong
+/// command line or trace, 125 if something else went wrong. Ctrl-C prints what
+/// was measured so far.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "heapwright replay [OPTIONS] TRACE")]
+#[command(after_help = "\
+Examples:
+  heapwright replay server.trace
+  heapwright replay server.trace --with mimalloc,jemalloc --rounds 9
+  heapwright replay server.trace --only heapwright --cache exclusive,shared:2,percpu
+  heapwright replay dump.zip --with mine=/opt/lib/libmine.so --json replay.json")]
+pub(crate) struct Args {
+    /// The file to replay
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+
+    /// Replay it under these, too: names of allocators on this machine (see
+    /// heapwright bench --list), or NAME=PATH; may be repeated
+    #[arg(long, value_name = "NAME,...")]
+    with: Vec<OsString>,
+
+    /// Replay it under these alone; ratios are to the first
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// A row of heapwright for each of these: exclusive, shared, shared:K, percpu
+    #[arg(long, value_name = "MODEL,...", value_delimiter = ',', value_parser = cache_model)]
+    cache: Vec<String>,
+
+    /// Rounds that are counted
+    #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// What is written into blocks
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Touch::Pages)]
+    touch: Touch,
+
+    /// One thread does all, in the order of the trace
+    #[arg(long)]
+    sequential: bool,
+
+    /// The process to replay, where the trace has several [default: the busiest]
+    #[arg(long, value_name = "PID")]
+    process: Option<u32>,
+
+    /// List the trace's processes, and replay nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Kill a run after this time [default: 30, or thirty times the fastest]
+    #[arg(long, value_name = "SECONDS", value_parser = super::bench::time_limit)]
+    timeout: Option<Duration>,
+
+    /// Write everything measured to FILE; '-' for stdout, instead of the text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Print no progress and no text
+    #[arg(long)]
+    quiet: bool,
+
+    /// Tell the progress in lines where stderr is no terminal
+    #[arg(long, conflicts_with = "quiet")]
+    progress: bool,
+
+    #[command(flatten)]
+    library: LibraryArg,
+}
+
+fn cache_model(text: &str) -> Result<String, String> {
+    let known = match text.split_once(':') {
+        None => ["exclusive", "shared", "percpu"].contains(&text),
+        Some((kind, count)) => kind == "shared" && count.parse::<u16>().is_ok_and(|k| k > 0),
+    };
+    if known {
+        Ok(text.to_owned())
+    } else {
+        Err("is none of exclusive, shared, shared:K, percpu".to_owned())
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    replay_and_tell(args).or_else(|error| match error.downcast_ref::<Wrong>() {
+        Some(mistake) => {
+            eprintln!("heapwright: {mistake}");
+            Ok(Exit::Code(MISUSE))
+        }
+        None => Err(error),
+    })
+}
+
+fn replay_and_tell(args: &Args) -> anyhow::Result<Exit> {
+    let input = trace::read(&args.trace)?;
+    if args.list {
+        for note in &input.notes {
+            eprintln!("heapwright: {note}");
+        }
+        output::to_stdout(|out| list(&input.stories, out))?;
+        return Ok(Exit::Code(0));
+    }
+    let mut notes = input.notes;
+    let story = chosen(args, input.stories)?;
+    notes.extend(about(&story));
+    let allocators = players(args)?;
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    let json_file = args.json.as_deref().filter(|_| !to_stdout).map(open).transpose()?;
+
+    let (results, interrupted) = replay(args, &story, &allocators, notes)?;
+    let told = json::replay::results(&results);
+    if let Some(file) = json_file {
+        output::replace(file, &told)?;
+    }
+    if to_stdout {
+        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    } else if !args.quiet
+        && results.rows.iter().any(|row| !row.runs.is_empty() || row.detail.is_some())
+    {
+        let told = text::replay::report(&results, Look::of(&io::stdout()));
+        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    }
+    Ok(match interrupt::came() {
+        Some(signal) => Exit::Signal(signal),
+        None if interrupted => Exit::Code(OWN_FAILURE),
+        None if results.rows.iter().all(|row| row.outcome == Outcome::Ok) => Exit::Code(0),
+        None => Exit::Code(FAILS),
+    })
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}
+
+/// One line a process.
+fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
+    stories.iter().filter(|story| story.operations() > 0).try_for_each(|story| {
+        let name = story.name();
+        writeln!(out, "{:>8}  {name}: {}", story.pid, output::recorded(&story.facts()))
+    })
+}
+
+/// The story to replay.
+fn chosen(args: &Args, stories: Vec<Story>) -> anyhow::Result<Story> {
+    let path = args.trace.display();
+    let mut stories: Vec<Story> =
+        stories.into_iter().filter(|story| story.operations() > 0).collect();
+    if stories.is_empty() {
+        return Err(wrong(format!("{path}: there is no call for memory in it")));
+    }
+    if let Some(pid) = args.process {
+        let pids: Vec<String> = stories.iter().map(|story| story.pid.to_string()).collect();
+        stories.retain(|story| story.pid == pid);
+        if stories.is_empty() {
+            let pids = pids.join(", ");
+            return Err(wrong(format!("{path}: there is no process {pid} in it, but {pids}")));
+        }
+    }
+    let busiest = stories.into_iter().max_by_key(Story::operations);
+    busiest.context("there is no busiest of some")
+}
+
+/// What a reader should know of a story.
+fn about(story: &Story) -> Vec<String> {
+    let mut notes = Vec::new();
+    if story.unknown > 0 {
+        let why = if story.forked { " (the process was forked with them)" } else { "" };
+        notes.push(format!(
+            "{} of blocks that the trace has not seen made are left out{why}",
+            counted(story.unknown, "free", "frees")
+        ));
+    }
+    if story.doubled > 0 {
+        notes.push(format!(
+            "{} made where another still was: that one's free is missing, and was put in",
+            counted(story.doubled, "block was", "blocks were")
+        ));
+    }
+    if !story.whole {
+        notes.push(
+            "the process was killed, or became another program: its end is missing".to_owned(),
+        );
+    }
+    notes
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Who plays.
+fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
+    let heapwright = preload::library(args.library.given().as_deref())?;
+    let mut paths = Vec::new();
+    let mut names: Vec<String> = vec![GLIBC.to_owned(), HEAPWRIGHT.to_owned()];
+    for word in &args.with {
+        let text = word.to_string_lossy();
+        if let Some(name) = allocators::name_of(&text) {
+            names.push(name.to_owned());
+            paths.push(word.clone());
+        } else {
+            names.extend(text.split(',').filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    let names = if args.only.is_empty() { &names } else { &args.only };
+    let chosen = allocators::chosen(heapwright, &paths, names)?;
+    if args.cache.is_empty() {
+        return Ok(chosen);
+    }
+    let mut all = Vec::new();
+    for one in chosen {
+        if one.name != HEAPWRIGHT {
+            all.push(one);
+            continue;
+        }
+        for model in &args.cache {
+            let mut row = Allocator { name: format!("{HEAPWRIGHT} {model}"), ..one.clone() };
+            let options = row.environment.entry("HEAPWRIGHT".to_owned()).or_default();
+            let comma = if options.is_empty() { "" } else { "," };
+            options.push_str(&format!("{comma}cache={model}"));
+            all.push(row);
+        }
+    }
+    Ok(all)
+}
+
+/// The replay itself.
+fn replay(
+    args: &Args,
+    story: &Story,
+    allocators: &[Allocator],
+    mut notes: Vec<String>,
+) -> anyhow::Result<(Results, bool)> {
+    interrupt::notice();
+    let started = SystemTime::now();
+    notes.extend(machine::noise());
+    let launcher = Launcher::new(preload::launcher()?);
+    let (mut versions, mut unfit) = (Vec::new(), Vec::new());
+    for allocator in allocators {
+        let (version, failure) = match probe(allocator, &launcher, PROBE_LIMIT)? {
+            Probed::Fine(version) => (version, None),
+            Probed::Unfit(outcome, detail) => (None, Some((outcome, detail))),
+            Probed::Interrupted => (None, None),
+        };
+        versions.push(version);
+        unfit.push(failure);
+    }
+    let folder = Folder::new()?;
+    let plan = folder.path().join("plan");
+    write_plan(&plan, &compile(story, args.touch, args.sequential))
+        .with_context(|| format!("cannot write the plan to {}", plan.display()))?;
+    let name = args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let rounds = Rounds {
+        plan,
+        name: &name,
+        allocators,
+        unfit: &unfit,
+        launcher: &launcher,
+        rounds: args.rounds as usize,
+        limit: args.timeout,
+    };
+    let progress = Progress::new(Showing::of(args.quiet, args.progress), rounds.runs());
+    let Played { parts, interrupted } = rounds.play(&progress)?;
+    for (allocator, part) in allocators.iter().zip(&parts) {
+        if let Some(complaint) = &part.complaint {
+            notes.push(format!("{}: {complaint}", allocator.name));
+        }
+    }
+    let row = |((allocator, version), part): ((&Allocator, _), crate::replay::rounds::Part)| Row {
+        allocator: results::Allocator {
+            name: allocator.name.clone(),
+            library: allocator.library_name(),
+            version,
+            environment: allocator.environment.clone(),
+        },
+        outcome: part.failure.as_ref().map_or(Outcome::Ok, |(outcome, _)| *outcome),
+        detail: part.failure.map(|(_, detail)| detail),
+        runs: part.runs,
+    };
+    let results = Results {
+        schema: SCHEMA,
+        machine: machine::describe(),
+        command: std::iter::once("heapwright".to_owned())
+            .chain(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
+            .collect(),
+        started: output::rfc3339(started),
+        trace: Trace {
+            name,
+            process: Some(story.pid).filter(|pid| *pid != 0),
+            program: Some(story.name()).filter(|name| !name.is_empty()),
+            facts: story.facts(),
+        },
+        rounds: args.rounds as usize,
+        touch: args.touch,
+        sequential: args.sequential,
+        complete: !interrupted,
+        notes,
+        rows: allocators.iter().zip(versions).zip(parts).map(row).collect(),
+    };
+    Ok((results, interrupted))
+}
+
+fn write_plan(path: &Path, words: &[u64]) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create_new(path)?);
+    words.iter().try_for_each(|word| out.write_all(&word.to_ne_bytes()))?;
+    out.flush()
+}

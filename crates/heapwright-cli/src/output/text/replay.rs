@@ -1,0 +1,180 @@
+//! A replay, on a screen.
+//!
+//! ```text
+//! allocator    time/op    +-  ratio to glibc           CPU/op  peak memory  over live     at end
+//! heapwright   50.1 ns  0.3%  0.50 (0.50..0.51)       49.8 ns      2.4 MiB       1.14    2.1 MiB
+//! ```
+
+use crate::bench::results::Outcome;
+use crate::bench::statistics::{self, Ratios, SURE_ROUNDS, Verdict};
+use crate::output::{Look, race, recorded, units};
+use crate::replay::results::{Answer, Results, Row};
+use std::fmt::Write;
+
+/// The whole report.
+pub(crate) fn report(results: &Results, look: Look) -> String {
+    let mut out = String::new();
+    let trace = &results.trace;
+    let whose = trace.program.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let heading = format!("heapwright replay: {}{whose}", trace.name);
+    let _ = writeln!(out, "{}", look.strong(&heading));
+    let _ = writeln!(out, "{}", recorded(&trace.facts));
+    let _ = writeln!(out);
+    table(&mut out, results, look);
+    let _ = writeln!(out);
+    let rounds = units::counted(results.rounds as u64, "round");
+    let _ = writeln!(
+        out,
+        "time/op: by the clock, median of {rounds}; +-: half the quartiles' distance; ratios with \
+         their 95 % interval.\npeak memory: the most that was resident, without the player's own; \
+         over live: that, by the\npeak of live bytes; at end: what is resident after the last \
+         operation, with {} live.",
+        units::bytes(trace.facts.left_bytes)
+    );
+    if results.rounds < SURE_ROUNDS {
+        let _ = writeln!(out, "note: from fewer than {SURE_ROUNDS} rounds no interval is sure");
+    }
+    for note in &results.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+fn table(out: &mut String, results: &Results, look: Look) {
+    let rows = &results.rows;
+    let width = rows.iter().map(|row| row.allocator.name.len()).max().unwrap_or(0).max(9);
+    let Some(first) = rows.first() else { return };
+    let title = format!(
+        "{:<width$} {:>9} {:>6}  {:<23} {:>9} {:>12} {:>10} {:>10}",
+        "allocator",
+        "time/op",
+        "+-",
+        format!("ratio to {}", first.allocator.name),
+        "CPU/op",
+        "peak memory",
+        "over live",
+        "at end"
+    );
+    let _ = writeln!(out, "{}", look.strong(&title));
+    for (at, row) in rows.iter().enumerate() {
+        let name = &row.allocator.name;
+        if row.outcome != Outcome::Ok || row.runs.is_empty() {
+            let why = row.detail.as_deref().unwrap_or("not measured");
+            let _ = writeln!(out, "{name:<width$} {}", failure(row.outcome, why));
+            continue;
+        }
+        let values = |of: fn(&Answer) -> f64| -> Vec<f64> { row.runs.iter().map(of).collect() };
+        let middle = |of| statistics::median(&values(of)).unwrap_or_default();
+        let peak = middle(|run| run.peak_bytes as f64);
+        let live = results.trace.facts.peak_live_bytes;
+        let _ = writeln!(
+            out,
+            "{name:<width$} {:>9} {:>6}  {:<23} {:>9} {:>12} {:>10} {:>10}",
+            nanoseconds(middle(Answer::time)),
+            format!(
+                "{:.1}%",
+                statistics::spread(&values(Answer::time)).unwrap_or_default() * 100.0
+            ),
+            if at == 0 { "1".to_owned() } else { ratio(row, first) },
+            nanoseconds(middle(Answer::cpu)),
+            units::bytes(peak as u64),
+            if live == 0 { "-".to_owned() } else { race::ratio(peak / live as f64) },
+            units::bytes(middle(|run| run.left_bytes as f64) as u64),
+        );
+    }
+}
+
+fn ratio(row: &Row, first: &Row) -> String {
+    let pairs = row.runs.iter().zip(&first.runs).map(|(this, that)| (this.time(), that.time()));
+    let Some(ratios) = Ratios::new(pairs) else { return "-".to_owned() };
+    let estimate = ratios.estimate();
+    let tie = if estimate.verdict() == Verdict::Tie { " tie" } else { "" };
+    format!("{}{tie}", race::estimate(&estimate))
+}
+
+fn failure(outcome: Outcome, why: &str) -> String {
+    match outcome {
+        Outcome::Ok | Outcome::Failed => why.to_owned(),
+        Outcome::Crashed => format!("crashed ({why})"),
+        Outcome::Hung => format!("hung ({why})"),
+        Outcome::Differs => format!("loses what is written ({why})"),
+        Outcome::NotTaken => format!("not taken ({why})"),
+    }
+}
+
+/// `12.3 ns`, `1.2 us`.
+fn nanoseconds(ns: f64) -> String {
+    match ns {
+        ..1000.0 => format!("{ns:.1} ns"),
+        ..1e6 => format!("{:.1} us", ns / 1e3),
+        _ => format!("{:.1} ms", ns / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::results::{Allocator, Machine};
+    use crate::replay::Touch;
+    use crate::replay::results::{SCHEMA, Trace};
+    use crate::trace::Facts;
+
+    fn row(name: &str, outcome: Outcome, detail: Option<&str>, wall_ns: &[u64]) -> Row {
+        let answer = |&wall_ns: &u64| Answer {
+            operations: 1000,
+            wall_ns,
+            user_ns: 20_000,
+            peak_bytes: 3 << 20,
+            left_bytes: 1 << 20,
+            ..Answer::default()
+        };
+        Row {
+            allocator: Allocator { name: name.to_owned(), ..Allocator::default() },
+            outcome,
+            detail: detail.map(str::to_owned),
+            runs: wall_ns.iter().map(answer).collect(),
+        }
+    }
+
+    #[test]
+    fn a_table_says_it_all() {
+        let facts = Facts {
+            threads: 1,
+            operations: 1000,
+            peak_live_bytes: 2 << 20,
+            peak_live_blocks: 10,
+            ..Facts::default()
+        };
+        let results = Results {
+            schema: SCHEMA,
+            machine: Machine::default(),
+            command: Vec::new(),
+            started: String::new(),
+            trace: Trace { name: "x.trace".to_owned(), process: None, program: None, facts },
+            rounds: 3,
+            touch: Touch::Pages,
+            sequential: false,
+            complete: true,
+            notes: vec!["busy".to_owned()],
+            rows: vec![
+                row("glibc", Outcome::Ok, None, &[50_000; 3]),
+                row("heapwright", Outcome::Ok, None, &[25_000; 3]),
+                row("broken", Outcome::Crashed, Some("signal 11, SIGSEGV"), &[]),
+            ],
+        };
+        let told = report(&results, Look::PLAIN);
+        let expected = "\
+heapwright replay: x.trace
+1 thread, 1,000 operations, peak live 2.0 MiB in 10 blocks
+
+allocator    time/op     +-  ratio to glibc             CPU/op  peak memory  over live     at end
+glibc        50.0 ns   0.0%  1                         20.0 ns      3.0 MiB       1.50    1.0 MiB
+heapwright   25.0 ns   0.0%  0.50 (0.50..0.50)         20.0 ns      3.0 MiB       1.50    1.0 MiB
+broken     crashed (signal 11, SIGSEGV)
+";
+        assert!(told.starts_with(expected), "{told}");
+        assert!(told.ends_with("note: busy\n"), "{told}");
+        assert_eq!(nanoseconds(1500.0), "1.5 us");
+        assert_eq!(nanoseconds(2.5e6), "2.5 ms");
+    }
+}

@@ -1,0 +1,155 @@
+//! The rounds: each allocator in turn, the order turning by one from round to round.
+//!
+//! A first run of each is not counted, and shows whether it works. What goes wrong under
+//! an allocator ends its part, and becomes a row that says so.
+
+use super::player::SUBCOMMAND;
+use super::results::Answer;
+use crate::bench::allocators::Allocator;
+use crate::bench::results::{Kind, Outcome};
+use crate::bench::{Attempt, Comparing, End, Launcher, Program, Progress, Ran, warm};
+use crate::process::{self, interrupt};
+use anyhow::Context;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Without a limit by the user: what the first run of an allocator may take.
+const FIRST_LIMIT: Duration = Duration::from_secs(600);
+/// What a run may take at least, and how much slower than the fastest it may be.
+const LEAST_LIMIT: Duration = Duration::from_secs(30);
+const TIMES_SLOWER: u32 = 30;
+
+/// What to play, and how.
+pub(crate) struct Rounds<'a> {
+    pub(crate) plan: PathBuf,
+    pub(crate) name: &'a str,
+    pub(crate) allocators: &'a [Allocator],
+    /// What is known of each before.
+    pub(crate) unfit: &'a [Option<(Outcome, String)>],
+    pub(crate) launcher: &'a Launcher,
+    pub(crate) rounds: usize,
+    pub(crate) limit: Option<Duration>,
+}
+
+/// How an allocator did.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub(crate) runs: Vec<Answer>,
+    pub(crate) failure: Option<(Outcome, String)>,
+    /// What our library said of the options it was given, where it did not take them.
+    pub(crate) complaint: Option<String>,
+}
+
+/// What came of it.
+pub(crate) struct Played {
+    /// One for each allocator.
+    pub(crate) parts: Vec<Part>,
+    pub(crate) interrupted: bool,
+}
+
+impl Rounds<'_> {
+    /// How many runs there will be at most.
+    pub(crate) fn runs(&self) -> usize {
+        (self.rounds + 1) * self.allocators.len()
+    }
+
+    /// Plays.
+    pub(crate) fn play(&self, progress: &Progress) -> anyhow::Result<Played> {
+        let program = Program {
+            arguments: vec![SUBCOMMAND.into(), self.plan.clone().into()],
+            ..Program::bare(
+                self.name.to_owned(),
+                Kind::Workload,
+                std::env::current_exe().context("cannot tell where this command is")?,
+                Comparing::Never,
+            )
+        };
+        let part = |unfit: &Option<_>| Part { failure: unfit.clone(), ..Part::default() };
+        let mut parts: Vec<Part> = self.unfit.iter().map(part).collect();
+        let count = parts.len();
+        let mut peak = 0;
+        let mut fastest: Option<Duration> = None;
+        // Round 0 is the one that is not counted.
+        for round in 0..=self.rounds {
+            let left = fastest.map(|time| time * ((self.rounds + 1 - round) * count) as u32);
+            let title = format!("round {round} of {}", self.rounds);
+            progress.round(if round == 0 { "warming up" } else { &title }, left);
+            for turn in 0..count {
+                let at = (turn + round) % count;
+                let part = &mut parts[at];
+                if part.failure.is_none() {
+                    if interrupt::came().is_some() {
+                        return Ok(Self::over(parts, progress));
+                    }
+                    progress.running(self.name, &self.allocators[at].name, left);
+                    warm(peak);
+                    let limit = self.limit.unwrap_or_else(|| {
+                        fastest.map_or(FIRST_LIMIT, |time| LEAST_LIMIT.max(time * TIMES_SLOWER))
+                    });
+                    let allocator = &self.allocators[at];
+                    match self.launcher.run(&program, allocator, limit, &|| progress.tick())? {
+                        Attempt::Interrupted => return Ok(Self::over(parts, progress)),
+                        Attempt::NotStarted(error) => {
+                            return Err(error).context("cannot run the player");
+                        }
+                        Attempt::Ran(mut ran) => match verdict(&mut ran, limit) {
+                            Ok(answer) => {
+                                let said = ran.complaint();
+                                part.complaint =
+                                    said.filter(|line| line.starts_with("heapwright: option"));
+                                peak = peak.max(ran.cost.peak_rss_bytes);
+                                let took = Duration::from_nanos(ran.cost.wall_ns);
+                                fastest = Some(fastest.map_or(took, |time| time.min(took)));
+                                if round > 0 {
+                                    part.runs.push(answer);
+                                }
+                            }
+                            Err(failure) => part.failure = Some(failure),
+                        },
+                    }
+                }
+                progress.done(1);
+            }
+        }
+        progress.finish();
+        Ok(Played { parts, interrupted: false })
+    }
+
+    /// Interrupted: only whole rounds are kept.
+    fn over(mut parts: Vec<Part>, progress: &Progress) -> Played {
+        progress.finish();
+        let whole = parts.iter().filter(|part| part.failure.is_none());
+        let whole = whole.map(|part| part.runs.len()).min().unwrap_or_default();
+        parts.iter_mut().for_each(|part| part.runs.truncate(whole));
+        Played { parts, interrupted: true }
+    }
+}
+
+/// What a run says, or what was wrong with it.
+fn verdict(ran: &mut Ran, limit: Duration) -> Result<Answer, (Outcome, String)> {
+    let complaint = ran.complaint().map(|line| format!(": {line}")).unwrap_or_default();
+    match ran.end {
+        End::Code(0) => {}
+        End::Code(code) => return Err((Outcome::Failed, format!("exit {code}{complaint}"))),
+        End::Signal(signal) => {
+            let name = process::signal_name(signal);
+            return Err((Outcome::Crashed, format!("signal {signal}, {name}{complaint}")));
+        }
+        End::Limit => {
+            return Err((Outcome::Hung, format!("killed after {} s", limit.as_secs())));
+        }
+        End::TooMuchOutput => {
+            return Err((Outcome::Failed, "printed without end".to_owned()));
+        }
+    }
+    let answer = ran.text().ok().and_then(|text| Answer::parse(&text));
+    let answer = answer.ok_or_else(|| (Outcome::Failed, format!("gave no answer{complaint}")))?;
+    if answer.wrong > 0 {
+        let text = format!("{} times a block was not as it was left", answer.wrong);
+        return Err((Outcome::Differs, text));
+    }
+    if answer.failed > 0 {
+        return Err((Outcome::Failed, format!("{} blocks could not be had", answer.failed)));
+    }
+    Ok(answer)
+}

@@ -1,0 +1,282 @@
+//! Our own traces: from the files of processes to stories, and from stories to one
+//! file.
+//!
+//! The library names blocks by their addresses; what is written here has their numbers,
+//! and is compressed (gzip), because both are near each other and alike.
+
+use super::names::{Ask, Teller, TooMany};
+use super::story::{Story, What};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use heapwright_record::trace::{
+    BEFORE, BEHIND, Chunk, Coder, End, HEADER, Operation, Problem, Process, Reader,
+    begin_operations, seal,
+};
+use std::io::{self, Write};
+
+/// Bytes of a chunk, at most.
+const CHUNK: usize = 64 << 10;
+
+/// The stories in a trace, and what is wrong with its end.
+pub(super) fn stories(bytes: &[u8]) -> Result<(Vec<Story>, Option<Problem>), Wrong> {
+    let mut reader = Reader::new(bytes)?;
+    let mut done = Vec::new();
+    let mut teller: Option<Teller> = None;
+    let mut last_ms = 0;
+    for chunk in reader.by_ref() {
+        match chunk {
+            Chunk::Process(process) => {
+                done.extend(teller.take().map(Teller::story));
+                last_ms = 0;
+                teller = Some(Teller::new(Story {
+                    pid: process.pid,
+                    parent: process.parent,
+                    began: process.time,
+                    forked: process.forked,
+                    exe: process.exe.to_vec(),
+                    command: process.command.to_vec(),
+                    ..Story::default()
+                }));
+            }
+            Chunk::Operations(operations) => {
+                let teller = teller.get_or_insert_default();
+                let mut thread = 0;
+                // What went by between two chunks, whose operations say what did within.
+                let mut waited = operations.ms.saturating_sub(last_ms);
+                last_ms = operations.ms;
+                for operation in operations {
+                    match operation {
+                        Operation::Thread(name) => thread = name,
+                        Operation::Time(ms) => {
+                            last_ms += ms;
+                            waited += ms;
+                        }
+                        _ => {
+                            if waited > 0 {
+                                let ms = u32::try_from(waited).unwrap_or(u32::MAX);
+                                teller.other(thread, What::Time(ms))?;
+                                waited = 0;
+                            }
+                            tell(teller, thread, operation)?;
+                        }
+                    }
+                }
+            }
+            Chunk::End(_) => teller.get_or_insert_default().story.whole = true,
+            _ => {}
+        }
+    }
+    done.extend(teller.map(Teller::story));
+    Ok((done, reader.problem()))
+}
+
+fn tell(teller: &mut Teller, thread: u64, operation: Operation) -> Result<(), TooMany> {
+    match operation {
+        Operation::Malloc { block, size } => teller.made(thread, block, size, Ask::Malloc),
+        Operation::Calloc { block, size } => teller.made(thread, block, size, Ask::Calloc),
+        Operation::Aligned { block, size, log2, zero } => {
+            teller.made(thread, block, size, Ask::Aligned { log2, zero })
+        }
+        Operation::Free { block } => teller.freed(thread, block),
+        Operation::ReallocBegin { block } => {
+            teller.realloc_begins(thread, block);
+            Ok(())
+        }
+        Operation::ReallocEnd { block, size } => teller.realloc_ends(thread, block, size),
+        Operation::ReallocFailed => {
+            teller.realloc_failed(thread);
+            Ok(())
+        }
+        Operation::Resize { block, size } => {
+            teller.realloc_begins(thread, block);
+            teller.realloc_ends(thread, block, size)
+        }
+        Operation::ThreadEnd => teller.thread_ends(thread),
+        Operation::Fork => teller.other(thread, What::Fork),
+        Operation::Thread(_) | Operation::Time(_) => Ok(()),
+    }
+}
+
+/// Why there are no stories.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    Problem(Problem),
+    TooMany,
+}
+
+impl From<Problem> for Wrong {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<TooMany> for Wrong {
+    fn from(_: TooMany) -> Self {
+        Self::TooMany
+    }
+}
+
+/// Writes stories, compressed.
+pub(crate) fn write(stories: &[Story], out: impl Write) -> io::Result<()> {
+    let mut out = GzEncoder::new(out, Compression::default());
+    out.write_all(&HEADER)?;
+    stories.iter().try_for_each(|story| one(story, &mut out))?;
+    out.finish().map(drop)
+}
+
+fn one(story: &Story, out: &mut impl Write) -> io::Result<()> {
+    let process = Process {
+        pid: story.pid,
+        parent: story.parent,
+        time: story.began,
+        forked: story.forked,
+        exe: &story.exe,
+        command: &story.command,
+    };
+    let mut buffer = vec![0; CHUNK.max(64 + story.exe.len() + story.command.len())];
+    out.write_all(process.encode(&mut buffer))?;
+    let mut writer =
+        Writer { buffer, payload: 0, coder: Coder::new(), written: 0, ms: 0, thread: None };
+    for event in &story.events {
+        if writer.thread != Some(event.thread) {
+            writer.put(Operation::Thread(u64::from(event.thread)), out)?;
+            writer.thread = Some(event.thread);
+        }
+        writer.put(operation(event.what), out)?;
+    }
+    // What was left out stays known: frees of a name that is nobody's.
+    for _ in 0..story.unknown {
+        writer.put(Operation::Free { block: u64::MAX }, out)?;
+    }
+    writer.flush(out)?;
+    if story.whole {
+        out.write_all(End { operations: writer.written }.encode(&mut [0; 64]))?;
+    }
+    Ok(())
+}
+
+fn operation(what: What) -> Operation {
+    let name = u64::from;
+    match what {
+        What::Malloc { block, size } => Operation::Malloc { block: name(block), size },
+        What::Calloc { block, size } => Operation::Calloc { block: name(block), size },
+        What::Aligned { block, size, log2, zero } => {
+            Operation::Aligned { block: name(block), size, log2, zero }
+        }
+        What::Realloc { block, size } => Operation::Resize { block: name(block), size },
+        What::Free { block } => Operation::Free { block: name(block) },
+        What::ThreadEnd => Operation::ThreadEnd,
+        What::Fork => Operation::Fork,
+        What::Time(ms) => Operation::Time(u64::from(ms)),
+    }
+}
+
+/// Fills chunks.
+struct Writer {
+    buffer: Vec<u8>,
+    payload: usize,
+    coder: Coder,
+    written: u64,
+    ms: u64,
+    /// Whose the last event was, in this chunk.
+    thread: Option<u32>,
+}
+
+impl Writer {
+    fn put(&mut self, operation: Operation, out: &mut impl Write) -> io::Result<()> {
+        if self.payload == 0 {
+            self.payload = begin_operations(&mut self.buffer, self.written, self.ms);
+            self.coder = Coder::new();
+        }
+        if let Operation::Time(ms) = operation {
+            self.ms += ms;
+        }
+        self.payload += self.coder.put(operation, &mut self.buffer[BEFORE + self.payload..]);
+        self.written += 1;
+        // Room for a thread and what it does: a chunk does not end between the two.
+        let full = BEFORE + self.payload + 2 * Coder::MOST + BEHIND > CHUNK;
+        if full && !matches!(operation, Operation::Thread(_)) { self.flush(out) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.payload > 0 {
+            out.write_all(seal(&mut self.buffer, self.payload))?;
+            (self.payload, self.thread) = (0, None);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Event;
+    use flate2::read::GzDecoder;
+    use proptest::prelude::*;
+    use std::io::Read;
+
+    /// Any story: what the teller makes of calls that may make no sense.
+    fn story() -> impl Strategy<Value = Story> {
+        let call = (0..9_u8, 0..3_u64, 0..12_u64, any::<u16>());
+        prop::collection::vec(call, 0..400).prop_map(|calls| {
+            let mut teller = Teller::default();
+            for (kind, thread, name, size) in calls {
+                let size = u64::from(size);
+                let told = match kind {
+                    0 => teller.made(thread, name, size, Ask::Malloc),
+                    1 => teller.made(thread, name, size, Ask::Calloc),
+                    2 => teller.made(thread, name, size, Ask::Aligned { log2: 6, zero: true }),
+                    3 | 4 => teller.freed(thread, name),
+                    5 => {
+                        teller.realloc_begins(thread, name);
+                        Ok(())
+                    }
+                    6 => teller.realloc_ends(thread, name, size),
+                    7 => teller.thread_ends(thread),
+                    // Time goes by before something is done.
+                    _ => teller
+                        .other(thread, What::Time(3))
+                        .and_then(|()| teller.made(thread, name, size, Ask::Malloc)),
+                };
+                told.expect("few");
+            }
+            Story { doubled: 0, ..teller.story() }
+        })
+    }
+
+    fn unpacked(bytes: &[u8]) -> Vec<u8> {
+        let mut all = Vec::new();
+        GzDecoder::new(bytes).read_to_end(&mut all).expect("is gzip");
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn stories_come_back(mut stories in prop::collection::vec(story(), 1..3), whole: bool) {
+            for (at, story) in stories.iter_mut().enumerate() {
+                (story.pid, story.forked, story.whole) = (at as u32 + 7, at == 1, whole);
+                story.exe = b"/bin/x".to_vec();
+                story.command = b"x\0y\0".to_vec();
+            }
+            let mut file = Vec::new();
+            write(&stories, &mut file).expect("written");
+            let (read, problem) = super::stories(&unpacked(&file)).expect("is one");
+            prop_assert_eq!(problem, None);
+            prop_assert_eq!(read, stories);
+        }
+    }
+
+    #[test]
+    fn long_stories_are_of_many_chunks() {
+        let events = (0..100_000)
+            .map(|block| Event { thread: block % 2, what: What::Malloc { block, size: 1 << 40 } });
+        let story =
+            Story { threads: 2, blocks: 100_000, events: events.collect(), ..Story::default() };
+        let mut file = Vec::new();
+        write(std::slice::from_ref(&story), &mut file).expect("written");
+        let bytes = unpacked(&file);
+        assert!(Reader::new(&bytes).expect("is one").count() > 10);
+        let (read, problem) = stories(&bytes).expect("is one");
+        assert_eq!((read, problem), (vec![story], None));
+    }
+}

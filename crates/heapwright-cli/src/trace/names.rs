@@ -1,0 +1,231 @@
+//! From names to numbers.
+//!
+//! A trace calls a block by a name that no other *live* block has (its address, most
+//! often), and a thread by one that no other live thread has. Here each gets a number of
+//! its own, in the order in which they came:
+//!
+//! ```text
+//! live blocks   name -> number            malloc puts, free takes
+//! live threads  name -> number            the first event puts, ThreadEnd takes
+//! ```
+//!
+//! A realloc may come in two halves. In between, its old name can already be another
+//! block's; the block itself waits at its thread.
+//!
+//! What cannot be is counted and mended, so that a story is always one that can be
+//! replayed: a free of a name that is nobody's is left out; a block that is made under a
+//! live one's name ends that one first.
+
+use super::story::{Event, Story, What};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// A trace has more blocks, or threads, than can be told apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
+
+/// Makes a story.
+#[derive(Default)]
+pub(super) struct Teller {
+    pub(super) story: Story,
+    blocks: HashMap<u64, u32>,
+    threads: HashMap<u64, u32>,
+    /// Of threads whose realloc has only begun: the block, and its name.
+    resizing: HashMap<u64, (u32, u64)>,
+}
+
+/// How a block is asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Ask {
+    Malloc,
+    Calloc,
+    Aligned { log2: u8, zero: bool },
+}
+
+impl Teller {
+    /// For a story that begins so.
+    pub(super) fn new(story: Story) -> Self {
+        Self { story, ..Self::default() }
+    }
+
+    /// The end.
+    pub(super) fn story(self) -> Story {
+        self.story
+    }
+
+    fn tell(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
+        let thread = match self.threads.entry(thread) {
+            Entry::Occupied(place) => *place.get(),
+            Entry::Vacant(place) => {
+                let number = self.story.threads;
+                self.story.threads = number.checked_add(1).ok_or(TooMany)?;
+                *place.insert(number)
+            }
+        };
+        self.story.events.push(Event { thread, what });
+        Ok(())
+    }
+
+    /// Ends a block that lives under a name which is given to another one.
+    fn end_double(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
+        if let Some(block) = self.blocks.remove(&name) {
+            self.story.doubled += 1;
+            self.tell(thread, What::Free { block })?;
+        }
+        Ok(())
+    }
+
+    /// A block was got.
+    pub(super) fn made(
+        &mut self,
+        thread: u64,
+        name: u64,
+        size: u64,
+        ask: Ask,
+    ) -> Result<(), TooMany> {
+        self.end_double(thread, name)?;
+        let block = self.story.blocks;
+        self.story.blocks = block.checked_add(1).ok_or(TooMany)?;
+        self.blocks.insert(name, block);
+        let what = match ask {
+            Ask::Malloc => What::Malloc { block, size },
+            Ask::Calloc => What::Calloc { block, size },
+            Ask::Aligned { log2, zero } => What::Aligned { block, size, log2, zero },
+        };
+        self.tell(thread, what)
+    }
+
+    /// A block is given back.
+    pub(super) fn freed(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
+        match self.blocks.remove(&name) {
+            Some(block) => self.tell(thread, What::Free { block }),
+            None => {
+                self.story.unknown += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// A realloc's first half.
+    pub(super) fn realloc_begins(&mut self, thread: u64, name: u64) {
+        match self.blocks.remove(&name) {
+            Some(block) => {
+                self.resizing.insert(thread, (block, name));
+            }
+            None => self.story.unknown += 1,
+        }
+    }
+
+    /// Its second half; what there was no first one for is a block that is made.
+    pub(super) fn realloc_ends(
+        &mut self,
+        thread: u64,
+        name: u64,
+        size: u64,
+    ) -> Result<(), TooMany> {
+        let Some((block, _)) = self.resizing.remove(&thread) else {
+            return self.made(thread, name, size, Ask::Malloc);
+        };
+        self.end_double(thread, name)?;
+        self.blocks.insert(name, block);
+        self.tell(thread, What::Realloc { block, size })
+    }
+
+    /// There was no memory: the old block is as it was.
+    pub(super) fn realloc_failed(&mut self, thread: u64) {
+        if let Some((block, name)) = self.resizing.remove(&thread) {
+            self.blocks.insert(name, block);
+        }
+    }
+
+    /// A thread ends; its name may be another's from now on.
+    pub(super) fn thread_ends(&mut self, name: u64) -> Result<(), TooMany> {
+        if self.threads.contains_key(&name) {
+            self.tell(name, What::ThreadEnd)?;
+            self.threads.remove(&name);
+            self.resizing.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Something that is about no block.
+    pub(super) fn other(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
+        self.tell(thread, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(teller: Teller) -> Vec<(u32, What)> {
+        teller.story().events.into_iter().map(|event| (event.thread, event.what)).collect()
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_is_another_block() {
+        let mut teller = Teller::default();
+        for _ in 0..2 {
+            teller.made(9, 0x10, 8, Ask::Malloc).expect("few");
+            teller.freed(9, 0x10).expect("few");
+            teller.thread_ends(9).expect("few");
+        }
+        assert_eq!(
+            events(teller),
+            [
+                (0, What::Malloc { block: 0, size: 8 }),
+                (0, What::Free { block: 0 }),
+                (0, What::ThreadEnd),
+                (1, What::Malloc { block: 1, size: 8 }),
+                (1, What::Free { block: 1 }),
+                (1, What::ThreadEnd),
+            ]
+        );
+    }
+
+    #[test]
+    fn between_the_halves_of_a_realloc_the_name_is_free() {
+        let mut teller = Teller::default();
+        teller.made(1, 0x10, 8, Ask::Malloc).expect("few");
+        teller.realloc_begins(1, 0x10);
+        teller.made(2, 0x10, 9, Ask::Calloc).expect("few");
+        teller.realloc_ends(1, 0x20, 100).expect("few");
+        teller.freed(2, 0x20).expect("few");
+        teller.freed(2, 0x10).expect("few");
+        assert_eq!(teller.story.unknown + teller.story.doubled, 0);
+        assert_eq!(
+            events(teller),
+            [
+                (0, What::Malloc { block: 0, size: 8 }),
+                (1, What::Calloc { block: 1, size: 9 }),
+                (0, What::Realloc { block: 0, size: 100 }),
+                (1, What::Free { block: 0 }),
+                (1, What::Free { block: 1 }),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_mended_and_counted() {
+        let mut teller = Teller::default();
+        teller.freed(1, 5).expect("few");
+        teller.made(1, 5, 1, Ask::Malloc).expect("few");
+        teller.made(1, 5, 2, Ask::Malloc).expect("few");
+        teller.realloc_begins(1, 5);
+        teller.realloc_failed(1);
+        teller.realloc_begins(1, 77);
+        teller.realloc_ends(1, 78, 3).expect("few");
+        teller.freed(1, 5).expect("few");
+        assert_eq!((teller.story.unknown, teller.story.doubled), (2, 1));
+        assert_eq!(
+            events(teller),
+            [
+                (0, What::Malloc { block: 0, size: 1 }),
+                (0, What::Free { block: 0 }),
+                (0, What::Malloc { block: 1, size: 2 }),
+                (0, What::Malloc { block: 2, size: 3 }),
+                (0, What::Free { block: 1 }),
+            ]
+        );
+    }
+}
