@@ -23,10 +23,21 @@ pub(crate) fn tbb(_: &Path) -> Result<Peer, String> {
     shared("tbb", "libtbbmalloc_proxy.so.2", "libtbbmalloc2")
 }
 
-/// scudo, the standalone one, out of clang's runtime folder: it is no library
-/// that the linker knows by name.
+/// scudo, the standalone one.
 pub(crate) fn scudo(_: &Path) -> Result<Peer, String> {
-    let file = format!("libclang_rt.scudo_standalone-{}.so", std::env::consts::ARCH);
+    of_clang("scudo", "scudo_standalone")
+}
+
+/// scudo as it was part of the sanitizers' runtime. It ends a program that reallocates
+/// what memalign gave, which C allows; so it is told not to look at that.
+pub(crate) fn scudo_classic(_: &Path) -> Result<Peer, String> {
+    let peer = of_clang("scudo-classic", "scudo")?;
+    Ok(peer.variant("scudo-classic", "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))
+}
+
+/// A library out of clang's runtime folder: the linker does not know it by name.
+fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String> {
+    let file = format!("libclang_rt.{runtime}-{}.so", std::env::consts::ARCH);
     let mut found = Vec::new();
     for version in folders(Path::new("/usr/lib"), "llvm-") {
         for clang in folders(&version.join("lib/clang"), "") {
@@ -39,7 +50,7 @@ pub(crate) fn scudo(_: &Path) -> Result<Peer, String> {
     let library = found.pop().ok_or_else(|| {
         format!("no {file} under /usr/lib/llvm-*; Debian's package libclang-rt-14-dev has it")
     })?;
-    Ok(described("scudo", library))
+    Ok(described(name, library))
 }
 
 fn shared(name: &'static str, file: &str, package: &str) -> Result<Peer, String> {

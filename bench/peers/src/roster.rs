@@ -11,36 +11,58 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) get: fn(&Path) -> Result<Peer, String>,
+    /// Whether it is had only where it is asked for by its name: not in the race.
+    pub(crate) by_name_only: bool,
+}
+
+impl Entry {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        get: fn(&Path) -> Result<Peer, String>,
+    ) -> Self {
+        Self { name, about, get, by_name_only: false }
+    }
+
+    const fn by_name_only(self) -> Self {
+        Self { by_name_only: true, ..self }
+    }
 }
 
 /// All of them, in the order they are printed.
 pub(crate) const ALL: &[Entry] = &[
-    Entry { name: "mimalloc", about: "mimalloc v3, its defaults", get: mimalloc::v3 },
-    Entry {
-        name: "mimalloc-no-thp",
-        about: "the same library, told not to ask for huge pages",
-        get: mimalloc::v3_no_thp,
-    },
-    Entry { name: "mimalloc2", about: "mimalloc v2, its defaults", get: mimalloc::v2 },
-    Entry { name: "snmalloc", about: "snmalloc without its checks", get: snmalloc::get },
-    Entry { name: "jemalloc", about: "jemalloc, Debian's", get: debian::jemalloc },
-    Entry { name: "rpmalloc", about: "rpmalloc", get: rpmalloc::get },
-    Entry { name: "rusty_alloc", about: "mimalloc v2 remade in Rust", get: rusty_alloc::get },
-    Entry {
-        name: "gperftools",
-        about: "tcmalloc of gperftools, Debian's",
-        get: debian::gperftools,
-    },
-    Entry { name: "tbb", about: "oneTBB's scalable malloc, Debian's", get: debian::tbb },
-    Entry { name: "scudo", about: "LLVM's hardened malloc, Debian's", get: debian::scudo },
+    Entry::new("mimalloc", "mimalloc v3, its defaults", mimalloc::v3),
+    Entry::new(
+        "mimalloc-no-thp",
+        "the same library, told not to ask for huge pages",
+        mimalloc::v3_no_thp,
+    ),
+    Entry::new("mimalloc2", "mimalloc v2, its defaults", mimalloc::v2),
+    Entry::new("snmalloc", "snmalloc without its checks", snmalloc::get),
+    Entry::new("jemalloc", "jemalloc, Debian's", debian::jemalloc),
+    Entry::new("rpmalloc", "rpmalloc", rpmalloc::get),
+    Entry::new("rusty_alloc", "mimalloc v2 remade in Rust", rusty_alloc::get),
+    Entry::new("gperftools", "tcmalloc of gperftools, Debian's", debian::gperftools),
+    Entry::new("tbb", "oneTBB's scalable malloc, Debian's", debian::tbb),
+    Entry::new("scudo", "LLVM's hardened malloc, Debian's", debian::scudo),
+    Entry::new(
+        "scudo-classic",
+        "scudo before it stood alone, Debian's; only by its name",
+        debian::scudo_classic,
+    )
+    .by_name_only(),
 ];
 
-/// The entries of these names, or all.
+/// The entries of these names, or all that are in the race.
 pub(crate) fn chosen(only: &[String]) -> Result<Vec<&'static Entry>, String> {
     if let Some(unknown) = only.iter().find(|&name| !ALL.iter().any(|e| e.name == name)) {
         return Err(format!("--only {unknown}: no such peer; --list prints them"));
     }
-    Ok(ALL.iter().filter(|e| only.is_empty() || only.iter().any(|name| name == e.name)).collect())
+    let wanted = |e: &&Entry| match only {
+        [] => !e.by_name_only,
+        _ => only.iter().any(|name| name == e.name),
+    };
+    Ok(ALL.iter().filter(wanted).collect())
 }
 
 #[cfg(test)]
@@ -54,7 +76,8 @@ mod tests {
             chosen(&only).map(|all| all.iter().map(|e| e.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&["tbb", "mimalloc"]).unwrap(), ["mimalloc", "tbb"]);
-        assert_eq!(names(&[]).unwrap().len(), ALL.len());
+        assert_eq!(names(&[]).unwrap().len(), ALL.len() - 1);
+        assert_eq!(names(&["scudo-classic"]).unwrap(), ["scudo-classic"]);
         assert!(names(&["mimaloc"]).unwrap_err().contains("mimaloc"));
     }
 }

@@ -1,0 +1,98 @@
+// What every program of the workloads stands on: an end that says why, random
+// numbers with a fixed seed, a clock, and memory that the allocator does not see.
+//
+//   base.h      this
+//   inside.h    the calls of the allocator, and the time spent in them
+//   blocks.h    blocks with a stamp, so that one handed out twice is noticed
+//   memory.h    what the kernel says is resident
+//   threads.h   threads on stacks of ours, so that stacks can be told from heap
+//   result.h    the one line that a run is
+//
+// Each file includes the one above it. A program of ours calls malloc, calloc,
+// realloc, memalign and free as any program does, so that whatever is preloaded
+// is what runs. What a program needs for itself (tables of what it holds, stacks)
+// it maps, touches before the work begins, and counts as its own.
+//
+// Exit status: 0; 2: it was called wrongly, or the system refused something;
+// 3: a block did not hold what was written into it.
+
+#ifndef BASE_H
+#define BASE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { PAGE = 4096 };
+
+static const char *program_name;
+
+_Noreturn static inline void die(int status, const char *why) {
+    fprintf(stderr, "%s: %s\n", program_name, why);
+    exit(status);
+}
+
+static inline uint64_t next_random(uint64_t *state) {
+    // splitmix64
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// A stream of its own for each number: the same work, whichever thread does it.
+static inline uint64_t stream(uint64_t number) {
+    uint64_t state = 0x6865617077726967u ^ number * 0xd1342543de82ef95u;
+    next_random(&state);
+    return state;
+}
+
+// A size from 16 bytes to `doublings` doublings above: every doubling is as
+// likely as the others, so most blocks are small and most bytes are in large ones.
+static inline size_t mixed_size(uint64_t *state, unsigned doublings) {
+    uint64_t r = next_random(state);
+    size_t least = (size_t)16 << (r % doublings);
+    return least + (r >> 32) % least;
+}
+
+static inline uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// Bytes in tables: not the heap's.
+static size_t own_bytes;
+
+// Memory that the allocator does not see, zeroed and all of it touched.
+static inline void *table(size_t bytes) {
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        die(2, "cannot map a table");
+    madvise(p, bytes, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < bytes; at += PAGE)
+        ((volatile char *)p)[at] = 0;
+    own_bytes += bytes;
+    return p;
+}
+
+// A number of the command line.
+static inline size_t number(const char *text, const char *what, size_t least, size_t most) {
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != 0 || value < least || value > most) {
+        fprintf(stderr, "%s: '%s' is no %s: needs a number from %zu to %zu\n", program_name, text, what, least, most);
+        exit(2);
+    }
+    return value;
+}
+
+#endif

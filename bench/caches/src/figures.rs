@@ -1,0 +1,434 @@
+//! The figures: what was asked, what was measured, and the verdict.
+//!
+//! A bound is *met* if the 95 % interval reaches it, *met, certainly* if the whole
+//! interval lies within, *MISSED* otherwise: "not certainly below 0.97" is met by
+//! an interval whose upper end is 0.97 or more. Times need 6 rounds for an
+//! interval; with fewer there is no verdict. Memory is counted and not a matter of luck:
+//! with fewer rounds the worst one decides.
+
+use ::figures::statistics::{Estimate, estimate};
+
+use crate::metric::Metric;
+use crate::results::{Cell, Results};
+use crate::setting::{EXCLUSIVE, GLIBC, PER_CPU, SCUDO, SHARED, Setting};
+use crate::text::interval;
+
+/// What a figure is judged against and a person can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// MiB that one of K shared caches may hold beyond what is live.
+    pub(crate) cache_mib: u32,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { cache_mib: 1 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Asked {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Only shown.
+    Nothing,
+}
+
+impl Asked {
+    fn allows(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(bound) => value <= bound,
+            Self::AtLeast(bound) => value >= bound,
+            Self::Nothing => true,
+        }
+    }
+
+    /// Whether the interval reaches it, and whether all of it lies within.
+    fn judge(self, e: Estimate) -> (bool, bool) {
+        (self.allows(e.low) || self.allows(e.high), self.allows(e.low) && self.allows(e.high))
+    }
+}
+
+/// What is a matter of luck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Time,
+    Memory,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Certainly,
+    Met,
+    Missed,
+    TooFew,
+    NotMeasured,
+    Shown,
+}
+
+impl Verdict {
+    fn of(asked: Asked, kind: Kind, rounds: &[f64]) -> Self {
+        let Some(estimate) = estimate(&[rounds.to_vec()]) else { return Self::NotMeasured };
+        if asked == Asked::Nothing {
+            return Self::Shown;
+        }
+        if !estimate.is_trusted() {
+            return match kind {
+                Kind::Time => Self::TooFew,
+                Kind::Memory if rounds.iter().all(|&value| asked.allows(value)) => Self::Met,
+                Kind::Memory => Self::Missed,
+            };
+        }
+        match asked.judge(estimate) {
+            (_, true) => Self::Certainly,
+            (true, _) => Self::Met,
+            _ => Self::Missed,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Certainly => "met, certainly",
+            Self::Met => "met",
+            Self::Missed => "**MISSED**",
+            Self::TooFew => "too few rounds",
+            Self::NotMeasured => "not measured",
+            Self::Shown => "",
+        }
+    }
+}
+
+/// One figure.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    what: String,
+    asked: String,
+    measured: String,
+    verdict: Verdict,
+}
+
+impl Figure {
+    fn of(what: String, asked: Asked, unit: &str, kind: Kind, rounds: &[f64]) -> Self {
+        let asked_text = match asked {
+            Asked::AtMost(bound) => format!("<= {bound}{unit}"),
+            Asked::AtLeast(bound) => format!(">= {bound}{unit}"),
+            Asked::Nothing => String::new(),
+        };
+        let measured = estimate(&[rounds.to_vec()]);
+        let measured = measured.map_or("-".to_owned(), |e| format!("{}{unit}", interval(e)));
+        Self { what, asked: asked_text, measured, verdict: Verdict::of(asked, kind, rounds) }
+    }
+}
+
+/// Whether none is missed.
+pub(crate) fn hold(figures: &[Figure]) -> bool {
+    !figures.iter().any(|figure| figure.verdict == Verdict::Missed)
+}
+
+/// As a table.
+pub(crate) fn table(figures: &[Figure]) -> String {
+    let mut text = String::from("| what | asked | measured | verdict |\n|---|---|---|---|\n");
+    for Figure { what, asked, measured, verdict } in figures {
+        text.push_str(&format!("| {what} | {asked} | {measured} | {} |\n", verdict.text()));
+    }
+    text + "\n"
+}
+
+struct Judge<'a> {
+    results: &'a Results,
+    bounds: &'a Bounds,
+    figures: Vec<Figure>,
+}
+
+impl Judge<'_> {
+    fn add(&mut self, what: String, asked: Asked, unit: &str, kind: Kind, rounds: &[f64]) {
+        self.figures.push(Figure::of(what, asked, unit, kind, rounds));
+    }
+
+    fn ratios(&self, workload: &str, threads: u32, pair: (&str, &str), metric: Metric) -> Vec<f64> {
+        let of = |setting| Cell { workload, threads, setting };
+        self.results.ratios(of(pair.0), of(pair.1), metric)
+    }
+
+    /// Heapwright's settings but `exclusive`, and whether the issue asks something of them.
+    fn others(&self) -> Vec<(Setting, bool)> {
+        let others = self.results.settings.iter().filter(|s| s.ours && s.name != EXCLUSIVE);
+        others.map(|s| (s.clone(), s.name == SHARED || s.name == PER_CPU)).collect()
+    }
+
+    /// Throughput of shared caches and of per-CPU caches to exclusive ones'.
+    fn throughput(&mut self) {
+        for workload in ["rpc", "ttest1"] {
+            let metric = if workload == "rpc" { Metric::Requests } else { Metric::Operations };
+            for threads in self.results.threads(workload) {
+                for (setting, asked) in self.others() {
+                    // Shared caches are for more threads than there are caches.
+                    let asked = asked
+                        && workload == "rpc"
+                        && (setting.name == PER_CPU || setting.caches.is_some_and(|k| threads > k));
+                    let asked = if asked { Asked::AtLeast(0.97) } else { Asked::Nothing };
+                    let rounds = self.ratios(workload, threads, (&setting.name, EXCLUSIVE), metric);
+                    let what = format!(
+                        "{workload}, T = {threads}, {}: throughput to exclusive",
+                        setting.name
+                    );
+                    self.add(what, asked, "x", Kind::Time, &rounds);
+                }
+            }
+        }
+    }
+
+    /// What K caches hold, and what scudo needs.
+    fn memory_of_rpc(&mut self) {
+        for threads in self.results.threads("rpc") {
+            for (setting, asked) in self.others() {
+                let name = &setting.name;
+                let Some(caches) = setting.caches.filter(|_| setting.is_shared()) else { continue };
+                let bound = f64::from(self.bounds.cache_mib);
+                let cell = Cell { workload: "rpc", threads, setting: name };
+                let above = self.results.rounds(cell, Metric::AboveLive);
+                let each: Vec<f64> =
+                    above.values().map(|bytes| bytes / 1048576.0 / f64::from(caches)).collect();
+                let what = format!(
+                    "rpc, T = {threads}, {name}: heap at its peak above live, a cache (K = {caches})"
+                );
+                self.add(what, Asked::AtMost(bound), " MiB", Kind::Memory, &each);
+                // The figure names 40 and 80 threads.
+                let bound =
+                    if asked && threads >= 40 { Asked::AtMost(0.55) } else { Asked::Nothing };
+                let rounds = self.ratios("rpc", threads, (name, SCUDO), Metric::HeapPeak);
+                let what =
+                    format!("rpc, T = {threads}, {name}: heap at its peak to scudo's exclusive");
+                self.add(what, bound, "x", Kind::Memory, &rounds);
+            }
+        }
+    }
+
+    /// The share of processor time that makes the load one of an allocator.
+    fn share_of_rpc(&mut self) {
+        for threads in self.results.threads("rpc") {
+            let cell = Cell { workload: "rpc", threads, setting: GLIBC };
+            let rounds: Vec<f64> = self.results.rounds(cell, Metric::Share).into_values().collect();
+            let what = format!("rpc, T = {threads}, glibc: the allocator's share of CPU time");
+            self.add(what, Asked::AtLeast(20.0), " %", Kind::Time, &rounds);
+        }
+    }
+
+    fn commits(&mut self) {
+        for threads in self.results.threads("rpc") {
+            let told = self.results.commits.iter().find(|one| one.threads == threads);
+            let rounds: Vec<f64> = told.map(|one| one.percent).into_iter().collect();
+            let what = format!("rpc, T = {threads}, percpu: rseq commits of all operations");
+            self.add(what, Asked::AtLeast(99.0), " %", Kind::Memory, &rounds);
+        }
+    }
+
+    /// What idle threads cost.
+    fn idle(&mut self) {
+        const FEW: u32 = 10;
+        let threads = self.results.threads("idle");
+        let Some(&many) = threads.last().filter(|&&many| many > FEW && threads.contains(&FEW))
+        else {
+            return;
+        };
+        let settings: Vec<Setting> = self.results.settings.clone();
+        for setting in settings {
+            let name = setting.name.as_str();
+            // The figure is of 1,000 threads.
+            let asked = name == PER_CPU && many >= 1000;
+            let asked = if asked { Asked::AtMost(1.3) } else { Asked::Nothing };
+            let of = |threads| Cell { workload: "idle", threads, setting: name };
+            let (few, most) = (
+                self.results.rounds(of(FEW), Metric::HeapPeak),
+                self.results.rounds(of(many), Metric::HeapPeak),
+            );
+            let rounds: Vec<f64> =
+                most.iter().filter_map(|(round, bytes)| Some(bytes / few.get(round)?)).collect();
+            let what = format!("idle, {name}: heap at its peak with {many} threads to {FEW}");
+            self.add(what, asked, "x", Kind::Memory, &rounds);
+        }
+    }
+
+    /// What short threads leave behind.
+    fn churn(&mut self) {
+        for threads in self.results.threads("churn") {
+            let ours: Vec<Setting> =
+                self.results.settings.iter().filter(|s| s.ours).cloned().collect();
+            for setting in ours {
+                let cell = Cell { workload: "churn", threads, setting: &setting.name };
+                let grown = self.results.rounds(cell, Metric::Grown);
+                let rounds: Vec<f64> = grown.values().map(|bytes| bytes / 1048576.0).collect();
+                // One after another it is the same thread again; with others beside it,
+                // how many were there at a time is a matter of luck. A MiB is ten
+                // bytes for each of 100,000 threads; K caches are come by one after
+                // the other, and each may hold what it may hold.
+                let caches = f64::from(setting.caches.unwrap_or(1));
+                let bound = (caches * f64::from(self.bounds.cache_mib)).max(1.0);
+                let asked = if threads == 1 { Asked::AtMost(bound) } else { Asked::Nothing };
+                let what = format!(
+                    "churn, {threads} at a time, {}: heap after the last thread above heap after 10",
+                    setting.name
+                );
+                self.add(what, asked, " MiB", Kind::Memory, &rounds);
+            }
+        }
+    }
+
+    /// Time inside the allocator and memory, to the peers'.
+    fn peers(&mut self) {
+        let ours: Vec<Setting> = self.results.settings.iter().filter(|s| s.ours).cloned().collect();
+        let peers: Vec<Setting> =
+            self.results.settings.iter().filter(|s| !s.ours && s.name != GLIBC).cloned().collect();
+        for threads in self.results.threads("ttest1") {
+            for setting in &ours {
+                for peer in peers.iter().filter(|peer| peer.name.starts_with(SCUDO)) {
+                    let pair = (setting.name.as_str(), peer.name.as_str());
+                    let asked =
+                        if peer.name == SCUDO { Asked::AtMost(0.5) } else { Asked::Nothing };
+                    for (metric, time) in
+                        [(Metric::Inside, "time"), (Metric::InsideCpu, "processor time")]
+                    {
+                        let rounds = self.ratios("ttest1", threads, pair, metric);
+                        let what = format!(
+                            "ttest1, T = {threads}, {}: {time} inside the allocator to {}'s",
+                            pair.0, pair.1
+                        );
+                        self.add(what, asked, "x", Kind::Time, &rounds);
+                    }
+                }
+            }
+            for peer in &peers {
+                let pair = (SHARED, peer.name.as_str());
+                let rounds = self.ratios("ttest1", threads, pair, Metric::Rss);
+                let what = format!("ttest1, T = {threads}, {}: peak RSS to {}'s", pair.0, pair.1);
+                self.add(what, Asked::AtMost(1.0), "x", Kind::Memory, &rounds);
+            }
+        }
+        for threads in self.results.threads("rpc") {
+            for peer in &peers {
+                let pair = (SHARED, peer.name.as_str());
+                let rounds = self.ratios("rpc", threads, pair, Metric::Rss);
+                let what = format!("rpc, T = {threads}, {}: peak RSS to {}'s", pair.0, pair.1);
+                self.add(what, Asked::AtMost(1.0), "x", Kind::Memory, &rounds);
+            }
+        }
+    }
+}
+
+/// Every figure that follows from the results.
+pub(crate) fn all(results: &Results, bounds: &Bounds) -> Vec<Figure> {
+    let mut judge = Judge { results, bounds, figures: Vec::new() };
+    judge.throughput();
+    judge.memory_of_rpc();
+    judge.share_of_rpc();
+    if results.setting(PER_CPU).is_some() {
+        judge.commits();
+    }
+    judge.idle();
+    judge.churn();
+    judge.peers();
+    judge.figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Commits;
+    use crate::results::tests::one;
+
+    #[test]
+    fn verdicts_of_times_need_rounds() {
+        let asked = Asked::AtLeast(0.97);
+        let of = |rounds: &[f64]| Verdict::of(asked, Kind::Time, rounds);
+        assert_eq!(of(&[]), Verdict::NotMeasured);
+        assert_eq!(of(&[0.5; 5]), Verdict::TooFew);
+        assert_eq!(of(&[0.98; 6]), Verdict::Certainly);
+        assert_eq!(of(&[0.96; 6]), Verdict::Missed);
+        // The median is below, but not certainly.
+        assert_eq!(of(&[0.90, 0.92, 0.94, 0.96, 0.98, 1.0, 1.02]), Verdict::Met);
+        assert_eq!(Verdict::of(Asked::Nothing, Kind::Time, &[0.1; 6]), Verdict::Shown);
+    }
+
+    #[test]
+    fn the_worst_of_few_rounds_decides_on_memory() {
+        let of = |rounds: &[f64]| Verdict::of(Asked::AtMost(1.3), Kind::Memory, rounds);
+        assert_eq!(of(&[1.1, 1.2]), Verdict::Met);
+        assert_eq!(of(&[1.1, 1.4]), Verdict::Missed);
+        assert_eq!(of(&[1.4; 6]), Verdict::Missed);
+        assert_eq!(of(&[1.2; 6]), Verdict::Certainly);
+    }
+
+    /// Two settings at 40 threads, seven rounds, of heap `a` and `b` MiB and so much live.
+    fn results(heap: f64, live: f64) -> Results {
+        let mut settings = Setting::all_ours("/a.so", &[], 2);
+        settings.push(Setting::peer("scudo=/s.so").unwrap());
+        let mut results = Results { settings, ..Results::default() };
+        for round in 1..=7 {
+            for setting in ["exclusive", "shared", "percpu", "scudo"] {
+                let heap = if setting == "shared" { heap } else { 10.0 } * 1048576.0;
+                let fields = [
+                    ("requests", 1000.0),
+                    ("wall_ns", if setting == "percpu" { 1.2e9 } else { 1e9 }),
+                    ("rss_peak", heap),
+                    ("rss_end", heap),
+                    ("anonymous_end", heap),
+                    ("stacks", 0.0),
+                    ("own", 0.0),
+                    ("live_peak", live * 1048576.0),
+                ];
+                results.runs.push(one(("rpc", 40, setting), round, "none", &fields));
+                for threads in [10, 1000] {
+                    let fields = fields.map(|(name, value)| {
+                        (
+                            name,
+                            if setting == "percpu" || threads == 10 { value } else { value * 2.0 },
+                        )
+                    });
+                    results.runs.push(one(("idle", threads, setting), round, "none", &fields));
+                }
+            }
+        }
+        results
+    }
+
+    fn verdict(figures: &[Figure], start: &str) -> Verdict {
+        let found = figures.iter().find(|figure| figure.what.starts_with(start));
+        found.unwrap_or_else(|| panic!("no figure '{start}'")).verdict
+    }
+
+    #[test]
+    fn the_issue_s_figures_are_judged() {
+        let mut results = results(5.0, 4.0);
+        results.commits.push(Commits { threads: 40, percent: 98.0 });
+        let figures = all(&results, &Bounds::default());
+        let of = |start: &str| verdict(&figures, start);
+        assert_eq!(of("rpc, T = 40, shared: throughput"), Verdict::Certainly);
+        assert_eq!(of("rpc, T = 40, percpu: throughput"), Verdict::Missed);
+        assert_eq!(of("rpc, T = 40, shared: heap at its peak above live"), Verdict::Certainly);
+        assert_eq!(of("rpc, T = 40, shared: heap at its peak to scudo"), Verdict::Certainly);
+        assert_eq!(of("rpc, T = 40, percpu: rseq commits"), Verdict::Missed);
+        assert_eq!(of("idle, percpu"), Verdict::Certainly);
+        assert_eq!(of("idle, exclusive"), Verdict::Shown);
+        assert_eq!(of("rpc, T = 40, glibc"), Verdict::NotMeasured);
+        assert!(!hold(&figures));
+    }
+
+    #[test]
+    fn the_bound_of_a_cache_can_be_said() {
+        let heavy = results(9.0, 1.0);
+        let start = "rpc, T = 40, shared: heap at its peak above live";
+        assert_eq!(verdict(&all(&heavy, &Bounds { cache_mib: 3 }), start), Verdict::Missed);
+        assert_eq!(verdict(&all(&heavy, &Bounds { cache_mib: 4 }), start), Verdict::Certainly);
+        let to_scudo = "rpc, T = 40, shared: heap at its peak to scudo";
+        assert_eq!(verdict(&all(&heavy, &Bounds::default()), to_scudo), Verdict::Missed);
+    }
+
+    #[test]
+    fn a_row_says_all() {
+        let rounds = [0.96; 6];
+        let figure = Figure::of("a".to_owned(), Asked::AtLeast(0.97), "x", Kind::Time, &rounds);
+        assert!(
+            table(&[figure]).ends_with("| a | >= 0.97x | 0.96 (0.96 to 0.96)x | **MISSED** |\n\n")
+        );
+    }
+}
