@@ -3,7 +3,9 @@
 # other threads free, when owners died or idle, after much was freed, and in
 # threads that once allocated (bench/bounds, one program a promise).
 #
-#   ci/bounds.sh [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
+#   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
+#
+# With --cache, heapwright runs under that cache model, such as shared:2.
 #
 # Prints each figure: what is asked, what was measured with heapwright, and the
 # verdict; with --with also what another preload library needs, with a ! where
@@ -13,10 +15,11 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { die "$1; usage: ci/bounds.sh [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle]"; }
+usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle]"; }
 names=(heapwright)
 preloads=('')
 only=
+model=exclusive
 while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || usage "$1 needs a value"
     case $1 in
@@ -28,6 +31,7 @@ while [ $# -gt 0 ]; do
             esac
             ;;
         --only) only=,$2, ;;
+        --cache) model=$2 ;;
         *) usage "'$1' is not understood" ;;
     esac
     shift 2
@@ -35,7 +39,7 @@ done
 
 command_or_package cc gcc
 preload_library
-preloads[0]=$HEAPWRIGHT_SO
+preloads[0]="HEAPWRIGHT=cache=$model $HEAPWRIGHT_SO"
 for program in flat orphans giveback idle; do
     cc -O2 -Wall -Wextra -pthread -o "$SCRATCH/$program" bench/bounds/$program.c
 done

@@ -32,6 +32,9 @@ miri 900 "" -p heapwright --lib -- "$@"
 # pointers. Guards and stacks there are none here.
 say "miri: the debug heap"
 miri 300 "" -p heapwright --features debug --lib -- debug::
+say "miri: pools whose magazines threads share"
+miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" -p heapwright --lib -- pool::models registry::tests \
+    a_shared_pool threads_share objects_made_here
 # A seed decides the schedule, the addresses, and what a relaxed load sees.
 SEEDS=${MIRI_SEEDS:-3}
 say "miri: threads, with $SEEDS other seeds"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All tests: builds the preload library alone, as it is shipped, then runs the
 # workspace's tests, unit, property, conformance programs and examples in the
-# documentation.
+# documentation. malloc's suite runs once for each cache model.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -12,6 +12,13 @@ preload_library
 status=0
 cargo test --locked --workspace --no-fail-fast "$@" || status=$?
 [ $# -eq 0 ] || exit $status
+# malloc's suite again where threads share caches, with the library that is there. (Two
+# caches: fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
+for model in shared:2 percpu; do
+    say "cache=$model"
+    HEAPWRIGHT_TEST_CACHE=$model HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO") \
+        cargo test --quiet --locked -p heapwright-malloc --no-fail-fast || status=$?
+done
 # What features add or change.
 cargo test --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-04 \
     --test allocator_api2 || status=$?
