@@ -21,6 +21,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 QEMU="qemu-aarch64 -L $SYSROOT"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$QEMU"
+export HEAPWRIGHT_TEST_RUNNER="$QEMU" # for the children of tests
 SMALL_WINDOW=window=4g
 
 say "compile for $TARGET"
