@@ -44,6 +44,8 @@ impl<'b> Encoder<'b> {
         self.make(entry).unwrap_or_default()
     }
 
+    // Not inlined into each of the many callers: it is rare, and should be small.
+    #[inline(never)]
     fn make(&mut self, entry: &Entry<'_>) -> Option<&[u8]> {
         let mut measure = Sink::new(&mut [], 0);
         entry.put(&mut measure);
