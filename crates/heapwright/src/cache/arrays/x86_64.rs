@@ -156,3 +156,6 @@ pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut B
         SINKS = const SINKS,
     )
 }
+
+#[cfg(test)]
+mod widened;
