@@ -1,36 +1,15 @@
 //! Any bytes as a trace: reading never panics and always ends, and what is read is
 //! written as what reads the same.
 //!
-//! Random bytes hardly ever have the right checksum, so the same bytes are also taken
-//! as payloads of chunks whose checksum is put right.
+//! The same bytes are also taken as chunks whose checksum is right (`framed`).
 #![no_main]
+
+mod framed;
 
 use heapwright_record::trace::{
     BEFORE, BEHIND, Chunk, Coder, HEADER, Reader, begin_operations, seal,
 };
 use libfuzzer_sys::fuzz_target;
-
-/// CRC-32C, bit by bit: another way than the one under test.
-fn checksum(bytes: &[u8]) -> u32 {
-    let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 * (sum & 1));
-    !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), bit))
-}
-
-/// The bytes, cut into chunks: a byte of tag, one of length, the payload.
-fn chunks(mut bytes: &[u8]) -> Vec<u8> {
-    let mut file = HEADER.to_vec();
-    while let [tag, length, rest @ ..] = bytes {
-        let (payload, rest) = rest.split_at(usize::from(*length).min(rest.len()));
-        let begin = file.len();
-        file.extend_from_slice(&u32::from(tag % 5).to_le_bytes());
-        file.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        file.extend_from_slice(payload);
-        let sum = checksum(&file[begin..]);
-        file.extend_from_slice(&sum.to_le_bytes());
-        bytes = rest;
-    }
-    file
-}
 
 fn read(file: &[u8]) {
     let Ok(mut reader) = Reader::new(file) else { return };
@@ -75,5 +54,5 @@ fn told(chunk: Chunk<'_>) -> String {
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    read(&chunks(bytes));
+    read(&framed::frames(&HEADER, 5, bytes));
 });

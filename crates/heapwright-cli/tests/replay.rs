@@ -15,6 +15,12 @@ fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces")
 }
 
+/// The program that `handover.trace` was made of.
+fn handover(folder: &Folder) -> PathBuf {
+    let source = fs::read_to_string(traces().join("handover.c")).expect("is there");
+    folder.compile("handover", &["-O1", "-pthread", "-fno-builtin"], &source)
+}
+
 fn record(file: &Path, words: &[&str]) -> Output {
     done(heapwright().args(["record", "-o", text(file), "--"]).args(words))
 }
@@ -88,8 +94,7 @@ fn the_trace_that_lies_here_is_replayed() {
 #[test]
 fn a_threaded_program_is_recorded_as_it_is() {
     let folder = Folder::new();
-    let source = fs::read_to_string(traces().join("handover.c")).expect("is there");
-    let program = folder.compile("handover", &["-O1", "-pthread", "-fno-builtin"], &source);
+    let program = handover(&folder);
     let file = folder.path("out.trace");
     let output = record(&file, &[text(&program)]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -108,8 +113,7 @@ fn a_threaded_program_is_recorded_as_it_is() {
 #[test]
 fn a_forked_child_has_a_story_of_its_own() {
     let folder = Folder::new();
-    let source = fs::read_to_string(traces().join("handover.c")).expect("is there");
-    let program = folder.compile("handover", &["-O1", "-pthread", "-fno-builtin"], &source);
+    let program = handover(&folder);
     let file = folder.path("out.trace");
     let output = record(&file, &[text(&program), "fork"]);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -20,7 +20,10 @@
 #![forbid(unsafe_code)]
 
 mod checksum;
+#[cfg(test)]
+mod damage;
 pub mod debug;
+mod frame;
 mod stats;
 pub mod trace;
 

@@ -5,7 +5,8 @@
 //!   LD_PRELOAD=libheapwright_policies.so HEAPWRIGHT=cache=shared:8 HEAPWRIGHT_POLICY=before program
 //!
 //!   constructor   HEAPWRIGHT_POLICY -> a variant's type -> heapwright::policies::set
-//!   family        malloc and its kin, as in crates/heapwright-malloc
+//!   pair          malloc and free, compiled (x86-64: the library's are in assembly)
+//!   malloc_family, errno   their kin: the files of crates/heapwright-malloc themselves
 //! ```
 //!
 //! It is a crate of its own, apart from `policies`: what contains a `malloc` is the
@@ -19,7 +20,11 @@
 #![no_std]
 
 mod constructor;
-mod family;
+#[path = "../../../../crates/heapwright-malloc/src/errno.rs"]
+mod errno;
+#[path = "../../../../crates/heapwright-malloc/src/malloc_family.rs"]
+mod malloc_family;
+mod pair;
 
 use core::panic::PanicInfo;
 

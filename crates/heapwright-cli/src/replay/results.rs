@@ -75,50 +75,37 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// In the order in which they are printed.
-    pub(super) fn numbers(&self) -> [u64; 9] {
+    /// The numbers, in the order in which they are printed.
+    fn places(&mut self) -> [&mut u64; 9] {
         [
-            self.operations,
-            self.wall_ns,
-            self.user_ns,
-            self.system_ns,
-            self.resident_before,
-            self.peak_bytes,
-            self.left_bytes,
-            self.failed,
-            self.wrong,
+            &mut self.operations,
+            &mut self.wall_ns,
+            &mut self.user_ns,
+            &mut self.system_ns,
+            &mut self.resident_before,
+            &mut self.peak_bytes,
+            &mut self.left_bytes,
+            &mut self.failed,
+            &mut self.wrong,
         ]
+    }
+
+    /// What is printed.
+    pub(super) fn numbers(mut self) -> [u64; 9] {
+        self.places().map(|place| *place)
     }
 
     /// From what was printed.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let numbers: Vec<u64> =
             text.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        let &[
-            operations,
-            wall_ns,
-            user_ns,
-            system_ns,
-            resident_before,
-            peak_bytes,
-            left_bytes,
-            failed,
-            wrong,
-        ] = &numbers[..]
-        else {
+        let mut answer = Self::default();
+        let places = answer.places();
+        if numbers.len() != places.len() {
             return None;
-        };
-        Some(Self {
-            operations,
-            wall_ns,
-            user_ns,
-            system_ns,
-            resident_before,
-            peak_bytes,
-            left_bytes,
-            failed,
-            wrong,
-        })
+        }
+        places.into_iter().zip(numbers).for_each(|(place, number)| *place = number);
+        Some(answer)
     }
 
     /// Nanoseconds an operation, by the clock.
@@ -143,6 +130,7 @@ mod tests {
         let text: Vec<String> = answer.numbers().iter().map(u64::to_string).collect();
         assert_eq!(Answer::parse(&text.join(" ")), Some(answer));
         assert_eq!(Answer::parse("1 2 3"), None);
+        assert_eq!(Answer::parse("1 2 3 4 5 6 7 8 9 10"), None);
         assert!((answer.time() - 25.0).abs() < 1e-9);
     }
 }

@@ -12,14 +12,6 @@
 
 enum { BLOCKS = 8000, SIZE = 8000, ENOUGH_KIB = 16 << 10 };
 
-static long resident_kib(void) {
-    FILE *file = fopen("/proc/self/statm", "r");
-    long pages = 0;
-    CHECK(file && fscanf(file, "%*d %ld", &pages) == 1);
-    fclose(file);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 int main(void) {
     static char *blocks[BLOCKS];
     for (int at = 0; at < BLOCKS; at++) {

@@ -96,4 +96,15 @@ __attribute__((unused)) static inline uint64_t next_random(uint64_t *state)
     return *state = x;
 }
 
+/* Kilobytes of the process in memory. */
+__attribute__((unused)) static long resident_kib(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    CHECK(f != NULL);
+    long size, resident;
+    CHECK(fscanf(f, "%ld %ld", &size, &resident) == 2);
+    fclose(f);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 #endif

@@ -25,16 +25,6 @@ static void *fill(void *argument)
     return NULL;
 }
 
-static long resident_kib(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    CHECK(f != NULL);
-    long size, resident;
-    CHECK(fscanf(f, "%ld %ld", &size, &resident) == 2);
-    fclose(f);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static void generation(int depth)
 {
     if (depth == 0)

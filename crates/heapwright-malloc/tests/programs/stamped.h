@@ -75,15 +75,4 @@ __attribute__((unused)) static size_t some_size(uint64_t *state)
     return size % 500 + STAMPED_LEAST;
 }
 
-/* Kilobytes of the process in memory. */
-__attribute__((unused)) static long resident_kib(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    CHECK(f != NULL);
-    long size, resident;
-    CHECK(fscanf(f, "%ld %ld", &size, &resident) == 2);
-    fclose(f);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 #endif

@@ -62,16 +62,6 @@ static void *consume(void *argument)
     }
 }
 
-static long resident_kib(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    CHECK(f != NULL);
-    long size, resident;
-    CHECK(fscanf(f, "%ld %ld", &size, &resident) == 2);
-    fclose(f);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 enum { LATE = 20000 };
 static char *late[8][LATE];
 

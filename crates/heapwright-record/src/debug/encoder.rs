@@ -6,12 +6,8 @@
 //! of a command line is worth more than none.
 
 use super::entry::Entry;
-use super::wire::{Field, Sink};
-use crate::checksum::checksum;
-
-/// Bytes before an entry's payload, and behind it.
-pub(super) const BEFORE: usize = 8;
-pub(super) const BEHIND: usize = 4;
+use super::wire::Sink;
+use crate::frame::{self, BEFORE, BEHIND};
 
 /// Makes entries.
 ///
@@ -48,6 +44,8 @@ impl<'b> Encoder<'b> {
         self.make(entry).unwrap_or_default()
     }
 
+    // Not inlined into each of the many callers: it is rare, and should be small.
+    #[inline(never)]
     fn make(&mut self, entry: &Entry<'_>) -> Option<&[u8]> {
         let mut measure = Sink::new(&mut [], 0);
         entry.put(&mut measure);
@@ -56,11 +54,6 @@ impl<'b> Encoder<'b> {
         let mut payload = Sink::new(self.buffer.get_mut(BEFORE..)?, room);
         entry.put(&mut payload);
         let length = payload.length();
-        let mut head = Sink::new(self.buffer, 0);
-        entry.tag().put(&mut head);
-        (length as u32).put(&mut head);
-        let sum = checksum(self.buffer.get(..BEFORE + length)?);
-        sum.put(&mut Sink::new(self.buffer.get_mut(BEFORE + length..)?, 0));
-        self.buffer.get(..BEFORE + length + BEHIND)
+        frame::seal(self.buffer, entry.tag(), length)
     }
 }

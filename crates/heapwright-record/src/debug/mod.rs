@@ -54,7 +54,7 @@
 //!
 //! ```text
 //! record, text            what an entry is made of: the encoding of each field
-//! (crate::checksum)       CRC-32C
+//! (crate::frame)          the header, and what is around an entry; with CRC-32C
 //! numbers                 the enums
 //! finding                 a mistake, as integers; sentence   the same in words
 //! entry                   all entries
@@ -69,6 +69,8 @@ mod reader;
 mod sentence;
 mod text;
 mod wire;
+
+use crate::frame;
 
 pub use encoder::Encoder;
 pub use entry::{
@@ -87,11 +89,8 @@ pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The flags that a reader must know to understand the file.
-const BINDING_FLAGS: u32 = 0xffff_0000;
-
 /// Bytes before the first entry.
-pub const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = frame::HEADER_BYTES;
 
 /// The first bytes of a debug record, to be written before any entry.
 ///
@@ -99,11 +98,7 @@ pub const HEADER_BYTES: usize = 16;
 /// use heapwright_record::debug::{HEADER, Reader};
 /// assert_eq!(Reader::new(&HEADER).unwrap().count(), 0);
 /// ```
-pub const HEADER: [u8; HEADER_BYTES] = {
-    let [a, b, c, d, e, f, g, h] = MAGIC;
-    let [i, j, k, l] = VERSION.to_le_bytes();
-    [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
-};
+pub const HEADER: [u8; HEADER_BYTES] = frame::header(MAGIC, VERSION);
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,11 @@
 //! A file need not be in memory as a whole: where a piece of it ends within an entry,
 //! the entry's first byte is where the next piece begins ([`Reader::resume`]).
 
-use super::encoder::{BEFORE, BEHIND};
 use super::entry::Entry;
-use super::wire::{Cursor, Field};
-use super::{BINDING_FLAGS, HEADER_BYTES, MAGIC, VERSION};
+use super::wire::Cursor;
+use super::{HEADER_BYTES, MAGIC, VERSION};
 use crate::checksum::{checksum, of_much};
+use crate::frame::{self, Frame, Refused, Wrong};
 use core::fmt;
 
 /// What is wrong with a debug record.
@@ -89,20 +89,13 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no debug record, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let known = bytes.len().min(MAGIC.len());
-        if bytes.get(..known) != MAGIC.get(..known) {
-            return Err(Problem::NotARecord);
-        }
-        let (header, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(Problem::Short)?;
-        let mut cursor = Cursor::new(header.get(MAGIC.len()..).unwrap_or_default());
-        let version = u32::take(&mut cursor);
-        if version != VERSION {
-            return Err(Problem::Version(version));
-        }
-        let flags = u32::take(&mut cursor);
-        if flags & BINDING_FLAGS != 0 {
-            return Err(Problem::Flags(flags));
-        }
+        let rest =
+            frame::behind_header(bytes, MAGIC, VERSION).map_err(|refused| match refused {
+                Refused::Short => Problem::Short,
+                Refused::Other => Problem::NotARecord,
+                Refused::Version(version) => Problem::Version(version),
+                Refused::Flags(flags) => Problem::Flags(flags),
+            })?;
         let at = HEADER_BYTES as u64;
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }
@@ -151,24 +144,18 @@ impl<'a> Reader<'a> {
 
     /// The next entry; inside, there is none if only a newer version knows it.
     fn read(&mut self) -> Result<Option<Entry<'a>>, Problem> {
-        let cut = Problem::EndsWithin(self.at);
-        let mut head = Cursor::new(self.rest.get(..BEFORE).ok_or(cut)?);
-        let tag = u32::take(&mut head);
-        let length = u32::take(&mut head) as usize;
-        let whole = BEFORE.checked_add(length).ok_or(cut)?;
-        let (summed, rest) = self.rest.split_at_checked(whole).ok_or(cut)?;
-        let (sum, rest) = rest.split_at_checked(BEHIND).ok_or(cut)?;
-        if sum != (self.sum)(summed).to_le_bytes() {
-            return Err(Problem::Checksum(self.at));
-        }
-        let mut payload = Cursor::new(summed.get(BEFORE..).unwrap_or_default());
-        let entry = Entry::take(tag, &mut payload);
+        let frame = Frame::take(self.rest, self.sum).map_err(|wrong| match wrong {
+            Wrong::Cut => Problem::EndsWithin(self.at),
+            Wrong::Checksum => Problem::Checksum(self.at),
+        })?;
+        let mut payload = Cursor::new(frame.payload);
+        let entry = Entry::take(frame.tag, &mut payload);
         if payload.is_broken() {
             return Err(Problem::Malformed(self.at));
         }
-        self.rest = rest;
         self.began = self.at;
-        self.at += (whole + BEHIND) as u64;
+        self.at += (self.rest.len() - frame.rest.len()) as u64;
+        self.rest = frame.rest;
         Ok(entry)
     }
 }

@@ -4,7 +4,7 @@
 extern crate std;
 
 use super::*;
-use std::string::String;
+use crate::damage::{self, Seen, frame_of};
 use std::vec::Vec;
 use std::{format, vec};
 
@@ -132,9 +132,6 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
     ]
 }
 
-/// Every byte, but under Miri, which takes its time.
-const STEP: usize = if cfg!(miri) { 31 } else { 1 };
-
 fn encode(entry: &Entry<'_>) -> Vec<u8> {
     let mut buffer = [0xa5; Encoder::SMALLEST];
     Encoder::new(&mut buffer).entry(entry).to_vec()
@@ -146,13 +143,9 @@ fn file(entries: &[Entry<'_>]) -> Vec<u8> {
     file
 }
 
-/// An entry with this payload, whatever it means.
-fn entry_of(tag: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
-    bytes.extend_from_slice(payload);
-    let sum = crate::checksum::checksum(&bytes);
-    bytes.extend(sum.to_le_bytes());
-    bytes
+/// Each of the [`samples`].
+fn encoded() -> Vec<Vec<u8>> {
+    samples().iter().map(encode).collect()
 }
 
 fn after_header(entries: &[&[u8]]) -> Vec<u8> {
@@ -161,16 +154,8 @@ fn after_header(entries: &[&[u8]]) -> Vec<u8> {
 
 #[test]
 fn version_1_is_these_bytes() {
-    let mut hex = String::new();
-    let mut line = |bytes: &[u8]| {
-        for part in bytes.chunks(32) {
-            part.iter().for_each(|byte| hex += &format!("{byte:02x}"));
-            hex += "\n";
-        }
-        hex += "\n";
-    };
-    line(&HEADER);
-    samples().iter().for_each(|entry| line(&encode(entry)));
+    let entries = encoded();
+    let hex = damage::hex([&HEADER[..]].into_iter().chain(entries.iter().map(Vec::as_slice)));
     assert_eq!(hex, include_str!("version_1.hex"), "the format of version 1 must not change");
 }
 
@@ -186,49 +171,22 @@ fn every_entry_comes_back() {
     assert!(tags.into_iter().eq(1..=17));
 }
 
+/// Reads a file of some of the [`samples`], from the first on.
+fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
+    let mut reader = Reader::new(bytes)?;
+    let read: Vec<_> = reader.by_ref().collect();
+    assert!(samples().starts_with(&read));
+    Ok(Seen { frames: read.len(), problem: reader.problem(), position: reader.position() })
+}
+
 #[test]
 fn a_file_cut_anywhere_is_read_as_far_as_it_goes() {
-    let samples = samples();
-    let bytes = file(&samples);
-    let mut ends = vec![HEADER_BYTES];
-    for entry in &samples {
-        ends.push(ends.last().unwrap() + encode(entry).len());
-    }
-    for cut in (0..bytes.len()).step_by(STEP) {
-        let Ok(mut reader) = Reader::new(&bytes[..cut]) else {
-            assert_eq!(Reader::new(&bytes[..cut]).err(), Some(Problem::Short), "{cut}");
-            assert!(cut < HEADER_BYTES);
-            continue;
-        };
-        let whole = ends.iter().filter(|&&end| end <= cut).count() - 1;
-        assert_eq!(reader.by_ref().collect::<Vec<_>>(), samples[..whole], "{cut}");
-        let problem = (cut != ends[whole]).then_some(Problem::EndsWithin(ends[whole] as u64));
-        assert_eq!(reader.problem(), problem, "{cut}");
-        assert_eq!(reader.position(), ends[whole] as u64);
-    }
+    damage::cut(&HEADER, &encoded(), seen, &Problem::Short, Problem::EndsWithin);
 }
 
 #[test]
 fn a_changed_byte_is_found_or_harmless() {
-    let samples = samples();
-    let original = file(&samples);
-    let changes: &[u8] = if cfg!(miri) { &[0x81] } else { &[1, 2, 4, 8, 16, 32, 64, 128, 255] };
-    for at in (0..original.len()).step_by(STEP) {
-        for change in changes {
-            let mut bytes = original.clone();
-            bytes[at] ^= change;
-            let Ok(mut reader) = Reader::new(&bytes) else {
-                assert!(at < HEADER_BYTES);
-                continue;
-            };
-            let entries: Vec<_> = reader.by_ref().collect();
-            assert!(samples.starts_with(&entries), "byte {at} ^ {change:#x}");
-            let unharmed = entries.len() == samples.len();
-            assert!(reader.problem().is_some() || unharmed, "byte {at} ^ {change:#x}");
-            // Only the flags that may be ignored are.
-            assert!(!unharmed || (12..14).contains(&at), "byte {at} ^ {change:#x}");
-        }
-    }
+    damage::change(&HEADER, &encoded(), seen);
 }
 
 #[test]
@@ -251,8 +209,8 @@ fn newer_entries_are_skipped_and_newer_fields_ignored() {
     let thread = Thread { number: 7, tid: 8, name: "x".into() };
     let mut longer = encode(&thread.into());
     longer.truncate(longer.len() - 4);
-    let longer = entry_of(4, &[&longer[8..], &[9; 11]].concat());
-    let bytes = after_header(&[&entry_of(1000, b"news"), &longer, &entry_of(u32::MAX, b"")]);
+    let longer = frame_of(4, &[&longer[8..], &[9; 11]].concat());
+    let bytes = after_header(&[&frame_of(1000, b"news"), &longer, &frame_of(u32::MAX, b"")]);
     let mut reader = Reader::new(&bytes).unwrap();
     assert_eq!(reader.by_ref().collect::<Vec<_>>(), [Entry::Thread(thread)]);
     assert_eq!((reader.skipped(), reader.problem()), (2, None));
@@ -260,7 +218,7 @@ fn newer_entries_are_skipped_and_newer_fields_ignored() {
 
 #[test]
 fn older_entries_are_filled_with_zeros() {
-    let bytes = after_header(&[&entry_of(4, &7u32.to_le_bytes()), &entry_of(9, b"")]);
+    let bytes = after_header(&[&frame_of(4, &7u32.to_le_bytes()), &frame_of(9, b"")]);
     let read: Vec<_> = Reader::new(&bytes).unwrap().collect();
     let thread = Thread { number: 7, ..Thread::default() };
     assert_eq!(read, [Entry::Thread(thread), Entry::End(End::default())]);
@@ -269,7 +227,7 @@ fn older_entries_are_filled_with_zeros() {
 #[test]
 fn entries_that_contradict_themselves_are_damage() {
     for payload in [&b"\x07\0"[..], b"\x07\0\0\0\x08\0\0\0\x05\0\0\0word"] {
-        let bytes = after_header(&[&entry_of(4, payload), &entry_of(9, b"")]);
+        let bytes = after_header(&[&frame_of(4, payload), &frame_of(9, b"")]);
         let mut reader = Reader::new(&bytes).unwrap();
         assert_eq!(reader.next(), None);
         assert_eq!(reader.problem(), Some(Problem::Malformed(16)));
@@ -277,7 +235,7 @@ fn entries_that_contradict_themselves_are_damage() {
     }
     // A count of frames that is larger than any memory.
     let frames = [&1u32.to_le_bytes()[..], &0x7fff_ffffu32.to_le_bytes()].concat();
-    let bytes = after_header(&[&entry_of(5, &frames)]);
+    let bytes = after_header(&[&frame_of(5, &frames)]);
     let mut reader = Reader::new(&bytes).unwrap();
     assert_eq!((reader.next(), reader.problem()), (None, Some(Problem::Malformed(16))));
 }
@@ -296,7 +254,7 @@ fn unknown_numbers_are_unknown() {
     payload.truncate(payload.len() - 4);
     payload[8..14].copy_from_slice(&[0xff; 6]);
     payload[16..24].fill(1);
-    let bytes = after_header(&[&entry_of(6, &payload[8..])]);
+    let bytes = after_header(&[&frame_of(6, &payload[8..])]);
     let expected = Finding { pointer: 0x0101_0101_0101_0101, ..Finding::default() };
     assert!(Reader::new(&bytes).unwrap().eq([Entry::Finding(expected)]));
     assert_eq!(expected.kind.heading(), "unknown");

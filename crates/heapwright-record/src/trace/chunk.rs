@@ -10,16 +10,11 @@
 
 use super::coder::{Coder, Out, number};
 use super::operation::Operation;
-use crate::checksum::{checksum, of_much};
+use crate::frame::{self, BEFORE, Frame};
 
-/// Bytes of a chunk before its payload.
-pub const BEFORE: usize = 8;
-/// Bytes of a chunk behind its payload.
-pub const BEHIND: usize = 4;
-
-pub(super) const PROCESS: u32 = 1;
-pub(super) const OPERATIONS: u32 = 2;
-pub(super) const END: u32 = 3;
+const PROCESS: u32 = 1;
+const OPERATIONS: u32 = 2;
+const END: u32 = 3;
 
 /// A program begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,7 +147,7 @@ pub fn begin_operations(buffer: &mut [u8], before: u64, ms: u64) -> usize {
 
 /// Makes a chunk of operations of a buffer with so many bytes of payload behind the
 /// first [`BEFORE`]. Returns the chunk, to be written by one `write`; nothing if there
-/// is no room for the [`BEHIND`] bytes behind it.
+/// is no room for the [`BEHIND`](super::BEHIND) bytes behind it.
 ///
 /// ```
 /// use heapwright_record::trace::{BEFORE, Chunk, Coder, HEADER, Operation, Reader};
@@ -170,19 +165,8 @@ pub fn seal(buffer: &mut [u8], payload: usize) -> &[u8] {
     sealed(buffer, OPERATIONS, payload)
 }
 
-pub(super) fn sealed(buffer: &mut [u8], tag: u32, payload: usize) -> &[u8] {
-    fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {
-        buffer.get_mut(at..)?.first_chunk_mut().map(|place| *place = word.to_le_bytes())
-    }
-    fn make(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
-        let end = BEFORE.checked_add(payload)?;
-        put(buffer, 0, tag)?;
-        put(buffer, 4, u32::try_from(payload).ok()?)?;
-        let sum = checksum(buffer.get(..end)?);
-        put(buffer, end, sum)?;
-        buffer.get(..end + BEHIND)
-    }
-    make(buffer, tag, payload).unwrap_or_default()
+fn sealed(buffer: &mut [u8], tag: u32, payload: usize) -> &[u8] {
+    frame::seal(buffer, tag, payload).unwrap_or_default()
 }
 
 /// A chunk.
@@ -197,34 +181,17 @@ pub enum Chunk<'a> {
     End(End),
 }
 
-/// What is wrong with the bytes of a chunk.
-pub(super) enum Wrong {
-    Cut,
-    Checksum,
-    Malformed,
-}
-
 impl<'a> Chunk<'a> {
-    /// The chunk at the start of `bytes`, and what is behind it; `None` inside where only
-    /// a newer version knows it.
-    pub(super) fn take(bytes: &'a [u8]) -> Result<(Option<Self>, &'a [u8]), Wrong> {
-        let mut head = bytes;
-        let tag = word(&mut head).ok_or(Wrong::Cut)?;
-        let length = word(&mut head).ok_or(Wrong::Cut)? as usize;
-        let whole = BEFORE.checked_add(length).ok_or(Wrong::Cut)?;
-        let (summed, rest) = bytes.split_at_checked(whole).ok_or(Wrong::Cut)?;
-        let (sum, rest) = rest.split_first_chunk::<BEHIND>().ok_or(Wrong::Cut)?;
-        if u32::from_le_bytes(*sum) != of_much(summed) {
-            return Err(Wrong::Checksum);
-        }
-        let payload = summed.get(BEFORE..).unwrap_or_default();
-        let chunk = match tag {
-            PROCESS => Process::decode(payload).map(Self::Process),
-            OPERATIONS => Operations::decode(payload).map(Self::Operations),
-            END => End::decode(payload).map(Self::End),
-            _ => return Ok((None, rest)),
-        };
-        chunk.map(|chunk| (Some(chunk), rest)).ok_or(Wrong::Malformed)
+    /// What a frame means. Inside, there is none if only a newer version knows it; `None`
+    /// if it is not what its tag says.
+    pub(super) fn take(frame: &Frame<'a>) -> Option<Option<Self>> {
+        let payload = frame.payload;
+        Some(Some(match frame.tag {
+            PROCESS => Self::Process(Process::decode(payload)?),
+            OPERATIONS => Self::Operations(Operations::decode(payload)?),
+            END => Self::End(End::decode(payload)?),
+            _ => return Some(None),
+        }))
     }
 }
 

@@ -64,7 +64,7 @@
 //!
 //! ```text
 //! operation   one operation, and its bytes         coder
-//! chunk       what chunks hold; how one is sealed
+//! chunk       what chunks hold; what is around it: crate::frame
 //! reader      chunks one after another, to the end or to the damage
 //! ```
 
@@ -73,8 +73,11 @@ mod coder;
 mod operation;
 mod reader;
 
-pub use chunk::{BEFORE, BEHIND, Chunk, End, Operations, Process, begin_operations, seal};
+use crate::frame;
+
+pub use chunk::{Chunk, End, Operations, Process, begin_operations, seal};
 pub use coder::Coder;
+pub use frame::{BEFORE, BEHIND};
 pub use operation::Operation;
 pub use reader::{Problem, Reader};
 
@@ -84,11 +87,8 @@ pub const MAGIC: [u8; 8] = *b"HWTRACE\0";
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
 
-/// The flags that a reader must know to understand the file.
-const BINDING_FLAGS: u32 = 0xffff_0000;
-
 /// Bytes before the first chunk.
-pub const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = frame::HEADER_BYTES;
 
 /// The first bytes of a trace, to be written before any chunk.
 ///
@@ -96,11 +96,7 @@ pub const HEADER_BYTES: usize = 16;
 /// use heapwright_record::trace::{HEADER, Reader};
 /// assert_eq!(Reader::new(&HEADER).unwrap().count(), 0);
 /// ```
-pub const HEADER: [u8; HEADER_BYTES] = {
-    let [a, b, c, d, e, f, g, h] = MAGIC;
-    let [i, j, k, l] = VERSION.to_le_bytes();
-    [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
-};
+pub const HEADER: [u8; HEADER_BYTES] = frame::header(MAGIC, VERSION);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! The reader's side: chunks one after another, to the end or to the damage.
 
-use super::chunk::{Chunk, Wrong};
-use super::{BINDING_FLAGS, HEADER_BYTES, MAGIC, VERSION};
+use super::chunk::Chunk;
+use super::{HEADER_BYTES, MAGIC, VERSION};
+use crate::checksum::of_much;
+use crate::frame::{self, Frame, Refused, Wrong};
 use core::fmt;
 
 /// What is wrong with a trace.
@@ -84,20 +86,13 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no trace, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let known = bytes.len().min(MAGIC.len());
-        if bytes.get(..known) != MAGIC.get(..known) {
-            return Err(Problem::NotATrace);
-        }
-        let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Problem::Short)?;
-        let [.., a, b, c, d, e, f, g, h] = *header;
-        let version = u32::from_le_bytes([a, b, c, d]);
-        if version != VERSION {
-            return Err(Problem::Version(version));
-        }
-        let flags = u32::from_le_bytes([e, f, g, h]);
-        if flags & BINDING_FLAGS != 0 {
-            return Err(Problem::Flags(flags));
-        }
+        let rest =
+            frame::behind_header(bytes, MAGIC, VERSION).map_err(|refused| match refused {
+                Refused::Short => Problem::Short,
+                Refused::Other => Problem::NotATrace,
+                Refused::Version(version) => Problem::Version(version),
+                Refused::Flags(flags) => Problem::Flags(flags),
+            })?;
         Ok(Self { rest, at: HEADER_BYTES as u64, seen: 0, skipped: 0, problem: None })
     }
 
@@ -121,11 +116,11 @@ impl<'a> Reader<'a> {
 
     /// The next chunk; inside, there is none if only a newer version knows it.
     fn read(&mut self) -> Result<Option<Chunk<'a>>, Problem> {
-        let (chunk, rest) = Chunk::take(self.rest).map_err(|wrong| match wrong {
+        let frame = Frame::take(self.rest, of_much).map_err(|wrong| match wrong {
             Wrong::Cut => Problem::EndsWithin(self.at),
             Wrong::Checksum => Problem::Checksum(self.at),
-            Wrong::Malformed => Problem::Malformed(self.at),
         })?;
+        let chunk = Chunk::take(&frame).ok_or(Problem::Malformed(self.at))?;
         match chunk {
             Some(Chunk::Process(_)) => self.seen = 0,
             Some(Chunk::Operations(operations)) => {
@@ -144,8 +139,8 @@ impl<'a> Reader<'a> {
             }
             Some(Chunk::End(_)) | None => {}
         }
-        self.at += (self.rest.len() - rest.len()) as u64;
-        self.rest = rest;
+        self.at += (self.rest.len() - frame.rest.len()) as u64;
+        self.rest = frame.rest;
         Ok(chunk)
     }
 }

@@ -3,9 +3,8 @@
 
 extern crate std;
 
-use super::chunk::sealed;
 use super::*;
-use std::string::String;
+use crate::damage::{self, Seen, frame_of};
 use std::vec::Vec;
 use std::{format, vec};
 
@@ -70,21 +69,10 @@ fn file(chunks: &[Vec<u8>]) -> Vec<u8> {
     [&HEADER[..], &chunks.concat()].concat()
 }
 
-/// Every byte, but under Miri, which takes its time.
-const STEP: usize = if cfg!(miri) { 31 } else { 1 };
-
 #[test]
 fn version_1_is_these_bytes() {
-    let mut hex = String::new();
-    let mut line = |bytes: &[u8]| {
-        for part in bytes.chunks(32) {
-            part.iter().for_each(|byte| hex += &format!("{byte:02x}"));
-            hex += "\n";
-        }
-        hex += "\n";
-    };
-    line(&HEADER);
-    chunks().iter().for_each(|chunk| line(chunk));
+    let chunks = chunks();
+    let hex = damage::hex([&HEADER[..]].into_iter().chain(chunks.iter().map(Vec::as_slice)));
     assert_eq!(hex, include_str!("version_1.hex"), "the format of version 1 must not change");
 }
 
@@ -112,49 +100,23 @@ fn everything_comes_back() {
     assert_eq!(operations().iter().filter(|one| one.is_call()).count(), 9);
 }
 
+/// Reads a file of some of the [`chunks`], from the first on.
+fn seen(bytes: &[u8]) -> Result<Seen<Problem>, Problem> {
+    let mut reader = Reader::new(bytes)?;
+    let read: Vec<_> = reader.by_ref().collect();
+    let all = file(&chunks());
+    assert!(Reader::new(&all).unwrap().take(read.len()).eq(read.iter().copied()));
+    Ok(Seen { frames: read.len(), problem: reader.problem(), position: reader.position() })
+}
+
 #[test]
 fn a_file_cut_anywhere_is_read_as_far_as_it_goes() {
-    let chunks = chunks();
-    let bytes = file(&chunks);
-    let mut ends = vec![HEADER_BYTES];
-    for chunk in &chunks {
-        ends.push(ends.last().unwrap() + chunk.len());
-    }
-    for cut in (0..bytes.len()).step_by(STEP) {
-        let Ok(mut reader) = Reader::new(&bytes[..cut]) else {
-            assert_eq!(Reader::new(&bytes[..cut]).err(), Some(Problem::Short), "{cut}");
-            assert!(cut < HEADER_BYTES);
-            continue;
-        };
-        let whole = ends.iter().filter(|&&end| end <= cut).count() - 1;
-        assert_eq!(reader.by_ref().count(), whole, "{cut}");
-        let problem = (cut != ends[whole]).then_some(Problem::EndsWithin(ends[whole] as u64));
-        assert_eq!(reader.problem(), problem, "{cut}");
-        assert_eq!(reader.position(), ends[whole] as u64);
-    }
+    damage::cut(&HEADER, &chunks(), seen, &Problem::Short, Problem::EndsWithin);
 }
 
 #[test]
 fn a_changed_byte_is_found_or_harmless() {
-    let original = file(&chunks());
-    let whole: Vec<_> = Reader::new(&original).unwrap().collect();
-    let changes: &[u8] = if cfg!(miri) { &[0x81] } else { &[1, 2, 4, 8, 16, 32, 64, 128, 255] };
-    for at in (0..original.len()).step_by(STEP) {
-        for change in changes {
-            let mut bytes = original.clone();
-            bytes[at] ^= change;
-            let Ok(mut reader) = Reader::new(&bytes) else {
-                assert!(at < HEADER_BYTES);
-                continue;
-            };
-            let read: Vec<_> = reader.by_ref().collect();
-            assert!(whole.starts_with(&read), "byte {at} ^ {change:#x}");
-            let unharmed = read.len() == whole.len();
-            assert!(reader.problem().is_some() || unharmed, "byte {at} ^ {change:#x}");
-            // Only the flags that may be ignored are.
-            assert!(!unharmed || (12..14).contains(&at), "byte {at} ^ {change:#x}");
-        }
-    }
+    damage::change(&HEADER, &chunks(), seen);
 }
 
 #[test]
@@ -189,17 +151,10 @@ fn what_is_no_trace_is_refused() {
     assert!(Reader::new(&header).is_ok());
 }
 
-/// A chunk with this payload, whatever it means.
-fn raw(tag: u32, payload: &[u8]) -> Vec<u8> {
-    let mut buffer = vec![0; BEFORE + payload.len() + BEHIND];
-    buffer[BEFORE..][..payload.len()].copy_from_slice(payload);
-    sealed(&mut buffer, tag, payload.len()).to_vec()
-}
-
 #[test]
 fn newer_chunks_are_skipped_and_newer_fields_ignored() {
     let end = [&0_u64.to_le_bytes()[..], b"more"].concat();
-    let bytes = file(&[raw(1000, b"news"), raw(3, &end), raw(u32::MAX, b"")]);
+    let bytes = file(&[frame_of(1000, b"news"), frame_of(3, &end), frame_of(u32::MAX, b"")]);
     let mut reader = Reader::new(&bytes).unwrap();
     assert_eq!(reader.by_ref().collect::<Vec<_>>(), [Chunk::End(End { operations: 0 })]);
     assert_eq!((reader.skipped(), reader.problem()), (2, None));
@@ -222,7 +177,7 @@ fn chunks_that_contradict_themselves_are_damage() {
         (2, &[0, 0, 5, 2, 2, 64]),
         (3, &[0; 7]),
     ] {
-        let bytes = file(&[raw(tag, payload), raw(3, &[0; 8])]);
+        let bytes = file(&[frame_of(tag, payload), frame_of(3, &[0; 8])]);
         let mut reader = Reader::new(&bytes).unwrap();
         assert_eq!(reader.next(), None, "{tag} {payload:?}");
         assert_eq!(reader.problem(), Some(Problem::Malformed(16)), "{tag} {payload:?}");

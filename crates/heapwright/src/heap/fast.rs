@@ -11,7 +11,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate};
-use crate::cache::{Hot, List, Way};
+use crate::cache::{Hot, List, Rest, Way};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -261,19 +261,12 @@ pub unsafe fn free(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
-    let hot = hot();
-    match hot.list_of(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) if unsafe { free_here(hot, list, block) } => {}
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_cpu() => unsafe {
-            arrays::free(block, Gate::of(hot), rest.bits());
-        },
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_shared() => unsafe { common::free(block, hot, rest) },
-        // SAFETY: the same contract.
-        _ => unsafe { door::free_cold::<FROM>(block) },
-    }
+    // SAFETY: the same contract.
+    let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
+    // SAFETY: the same contract.
+    let cold = || unsafe { door::free_cold::<FROM>(block) };
+    // SAFETY: the same contract.
+    unsafe { free_by(block, shared, cold) };
 }
 
 /// Frees a block whose size and alignment the caller knows.
@@ -309,19 +302,12 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
-    let hot = hot();
-    match hot.list_of(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) if unsafe { free_here(hot, list, block) } => {}
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_cpu() => unsafe {
-            arrays::free(block, Gate::of(hot), rest.bits());
-        },
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_shared() => unsafe { common::free_sized(block, size, hot, rest) },
-        // SAFETY: the same contract.
-        _ => unsafe { door::free_sized_cold::<FROM>(block, size) },
-    }
+    // SAFETY: the same contract.
+    let shared = |hot: &Hot, rest| unsafe { common::free_sized(block, size, hot, rest) };
+    // SAFETY: the same contract.
+    let cold = || unsafe { door::free_sized_cold::<FROM>(block, size) };
+    // SAFETY: the same contract.
+    unsafe { free_by(block, shared, cold) };
 }
 
 /// [`free_from`] for a caller that knows the alignment.
@@ -338,19 +324,12 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
-    let hot = hot();
-    match hot.list_of(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) if unsafe { free_here(hot, list, block) } => {}
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_cpu() => unsafe {
-            arrays::free(block, Gate::of(hot), rest.bits());
-        },
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_shared() => unsafe { common::free(block, hot, rest) },
-        // SAFETY: the same contract.
-        _ => unsafe { door::free_aligned_cold::<FROM>(block, align) },
-    }
+    // SAFETY: the same contract.
+    let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
+    // SAFETY: the same contract.
+    let cold = || unsafe { door::free_aligned_cold::<FROM>(block, align) };
+    // SAFETY: the same contract.
+    unsafe { free_by(block, shared, cold) };
 }
 
 /// [`free_from`] for a caller that knows the size and the alignment.
@@ -367,19 +346,12 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
-    let hot = hot();
-    match hot.list_of(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) if unsafe { free_here(hot, list, block) } => {}
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_cpu() => unsafe {
-            arrays::free(block, Gate::of(hot), rest.bits());
-        },
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_shared() => unsafe { common::free(block, hot, rest) },
-        // SAFETY: the same contract.
-        _ => unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) },
-    }
+    // SAFETY: the same contract.
+    let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
+    // SAFETY: the same contract.
+    let cold = || unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
+    // SAFETY: the same contract.
+    unsafe { free_by(block, shared, cold) };
 }
 
 /// The fast path of [`free_sized`] alone: false where that is not enough, and
@@ -416,6 +388,27 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
 /// its own, which the sized one must call.
 pub fn forward_sized_frees() {
     super::start::forward_sized_frees();
+}
+
+/// The fast path of every free; they differ in what they tell of the block where it is
+/// another one's: `shared` frees one of a cache that threads share, `cold` all others.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl FnOnce()) {
+    let hot = hot();
+    match hot.list_of(block.addr()) {
+        // SAFETY: the same contract.
+        Ok(list) if unsafe { free_here(hot, list, block) } => {}
+        // SAFETY: the same contract.
+        Err(rest) if rest.is_to_cpu() => unsafe {
+            arrays::free(block, Gate::of(hot), rest.bits());
+        },
+        Err(rest) if rest.is_to_shared() => shared(hot, rest),
+        _ => cold(),
+    }
 }
 
 /// Frees a block of one of this thread's lists; false if none begins there.

@@ -1,5 +1,5 @@
-//! The sequences under preemption: a transfer so wide that it is nearly always
-//! interrupted, with the arming, the descriptor and the abort of the real ones.
+//! The sequences under preemption: those of `take_at` and `put_at` themselves, with a wait
+//! before the commit, so wide that they are nearly always interrupted.
 //!
 //! ```text
 //!   four threads on one CPU     take a token -- some microseconds -- commit
@@ -45,40 +45,13 @@ const ENOUGH: usize = 40;
 /// `take_at`, with a delay before the commit: the token, 0: empty, 1: aborted.
 #[unsafe(naked)]
 extern "C" fn take_wide(gate: &Gate, offset: usize, delay: u32) -> usize {
-    sequence!(
-        [] gate "rdi" [
-            "mov rcx, [rdi + rax*8 + {SOURCES}]",
-            "mov r8, [rcx + rsi]",
-            "cmp r8, [rcx + rsi + 8]",
-            "je 6f",
-            "mov rax, [r8 - 8]",
-            "sub r8, 8",
-            "9: dec edx",
-            "jnz 9b",
-            "mov [rcx + rsi], r8"
-        ] ["ret", "6:", "xor eax, eax", "ret"]
-        abort ["mov eax, 1", "ret"]
-        SOURCES = const SOURCES,
-    )
+    take!(["9: dec edx", "jnz 9b"])
 }
 
 /// `put_at`, with a delay before the commit: 0: done, 1: aborted, 2: full.
 #[unsafe(naked)]
-extern "C" fn put_wide(gate: &Gate, offset: usize, delay: u32, token: usize) -> usize {
-    sequence!(
-        ["mov r9, rcx"] gate "rdi" [
-            "mov rcx, [rdi + rax*8 + {SINKS}]",
-            "mov r8, [rcx + rsi]",
-            "mov [r8], r9",
-            "add r8b, 8",
-            "jc 6f",
-            "9: dec edx",
-            "jnz 9b",
-            "mov [rcx + rsi], r8"
-        ] ["xor eax, eax", "ret", "6:", "mov eax, 2", "ret"]
-        abort ["mov eax, 1", "ret"]
-        SINKS = const SINKS,
-    )
+extern "C" fn put_wide(gate: &Gate, offset: usize, token: usize, delay: u32) -> usize {
+    put!(["mov r9d, ecx"] ["9: dec r9d", "jnz 9b"])
 }
 
 /// What looks like a thread's area.
@@ -176,7 +149,7 @@ impl Row {
                 is_out.store(false, SeqCst);
             }
             loop {
-                match put_wide(gate, 0, DELAY, taken) {
+                match put_wide(gate, 0, taken, DELAY) {
                     0 => break,
                     1 => self.aborted.fetch_add(1, SeqCst),
                     _ => {

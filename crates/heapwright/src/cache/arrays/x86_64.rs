@@ -48,6 +48,45 @@ macro_rules! sequence {
     };
 }
 
+/// The sequence of [`take_at`]; before the commit it may wait, for those who test it.
+macro_rules! take {
+    ([$($wait:literal),*]) => {
+        sequence!(
+            [] gate "rdi" [
+                "mov rcx, [rdi + rax*8 + {SOURCES}]",
+                "mov r8, [rcx + rsi]",
+                "cmp r8, [rcx + rsi + 8]",
+                "je 6f",
+                "mov rax, [r8 - 8]",
+                "sub r8, 8",
+                $($wait,)*
+                "mov [rcx + rsi], r8"
+            ] ["ret", "6:", "xor eax, eax", "ret"]
+            abort ["mov eax, 1", "ret"]
+            SOURCES = const SOURCES,
+        )
+    };
+}
+
+/// The sequence of [`put_at`], likewise; `$before` comes before it is armed.
+macro_rules! put {
+    ([$($before:literal),*] [$($wait:literal),*]) => {
+        sequence!(
+            [$($before),*] gate "rdi" [
+                "mov rcx, [rdi + rax*8 + {SINKS}]",
+                "mov r8, [rcx + rsi]",
+                "mov [r8], rdx",
+                "add r8b, 8",
+                "jc 6f",
+                $($wait,)*
+                "mov [rcx + rsi], r8"
+            ] ["xor eax, eax", "ret", "6:", "mov eax, 2", "ret"]
+            abort ["mov eax, 1", "ret"]
+            SINKS = const SINKS,
+        )
+    };
+}
+
 /// A block for `size` bytes from the list at `offset`, which is that of a linear class.
 #[unsafe(naked)]
 pub(crate) extern "C" fn malloc_linear(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
@@ -121,19 +160,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, rest: usize) {
 /// The block, 0: empty, 1: aborted.
 #[unsafe(naked)]
 pub(super) extern "C" fn take_at(gate: &Gate, offset: usize) -> *mut Block {
-    sequence!(
-        [] gate "rdi" [
-            "mov rcx, [rdi + rax*8 + {SOURCES}]",
-            "mov r8, [rcx + rsi]",
-            "cmp r8, [rcx + rsi + 8]",
-            "je 6f",
-            "mov rax, [r8 - 8]",
-            "sub r8, 8",
-            "mov [rcx + rsi], r8"
-        ] ["ret", "6:", "xor eax, eax", "ret"]
-        abort ["mov eax, 1", "ret"]
-        SOURCES = const SOURCES,
-    )
+    take!([])
 }
 
 /// 0: done, 1: aborted, 2: full.
@@ -143,16 +170,8 @@ pub(super) extern "C" fn take_at(gate: &Gate, offset: usize) -> *mut Block {
 /// As [`Gate::put`].
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut Block) -> usize {
-    sequence!(
-        [] gate "rdi" [
-            "mov rcx, [rdi + rax*8 + {SINKS}]",
-            "mov r8, [rcx + rsi]",
-            "mov [r8], rdx",
-            "add r8b, 8",
-            "jc 6f",
-            "mov [rcx + rsi], r8"
-        ] ["xor eax, eax", "ret", "6:", "mov eax, 2", "ret"]
-        abort ["mov eax, 1", "ret"]
-        SINKS = const SINKS,
-    )
+    put!([] [])
 }
+
+#[cfg(test)]
+mod widened;

@@ -1,0 +1,100 @@
+//! What the tests of both formats share: a file to the byte, and a file that is cut or
+//! changed.
+//!
+//! A format gives its frames, and a way to read a file that says how many of them came
+//! and that they were the first ones.
+
+extern crate std;
+
+use crate::frame::HEADER_BYTES;
+use core::fmt::Debug;
+use std::string::String;
+use std::vec::Vec;
+use std::{format, vec};
+
+/// Every byte, but under Miri, which takes its time.
+const STEP: usize = if cfg!(miri) { 31 } else { 1 };
+
+/// What a reader made of a file.
+pub(crate) struct Seen<P> {
+    /// How many frames it read. They are those that were written, from the first on.
+    pub(crate) frames: usize,
+    pub(crate) problem: Option<P>,
+    pub(crate) position: u64,
+}
+
+/// A header and frames, each as lines of 32 bytes.
+pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hex = String::new();
+    for part in parts {
+        for line in part.chunks(32) {
+            line.iter().for_each(|byte| hex += &format!("{byte:02x}"));
+            hex += "\n";
+        }
+        hex += "\n";
+    }
+    hex
+}
+
+/// A frame with this payload, whatever it means.
+pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
+    bytes.extend_from_slice(payload);
+    let sum = crate::checksum::checksum(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// Cuts a file anywhere: it is read as far as it goes.
+pub(crate) fn cut<P: Debug + PartialEq>(
+    header: &[u8],
+    frames: &[Vec<u8>],
+    read: impl Fn(&[u8]) -> Result<Seen<P>, P>,
+    short: &P,
+    ends_within: impl Fn(u64) -> P,
+) {
+    let bytes = [header, &frames.concat()].concat();
+    let mut ends = vec![HEADER_BYTES];
+    for frame in frames {
+        ends.push(ends.last().unwrap() + frame.len());
+    }
+    for cut in (0..bytes.len()).step_by(STEP) {
+        let seen = match read(&bytes[..cut]) {
+            Ok(seen) => seen,
+            Err(problem) => {
+                assert_eq!(&problem, short, "{cut}");
+                assert!(cut < HEADER_BYTES);
+                continue;
+            }
+        };
+        let whole = ends.iter().filter(|&&end| end <= cut).count() - 1;
+        assert_eq!(seen.frames, whole, "{cut}");
+        let problem = (cut != ends[whole]).then(|| ends_within(ends[whole] as u64));
+        assert_eq!(seen.problem, problem, "{cut}");
+        assert_eq!(seen.position, ends[whole] as u64);
+    }
+}
+
+/// Changes any byte of a file: it is found, or harmless.
+pub(crate) fn change<P>(
+    header: &[u8],
+    frames: &[Vec<u8>],
+    read: impl Fn(&[u8]) -> Result<Seen<P>, P>,
+) {
+    let original = [header, &frames.concat()].concat();
+    let changes: &[u8] = if cfg!(miri) { &[0x81] } else { &[1, 2, 4, 8, 16, 32, 64, 128, 255] };
+    for at in (0..original.len()).step_by(STEP) {
+        for change in changes {
+            let mut bytes = original.clone();
+            bytes[at] ^= change;
+            let Ok(seen) = read(&bytes) else {
+                assert!(at < HEADER_BYTES);
+                continue;
+            };
+            let unharmed = seen.frames == frames.len();
+            assert!(seen.problem.is_some() || unharmed, "byte {at} ^ {change:#x}");
+            // Only the flags that may be ignored are.
+            assert!(!unharmed || (12..14).contains(&at), "byte {at} ^ {change:#x}");
+        }
+    }
+}

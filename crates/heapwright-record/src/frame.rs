@@ -1,0 +1,118 @@
+//! What a debug record and a trace have in common: a header, and frames behind it.
+//!
+//! ```text
+//! +---------+-----------+---------+-------+-------+- - -
+//! | magic 8 | version 4 | flags 4 | frame | frame |          (little endian)
+//! +---------+-----------+---------+-------+-------+- - -
+//!
+//! a frame (not padded: it may begin at any byte)
+//! +-------+----------+----------------+------------+
+//! | tag 4 | length 4 | length bytes   | checksum 4 |   CRC-32C of all before it
+//! +-------+----------+----------------+------------+
+//!   BEFORE             payload          BEHIND
+//! ```
+//!
+//! What tags and payloads mean is each format's own, and so are the words for what is
+//! wrong: here it is only found. Nothing here panics or indexes: the writer works inside
+//! programs that are already in trouble, the reader on files that may hold anything.
+
+use crate::checksum::checksum;
+
+/// Bytes before the first frame.
+pub(crate) const HEADER_BYTES: usize = 16;
+
+/// Bytes before the payload of a frame: of a chunk of a trace, of an entry of a debug record.
+pub const BEFORE: usize = 8;
+/// Bytes behind it.
+pub const BEHIND: usize = 4;
+
+/// The flags that a reader must know to understand the file.
+const BINDING_FLAGS: u32 = 0xffff_0000;
+
+/// The first bytes of a file.
+pub(crate) const fn header(magic: [u8; 8], version: u32) -> [u8; HEADER_BYTES] {
+    let [a, b, c, d, e, f, g, h] = magic;
+    let [i, j, k, l] = version.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
+}
+
+/// Why a file cannot be read at all.
+pub(crate) enum Refused {
+    /// Shorter than the header.
+    Short,
+    /// It does not begin with the magic.
+    Other,
+    /// Another version than the one that is read.
+    Version(u32),
+    /// Flags that must be known, and are not.
+    Flags(u32),
+}
+
+/// What is behind the header of a file that can be read.
+pub(crate) fn behind_header(
+    bytes: &[u8],
+    magic: [u8; 8],
+    read_version: u32,
+) -> Result<&[u8], Refused> {
+    let known = bytes.len().min(magic.len());
+    if bytes.get(..known) != magic.get(..known) {
+        return Err(Refused::Other);
+    }
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Refused::Short)?;
+    let [.., a, b, c, d, e, f, g, h] = *header;
+    let version = u32::from_le_bytes([a, b, c, d]);
+    if version != read_version {
+        return Err(Refused::Version(version));
+    }
+    let flags = u32::from_le_bytes([e, f, g, h]);
+    if flags & BINDING_FLAGS != 0 {
+        return Err(Refused::Flags(flags));
+    }
+    Ok(rest)
+}
+
+/// Makes a frame of a buffer with so many bytes of payload behind the first [`BEFORE`];
+/// none if there is no room for it.
+pub(crate) fn seal(buffer: &mut [u8], tag: u32, payload: usize) -> Option<&[u8]> {
+    fn put(buffer: &mut [u8], at: usize, word: u32) -> Option<()> {
+        buffer.get_mut(at..)?.first_chunk_mut().map(|place| *place = word.to_le_bytes())
+    }
+    let end = BEFORE.checked_add(payload)?;
+    put(buffer, 0, tag)?;
+    put(buffer, 4, u32::try_from(payload).ok()?)?;
+    let sum = checksum(buffer.get(..end)?);
+    put(buffer, end, sum)?;
+    buffer.get(..end + BEHIND)
+}
+
+/// A frame as it is in a file.
+pub(crate) struct Frame<'a> {
+    pub(crate) tag: u32,
+    pub(crate) payload: &'a [u8],
+    /// What is behind it in the file.
+    pub(crate) rest: &'a [u8],
+}
+
+/// What is wrong with the bytes of a frame.
+pub(crate) enum Wrong {
+    /// They end within it.
+    Cut,
+    /// They are not what was written.
+    Checksum,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame at the start of `bytes`, whose checksum is right.
+    pub(crate) fn take(bytes: &'a [u8], checksum: fn(&[u8]) -> u32) -> Result<Self, Wrong> {
+        let (tag, behind) = bytes.split_first_chunk().ok_or(Wrong::Cut)?;
+        let (length, _) = behind.split_first_chunk().ok_or(Wrong::Cut)?;
+        let whole = BEFORE.checked_add(u32::from_le_bytes(*length) as usize).ok_or(Wrong::Cut)?;
+        let (summed, rest) = bytes.split_at_checked(whole).ok_or(Wrong::Cut)?;
+        let (sum, rest) = rest.split_first_chunk::<BEHIND>().ok_or(Wrong::Cut)?;
+        if u32::from_le_bytes(*sum) != checksum(summed) {
+            return Err(Wrong::Checksum);
+        }
+        let payload = summed.get(BEFORE..).unwrap_or_default();
+        Ok(Self { tag: u32::from_le_bytes(*tag), payload, rest })
+    }
+}

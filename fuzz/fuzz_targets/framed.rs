@@ -1,0 +1,26 @@
+//! Files of frames from any bytes, for those targets that read them: random bytes
+//! hardly ever have the right checksum, so they are taken as payloads of frames whose
+//! checksum is put right.
+
+/// CRC-32C, bit by bit: another way than the one under test.
+fn checksum(bytes: &[u8]) -> u32 {
+    let bit = |sum: u32, _| (sum >> 1) ^ (0x82f6_3b78 * (sum & 1));
+    !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), bit))
+}
+
+/// The bytes behind a header, cut into frames: a byte of tag (modulo `tags`), one of
+/// length, the payload.
+pub fn frames(header: &[u8], tags: u8, mut bytes: &[u8]) -> Vec<u8> {
+    let mut file = header.to_vec();
+    while let [tag, length, rest @ ..] = bytes {
+        let (payload, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        let begin = file.len();
+        file.extend_from_slice(&u32::from(tag % tags).to_le_bytes());
+        file.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        file.extend_from_slice(payload);
+        let sum = checksum(&file[begin..]);
+        file.extend_from_slice(&sum.to_le_bytes());
+        bytes = rest;
+    }
+    file
+}
