@@ -56,6 +56,16 @@ impl Shape {
         Some(Self { size, align, inverse: inverse(size >> size.trailing_zeros()), first })
     }
 
+    /// As [`Shape::of`], for a size that must be one that can be had.
+    pub(super) const fn of_objects(size: usize, align: usize) -> Self {
+        match Self::of(size, align) {
+            Some(shape) => shape,
+            None => {
+                panic!("a pool's objects are at most a tebibyte, at multiples of 4 GiB at most")
+            }
+        }
+    }
+
     /// The shape of the same pool with one segment for `limit` slots.
     pub(super) const fn in_one(self, limit: u32) -> Self {
         let first = (limit as u64).next_power_of_two().trailing_zeros();

@@ -44,6 +44,7 @@
 
 mod checked;
 mod fork;
+mod handle;
 mod keyed;
 mod layout;
 mod policy;
@@ -140,6 +141,7 @@ macro_rules! builder_choices {
     };
 }
 use builder_choices;
+use handle::handle_impls;
 
 #[cfg(test)]
 mod models;

@@ -100,7 +100,7 @@ fn many_threads_leave_as_many_magazines_as_the_model_says() {
             });
         }
     });
-    let (magazines, slots) = pool.magazines_now();
+    let (magazines, slots) = pool.slots().magazines_now();
     assert!((1..=most).contains(&magazines), "{magazines} of {most}");
     assert!(slots <= magazines * ROUNDS);
     if registry::model() == Model::Exclusive {
@@ -114,7 +114,7 @@ fn many_threads_leave_as_many_magazines_as_the_model_says() {
 fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
     for round in 0..if cfg!(miri) { 3 } else { 50 } {
         let mut pool: SharedPool<[u64; 3]> = SharedPool::new();
-        assert_eq!(pool.magazines_now().1, 0, "round {round}");
+        assert_eq!(pool.slots().magazines_now().1, 0, "round {round}");
         let objects: Vec<_> = (0..100).map(|n| pool.create([n; 3])).collect();
         std::thread::scope(|scope| {
             for half in objects.chunks(50) {
@@ -131,7 +131,7 @@ fn a_pool_that_is_dropped_leaves_empty_magazines_to_the_next() {
         assert_eq!(sum, (90..100).sum());
         if round % 2 == 0 {
             pool.reset(Reset::RetainCapacity);
-            assert_eq!((pool.len(), pool.magazines_now().1), (0, 0));
+            assert_eq!((pool.len(), pool.slots().magazines_now().1), (0, 0));
         }
     }
 }
@@ -149,27 +149,27 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
     let most = registry::shared_most();
     let pool: SharedPool<u64> = SharedPool::new();
     drop(pool.boxed(1));
-    assert_eq!(pool.made_magazines(), 1, "one thread needs one");
+    assert_eq!(pool.slots().made_magazines(), 1, "one thread needs one");
     // Each thread stays in its magazine until all have been served.
     let enter = |made: usize| {
-        let held = pool.enter_one();
-        assert_eq!((held.is_some(), pool.made_magazines()), (made <= most, made.min(most)));
+        let held = pool.slots().enter_one();
+        assert_eq!((held.is_some(), pool.slots().made_magazines()), (made <= most, made.min(most)));
         held
     };
     let held: Vec<_> = (1..=most).map(enter).collect();
     // All are held, by who will not give any back for now.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            assert!(pool.enter_one().is_none(), "nobody waits for ever");
-            let slots = pool.magazines_now().1;
+            assert!(pool.slots().enter_one().is_none(), "nobody waits for ever");
+            let slots = pool.slots().magazines_now().1;
             let two = [pool.boxed(2), pool.boxed(3)];
             assert_eq!((*two[0], *two[1]), (2, 3));
             drop(two);
-            assert_eq!(pool.magazines_now().1, slots, "served from the store");
+            assert_eq!(pool.slots().magazines_now().1, slots, "served from the store");
             // And where there may be more, there is one for who comes.
             registry::raise_shared(most + 1);
-            assert!(pool.enter_one().is_some());
-            assert_eq!(pool.made_magazines(), most + 1);
+            assert!(pool.slots().enter_one().is_some());
+            assert_eq!(pool.slots().made_magazines(), most + 1);
         });
     });
     drop(held);

@@ -85,12 +85,7 @@ impl<F: FreeList> RawPool<F> {
             size = if size < size_of::<usize>() { size_of::<usize>() } else { size };
             align = if align < align_of::<usize>() { align_of::<usize>() } else { align };
         }
-        match Shape::of(size, align) {
-            Some(shape) => Self { front: F::EMPTY, store: Store::new(shape, config) },
-            None => {
-                panic!("a pool's objects are at most a tebibyte, at multiples of 4 GiB at most")
-            }
-        }
+        Self { front: F::EMPTY, store: Store::new(Shape::of_objects(size, align), config) }
     }
 
     /// A slot, uninitialised; null where there is no memory or the limit is

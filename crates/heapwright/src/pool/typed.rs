@@ -1,18 +1,17 @@
 //! The pool of a type: owning handles, raw pointers, and resets that drop.
 //!
-//! Everything unsafe about an object's life is here, once: a value is written
-//! into a slot, dropped in place, and the slot given back whatever the drop does.
-//! No reference to the raw pool is held while code of the user runs, because
-//! that code may use the pool.
+//! A value is written into a slot here; how it ends, and gives the slot back whatever
+//! its drop does, is `handle`'s. No reference to the raw pool is held while code of the
+//! user runs, because that code may use the pool.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::{self, ManuallyDrop};
-use core::ops::{Deref, DerefMut};
+use core::mem;
 use core::ptr::NonNull;
 
+use super::handle::{self, Home};
 use super::policy::{FreeList, Magazine};
 use super::raw::RawPool;
 use super::store::{Called, Config, Walk};
@@ -248,12 +247,8 @@ impl<T, F: FreeList> Pool<T, F> {
     /// inserted) and not destroyed; nobody uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // Gives the slot back when it ends, however it ends.
-        let _slot = Vacating { object, pool: self };
-        if mem::needs_drop::<T>() {
-            // SAFETY: by the contract the object is whole, and nobody's any more.
-            unsafe { object.drop_in_place() };
-        }
+        // SAFETY: the same contract.
+        unsafe { handle::destroy(self, object) };
     }
 
     /// Makes a handle of an object again.
@@ -408,17 +403,11 @@ impl<T, F: FreeList> Drop for Pool<T, F> {
     }
 }
 
-/// Gives a slot back when it is dropped.
-struct Vacating<'p, T, F: FreeList> {
-    object: NonNull<T>,
-    pool: &'p Pool<T, F>,
-}
-
-impl<T, F: FreeList> Drop for Vacating<'_, T, F> {
+impl<T, F: FreeList> Home<T> for Pool<T, F> {
     #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: whoever made this gave the object up.
-        unsafe { self.pool.free(self.object) };
+    unsafe fn take_back(&self, slot: NonNull<T>) {
+        // SAFETY: the same contract.
+        unsafe { self.free(slot) };
     }
 }
 
@@ -469,61 +458,7 @@ pub struct Boxed<'p, T, F: FreeList = Magazine> {
     pool: &'p Pool<T, F>,
 }
 
-impl<T, F: FreeList> Boxed<'_, T, F> {
-    /// The object itself; its slot is free.
-    #[must_use]
-    pub fn into_inner(self) -> T {
-        let boxed = ManuallyDrop::new(self);
-        let _slot = Vacating { object: boxed.object, pool: boxed.pool };
-        // SAFETY: the handle owned the object, and is gone.
-        unsafe { boxed.object.read() }
-    }
-
-    /// Lets go of the object: [`Pool::destroy`], [`Pool::own`], a reset or the
-    /// pool's end will drop it.
-    #[must_use]
-    pub fn into_raw(self) -> NonNull<T> {
-        ManuallyDrop::new(self).object
-    }
-}
-
-impl<T, F: FreeList> Deref for Boxed<'_, T, F> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the handle owns the object.
-        unsafe { self.object.as_ref() }
-    }
-}
-
-impl<T, F: FreeList> DerefMut for Boxed<'_, T, F> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the handle owns the object, and is borrowed alone.
-        unsafe { self.object.as_mut() }
-    }
-}
-
-impl<T, F: FreeList> Drop for Boxed<'_, T, F> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: the handle owned the object, and is gone.
-        unsafe { self.pool.destroy(self.object) };
-    }
-}
-
-impl<T: fmt::Debug, F: FreeList> fmt::Debug for Boxed<'_, T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: fmt::Display, F: FreeList> fmt::Display for Boxed<'_, T, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+super::handle_impls!(Boxed<T, F: FreeList> of Pool);
 
 /// Live objects of a [`Pool`], in order of their addresses; see
 /// [`Pool::iter_mut`].

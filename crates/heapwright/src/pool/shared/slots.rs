@@ -1,0 +1,298 @@
+//! The slots of a shared pool: where one comes from, and where it goes.
+//!
+//! ```text
+//!            inline                 cold                          colder
+//!   thread   its desk's magazine    one it shares, if a try-lock  a seat at a desk, or a wait
+//!                                   has it                        for a lock; then the store
+//!
+//!   alloc    pop                    pop, or refill                pop, or refill; no magazine:
+//!                                                                 one from the store
+//!   free     push                   push, or overflow             push, or overflow; no magazine:
+//!                                                                 into the store
+//! ```
+//!
+//! Which of the first two has an answer is said by the process's cache model, and by
+//! nothing else: where threads share, no thread has a desk, and so the first misses by
+//! itself. The two halves, `alloc` and `free`, are the same way in opposite directions.
+//! Each step is a function of its own, and out of line, so that none saves registers or
+//! makes room on the stack for what the next one does.
+//!
+//! **The limit.** A free slot in another thread's magazine must be no refusal. So the
+//! store has room for more slots than the limit says, and the objects themselves are
+//! counted, in `live`: one atomic addition each way, and none in a pool without a limit.
+//!
+//! Checked builds have no magazines: each slot goes by the store, which looks it over.
+//!
+//! Invariants: a slot that was handed out is in use, in one magazine, or in a set of the
+//! store. A magazine's lock is taken before the store's. There is a store wherever there is
+//! a magazine with a slot in it.
+//!
+//! Called by [`SharedPool`](super::SharedPool), which knows of what type the objects are;
+//! nothing here does.
+
+use core::ptr::NonNull;
+
+use super::super::checked;
+use super::super::layout::Shape;
+use super::super::store::{Config, Store};
+use super::locked::Locked;
+use super::magazine::{Magazine, ROUNDS};
+use crate::misuse;
+use crate::registry::by_cpu;
+use crate::registry::desks::DESKS;
+use crate::registry::places::{self, Mine, Places};
+use crate::registry::shared::{self, Held};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// A magazine that threads share, and its lock.
+type Shelf = &'static shared::Slot<Magazine>;
+
+/// Wakes one who sleeps for a magazine, and returns `slot`: in a tail call, so that who
+/// hardly ever calls this saves no registers.
+#[cold]
+#[inline(never)]
+fn wake(shared: Shelf, slot: NonNull<u8>) -> NonNull<u8> {
+    shared.wake();
+    // Hidden, for a caller that knew it to be its own argument would keep it for itself.
+    core::hint::black_box(slot)
+}
+
+/// The slots of one pool.
+pub(in crate::pool) struct Slots {
+    pub(super) magazines: Places<Magazine, { places::blocks::<Magazine>() }>,
+    pub(super) store: Locked,
+    shape: Shape,
+    config: Config,
+    /// Live objects, where there is a limit.
+    pub(super) live: AtomicU32,
+}
+
+impl Slots {
+    /// None. Takes no memory yet.
+    pub(super) const fn new(shape: Shape, config: Config) -> Self {
+        Self {
+            magazines: Places::new(),
+            store: Locked::new(),
+            shape,
+            config,
+            live: AtomicU32::new(0),
+        }
+    }
+
+    /// What lines about misuse call the pool by.
+    pub(super) fn name(&self) -> &'static str {
+        self.config.called.name()
+    }
+
+    const fn limited(&self) -> bool {
+        self.config.limit < u32::MAX
+    }
+
+    /// Counts an object in. False: the limit is reached.
+    #[inline(always)]
+    fn count_one(&self) -> bool {
+        let limit = self.config.limit;
+        let more = |live| (live < limit).then_some(live + 1);
+        self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// A slot, which is the caller's from here on. `None`: there is no memory, or the limit
+    /// is reached.
+    #[inline(always)]
+    pub(super) fn alloc(&self) -> Option<NonNull<u8>> {
+        if self.limited() && !self.count_one() {
+            return None;
+        }
+        let magazine = self.magazines.at_desk();
+        if let Some(magazine) = magazine
+            && !cfg!(feature = "checked")
+            // SAFETY: the desk is this thread's.
+            && let Some(slot) = unsafe { magazine.pop() }
+        {
+            return Some(slot);
+        }
+        let slot = self.alloc_cold(magazine);
+        if slot.is_none() && self.limited() {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        slot
+    }
+
+    /// Where the desk's magazine is empty or missing: one that is shared, most of the time.
+    #[cold]
+    #[inline(never)]
+    fn alloc_cold(&self, at_desk: Option<&Magazine>) -> Option<NonNull<u8>> {
+        if by_cpu() { self.alloc_by_cpu(at_desk) } else { self.alloc_shared(at_desk, false) }
+    }
+
+    /// Apart, for it calls the system on its way, which the other does not.
+    #[inline(never)]
+    fn alloc_by_cpu(&self, at_desk: Option<&Magazine>) -> Option<NonNull<u8>> {
+        self.alloc_shared(at_desk, true)
+    }
+
+    #[inline(always)]
+    fn alloc_shared(&self, at_desk: Option<&Magazine>, by_cpu: bool) -> Option<NonNull<u8>> {
+        let Some(shared) = self.try_shared(at_desk, by_cpu) else {
+            return self.alloc_colder(at_desk);
+        };
+        // SAFETY: just locked.
+        let magazine = unsafe { shared.value() };
+        // SAFETY: as above.
+        let Some(slot) = (unsafe { magazine.pop() }) else { return self.refill(shared) };
+        // SAFETY: locked above.
+        if unsafe { shared.unlock_asks() } {
+            return Some(wake(shared, slot));
+        }
+        Some(slot)
+    }
+
+    /// The magazine that the calling thread shares, locked, if it could be had at once.
+    #[inline(always)]
+    fn try_shared(&self, at_desk: Option<&Magazine>, by_cpu: bool) -> Option<Shelf> {
+        if at_desk.is_some() || cfg!(feature = "checked") {
+            return None;
+        }
+        self.magazines.try_shared(by_cpu)
+    }
+
+    /// Fills a magazine that the caller has locked.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, shared: Shelf) -> Option<NonNull<u8>> {
+        let magazine = Held::of(shared);
+        let store = self.store.made()?;
+        // SAFETY: locked by the caller.
+        unsafe { magazine.refill(&mut store.lock()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_colder(&self, at_desk: Option<&Magazine>) -> Option<NonNull<u8>> {
+        let store = self.store_now()?;
+        if cfg!(feature = "checked") {
+            return NonNull::new(checked::alloc(&mut store.lock()));
+        }
+        let Some(magazine) = self.enter(at_desk) else {
+            let mut store = store.lock();
+            let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
+            return NonNull::new(slot);
+        };
+        // One that is shared, or that somebody left at the desk before, may have slots.
+        // SAFETY: the magazine is this thread's.
+        let slot = unsafe { magazine.pop() };
+        // SAFETY: as above.
+        slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) })
+    }
+
+    /// A magazine for the calling thread, which waits for one if it must. `None`: the store
+    /// itself is to serve it.
+    #[inline(always)]
+    fn enter<'p>(&'p self, at_desk: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
+        at_desk.map(Mine::AtDesk).or_else(|| self.magazines.enter())
+    }
+
+    /// Takes a slot back.
+    ///
+    /// # Safety
+    ///
+    /// The slot is this pool's and in use; what was in it is gone.
+    #[inline(always)]
+    pub(super) unsafe fn free(&self, slot: NonNull<u8>) {
+        if self.limited() {
+            self.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        let magazine = self.magazines.at_desk();
+        if let Some(magazine) = magazine
+            && !cfg!(feature = "checked")
+            // SAFETY: the desk is this thread's.
+            && unsafe { magazine.push(slot.as_ptr()) }
+        {
+            return;
+        }
+        self.free_cold(magazine, slot.as_ptr());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_cold(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+        if by_cpu() {
+            self.free_by_cpu(at_desk, slot);
+        } else {
+            self.free_shared(at_desk, slot, false);
+        }
+    }
+
+    #[inline(never)]
+    fn free_by_cpu(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+        self.free_shared(at_desk, slot, true);
+    }
+
+    #[inline(always)]
+    fn free_shared(&self, at_desk: Option<&Magazine>, slot: *mut u8, by_cpu: bool) {
+        let Some(shared) = self.try_shared(at_desk, by_cpu) else {
+            return self.free_colder(at_desk, slot);
+        };
+        // SAFETY: just locked.
+        let magazine = unsafe { shared.value() };
+        // SAFETY: as above.
+        if unsafe { !magazine.push(slot) } {
+            return self.overflow(shared, slot);
+        }
+        // SAFETY: locked above.
+        if unsafe { shared.unlock_asks() } {
+            shared.wake();
+        }
+    }
+
+    /// Makes room in a magazine that the caller has locked, and puts a slot in.
+    #[cold]
+    #[inline(never)]
+    fn overflow(&self, shared: Shelf, slot: *mut u8) {
+        let magazine = Held::of(shared);
+        if let Some(store) = self.store.made() {
+            // SAFETY: locked by the caller.
+            unsafe { magazine.overflow(&mut store.lock(), slot) };
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_colder(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+        let Some(store) = self.store.made() else { misuse::not_of_pool(self.name(), slot.addr()) };
+        if cfg!(feature = "checked") {
+            return checked::free(&mut store.lock(), slot);
+        }
+        let Some(magazine) = self.enter(at_desk) else {
+            return store.lock().put(&[slot]);
+        };
+        // SAFETY: the magazine is this thread's.
+        if unsafe { !magazine.push(slot) } {
+            // SAFETY: as above.
+            unsafe { magazine.overflow(&mut store.lock(), slot) };
+        }
+    }
+
+    /// The store, made now if there is none. `None` where there is no memory.
+    fn store_now(&self) -> Option<&'static Lock<Store>> {
+        self.store.made_now(|| self.new_store())
+    }
+
+    pub(super) const fn new_store(&self) -> Store {
+        // More slots than objects, for those that wait in magazines; the limit itself is
+        // counted.
+        let limit = self.config.limit.saturating_add((DESKS * ROUNDS) as u32);
+        Store::new(self.shape, Config { limit, in_one: false, ..self.config })
+    }
+
+    /// Whether an address lies in the store's memory.
+    pub(super) fn contains(&self, address: usize) -> bool {
+        self.store.made().is_some_and(|store| store.lock().segment_of(address).is_some())
+    }
+
+    /// As [`Store::preheat`].
+    pub(super) fn preheat(&self, count: usize, touch: bool) -> bool {
+        self.store_now().is_some_and(|store| store.lock().preheat(count, touch))
+    }
+}
