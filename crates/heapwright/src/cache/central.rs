@@ -47,7 +47,8 @@ use crate::slab::{BySize, Chain, SYSTEM, Slab, UnitList, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-/// Of so many bytes of slabs, one may be in the class's depot.
+/// Of so many bytes of slabs, one may be in the class's depot; and one in the spare chains
+/// of a cache.
 const SHARE: usize = 64;
 /// Chains that a depot may always have, and bytes that it may have at most.
 const FEW_CHAINS: usize = 1;
@@ -114,6 +115,11 @@ pub(super) fn has_work() -> bool {
 /// A pass begins: it sees all that came back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
+}
+
+/// Bytes that caches may have for spare, each, as a share of what the program needs.
+pub(super) fn share() -> usize {
+    SLABS.load(Ordering::Relaxed) * UNIT / SHARE
 }
 
 /// What a magazine is given.
