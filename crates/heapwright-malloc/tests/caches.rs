@@ -115,11 +115,11 @@ fn what_flows_from_thread_to_thread_is_not_kept() {
 }
 
 #[test]
-fn a_quiet_program_gives_back_without_sequences() {
+fn a_program_that_becomes_quiet_gives_back() {
     if is_again() {
         return;
     }
-    without_rseq("caches_quiet.c", &[]);
+    fine_under_all("caches_quiet.c", &[]);
 }
 
 #[test]

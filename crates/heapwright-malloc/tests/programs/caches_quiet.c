@@ -29,6 +29,7 @@ int main(void) {
             break;
     }
     printf("%ld KiB, then %ld\n", most, now);
+    fflush(stdout);
     CHECK(most > ENOUGH_KIB && now < ENOUGH_KIB);
     return 0;
 }

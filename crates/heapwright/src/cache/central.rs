@@ -112,6 +112,13 @@ pub(super) fn has_work() -> bool {
     HAS_WORK.load(Ordering::Relaxed)
 }
 
+/// Notes that it will. (Read first, for it is read by all, and mostly true.)
+fn note_work() {
+    if !has_work() {
+        HAS_WORK.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A pass begins: it sees all that came back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
@@ -337,7 +344,7 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
                 return false;
             }
         } else {
-            HAS_WORK.store(true, Ordering::Relaxed);
+            note_work();
         }
     }
     false
@@ -413,7 +420,7 @@ impl Central {
     /// Sends the blocks of a chain back to their slabs.
     fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, os::coarse_ms());
-        HAS_WORK.store(true, Ordering::Relaxed);
+        note_work();
         let mine = Entry::slab(COMMON, class);
         let mut block = chain.head;
         let mut left = chain.count;

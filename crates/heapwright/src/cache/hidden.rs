@@ -3,18 +3,19 @@
 //! There is no background thread, so somebody must call for free pages to go
 //! back; and a program that only allocates a little is served by its lists,
 //! which look after nothing. So once a tick of the coarse clock (a few
-//! milliseconds), while pages wait to go back, a cache hides its lists: the fast
-//! paths find them empty and full at once, and knock at the slow ones.
+//! milliseconds), while pages wait to go back or as soon as they do, a cache hides its
+//! lists: the fast paths find them empty and full at once, and knock at the slow ones.
 //!
 //! ```text
 //!   list     head null, room 0      malloc finds no block, free finds no room
 //!   hidden   head, room             as the list would be
 //! ```
 //!
-//! The first few knocks are answered from the hidden lists, which stay hidden;
-//! later ones, of a program that is busy, get their list back. So a tick costs a
-//! busy thread some slow operations in millions, and a quiet one has all of them
-//! looked at.
+//! The first few knocks, and the first few at each list, are answered from the hidden
+//! lists, which stay hidden; later ones, of a program that is busy, get their list back.
+//! Those that come after a pause always are first ones. So a tick costs a busy thread some
+//! slow operations in millions, and a quiet one has all of them looked at. What a busy one
+//! leaves hidden tells of the moment when it becomes quiet.
 //!
 //! Invariants: while a list is hidden, it is empty, or a slow path is just
 //! dealing with the one block in it. Only the thread itself touches its lists,
@@ -26,16 +27,23 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::{Cache, Use};
+use crate::os;
 use crate::remote::Block;
 
 /// Knocks that are answered without giving the list back, in one tick.
 const KNOCKS: u32 = 16;
+/// And as many more at each list.
+const KNOCKS_A_LIST: u8 = 2;
+/// Who knocks so late after the last time is quiet, in nanoseconds.
+const PAUSE_NS: u64 = 20_000;
 
 /// A class's list while it is hidden. Zero is: it is not.
 pub(super) struct Hidden {
     head: Cell<*mut Block>,
     room: Cell<i32>,
     is_hidden: Cell<bool>,
+    /// Knocks at this list that it stays hidden for, when those for all are used up.
+    knocks_left: Cell<u8>,
 }
 
 impl Hidden {
@@ -65,9 +73,11 @@ impl Cache {
             if !bin.hidden.is_hidden.replace(true) {
                 self.hide(class);
             }
+            bin.hidden.knocks_left.set(KNOCKS_A_LIST);
         }
         self.scavenger.knocks_left.set(KNOCKS);
         self.scavenger.are_hidden.set(true);
+        self.scavenger.has_hidden.set(true);
     }
 
     fn hide(&self, class: usize) {
@@ -83,13 +93,9 @@ impl Cache {
         }
     }
 
-    /// Hides the list of `class` again, which was too long, unless the knocks of
-    /// this tick are used up.
+    /// Hides the list of `class` again, which was too long, unless its knocks are used up.
     pub(super) fn hide_again(&self, class: usize) {
-        if let Some(fewer) = self.scavenger.knocks_left.get().checked_sub(1)
-            && !self.bins[class].hidden.is_hidden.replace(true)
-        {
-            self.scavenger.knocks_left.set(fewer);
+        if self.count_knock(class) && !self.bins[class].hidden.is_hidden.replace(true) {
             self.scavenger.are_hidden.set(true);
             self.hide(class);
         }
@@ -154,10 +160,24 @@ impl Cache {
 
     /// Counts a knock; beyond those of one tick, the list comes back.
     fn answer(&self, class: usize) {
-        let left = &self.scavenger.knocks_left;
-        match left.get().checked_sub(1) {
-            Some(fewer) => left.set(fewer),
-            None => self.unhide(class),
+        if !self.count_knock(class) {
+            self.unhide(class);
         }
+    }
+
+    /// Counts a knock at the list of `class`. False: it was one too many.
+    fn count_knock(&self, class: usize) -> bool {
+        let (left, own) = (&self.scavenger.knocks_left, &self.bins[class].hidden.knocks_left);
+        if let Some(fewer) = left.get().checked_sub(1) {
+            left.set(fewer);
+            return true;
+        }
+        let now = os::now_ns();
+        if now.saturating_sub(self.scavenger.knocked_ns.replace(now)) >= PAUSE_NS {
+            own.set(KNOCKS_A_LIST);
+        }
+        let fewer = own.get().checked_sub(1);
+        own.set(fewer.unwrap_or(0));
+        fewer.is_some()
     }
 }

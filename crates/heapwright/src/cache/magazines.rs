@@ -42,7 +42,6 @@ use super::stash::Stash;
 use super::{Counters, Given, Hot, List, Way, first_length};
 use crate::address_map::MAP;
 use crate::chunk;
-use crate::os;
 pub(crate) use crate::registry::MOST;
 use crate::registry::shared::{Shared, Slot};
 use crate::remote::Block;
@@ -58,8 +57,6 @@ const CHAIN_BLOCKS: usize = 128;
 /// the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
 /// slabs, with it 4.9 MB, in the same time.)
 const SPARES: usize = 256 << 10;
-/// Operations of a tick that come by slowly while there is something to be given back.
-const KNOCKS: u32 = 32;
 /// Classes that one tick's pass looks at.
 const CLASSES_A_TICK: usize = 8;
 
@@ -85,14 +82,17 @@ pub(super) const fn chain_length(class: usize) -> usize {
 }
 
 /// What the slow paths keep of a class.
-struct Bin {
+pub(super) struct Bin {
     /// The spare chain.
     spare: Cell<*mut Block>,
-    spare_count: Cell<u32>,
+    pub(super) spare_count: Cell<u32>,
     /// `room` of the list when it is empty.
-    base: Cell<i32>,
+    pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for.
     want: Cell<u32>,
+    /// Knocks at the list that it stays hidden for; 0: it is not hidden. While it is, it is
+    /// empty, has no room, and what was in it is the spare chain.
+    pub(super) hidden: Cell<u32>,
 }
 
 /// What happened to a cache.
@@ -109,17 +109,22 @@ pub(crate) struct Uses {
 #[repr(C)]
 pub(crate) struct Magazines {
     lists: [List; CLASSES],
-    bins: [Bin; CLASSES],
+    pub(super) bins: [Bin; CLASSES],
     /// Runs kept for the next large block.
     pub(crate) stash: Stash,
     /// Bytes in spare chains.
     spares: Cell<usize>,
     /// The tick of the last slow operation.
-    now: Cell<u32>,
-    /// How many more operations come by slowly in this tick: see [`Magazines::tend`].
-    knocks: Cell<u32>,
+    pub(super) now: Cell<u32>,
+    /// How many more operations come by slowly: see `knocks`.
+    pub(super) knocks: Cell<u32>,
+    /// The time of the last one, in nanoseconds.
+    pub(super) knocked_ns: Cell<u64>,
+    /// Whether lists were hidden in this tick, and whether operations knocked.
+    pub(super) has_hidden: Cell<bool>,
+    pub(super) has_knocked: Cell<bool>,
     /// Whether the pass found it as it had left it.
-    rested: Cell<bool>,
+    pub(super) rested: Cell<bool>,
     /// Whether anyone ever took a block from here.
     used: AtomicBool,
     listed_blocks: AtomicUsize,
@@ -236,27 +241,28 @@ impl Magazines {
     }
 
     /// Blocks in the list of `class`.
-    fn length(&self, class: usize) -> usize {
+    pub(super) fn length(&self, class: usize) -> usize {
         (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize
     }
 
     /// Makes a chain the list of `class`, whose blocks are all elsewhere.
-    fn fill(&self, class: usize, chain: DepotChain) {
+    pub(super) fn fill(&self, class: usize, chain: DepotChain) {
         let room = chain_length(class).saturating_sub(chain.count) as i32;
         self.lists[class].head.set(chain.head);
         self.lists[class].room.set(room);
         self.bins[class].base.set(room + chain.count as i32);
+        self.bins[class].hidden.set(0);
     }
 
     /// Takes the list of `class`, and leaves an empty one.
-    fn empty(&self, class: usize) -> DepotChain {
+    pub(super) fn empty(&self, class: usize) -> DepotChain {
         let chain = DepotChain { head: self.lists[class].head.get(), count: self.length(class) };
         self.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
         chain
     }
 
     /// Takes the spare chain of `class`.
-    fn take_spare(&self, class: usize) -> DepotChain {
+    pub(super) fn take_spare(&self, class: usize) -> DepotChain {
         let bin = &self.bins[class];
         let chain = DepotChain {
             head: bin.spare.replace(ptr::null_mut()),
@@ -266,9 +272,20 @@ impl Magazines {
         chain
     }
 
+    /// Makes a chain the spare of `class`, which has none.
+    pub(super) fn set_spare(&self, class: usize, chain: DepotChain) {
+        self.bins[class].spare.set(chain.head);
+        self.bins[class].spare_count.set(chain.count as u32);
+        self.spares.set(self.spares.get() + chain.count * size_class::size(class));
+    }
+
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Given> {
+        let knocks = self.bins[class].hidden.get();
+        if let Some(block) = self.pop_hidden(class) {
+            return Some(Given { block: block.cast(), zero: false });
+        }
         let spare = self.take_spare(class);
         let chain = if spare.count > 0 {
             spare
@@ -289,6 +306,7 @@ impl Magazines {
         };
         self.fill(class, chain);
         let block = self.list(class).pop();
+        self.stay_hidden(class, knocks.saturating_sub(1));
         Some(Given { block: block.cast(), zero: false })
     }
 
@@ -297,6 +315,9 @@ impl Magazines {
     pub(crate) fn overflow(&self, class: usize) {
         if sync::is_interrupted() {
             // Too long it stays, until somebody else finds it so.
+            return;
+        }
+        if self.push_hidden(class) {
             return;
         }
         let spare = self.take_spare(class);
@@ -310,9 +331,7 @@ impl Magazines {
             central::give(class, chain);
             return;
         }
-        self.bins[class].spare.set(chain.head);
-        self.bins[class].spare_count.set(chain.count as u32);
-        self.spares.set(self.spares.get() + bytes);
+        self.set_spare(class, chain);
     }
 
     /// Gives back all that is free.
@@ -348,55 +367,6 @@ impl Magazines {
     pub(crate) fn cached(&self) -> (usize, usize) {
         (self.listed_blocks.load(Ordering::Relaxed), self.listed_bytes.load(Ordering::Relaxed))
     }
-
-    /// Looks after what is nobody's, once a tick of the clock. Called by slow operations,
-    /// which hold this cache.
-    ///
-    /// A program that has become quiet does nothing slowly any more. So as long as there is
-    /// something to be given back, the operations that follow are slow ones, too: all of
-    /// a quiet program, and of a busy one a few in each tick.
-    pub(crate) fn tend(&self) {
-        let Some(knock) = self.tick() else { return };
-        // SAFETY: all magazines are in a slot of `ALL`.
-        let shelf = unsafe { Shelf::containing(self) };
-        match shelf.front().way() {
-            Way::Shared => shelf.knock(knock),
-            // Until then operations are slow, and this one is tried again by the next.
-            _ if !arrays::divert(shelf.number(), knock) => self.knocks.set(1),
-            _ => {}
-        }
-    }
-
-    /// Returns whether operations are to be slow ones from now on, if that changes.
-    fn tick(&self) -> Option<bool> {
-        if sync::is_interrupted() {
-            return None;
-        }
-        let now = os::coarse_ms();
-        let knocked = self.knocks.get() > 0;
-        if self.now.replace(now) == now {
-            if knocked {
-                self.knocks.set(self.knocks.get() - 1);
-            }
-            return (knocked && self.knocks.get() == 0).then_some(false);
-        }
-        self.rested.set(false);
-        self.publish();
-        let more = tend_all(now);
-        self.knocks.set(if more { KNOCKS } else { 0 });
-        (more != knocked).then_some(more)
-    }
-}
-
-/// Does what somebody who found a shelf with work knocked for, and has just unlocked it.
-#[cold]
-pub(crate) fn answer(shelf: &'static Shelf) {
-    if shelf.try_lock() {
-        // SAFETY: just locked.
-        unsafe { shelf.value() }.tend();
-        // SAFETY: locked above.
-        unsafe { shelf.unlock() };
-    }
 }
 
 /// A pass over caches and central lists, a part of it in each tick.
@@ -410,7 +380,7 @@ struct Pass {
 static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
 
 /// A part of the pass. Returns whether there is more to be done, now or later.
-fn tend_all(now: u32) -> bool {
+pub(super) fn tend_all(now: u32) -> bool {
     // Who is at it may find more than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let runs_wait = chunk::purge_waiting(now);

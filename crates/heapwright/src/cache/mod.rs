@@ -35,6 +35,7 @@ pub(crate) mod central;
 mod depot;
 mod hidden;
 pub(crate) mod hot;
+pub(crate) mod knocks;
 pub(crate) mod magazines;
 mod outgoing;
 mod resting;

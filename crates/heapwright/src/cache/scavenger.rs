@@ -67,6 +67,10 @@ pub(super) struct Scavenger {
     /// See `hidden`.
     pub(super) knocks_left: Cell<u32>,
     pub(super) are_hidden: Cell<bool>,
+    /// Whether they were hidden in this tick.
+    pub(super) has_hidden: Cell<bool>,
+    /// The time of the last knock beyond the first ones, in nanoseconds.
+    pub(super) knocked_ns: Cell<u64>,
 }
 
 impl Scavenger {
@@ -90,8 +94,15 @@ impl Cache {
         let Some(delay) = chunk::purge_delay() else { return };
         self.scavenge_step(now, delay);
         if !is_new_tick {
+            // Work that came up since the tick began: it may have been this program's last.
+            if !self.scavenger.has_hidden.get()
+                && (self.scavenger.has_work() || chunk::has_waiting())
+            {
+                self.hide_all();
+            }
             return;
         }
+        self.scavenger.has_hidden.set(false);
         self.scavenger.active.store(now, Ordering::Relaxed);
         if self.is_quiet() {
             let until = os::now_ns() + QUIET_PATIENCE;

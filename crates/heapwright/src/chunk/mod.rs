@@ -551,15 +551,20 @@ pub(crate) fn take(
 /// Units that waited to go back when somebody last looked.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
+/// Whether runs wait to go back.
+pub(crate) fn has_waiting() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
 /// Gives runs that have waited too long to the kernel: a few at most, and only
 /// if the lock is free. Returns whether more wait.
 pub(crate) fn purge_waiting(now: u32) -> bool {
-    if WAITING.load(Ordering::Relaxed) > 0
+    if has_waiting()
         && let Some(chunk) = CHUNK.try_lock()
     {
         purge_expired(chunk, now, PURGES_A_TICK);
     }
-    WAITING.load(Ordering::Relaxed) > 0
+    has_waiting()
 }
 
 /// Gives a run back, and whatever has waited too long to the kernel.

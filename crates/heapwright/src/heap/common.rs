@@ -28,6 +28,7 @@ use core::ptr;
 
 use super::origin::MALLOC;
 use super::{door, seen};
+use crate::cache::knocks;
 use crate::cache::magazines::{self, ALL, Magazines, Shelf};
 use crate::cache::{Given, Hot, Rest, Way, arrays, central};
 use crate::options;
@@ -298,7 +299,7 @@ pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, rest: Rest) -> bool {
 fn wake(hot: &Hot) {
     let slot = magazines::of(hot);
     if slot.wake() {
-        magazines::answer(slot);
+        knocks::answer(slot);
     }
 }
 
