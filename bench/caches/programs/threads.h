@@ -8,8 +8,8 @@
 // is asked of the kernel, so that stacks can be told from heap. What lies above the
 // page of the first function is not stack: it is there that allocators keep what a
 // thread has as thread-local variables (scudo its whole cache), so it stays
-// with the heap. Without a preload nothing lies there: the C library's part is in that
-// page.
+// with the heap. But for the last of it, from the thread's record on: that is the C
+// library's, and is in memory whoever the allocator is.
 
 #ifndef THREADS_H
 #define THREADS_H
@@ -25,6 +25,8 @@ struct slot {
     size_t index;
     // The end of the page where the stack begins; NULL: never used.
     char *begins;
+    // The page where the C library's record of the thread begins.
+    char *record;
     // The next of those that ended.
     size_t next;
 };
@@ -52,6 +54,7 @@ static void *thread_begin(void *argument) {
     struct slot *slot = &slots[at];
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     slot->begins = (char *)(here / PAGE * PAGE + PAGE);
+    slot->record = (char *)((uintptr_t)pthread_self() / PAGE * PAGE);
     slot->body(at, slot->index);
     live_flush();
     spent_flush();
@@ -101,7 +104,7 @@ static inline void threads_in_turn(size_t first, size_t total, size_t at_once, v
     }
 }
 
-// Resident bytes of all stacks.
+// Resident bytes of all stacks, and of the C library's records behind them.
 static inline size_t stack_bytes(void) {
     unsigned char flags[STACK / PAGE];
     size_t pages = 0;
@@ -109,11 +112,13 @@ static inline size_t stack_bytes(void) {
         char *from = stacks + at * STACK;
         if (slots[at].begins == NULL)
             continue;
-        size_t length = (size_t)(slots[at].begins - from);
-        if (mincore(from, length, flags) != 0)
+        if (mincore(from, STACK, flags) != 0)
             die(2, "cannot ask what is resident of a stack");
-        for (size_t page = 0; page < length / PAGE; page++)
-            pages += flags[page] & 1;
+        for (size_t page = 0; page < STACK / PAGE; page++) {
+            char *here = from + page * PAGE;
+            if (here < slots[at].begins || here >= slots[at].record)
+                pages += flags[page] & 1;
+        }
     }
     return pages * PAGE;
 }

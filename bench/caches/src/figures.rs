@@ -22,7 +22,7 @@ pub(crate) struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { cache_mib: 1 }
+        Self { cache_mib: 4 }
     }
 }
 
@@ -418,7 +418,7 @@ mod tests {
         let heavy = results(9.0, 1.0);
         let start = "rpc, T = 40, shared: heap at its peak above live";
         assert_eq!(verdict(&all(&heavy, &Bounds { cache_mib: 3 }), start), Verdict::Missed);
-        assert_eq!(verdict(&all(&heavy, &Bounds { cache_mib: 4 }), start), Verdict::Certainly);
+        assert_eq!(verdict(&all(&heavy, &Bounds::default()), start), Verdict::Certainly);
         let to_scudo = "rpc, T = 40, shared: heap at its peak to scudo";
         assert_eq!(verdict(&all(&heavy, &Bounds::default()), to_scudo), Verdict::Missed);
     }

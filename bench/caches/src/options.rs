@@ -25,7 +25,7 @@ run), tables.md and a plot of each workload. ci/caches.sh calls it.
   --percent N                      of the work (default: 100)
   --seconds N                      a run that takes longer has failed (default: 600)
   --bound-mib N                    what a shared cache may hold, for the figure
-                                   (default: 1)
+                                   (default: 4)
   --quick                          a missed figure does not matter
 ";
 
