@@ -321,7 +321,10 @@ pub(crate) fn purge_all() -> usize {
 pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     NOW.store(now, Ordering::Relaxed);
     let central = &CENTRALS[class];
-    let Some(_order) = central.lock.try_lock() else { return true };
+    let Some(_order) = central.lock.try_lock() else {
+        note_work();
+        return true;
+    };
     if begins {
         if !central.was_wanted.replace(false) {
             central.release(class);

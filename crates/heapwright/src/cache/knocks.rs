@@ -17,12 +17,12 @@
 //!
 //! Where threads share caches a cache knocks as a whole: its lock is given back slowly. Per
 //! CPU, the arrays are shut for both ends. When a busy program has knocked often enough,
-//! its lists are *hidden*, once a tick: a list that has no spare chain becomes one, and what
-//! is left finds no block and no room. The busy program soon has those back that it uses.
-//! The others tell of the moment when it becomes quiet. (Arrays are never hidden.)
+//! the cache's lists are *hidden*, once a tick: their blocks are put aside, and what is left
+//! finds no block and no room. The busy program soon has those back that it uses. The
+//! others tell of the moment when it becomes quiet. (Arrays are never hidden.)
 //!
-//! Invariants: a list that is hidden is empty and has room for none; what was in it is the
-//! spare chain.
+//! Invariants: a list that is hidden is empty, but for what signal handlers have left, and
+//! has no room; only one that is hidden has blocks aside.
 //!
 //! Called by `magazines`, and by `heap` on behalf of shelves that knock.
 
@@ -36,7 +36,6 @@ use crate::cache::arrays;
 use crate::chunk;
 use crate::os;
 use crate::remote::Block;
-use crate::size_class::CLASSES;
 use crate::sync;
 
 /// Operations in a row that knock before a program counts as busy.
@@ -114,7 +113,9 @@ impl Magazines {
         if knocks == 0 {
             // Work that came up since the tick began: it may have been the program's last.
             // (What others write to is looked at last.)
-            let is_news = !self.has_knocked.get() && (central::has_work() || chunk::has_waiting());
+            let is_news = !self.has_knocked.get()
+                && chunk::purge_delay().is_some()
+                && (central::has_work() || chunk::has_waiting());
             return is_news.then(|| self.begin());
         }
         let since = self.since_last_knock();
@@ -135,36 +136,48 @@ impl Magazines {
         os::now_ns().saturating_sub(self.knocked_ns.get())
     }
 
-    /// Hides all lists that have no spare chain.
+    /// Hides all lists.
     #[cold]
     fn hide_lists(&self) {
-        for class in 0..CLASSES {
-            if self.bins[class].spare_count.get() == 0 {
+        for (class, bin) in self.bins.iter().enumerate() {
+            if bin.hidden.get() > 0 {
+                bin.hidden.set(KNOCKS_A_LIST);
+            } else {
                 let chain = self.empty(class);
                 self.hide(class, chain, KNOCKS_A_LIST);
             }
         }
     }
 
-    /// Hides the list of `class`, which is empty as its spare is, and keeps `chain` for it.
+    /// Hides the list of `class`, which is empty, and keeps `chain` for it.
     fn hide(&self, class: usize, chain: DepotChain, knocks: u32) {
-        self.set_spare(class, chain);
         let bin = &self.bins[class];
-        self.list(class).room.set(0);
-        bin.base.set(0);
+        bin.hidden_head.set(chain.head);
+        bin.hidden_count.set(chain.count as u32);
         bin.hidden.set(knocks);
+        bin.base.set(0);
+        self.list(class).room.set(0);
+    }
+
+    /// Takes what was in the list of `class`, if it is hidden. It is to be filled, or hidden
+    /// again.
+    pub(super) fn take_hidden(&self, class: usize) -> DepotChain {
+        let bin = &self.bins[class];
+        let head = bin.hidden_head.replace(ptr::null_mut());
+        DepotChain { head, count: bin.hidden_count.replace(0) as usize }
     }
 
     /// Answers a knock of who wants a block of `class`. `None`: the list is not hidden, or
-    /// no more, or there is none in it.
+    /// no more, for there is none in it.
     pub(super) fn pop_hidden(&self, class: usize) -> Option<*mut Block> {
         let knocks = self.bins[class].hidden.get();
-        if knocks == 0 || sync::is_interrupted() {
+        if knocks == 0 {
             return None;
         }
-        let chain = self.take_spare(class);
+        let chain = self.take_hidden(class);
         self.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
-        let count = chain.count.checked_sub(1)?;
+        // (Whoever wrote to a free block may have cut the chain.)
+        let count = chain.count.checked_sub(1).filter(|_| !chain.head.is_null())?;
         // SAFETY: a chain of free blocks that is ours, and not empty.
         let head = unsafe { Block::next(chain.head) };
         self.put_back(class, DepotChain { head, count }, knocks - 1);
@@ -175,14 +188,20 @@ impl Magazines {
     /// not hidden, but too long.
     pub(super) fn push_hidden(&self, class: usize) -> bool {
         let knocks = self.bins[class].hidden.get();
-        // Signal handlers may have left more than one there.
-        if knocks == 0 || self.length(class) != 1 {
+        if knocks == 0 {
             return false;
         }
-        let (block, chain) = (self.empty(class).head, self.take_spare(class));
-        // SAFETY: the block is free, and nobody else knows it.
-        unsafe { Block::set_next(block, chain.head) };
-        let chain = DepotChain { head: block, count: chain.count + 1 };
+        let rest = self.take_hidden(class);
+        // One block, and what signal handlers have left.
+        let new = self.empty(class);
+        let mut tail = new.head;
+        for _ in 1..new.count {
+            // SAFETY: a chain of so many free blocks, which is ours.
+            tail = unsafe { Block::next(tail) };
+        }
+        // SAFETY: as above.
+        unsafe { Block::set_next(tail, rest.head) };
+        let chain = DepotChain { head: new.head, count: new.count + rest.count };
         // A list that is full is no place for more.
         let left = if chain.count < chain_length(class) { knocks - 1 } else { 0 };
         self.put_back(class, chain, left);

@@ -53,7 +53,7 @@ use crate::sync::{self, Lock};
 /// own cache has, for these serve many threads, and what lies in them is nobody's.
 const CHAIN_BYTES: usize = 8 << 10;
 const CHAIN_BLOCKS: usize = 128;
-/// Bytes that all spare chains of a cache may have, besides [`central::share`]. (Without
+/// Bytes that all spare chains of a cache may have, if that is less than [`central::share`]. (Without
 /// the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
 /// slabs, with it 4.9 MB, in the same time.)
 const SPARES: usize = 256 << 10;
@@ -90,9 +90,11 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for.
     want: Cell<u32>,
-    /// Knocks at the list that it stays hidden for; 0: it is not hidden. While it is, it is
-    /// empty, has no room, and what was in it is the spare chain.
+    /// Knocks at the list that it stays hidden for; 0: it is not hidden. See `knocks`.
     pub(super) hidden: Cell<u32>,
+    /// What was in it.
+    pub(super) hidden_head: Cell<*mut Block>,
+    pub(super) hidden_count: Cell<u32>,
 }
 
 /// What happened to a cache.
@@ -251,6 +253,7 @@ impl Magazines {
         self.lists[class].head.set(chain.head);
         self.lists[class].room.set(room);
         self.bins[class].base.set(room + chain.count as i32);
+        debug_assert_eq!(self.bins[class].hidden_count.get(), 0);
         self.bins[class].hidden.set(0);
     }
 
@@ -287,13 +290,13 @@ impl Magazines {
             return Some(Given { block: block.cast(), zero: false });
         }
         let spare = self.take_spare(class);
+        self.tend();
         let chain = if spare.count > 0 {
             spare
         } else if sync::is_interrupted() {
             return central::reserved(class)
                 .map(|block| Given { block: block.cast(), zero: false });
         } else {
-            self.tend();
             let want = &self.bins[class].want;
             let most = want.get();
             want.set((2 * most).min(chain_length(class) as u32));
@@ -338,9 +341,11 @@ impl Magazines {
     pub(crate) fn release(&self) {
         self.stash.release();
         for class in 0..CLASSES {
+            let hidden = self.take_hidden(class);
             let (list, spare) = (self.empty(class), self.take_spare(class));
-            central::give(class, list);
-            central::give(class, spare);
+            for chain in [hidden, list, spare] {
+                central::give(class, chain);
+            }
             self.bins[class].want.set(first_length(class) as u32);
         }
         self.publish();
@@ -350,7 +355,8 @@ impl Magazines {
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
-            let here = self.length(class) + self.bins[class].spare_count.get() as usize;
+            let aside = self.bins[class].spare_count.get() + self.bins[class].hidden_count.get();
+            let here = self.length(class) + aside as usize;
             blocks += here;
             bytes += here * size_class::size(class);
         }
@@ -381,10 +387,10 @@ static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: tru
 
 /// A part of the pass. Returns whether there is more to be done, now or later.
 pub(super) fn tend_all(now: u32) -> bool {
+    let Some(delay) = chunk::purge_delay() else { return false };
     // Who is at it may find more than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let runs_wait = chunk::purge_waiting(now);
-    let Some(delay) = chunk::purge_delay() else { return false };
     if pass.class == CLASSES {
         if chunk::waited(pass.began, now) < delay {
             return runs_wait || central::has_work();

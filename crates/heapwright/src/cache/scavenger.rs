@@ -67,8 +67,9 @@ pub(super) struct Scavenger {
     /// See `hidden`.
     pub(super) knocks_left: Cell<u32>,
     pub(super) are_hidden: Cell<bool>,
-    /// Whether they were hidden in this tick.
+    /// Whether they were hidden in this tick, and whether that was when it began.
     pub(super) has_hidden: Cell<bool>,
+    pub(super) has_hidden_first: Cell<bool>,
     /// The time of the last knock beyond the first ones, in nanoseconds.
     pub(super) knocked_ns: Cell<u64>,
 }
@@ -117,7 +118,9 @@ impl Cache {
             let others_wait = self.help(now, delay, until);
             SOMEBODY_WAITS.store(runs_wait || others_wait, Ordering::Relaxed);
         }
-        if self.scavenger.has_work() || SOMEBODY_WAITS.load(Ordering::Relaxed) {
+        let has_work = self.scavenger.has_work() || SOMEBODY_WAITS.load(Ordering::Relaxed);
+        self.scavenger.has_hidden_first.set(has_work);
+        if has_work {
             self.hide_all();
         }
     }
@@ -125,7 +128,9 @@ impl Cache {
     /// Whether all of this thread's operations in the last tick were slow ones,
     /// and few: then it has time.
     fn is_quiet(&self) -> bool {
-        self.scavenger.are_hidden.get() && self.scavenger.knocks_left.get() > 0
+        self.scavenger.are_hidden.get()
+            && self.scavenger.has_hidden_first.get()
+            && self.scavenger.knocks_left.get() > 0
     }
 
     /// A step for a thread that has been quiet for a purge delay: all that it has

@@ -152,7 +152,7 @@ impl<T, F> Slot<T, F> {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the same contract.
         if unsafe { self.unlock_asks() } {
-            // Who comes by `unlock` has done something slow, and looked up already.
+            // Who comes by `unlock` mostly has done something slow, and looked up already.
             let _knocks = self.wake();
         }
     }
