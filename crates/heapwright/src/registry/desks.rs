@@ -44,6 +44,12 @@ impl<const WORDS: usize> Desks<WORDS> {
         Self { taken: [const { AtomicU64::new(0) }; WORDS] }
     }
 
+    /// All free.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self { taken: core::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
     /// Takes a desk that nobody sits at.
     pub(crate) fn take(&self) -> Option<usize> {
         for (at, word) in self.taken.iter().enumerate() {
@@ -241,7 +247,7 @@ mod loom_tests {
     fn model(threads: usize) {
         loom::model(move || {
             let pool = Arc::new(Pool {
-                desks: Desks { taken: [AtomicU64::new(0)] },
+                desks: Desks::new(),
                 magazines: [UnsafeCell::new(0), UnsafeCell::new(0)],
             });
             let others: [_; 1] = core::array::from_fn(|_| {

@@ -564,7 +564,10 @@ impl<T, F, const MOST: usize> Caches for Seen<'_, T, F, MOST> {
     }
 }
 
+// (Their places are said because `bench/schedules` includes this file.)
 #[cfg(all(test, loom))]
+#[path = "shared/loom_tests.rs"]
 mod loom_tests;
 #[cfg(all(test, not(loom)))]
+#[path = "shared/tests.rs"]
 mod tests;
