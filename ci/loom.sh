@@ -5,6 +5,7 @@
 # fences and orderings the design rests on, one of them must.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. ci/mutants.sh
 
 # A target folder of its own: the flag would rebuild everything in the other.
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom"
@@ -22,28 +23,9 @@ loom "$@" | tee "$SCRATCH/out"
 grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no loom test ran"
 
 say "without what the design rests on, a test must fail:"
-mkdir "$SCRATCH/mutant"
-tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
-failures=0
-# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in src/FILE.
-mutant() {
-    local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
-    perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
-    if cmp -s "$source" "$SCRATCH/mutant/$source"; then
-        printf 'FAIL %-44s the source has no such line any more\n' "$name"
-        failures=$((failures + 1))
-    elif (cd "$SCRATCH/mutant" && loom) >"$SCRATCH/out" 2>&1; then
-        printf 'FAIL %-44s no test noticed\n' "$name"
-        failures=$((failures + 1))
-    elif grep -q 'test result: FAILED' "$SCRATCH/out"; then
-        printf 'ok   %s\n' "$name"
-    else
-        printf 'FAIL %-44s does not build\n' "$name"
-        tail -5 "$SCRATCH/out"
-        failures=$((failures + 1))
-    fi
-    cp "$source" "$SCRATCH/mutant/$source"
-}
+run_mutant() { (cd "$SCRATCH/mutant" && loom); }
+is_noticed() { grep -q 'test result: FAILED' "$1"; }
+copy_tree
 mutant remote.rs "the leaver does not fence" 'fence\(Ordering::SeqCst\);(\s+!stack)' '$1'
 mutant remote.rs "the freer does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.is_orphaned)' '$1'
 mutant remote.rs "the leaver fences too weakly" 'fence\(Ordering::SeqCst\);(\s+!stack)' 'fence(Ordering::AcqRel);$1'
@@ -66,4 +48,4 @@ mutant $shared "K is told before the slots" '(self\.slots\[made\]\.store)' 'self
 mutant $shared "K is told before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
 mutant $shared "the strides' number is told without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
 mutant $shared "the strides' number is read without an order" 'self\.registry\.stride_count\.load\(Ordering::Acquire\)' 'self.registry.stride_count.load(Ordering::Relaxed)'
-[ $failures -eq 0 ] || die "$failures mutants survived"
+all_noticed

@@ -1,0 +1,33 @@
+# Mutants: the proof that a check can fail. Sourced, after common.sh, by scripts that
+# define two functions:
+#
+#   run_mutant       runs the check in $SCRATCH/mutant, a copy of the tree
+#   is_noticed FILE  whether that output shows the failure that is wanted, and not another
+#
+# Then: `copy_tree`, a `mutant` for each, and `all_noticed`.
+
+failures=0
+copy_tree() {
+    mkdir "$SCRATCH/mutant"
+    tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
+}
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in crates/heapwright/src/FILE.
+mutant() {
+    local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
+    perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
+    if cmp -s "$source" "$SCRATCH/mutant/$source"; then
+        printf 'FAIL %-44s the source has no such line any more\n' "$name"
+        failures=$((failures + 1))
+    elif run_mutant >"$SCRATCH/out" 2>&1; then
+        printf 'FAIL %-44s nothing noticed\n' "$name"
+        failures=$((failures + 1))
+    elif is_noticed "$SCRATCH/out"; then
+        printf 'ok   %s\n' "$name"
+    else
+        printf 'FAIL %-44s does not build, or fails otherwise\n' "$name"
+        tail -5 "$SCRATCH/out"
+        failures=$((failures + 1))
+    fi
+    cp "$source" "$SCRATCH/mutant/$source"
+}
+all_noticed() { [ $failures -eq 0 ] || die "$failures mutants survived"; }
