@@ -190,7 +190,7 @@ enum hw_gc_sweep
   /**
    * A pool that has nothing and may not grow waits until all are swept. For comparison.
    */
-  HW_GC_SWEEP_TO_THE_END = 1,
+  HW_GC_SWEEP_TO_END = 1,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -140,7 +140,7 @@ pub enum GcSweep {
     /// A little of every pool at each step; a pool that has nothing borrows.
     Lazy = 0,
     /// A pool that has nothing and may not grow waits until all are swept. For comparison.
-    ToTheEnd = 1,
+    ToEnd = 1,
 }
 
 /// How a heap is to be. Zero is a good choice for everything.
