@@ -52,6 +52,11 @@
 #define HW_GC_REGIONS 256
 
 /**
+ * Sizes that have a place: multiples of 8 up to 32 KiB.
+ */
+#define HW_GC_PLACES 4097
+
+/**
  * Pools a heap can have, and that of large objects.
  */
 #define HW_GC_POOLS 64
@@ -667,17 +672,14 @@ typedef struct hw_gc_mutator {
    */
   struct hw_gc_heap *heap;
   /**
-   * The pool of an object, by (size + 7) / 8.
-   */
-  const uint8_t *pools;
-  /**
-   * The largest size that pools has.
-   */
-  size_t largest;
-  /**
    * A region for each pool and kind: pool * 4 + kind.
    */
   struct hw_gc_region regions[HW_GC_REGIONS];
+  /**
+   * Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
+   * first. For up to 32 KiB.
+   */
+  uint16_t places[HW_GC_PLACES];
 } hw_gc_mutator;
 
 /**

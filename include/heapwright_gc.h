@@ -47,25 +47,20 @@ extern "C" {
 #define HW_GC_LIKELY(x) (x)
 #endif
 
-/* Memory for an object; see hw_gc_alloc. Where size and kind are constants: ten
+/* Memory for an object; see hw_gc_alloc. Where size and kind are constants: nine
  * instructions. */
 HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
-    if (HW_GC_LIKELY(size <= mutator->largest)) {
-        hw_gc_region *region = &mutator->regions[mutator->pools[(size + 7) / 8] * 4u + kind];
+    if (HW_GC_LIKELY(size <= 32768)) {
+        char *first = (char *)&mutator->regions[kind];
+        hw_gc_region *region = (hw_gc_region *)(void *)(first + mutator->places[(size + 7) / 8]);
         char *object = region->next;
-        char *next = object + region->slot;
-        if (HW_GC_LIKELY((uintptr_t)next <= (uintptr_t)region->end)) {
-            region->next = next;
+        uintptr_t next = (uintptr_t)object + region->slot;
+        if (HW_GC_LIKELY(next <= (uintptr_t)region->end)) {
+            region->next = object + region->slot;
             return object;
         }
     }
     return hw_gc_alloc(mutator, size, kind);
-}
-
-/* The number of the region for objects of a size and kind, for callers that allocate many:
- * constant as long as the heap. size is at most mutator->largest. */
-HW_GC_INLINE uint32_t hw_gc_region_of(const hw_gc_mutator *mutator, size_t size, uint32_t kind) {
-    return mutator->pools[(size + 7) / 8] * 4u + kind;
 }
 
 /* Stores child into *slot, which lies in parent. */

@@ -27,6 +27,8 @@ pub const GC_LEAF: u32 = 1;
 pub const GC_FREED: u32 = 2;
 /// Regions of a mutator: pools times kinds.
 pub const GC_REGIONS: usize = 256;
+/// Sizes that have a place: multiples of 8 up to 32 KiB.
+pub const GC_PLACES: usize = 4097;
 /// Pools a heap can have, and that of large objects.
 pub const GC_POOLS: usize = 64;
 /// Buckets of the histogram of pauses.
@@ -62,12 +64,11 @@ pub struct GcMutator {
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
-    /// The pool of an object, by (size + 7) / 8.
-    pub pools: *const u8,
-    /// The largest size that pools has.
-    pub largest: usize,
     /// A region for each pool and kind: pool * 4 + kind.
     pub regions: [GcRegion; GC_REGIONS],
+    /// Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
+    /// first. For up to 32 KiB.
+    pub places: [u16; GC_PLACES],
 }
 
 const _: () = assert!(
@@ -75,9 +76,8 @@ const _: () = assert!(
         && shown::MUTATOR[0] == offset_of!(GcMutator, poll)
         && shown::MUTATOR[1] == offset_of!(GcMutator, barrier)
         && shown::MUTATOR[2] == offset_of!(GcMutator, heap)
-        && shown::MUTATOR[3] == offset_of!(GcMutator, pools)
-        && shown::MUTATOR[4] == offset_of!(GcMutator, largest)
-        && shown::MUTATOR[5] == offset_of!(GcMutator, regions)
+        && shown::MUTATOR[3] == offset_of!(GcMutator, regions)
+        && shown::MUTATOR[4] == offset_of!(GcMutator, places)
         && shown::REGION[0] == offset_of!(GcRegion, next)
         && shown::REGION[1] == offset_of!(GcRegion, end)
         && shown::REGION[2] == offset_of!(GcRegion, slot)

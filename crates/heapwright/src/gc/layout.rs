@@ -6,10 +6,13 @@
 //!   powers    32 40 64 128 256 .. 32768                      asked for in that ticket
 //!   single    40                                             as before #18045
 //!
-//!   request   --(size + 7) / 8--> table, a byte an entry --> pool
+//!   request   --(size + 7) / 8--> table, two bytes an entry --> where its pool's regions are
 //! ```
 //!
-//! The table makes the choice one load whatever the layout. What is larger than the
+//! The table makes the choice one load whatever the layout, and it gives the place in a
+//! mutator (see `mutator`) and not the pool's number, which saves an allocation two shifts. It
+//! has all sizes up to 32 KiB: those that are too large for a layout lead to the regions of
+//! large objects, which are always empty, so that nobody need compare first. What is larger than the
 //! largest slot is a slab of one (see `large`), in a pool of its own, the last.
 //!
 //! A pool and a [`Kind`](super::Kind) together are a *shelf*: objects of a size that are looked at
@@ -34,8 +37,10 @@ pub(super) const KINDS: usize = 4;
 pub(super) const SHELVES: usize = POOLS * KINDS;
 /// The largest slot that any layout has.
 pub(super) const LARGEST_SLOT: usize = 32 << 10;
+/// Bytes of a mutator's region.
+pub(super) const REGION_BYTES: usize = 32;
 /// Entries of the table: requests in steps of 8 bytes.
-const STEPS: usize = LARGEST_SLOT / 8 + 1;
+pub(super) const STEPS: usize = LARGEST_SLOT / 8 + 1;
 
 /// Which slot sizes a heap has.
 ///
@@ -61,7 +66,7 @@ pub enum Layout {
 pub(super) struct Sizes {
     slots: [u32; POOLS],
     pools: usize,
-    table: [u8; STEPS],
+    table: [u16; STEPS],
 }
 
 impl Sizes {
@@ -96,11 +101,11 @@ impl Sizes {
 
     fn fill(&mut self) {
         let mut pool = 0;
-        for step in 0..=self.largest() / 8 {
-            while self.slot(pool) < step * 8 {
-                pool += 1;
+        for step in 0..STEPS {
+            while pool != LARGE && self.slot(pool) < step * 8 {
+                pool = if pool + 1 == self.pools { LARGE } else { pool + 1 };
             }
-            self.table[step] = pool as u8;
+            self.table[step] = (pool * KINDS * REGION_BYTES) as u16;
         }
     }
 
@@ -116,19 +121,21 @@ impl Sizes {
     }
 
     /// The largest slot.
+    #[cfg(test)]
     pub(super) fn largest(&self) -> usize {
         self.slot(self.pools - 1)
     }
 
-    /// The pool of a request of up to [`Sizes::largest`] bytes.
+    /// The pool of a request: that of large objects if no slot is as large.
     #[inline]
     pub(super) fn pool(&self, size: usize) -> usize {
-        self.table[size.div_ceil(8)].into()
+        let place = self.table.get(size.div_ceil(8)).copied();
+        place.map_or(LARGE, |place| usize::from(place) / (KINDS * REGION_BYTES))
     }
 
-    /// The table, for callers that look for themselves.
-    pub(super) fn table(&self) -> *const u8 {
-        self.table.as_ptr()
+    /// The table, for mutators: each has one, so that its place in it is a constant away.
+    pub(super) fn table(&self) -> &[u16; STEPS] {
+        &self.table
     }
 }
 
@@ -172,6 +179,8 @@ mod tests {
     fn the_fine_layout_wastes_little() {
         let sizes = Sizes::of(Layout::Fine);
         assert_eq!((sizes.pools(), sizes.largest()), (52, LARGEST_SLOT));
+        assert_eq!((sizes.pool(LARGEST_SLOT), sizes.pool(LARGEST_SLOT + 1)), (51, LARGE));
+        assert_eq!(Sizes::of(Layout::Single).pool(41), LARGE);
         for size in 257..=LARGEST_SLOT {
             let slot = sizes.slot(sizes.pool(size));
             assert!((slot - size) * 5 <= slot, "{size} in {slot}");

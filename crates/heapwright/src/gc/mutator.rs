@@ -1,7 +1,7 @@
 //! A mutator: a thread's way into one heap, and how it allocates.
 //!
 //! ```text
-//!   public   poll | barrier | heap | table | largest | regions: 256 x { next, end, slot, page }
+//!   public   poll | barrier | heap | regions: 256 x { next, end, slot, page } | table
 //!   private  seat | tracer | which regions are in use | handles | stack | ...
 //!
 //!   region   page  | object | object | object | free ...... |  taken  | free | ...
@@ -29,12 +29,12 @@
 use core::ptr;
 
 use crate::ids::{Recycled, Slot};
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
 use super::handles;
 use super::heap::{Heap, Phase};
-use super::layout::{KINDS, LARGE, SHELVES};
+use super::layout::{KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
 use super::page::Page;
 use super::raw::Sweep;
 use super::shelves::Shelves;
@@ -57,15 +57,16 @@ pub(super) struct Region {
     pub(super) page: Num,
 }
 
+const _: () = assert!(size_of::<Region>() == REGION_BYTES);
+
 /// A thread's way into a heap. Zero is nobody's.
 #[repr(C)]
 pub(super) struct Mutator {
     pub(super) poll: AtomicU32,
     pub(super) barrier: AtomicU32,
     pub(super) heap: Ptr<Heap>,
-    pub(super) table: Ptr<u8>,
-    pub(super) largest: Num,
     pub(super) regions: [Region; SHELVES],
+    pub(super) places: [AtomicU16; STEPS],
 
     pub(super) seat: Seat,
     pub(super) tracer: Tracer,
@@ -108,19 +109,21 @@ impl Mutator {
         let slot = unsafe { MUTATORS.take_zeroed() }?;
         let me = &slot.value;
         me.heap.set(ptr::from_ref(heap).cast_mut());
-        me.table.set(heap.sizes().table().cast_mut());
-        me.largest.set(heap.sizes().largest());
+        for (to, &place) in me.places.iter().zip(heap.sizes().table()) {
+            to.store(place, Ordering::Relaxed);
+        }
         me.number.set(slot.id() as usize);
         me.thread.set(crate::os::thread_token());
         me.tracer.belong(heap);
         for (shelf, region) in me.regions.iter().enumerate() {
-            region.slot.set(heap.sizes().slot(shelf / KINDS));
+            // What is in no pool must not fit, though the region is empty.
+            region.slot.set(heap.sizes().slot(shelf / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.seat, &me.poll) };
         heap.world.enter(&me.seat);
         // What a cycle under way told the others when it began.
-        me.barrier.store(heap.barrier(), core::sync::atomic::Ordering::Relaxed);
+        me.barrier.store(heap.barrier(), Ordering::Relaxed);
         Some(slot)
     }
 
@@ -139,9 +142,8 @@ impl Mutator {
 
     /// Makes it what zero is, for who has it next.
     pub(super) fn clear(&self) {
-        use core::sync::atomic::Ordering::Relaxed;
-        self.poll.store(0, Relaxed);
-        self.barrier.store(0, Relaxed);
+        self.poll.store(0, Ordering::Relaxed);
+        self.barrier.store(0, Ordering::Relaxed);
         self.regions.iter().for_each(Region::close);
         self.used.iter().for_each(|word| word.set(0));
         self.deferred.set(0);
@@ -172,10 +174,13 @@ impl Mutator {
     /// Memory for an object. Null: there is none.
     #[inline]
     pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
-        if size > self.largest.get() {
+        let Some(place) = self.places.get(size.div_ceil(8)) else {
+            return self.alloc_large(size, kind);
+        };
+        let shelf = usize::from(place.load(Ordering::Relaxed)) / REGION_BYTES + kind;
+        if shelf / KINDS == LARGE {
             return self.alloc_large(size, kind);
         }
-        let shelf = self.heap().sizes().pool(size) * KINDS + kind;
         loop {
             let object = self.bump(shelf);
             if !object.is_null() {

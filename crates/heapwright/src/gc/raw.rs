@@ -39,7 +39,7 @@ use crate::sync::atomic::Ordering;
 
 use super::finalizers::{Entry, Finalizer};
 use super::heap::{self, Phase};
-use super::layout::Layout;
+use super::layout::{LARGE, Layout};
 use super::mutator;
 use super::statistics::Statistics;
 pub use super::tracer::Tracer;
@@ -262,7 +262,8 @@ impl Heap {
     #[must_use]
     pub fn slot_size(&self, size: usize) -> usize {
         let sizes = self.inner().sizes();
-        if size > sizes.largest() { size } else { sizes.slot(sizes.pool(size)) }
+        let pool = sizes.pool(size);
+        if pool == LARGE { size } else { sizes.slot(pool) }
     }
 
     /// What there is of it.
@@ -581,11 +582,7 @@ pub fn object_size(object: *const u8) -> usize {
     let (unit, entry) = MAP.lookup(object.addr());
     let Kind::Collected(shelf) = entry.kind() else { return 0 };
     let Some(heap) = heap::of(entry.owner()) else { return 0 };
-    if shelf / super::layout::KINDS == super::layout::LARGE {
-        heap.large_size(unit)
-    } else {
-        heap.slot(shelf)
-    }
+    if shelf / super::layout::KINDS == LARGE { heap.large_size(unit) } else { heap.slot(shelf) }
 }
 
 impl heap::Heap {
@@ -613,14 +610,13 @@ pub mod shown {
 
     /// Regions of a mutator: pools times kinds.
     pub const REGIONS: usize = SHELVES;
-    /// Offsets of poll, barrier, heap, pools, largest, regions in a mutator.
-    pub const MUTATOR: [usize; 6] = [
+    /// Offsets of poll, barrier, heap, regions, places in a mutator.
+    pub const MUTATOR: [usize; 5] = [
         offset_of!(Mutator, poll),
         offset_of!(Mutator, barrier),
         offset_of!(Mutator, heap),
-        offset_of!(Mutator, table),
-        offset_of!(Mutator, largest),
         offset_of!(Mutator, regions),
+        offset_of!(Mutator, places),
     ];
     /// Offsets of next, end, slot in a region, and its size.
     pub const REGION: [usize; 4] = [

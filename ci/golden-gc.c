@@ -1,0 +1,48 @@
+// golden-gc: calls the inline functions of heapwright_gc.h from functions that do nothing
+// else, so that callgrind's call edges name them. ci/golden-gc.sh has callgrind write its
+// counts at each call of `part`, so the program is cut into parts:
+//
+//   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
+//
+// A round allocates 8 objects whose size is a constant, 8 whose size is not, and stores and
+// polls 8 times.
+
+#include <heapwright_gc.h>
+#include <stdlib.h>
+
+static hw_gc_mutator *mutator;
+static void *object[4];
+static size_t size = 48;
+
+__attribute__((noinline)) void part(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void *call_gc_new(hw_gc_mutator *m) { return hw_gc_new(m, 32, HW_GC_TRACED); }
+__attribute__((noinline)) void *call_gc_new_sized(hw_gc_mutator *m, size_t n) { return hw_gc_new(m, n, HW_GC_LEAF); }
+__attribute__((noinline)) void call_gc_write(hw_gc_mutator *m, void **slot, void *child) { hw_gc_write(m, slot, slot, child); }
+__attribute__((noinline)) void call_gc_poll(hw_gc_mutator *m) { hw_gc_poll(m); }
+
+static void rounds(long count) {
+    for (long r = 0; r < count; r++)
+        for (int i = 0; i < 8; i++) {
+            object[0] = call_gc_new(mutator);
+            object[1] = call_gc_new_sized(mutator, size);
+            call_gc_write(mutator, &object[2], object[1]);
+            call_gc_poll(mutator);
+        }
+}
+
+int main(void) {
+    hw_gc_runtime runtime = { .size = sizeof runtime };
+    hw_gc_heap *heap = hw_gc_create(NULL, &runtime);
+    if (heap == NULL || (mutator = hw_gc_attach(heap)) == NULL) return 1;
+    rounds(2000);
+    for (int r = 0; r < 40; r++) {
+        part();
+        rounds(1);
+    }
+    part();
+    rounds(20000);
+    part();
+    hw_gc_detach(mutator);
+    hw_gc_destroy(heap);
+    return 0;
+}
