@@ -6,6 +6,23 @@ extern crate std;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
 
+std::thread_local! {
+    static TAKES: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
+}
+
+/// From now on this thread is refused memory of the window after so many times that it
+/// takes some; `None`: never.
+pub(crate) fn refuse_after(takes: Option<usize>) {
+    TAKES.set(takes);
+}
+
+/// Counts a time that the thread takes memory. Whether it is to be refused.
+pub(crate) fn is_refused() -> bool {
+    let left = TAKES.get();
+    TAKES.set(left.map(|left| left.saturating_sub(1)));
+    left == Some(0)
+}
+
 /// A property is tried `cases` times, or as often as `PROPTEST_CASES` says; a
 /// few times under Miri, which is a thousand times slower.
 ///

@@ -511,6 +511,10 @@ pub(crate) fn take(
     head: Entry,
     rest: fn(usize) -> Entry,
 ) -> Option<Run> {
+    #[cfg(test)]
+    if crate::testing::is_refused() {
+        return None;
+    }
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     // What goes back at once is not asked for in huge pages.
     let want = if want == Want::Dense && purge_delay() == Some(0) { Want::Any } else { want };

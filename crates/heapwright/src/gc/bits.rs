@@ -138,7 +138,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 300 }))]
+        #![proptest_config(crate::testing::cases(300))]
         #[test]
         fn stretches_are_all_that_is_clear(
             size in (2usize..80).prop_map(|n| n * 8),

@@ -154,6 +154,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::testing::cases(256))]
         #[test]
         fn a_grant_is_never_more_than_four_fifths(
             pages in 1usize..10_000, in_page in 2usize..4096, free in 0usize..100, taken in 0usize..9,

@@ -120,7 +120,7 @@ impl Mutator {
             region.slot.set(heap.sizes().slot(shelf / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
-        unsafe { heap.world.join(&me.seat, &me.poll) };
+        unsafe { heap.world.join(&me.seat, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
         heap.world.enter(&me.seat);
         // What a cycle under way told the others when it began.
         me.barrier.store(heap.barrier(), Ordering::Relaxed);
@@ -158,10 +158,8 @@ impl Mutator {
     ///
     /// The seat is a mutator's.
     pub(super) unsafe fn of(seat: &Seat) -> &'static Self {
-        let at = ptr::from_ref(seat).cast::<u8>().wrapping_sub(core::mem::offset_of!(Self, seat));
-        // SAFETY: by the contract; mutators are never freed, and the seat's address was made
-        // from the whole (see `MUTATORS`).
-        unsafe { &*at.cast() }
+        // SAFETY: by the contract, `attach` said so; mutators are never freed.
+        unsafe { &*seat.owner().cast() }
     }
 
     /// The heap it is of.

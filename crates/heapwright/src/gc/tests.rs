@@ -24,8 +24,9 @@ use super::raw::{
 };
 use super::{FREED, LEAF, Layout, TRACED};
 
-const CASES: u32 = if cfg!(miri) { 2 } else { 48 };
-const STEPS: usize = if cfg!(miri) { 60 } else { 400 };
+const STEPS: usize = if cfg!(miri) { 24 } else { 400 };
+const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
+const MIDDLE: usize = if cfg!(miri) { 2_000 } else { 40_000 };
 
 /// What an object of these tests begins with.
 #[repr(C)]
@@ -217,7 +218,7 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        6 => (prop_oneof![16usize..700, 16usize..40_000, Just(200_000)], 0u32..4)
+        6 => (prop_oneof![8 => 16usize..700, 4 => 16usize..MIDDLE, 1 => Just(LARGE)], 0u32..4)
             .prop_map(|(size, kind)| Op::Make(size, kind)),
         6 => (any::<usize>(), any::<usize>(), any::<Option<usize>>())
             .prop_map(|(parent, place, child)| Op::Store(parent, place, child)),
@@ -238,7 +239,7 @@ fn options() -> impl Strategy<Value = Options> {
     let verify = VERIFY_HEAP | VERIFY_BARRIERS;
     (layout, sweep, any::<bool>(), any::<bool>()).prop_map(
         move |(layout, sweep, incremental, stress)| {
-            let verify = if stress { verify | STRESS } else { verify };
+            let verify = if stress && !cfg!(miri) { verify | STRESS } else { verify };
             Options {
                 layout,
                 sweep,
@@ -282,7 +283,7 @@ fn run(options: Options, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(CASES))]
+    #![proptest_config(crate::testing::cases(48))]
     #[test]
     fn a_random_mutator_loses_nothing_and_keeps_nothing(
         options in options(),
@@ -297,7 +298,7 @@ fn garbage_is_collected_as_it_comes() {
     let freed = Freed::default();
     let heap = Heap::new(Options { least: 1 << 20, ..Options::new() }, runtime(&freed)).unwrap();
     let mutator = heap.attach().unwrap();
-    let rounds = if cfg!(miri) { 3_000 } else { 3_000_000 };
+    let rounds = if cfg!(miri) { 1_500 } else { 3_000_000 };
     for _ in 0..rounds {
         // SAFETY: nothing is wanted.
         let object = unsafe { mutator.alloc(48, TRACED) };
@@ -313,4 +314,253 @@ fn garbage_is_collected_as_it_comes() {
     }
     // SAFETY: nothing is used any more.
     unsafe { mutator.detach() };
+}
+
+/// A list of `length` pairs that a handle keeps. None: there was no memory.
+unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<()> {
+    for serial in 0..length {
+        // SAFETY: the list is led to by the root.
+        let pair = unsafe { mutator.alloc(24, TRACED) };
+        if pair.is_null() {
+            return None;
+        }
+        // SAFETY: fresh, and large enough.
+        unsafe { pair.cast::<Head>().write(Head { serial, count: 1 }) };
+        // SAFETY: the root's cell; the pair was allocated just now.
+        unsafe { references(pair).write(root.read()) };
+        // SAFETY: as above.
+        unsafe { root.write(pair) };
+    }
+    Some(())
+}
+
+/// The length of the list that a handle keeps, whose serials must count down to 0.
+fn length(root: *mut *mut u8) -> usize {
+    // SAFETY: a root of the heap.
+    let mut at = unsafe { root.read() };
+    let mut length = 0;
+    let mut last = None;
+    while !at.is_null() {
+        // SAFETY: the list's pairs are live.
+        let serial = unsafe { (*at.cast::<Head>()).serial };
+        assert!(last.is_none_or(|last| last == serial + 1 || last == 0));
+        last = Some(serial);
+        length += 1;
+        // SAFETY: as above.
+        at = unsafe { references(at).read() };
+    }
+    length
+}
+
+#[test]
+fn a_refusal_at_any_point_loses_nothing() {
+    let most = if cfg!(miri) { 3 } else { 60 };
+    for refused in 0..most {
+        let freed = Freed::default();
+        crate::testing::refuse_after(Some(refused));
+        let options = Options { least: 64 << 10, verify: VERIFY_HEAP, ..Options::new() };
+        let Some(heap) = Heap::new(options, runtime(&freed)) else {
+            crate::testing::refuse_after(None);
+            continue;
+        };
+        if let Some(mutator) = heap.attach() {
+            // SAFETY: everything wanted is led to by handles.
+            unsafe {
+                if let Some(root) = mutator.new_root(core::ptr::null_mut()) {
+                    let rounds = if cfg!(miri) { 20 } else { 3_000 };
+                    let _refused = list(&mutator, root, rounds);
+                    let kept = length(root);
+                    let _large = mutator.alloc(LARGE, LEAF);
+                    for size in [16, 100, 500, 3000, 9000] {
+                        let _one = mutator.alloc(size, TRACED | FREED);
+                    }
+                    mutator.collect();
+                    assert_eq!(length(root), kept);
+                    assert_eq!(mutator.verify(), 0);
+                    // What was refused may be had again.
+                    crate::testing::refuse_after(None);
+                    list(&mutator, root, 100).expect("memory");
+                    assert_eq!(length(root), kept + 100);
+                    mutator.collect();
+                    assert_eq!(length(root), kept + 100);
+                    mutator.free_root(root);
+                }
+                mutator.detach();
+            }
+        }
+        crate::testing::refuse_after(None);
+    }
+}
+
+#[test]
+fn marking_needs_no_memory() {
+    // A tree that is wide, so that chunks are wanted, and none is to be had.
+    let freed = Freed::default();
+    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
+    let mutator = heap.attach().unwrap();
+    let width = if cfg!(miri) { 30 } else { 1500 };
+    // SAFETY: everything wanted is led to by handles.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        let top = mutator.alloc(16 + 8 * width, TRACED);
+        top.cast::<Head>().write(Head { serial: 0, count: width });
+        *root = top;
+        for n in 0..width {
+            let middle = mutator.alloc(16 + 8 * 40, TRACED);
+            middle.cast::<Head>().write(Head { serial: n, count: 40 });
+            mutator.write(top, references(top).wrapping_add(n), middle);
+            for m in 0..40 {
+                let leaf = mutator.alloc(24, TRACED);
+                leaf.cast::<Head>().write(Head { serial: m, count: 0 });
+                mutator.write(middle, references(middle).wrapping_add(m), leaf);
+            }
+        }
+        crate::testing::refuse_after(Some(0));
+        for _ in 0..3 {
+            mutator.collect();
+        }
+        crate::testing::refuse_after(None);
+        let mut objects = 0;
+        assert!(mutator.walk(|_, _, _| {
+            objects += 1;
+            true
+        }));
+        assert_eq!(objects, 1 + width * 41);
+        assert_eq!(mutator.verify(), 0);
+        mutator.free_root(root);
+        mutator.detach();
+    }
+}
+
+#[test]
+fn several_mutators_share_a_heap() {
+    let freed = Freed::default();
+    for incremental in [false, true] {
+        let verify = if cfg!(miri) { 0 } else { VERIFY_HEAP | VERIFY_BARRIERS };
+        let options =
+            Options { incremental, verify, least: 512 << 10, step_ns: 20_000, ..Options::new() };
+        let heap = Heap::new(options, runtime(&freed)).unwrap();
+        let (threads, rounds) = if cfg!(miri) { (2, 2) } else { (4, 60) };
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let heap = &heap;
+                scope.spawn(move || {
+                    let mutator = heap.attach().unwrap();
+                    // SAFETY: everything wanted is led to by handles.
+                    unsafe {
+                        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+                        for round in 0..rounds {
+                            *root = core::ptr::null_mut();
+                            let pairs = if cfg!(miri) { 30 } else { 2_000 + 500 * thread };
+                            list(&mutator, root, pairs).unwrap();
+                            for _ in 0..if cfg!(miri) { 5 } else { 3_000 } {
+                                assert!(!mutator.alloc(16 + round * 8, LEAF).is_null());
+                            }
+                            if round % 16 == thread {
+                                mutator.collect();
+                            }
+                            mutator.away(std::thread::yield_now);
+                            assert_eq!(length(root), pairs);
+                        }
+                        mutator.free_root(root);
+                        mutator.detach();
+                    }
+                });
+            }
+        });
+        assert_eq!(heap.statistics().mutators, 0);
+    }
+}
+
+#[test]
+fn a_handle_may_be_freed_by_another_mutator() {
+    let freed = Freed::default();
+    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
+    let count = if cfg!(miri) { 70 } else { 5_000 };
+    let (send, receive) = std::sync::mpsc::sync_channel::<usize>(16);
+    std::thread::scope(|scope| {
+        let heap = &heap;
+        scope.spawn(move || {
+            let mutator = heap.attach().unwrap();
+            for _ in 0..count {
+                // SAFETY: the object is led to by its handle.
+                let cell = unsafe { mutator.new_root(mutator.alloc(16, LEAF)) }.unwrap();
+                // SAFETY: blocks until the other has room, touching nothing.
+                unsafe { mutator.away(|| send.send(cell.expose_provenance())) }.unwrap();
+            }
+            // SAFETY: nothing is used any more.
+            unsafe { mutator.detach() };
+        });
+        scope.spawn(move || {
+            let mutator = heap.attach().unwrap();
+            loop {
+                // SAFETY: blocks until the other has sent, touching nothing.
+                let Ok(cell) = (unsafe { mutator.away(|| receive.recv()) }) else { break };
+                // SAFETY: made by the other, and freed once.
+                unsafe { mutator.free_root(core::ptr::with_exposed_provenance_mut(cell)) };
+            }
+            // SAFETY: nothing is used any more.
+            unsafe { mutator.detach() };
+        });
+    });
+    assert_eq!(heap.statistics().handles, 0);
+}
+
+unsafe extern "C" fn resurrect(object: *mut c_void, context: *mut c_void) {
+    // SAFETY: the test's root, which outlives the finalizer.
+    unsafe { context.cast::<*mut u8>().write(object.cast()) };
+}
+
+#[test]
+fn a_finalizer_is_given_its_object_whole() {
+    let freed = Freed::default();
+    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: everything wanted is led to by handles.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        list(&mutator, root, 10).unwrap();
+        assert!(mutator.finalize(*root, resurrect, root.cast()));
+        mutator.collect();
+        assert_eq!(mutator.run_finalizers(9), 0, "it is led to");
+        *root = core::ptr::null_mut();
+        mutator.collect();
+        assert_eq!(heap.statistics().finalizers_pending, 1);
+        mutator.collect();
+        assert_eq!(mutator.run_finalizers(9), 1);
+        assert_eq!(length(root), 10, "all it leads to was kept");
+        mutator.collect();
+        assert_eq!(length(root), 10, "it was put somewhere");
+        *root = core::ptr::null_mut();
+        mutator.collect();
+        assert_eq!(mutator.run_finalizers(9), 0, "once");
+        mutator.free_root(root);
+        mutator.detach();
+    }
+}
+
+#[test]
+fn steps_keep_to_their_budget_and_come_to_an_end() {
+    let freed = Freed::default();
+    let options = Options { incremental: true, least: 1 << 30, ..Options::new() };
+    let heap = Heap::new(options, runtime(&freed)).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: everything wanted is led to by handles.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        list(&mutator, root, if cfg!(miri) { 50 } else { 200_000 }).unwrap();
+        assert!(!mutator.is_owed() && mutator.step(1_000), "nothing is due");
+        mutator.external(2 << 30);
+        assert!(mutator.is_owed());
+        let mut steps = 1;
+        while !mutator.step(50_000) {
+            steps += 1;
+        }
+        assert!(cfg!(miri) || steps > 3, "{steps}");
+        assert_eq!(heap.statistics().cycles, 1);
+        assert_eq!(length(root), if cfg!(miri) { 50 } else { 200_000 });
+        mutator.external(-(2 << 30));
+        mutator.free_root(root);
+        mutator.detach();
+    }
 }

@@ -51,6 +51,8 @@ const RING: usize = 16;
 const AHEAD: usize = 6;
 /// Slots of a range that are looked at in one go.
 const SLICE: usize = 256;
+/// References that are told before they are handed to whoever looks.
+const LOOK: usize = 256;
 /// Edges between two looks at the clock.
 const CHECK: usize = 64;
 
@@ -557,12 +559,13 @@ impl Tracer {
     /// `tell` tells otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
     pub(super) fn looking(&self, tell: impl FnOnce(&Self), look: Look<'_>) {
         debug_assert!(self.chunk.get().is_null());
-        let mut room = [ptr::null_mut::<u8>(); 256];
+        let mut room = [ptr::null_mut::<u8>(); LOOK];
         let mut look: Look<'_> = look;
         self.look.set((&raw mut look).cast());
         self.chunk.set(ptr::null_mut());
-        self.next.set(room.as_mut_ptr());
-        self.end.set(room.as_mut_ptr().wrapping_add(room.len()));
+        let start = room.as_mut_ptr();
+        self.next.set(start);
+        self.end.set(start.wrapping_add(LOOK));
         tell(self);
         self.show();
         self.look.set(ptr::null_mut());
@@ -572,7 +575,7 @@ impl Tracer {
 
     /// Hands what was told to whoever looks.
     fn show(&self) {
-        let start = self.end.get().wrapping_sub(256);
+        let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();
         // SAFETY: set by `looking`, on whose stack it is, and whose callee this is.
         let look = unsafe { &mut *self.look.get() };

@@ -45,6 +45,8 @@ pub(crate) struct Seat {
     next: AtomicPtr<Seat>,
     /// Where the mutator looks whether it is to stop.
     poll: AtomicPtr<AtomicU32>,
+    /// The mutator.
+    owner: AtomicPtr<()>,
 }
 
 impl Seat {
@@ -55,7 +57,13 @@ impl Seat {
             state: AtomicU32::new(OUT),
             next: AtomicPtr::new(ptr::null_mut()),
             poll: AtomicPtr::new(ptr::null_mut()),
+            owner: AtomicPtr::new(ptr::null_mut()),
         }
+    }
+
+    /// Whose seat it is, as `join` was told.
+    pub(crate) fn owner(&self) -> *mut () {
+        self.owner.load(Ordering::Relaxed)
     }
 
     /// Whether the mutator is at work.
@@ -94,14 +102,15 @@ impl World {
         }
     }
 
-    /// Adds a seat, whose mutator is away.
+    /// Adds a seat, whose mutator, `owner`, is away.
     ///
     /// # Safety
     ///
     /// The seat is in no world, and it and `poll` outlive its membership.
-    pub(crate) unsafe fn join(&self, seat: &Seat, poll: &AtomicU32) {
+    pub(crate) unsafe fn join(&self, seat: &Seat, poll: &AtomicU32, owner: *mut ()) {
         let mut seats = self.seats.lock();
         seat.state.store(OUT, Ordering::SeqCst);
+        seat.owner.store(owner, Ordering::Relaxed);
         seat.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
         seat.next.store(seats.0, Ordering::Relaxed);
         seats.0 = ptr::from_ref(seat).cast_mut();

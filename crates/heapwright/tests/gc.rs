@@ -1,0 +1,194 @@
+//! What ends the program, and what needs a process of its own, of collected heaps.
+//!
+//! What only this finds: a verifier that does not see what is wrong, or does not name the
+//! way to it; a heap that a forked child cannot use; a describe that takes an object for
+//! something else.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "tests run on std, whose allocator is not this one"
+)]
+
+mod common;
+
+use core::ffi::{c_char, c_void};
+use std::os::unix::process::ExitStatusExt;
+
+use common::{case, run_alone};
+use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
+use heapwright::gc::{LEAF, TRACED};
+
+/// Pairs: two references.
+type Pair = [*mut u8; 2];
+
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    // SAFETY: every traced object of these tests is a pair.
+    unsafe { *object.cast::<Pair>() }.into_iter().for_each(|reference| tracer.mark(reference));
+}
+
+unsafe extern "C" fn name(_: *const c_void, _: *mut c_void) -> *const c_char {
+    c"Pair".as_ptr()
+}
+
+fn runtime() -> Runtime {
+    Runtime { trace: Some(trace), type_name: Some(name), ..Runtime::new() }
+}
+
+unsafe fn pair(mutator: &Mutator, a: *mut u8, b: *mut u8) -> *mut u8 {
+    // SAFETY: as the caller promises.
+    let at = unsafe { mutator.alloc(16, TRACED) };
+    assert!(!at.is_null());
+    // SAFETY: fresh, and a pair.
+    unsafe { at.cast::<Pair>().write([a, b]) };
+    at
+}
+
+/// A list of so many pairs, which the root leads to.
+unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) {
+    for _ in 0..length {
+        // SAFETY: the list is led to by the root.
+        unsafe { *root = pair(mutator, *root, core::ptr::null_mut()) };
+    }
+}
+
+fn a_store_that_is_not_told() {
+    let options = Options { incremental: true, verify: VERIFY_BARRIERS, ..Options::new() };
+    let heap = Heap::new(options, runtime()).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: what is wanted is led to by roots; that a store is not told is the test.
+    unsafe {
+        let top = mutator.new_root(core::ptr::null_mut()).unwrap();
+        let old = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
+        *top = old;
+        let long = mutator.new_root(core::ptr::null_mut()).unwrap();
+        list(&mutator, long, 300_000);
+        mutator.external(1 << 30);
+        // One step marks the short way; the long list takes many.
+        while heap.statistics().pauses < 2 {
+            assert!(!mutator.step(20_000));
+        }
+        // Hidden behind an object that was looked at, and nowhere else.
+        let hidden = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
+        (*old.cast::<Pair>())[1] = hidden;
+        while !mutator.step(1_000_000) {}
+    }
+}
+
+fn a_reference_to_what_was_freed() {
+    let options = Options { verify: VERIFY_HEAP, ..Options::new() };
+    let heap = Heap::new(options, runtime()).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: what is wanted is led to by roots, but for one.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        let dead = mutator.alloc(100, LEAF);
+        list(&mutator, root, 3);
+        mutator.collect();
+        (*(*root).cast::<Pair>())[1] = dead;
+        mutator.collect();
+    }
+}
+
+const ENDS: [(&str, fn(), &[&str]); 2] = [
+    (
+        "untold store",
+        a_store_that_is_not_told,
+        &[
+            "(Pair) leads to 0x",
+            "which is not marked: it was stored there without the write barrier",
+            "found in 0x",
+            "led to by a handle",
+            "a store of a reference was not told",
+        ],
+    ),
+    (
+        "dangling reference",
+        a_reference_to_what_was_freed,
+        &["which is no object: it was freed, or never allocated", "led to by a handle"],
+    ),
+];
+
+#[test]
+fn verifiers_name_what_is_wrong_and_the_way_to_it() {
+    if let Some(case) = case() {
+        ENDS.iter().find(|(name, ..)| *name == case).unwrap().1();
+        return;
+    }
+    for (name, _, lines) in ENDS {
+        let test = "verifiers_name_what_is_wrong_and_the_way_to_it";
+        let output = run_alone(test, name, "");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{name}: {text}");
+        for line in lines {
+            assert!(text.contains(line), "{name}: no {line:?} in {text}");
+        }
+    }
+}
+
+#[test]
+fn describe_knows_objects() {
+    let heap = Heap::new(Options::new(), runtime()).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: what is wanted is led to by roots.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        *root = mutator.alloc(100, LEAF);
+        mutator.collect();
+        let found = heapwright::describe(root.read().wrapping_add(50));
+        assert_eq!(found.kind, heapwright::Kind::Collected);
+        assert_eq!((found.block, found.offset, found.size), ((*root).addr(), 50, 112));
+        assert_eq!((found.owner, found.state), (heap.id(), heapwright::BlockState::InUse));
+        let large = mutator.alloc(1 << 20, LEAF);
+        let found = heapwright::describe(large.wrapping_add(70_000));
+        assert_eq!((found.block, found.offset, found.size), (large.addr(), 70_000, 1 << 20));
+        mutator.free_root(root);
+        mutator.detach();
+    }
+}
+
+#[test]
+fn a_forked_child_goes_on_collecting() {
+    let heap = Heap::new(Options { least: 1 << 20, ..Options::new() }, runtime()).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mutator = heap.attach().unwrap();
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    // SAFETY: nothing is wanted.
+                    assert!(!unsafe { mutator.alloc(64, TRACED) }.is_null());
+                }
+                // SAFETY: nothing is used any more.
+                unsafe { mutator.detach() };
+            });
+        }
+        let mutator = heap.attach().unwrap();
+        // SAFETY: what is wanted is led to by the root; the child only uses the heap, and ends.
+        unsafe {
+            let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+            list(&mutator, root, 10_000);
+            for _ in 0..20 {
+                let child = libc::fork();
+                if child == 0 {
+                    let before = heap.statistics().cycles;
+                    list(&mutator, root, 100_000);
+                    mutator.collect();
+                    let mut length = 0;
+                    let mut at = *root;
+                    while !at.is_null() {
+                        at = (*at.cast::<Pair>())[0];
+                        length += 1;
+                    }
+                    let fine = length == 110_000 && heap.statistics().cycles > before;
+                    libc::_exit(if fine && mutator.verify() == 0 { 0 } else { 1 });
+                }
+                let mut status = 0;
+                mutator.away(|| libc::waitpid(child, &raw mut status, 0));
+                assert_eq!(status, 0);
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            mutator.free_root(root);
+            mutator.detach();
+        }
+    });
+}
