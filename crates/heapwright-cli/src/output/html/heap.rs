@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a page    4 x 4 parts of 3 points, and a gap of 2       64 KiB: a part is 4 KiB
-//! group     the pages of a pool, 60 in a row; tomb and large ones apart
+//! group     the pages of a pool, 80 in a row; tomb and large ones apart
 //! ```
 //!
 //! Parts that are equally full are one SVG path, so that a heap of a gigabyte is a page
@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Pages in a row of the picture, and the points that one takes.
-const COLUMNS: usize = 60;
+const COLUMNS: usize = 80;
 const STEP: usize = 14;
 const PART: usize = 3;
 /// Parts in a row of a page.
