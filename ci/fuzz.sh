@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzing, for a bounded time a target: sequences of operations against a model,
 # right and wrong ones on debug heaps, and any bytes as a stats file and as a
-# debug record or a trace. FUZZ_SECONDS sets the time
+# debug record, a trace or a heap dump. FUZZ_SECONDS sets the time
 # (default 40).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -18,7 +18,7 @@ if ! command -v cargo-fuzz >/dev/null; then
 fi
 
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/fuzz
-for target in operations debug_heap record debug_record trace; do
+for target in operations debug_heap record debug_record trace heap_dump; do
     say "fuzz: $target"
     mkdir -p "$SCRATCH/$target"
     # The corpus lives for this run only; a crash is printed, with its input.

@@ -1509,6 +1509,19 @@ size_t hw_gc_trim(struct hw_gc_heap *heap);
 bool hw_gc_walk(struct hw_gc_mutator *mutator, hw_gc_visitor visit, void *context);
 
 /**
+ * Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators stand still
+ * meanwhile.
+ *
+ * Returns false where it could not be written whole: with errno of write, or ENOMEM.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_dump(struct hw_gc_mutator *mutator,
+                int32_t descriptor);
+
+/**
  * Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
  * it. Returns how many things are.
  *

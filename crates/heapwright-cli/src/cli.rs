@@ -6,7 +6,7 @@
 //! `docker run` have it), else what the subcommand documents.
 
 use crate::commands::{
-    bench, check, diff, docs, doctor, library, record, replay, report, run, workload,
+    bench, check, diff, docs, doctor, heap, library, record, replay, report, run, workload,
 };
 use crate::process::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -36,6 +36,7 @@ enum Command {
     Doctor(doctor::Args),
     Report(report::Args),
     Diff(diff::Args),
+    Heap(heap::Args),
     Record(record::Args),
     Replay(replay::Args),
     Library(library::Args),
@@ -62,6 +63,7 @@ pub(crate) fn run() -> Exit {
         Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
         Command::Report(args) => (report::run(&args), report::CANNOT_TELL),
         Command::Diff(args) => (diff::run(&args), diff::CANNOT_TELL),
+        Command::Heap(args) => (heap::run(&args), heap::CANNOT_TELL),
         Command::Record(args) => (record::run(&args), 125),
         Command::Replay(args) => (replay::run(&args), replay::OWN_FAILURE),
         Command::Library(args) => (library::run(&args), 1),

@@ -19,6 +19,7 @@
 //! process/        starting a program, standing in for it, ending as it ended
 //! statistics      the files a run leaves, collected
 //! report/         from debug records to what is told
+//! heap/           from a heap dump to what holds what
 //! symbols/        from addresses to functions and lines
 //! bench/          the race: who, what, how often, and what it shows
 //! trace/          traces, read and written
@@ -37,6 +38,7 @@
 mod bench;
 mod cli;
 mod commands;
+mod heap;
 mod inspect;
 mod output;
 mod preload;

@@ -861,6 +861,39 @@ pub unsafe extern "C" fn hw_gc_walk(
     unsafe { mutator.walk(each) }
 }
 
+/// Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators stand still
+/// meanwhile.
+///
+/// Returns false where it could not be written whole: with errno of write, or ENOMEM.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_dump(mutator: *mut GcMutator, descriptor: i32) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    let mut failed = false;
+    let sink = |mut bytes: &[u8]| {
+        while !bytes.is_empty() && !failed {
+            // SAFETY: the pointer and the length are the slice's.
+            let wrote = unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
+            if let Ok(wrote) = usize::try_from(wrote) {
+                bytes = bytes.get(wrote..).unwrap_or_default();
+            } else {
+                failed = errno::get() != libc::EINTR;
+            }
+        }
+        !failed
+    };
+    // SAFETY: as the caller promises.
+    let whole = unsafe { mutator.dump(sink) };
+    if !whole && !failed {
+        errno::fail(libc::ENOMEM);
+    }
+    whole
+}
+
 /// Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
 /// it. Returns how many things are.
 ///

@@ -1,4 +1,4 @@
-//! What the tests of both formats share: a file to the byte, and a file that is cut or
+//! What the tests of these formats share: a file to the byte, and a file that is cut or
 //! changed.
 //!
 //! A format gives its frames, and a way to read a file that says how many of them came

@@ -1,4 +1,4 @@
-//! What a debug record and a trace have in common: a header, and frames behind it.
+//! What debug records, traces and heap dumps have in common: a header, and frames behind it.
 //!
 //! ```text
 //! +---------+-----------+---------+-------+-------+- - -
@@ -21,7 +21,8 @@ use crate::checksum::checksum;
 /// Bytes before the first frame.
 pub(crate) const HEADER_BYTES: usize = 16;
 
-/// Bytes before the payload of a frame: of a chunk of a trace, of an entry of a debug record.
+/// Bytes before the payload of a frame: of a chunk of a trace, of an entry of a debug record,
+/// of many entries of a heap dump.
 pub const BEFORE: usize = 8;
 /// Bytes behind it.
 pub const BEHIND: usize = 4;

@@ -4,7 +4,8 @@
 //! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
 //! sides share this one definition, so a field cannot mean two things. The
 //! other kinds of file are described where they are: [`debug`], in which the debug
-//! allocator reports mistakes, and [`trace`], which tells every call of a run.
+//! allocator reports mistakes, [`trace`], which tells every call of a run, and [`heap`],
+//! which tells what is in a collected heap.
 //!
 //! ```text
 //! a stats file (little endian)
@@ -24,6 +25,8 @@ mod checksum;
 mod damage;
 pub mod debug;
 mod frame;
+pub mod heap;
+mod leb;
 mod stats;
 pub mod trace;
 

@@ -8,9 +8,10 @@
 //!   ^ seal     ^ begin_operations, Coder::put   ^ seal
 //! ```
 
-use super::coder::{Coder, Out, number};
+use super::coder::Coder;
 use super::operation::Operation;
 use crate::frame::{self, BEFORE, Frame};
+use crate::leb::{Out, number};
 
 const PROCESS: u32 = 1;
 const OPERATIONS: u32 = 2;

@@ -5,9 +5,8 @@
 //! writer works inside a program's `malloc`, the reader on files that may hold anything.
 
 use super::operation::Operation;
+use crate::leb::{Out, byte, fold, number, unfold};
 
-/// Bits of a byte of a number; the top one says that more follow.
-const BITS: u32 = 7;
 /// The longest alignment's logarithm.
 const MOST_LOG2: u64 = 63;
 
@@ -66,7 +65,7 @@ impl Coder {
     fn named(&mut self, code: u8, block: u64, out: &mut Out<'_>) {
         out.byte(code);
         let step = block.wrapping_sub(self.block).cast_signed();
-        out.number(((step << 1) ^ (step >> 63)).cast_unsigned());
+        out.number(fold(step));
         self.block = block;
     }
 
@@ -103,56 +102,7 @@ impl Coder {
     }
 
     fn name(&mut self, rest: &mut &[u8]) -> Option<u64> {
-        let folded = number(rest)?;
-        let step = (folded >> 1).cast_signed() ^ -((folded & 1).cast_signed());
-        self.block = self.block.wrapping_add(step.cast_unsigned());
+        self.block = self.block.wrapping_add(unfold(number(rest)?).cast_unsigned());
         Some(self.block)
     }
-}
-
-/// Where bytes are put. It counts what does not fit.
-pub(super) struct Out<'b> {
-    pub(super) place: &'b mut [u8],
-    pub(super) at: usize,
-}
-
-impl Out<'_> {
-    pub(super) fn byte(&mut self, byte: u8) {
-        if let Some(place) = self.place.get_mut(self.at) {
-            *place = byte;
-        }
-        self.at += 1;
-    }
-
-    pub(super) fn number(&mut self, mut number: u64) {
-        while number >> BITS != 0 {
-            self.byte(number as u8 | 0x80);
-            number >>= BITS;
-        }
-        self.byte(number as u8);
-    }
-}
-
-fn byte(rest: &mut &[u8]) -> Option<u8> {
-    let (first, behind) = rest.split_first()?;
-    *rest = behind;
-    Some(*first)
-}
-
-/// A number, if it is whole and has 64 bits at most.
-pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..u64::BITS).step_by(BITS as usize) {
-        let byte = byte(rest)?;
-        let bits = u64::from(byte & 0x7f);
-        let shifted = bits << shift;
-        if shifted >> shift != bits {
-            return None;
-        }
-        number |= shifted;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }

@@ -20,7 +20,7 @@
 //! - `tracer`, `gang`: marking, by one or several
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
-//! - `walk`, `verify`, `statistics`: seeing
+//! - `walk`, `dump`, `verify`, `statistics`: seeing
 //! - [`raw`]: the door for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -31,6 +31,8 @@ mod bits;
 mod cell;
 #[cfg(not(loom))]
 mod cycle;
+#[cfg(not(loom))]
+mod dump;
 #[cfg(not(loom))]
 mod finalizers;
 #[cfg(not(loom))]

@@ -565,6 +565,17 @@ impl Mutator {
         self.heap().walk(self.inner(), visit)
     }
 
+    /// Writes a heap dump, which `heapwright heap` reads: `sink` is given its pieces, one after
+    /// the other, and says whether it took them. Whether the dump is whole. The world stands
+    /// still meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self); `sink` calls nothing of the heap.
+    pub unsafe fn dump(&self, sink: impl FnMut(&[u8]) -> bool) -> bool {
+        self.heap().dump(self.inner(), sink)
+    }
+
     /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
     ///
     /// # Safety

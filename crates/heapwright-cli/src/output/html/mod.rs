@@ -3,11 +3,13 @@
 //!
 //! ```text
 //! bench     a race: what its page says, and where its dots go
+//! heap/     a heap dump: its pages as a picture, its tables, what retains most
 //! report/   a report: its findings, flame graph, charts and tables
 //! scale     values to places on a logarithmic axis
 //! ../../../templates/   the pages themselves
 //! ```
 
 pub(crate) mod bench;
+pub(crate) mod heap;
 pub(crate) mod report;
 mod scale;

@@ -1,0 +1,96 @@
+//! `heapwright heap DUMP`: what a collected heap holds, and what holds that.
+
+use crate::heap::{self, Wanted};
+use crate::output::{self, Look, html, json, text};
+use crate::process::Exit;
+use anyhow::Context;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The exit code where the dump could not be read, or has not what was asked for.
+pub(crate) const CANNOT_TELL: u8 = 2;
+
+/// The exit code where it is cut or damaged.
+const NOT_WHOLE: u8 = 1;
+
+/// Summarise a dump of a collected heap by type, size and what retains it.
+///
+/// Prints how much the objects of each type take and retain (what could be freed
+/// with them), how full the pages of each size are, and the objects that retain the
+/// most, each with the shortest path from a root.
+///
+/// A DUMP is what hw_gc_dump writes; it may be compressed (gzip). One that is cut or
+/// damaged is summarised as far as it goes. Exits with 0, with 1 if the dump is not
+/// whole, 2 if it cannot be read, or has not the type or object that was asked for.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  heapwright heap app.heap
+  heapwright heap --html heap.html app.heap         with a picture of the pages
+  heapwright heap --type Table --top 5 app.heap     of one type, and who refers to it
+  heapwright heap --path 0x7f1200340120 app.heap    why this object is still there
+  heapwright heap --json app.heap | jq '.types[:3]'")]
+pub(crate) struct Args {
+    /// Write a page with a picture of the heap's pages to FILE, too
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Tell it as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Tell of at most N types and N objects; 0: of all types, and of 1000 objects
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Tell of the objects of this type, and who refers to them
+    #[arg(long = "type", value_name = "NAME")]
+    type_: Option<String>,
+
+    /// Tell what leads to the object at ADDRESS, or around it; may be repeated
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    path: Vec<u64>,
+
+    /// The file to summarise
+    #[arg(value_name = "DUMP")]
+    dump: PathBuf,
+}
+
+/// Objects that are told of where all were asked for.
+const MOST: usize = 1000;
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16).map_err(|_| "is no address such as 0x7f1200340120".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let page = args
+        .html
+        .as_ref()
+        .map(|path| output::open(path).with_context(|| format!("cannot write {}", path.display())));
+    let page = page.transpose()?;
+    let wanted = Wanted {
+        top: if args.top == 0 { MOST } else { args.top },
+        type_: args.type_.clone(),
+        paths: args.path.clone(),
+    };
+    let summary = heap::make(&args.dump, &wanted)?;
+    for note in &summary.notes {
+        eprintln!("heapwright: {}: {note}", args.dump.display());
+    }
+    let name = args.dump.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(file) = page {
+        let told = html::heap::page(&summary, &name)?;
+        output::replace(file, &told).context("the page could not be written")?;
+    }
+    let told = if args.json {
+        json::heap::summary(&summary)
+    } else {
+        let types = if args.top == 0 { usize::MAX } else { args.top };
+        text::heap::summary(&summary, &name, types, Look::of(&io::stdout()))
+    };
+    output::to_stdout(|out: &mut dyn Write| out.write_all(told.as_bytes()))?;
+    Ok(Exit::Code(if summary.whole { 0 } else { NOT_WHOLE }))
+}

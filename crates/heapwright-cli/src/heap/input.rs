@@ -1,0 +1,144 @@
+//! A dump's file, read from its beginning to its end, in pieces.
+//!
+//! It may be compressed (gzip); one that was cut then ends where no more can be unpacked.
+
+use anyhow::ensure;
+use flate2::read::MultiGzDecoder;
+use heapwright_record::heap::{Entry, HEADER_BYTES, Problem, Reader};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek};
+use std::path::Path;
+
+/// How much is in memory at once.
+const PIECE: usize = 1 << 20;
+
+/// More than a frame has that this format's writers write.
+const LONGEST_FRAME: usize = 64 << 20;
+
+/// How far a dump could be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reading {
+    /// Why no further.
+    pub(super) problem: Option<Problem>,
+    /// Whether the end was there.
+    pub(super) whole: bool,
+    /// Frames that only a newer version knows.
+    pub(super) skipped: u64,
+}
+
+/// Reads a dump; `each` is given every entry.
+pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Result<Reading> {
+    let metadata = fs::metadata(path)?;
+    ensure!(!metadata.is_dir(), "it is a folder");
+    ensure!(metadata.is_file(), "it is not a file");
+    let mut source = Source::open(path)?;
+    let mut buffer = Vec::new();
+    let mut ended = source.fill(&mut buffer, PIECE)?;
+    let mut reader = Reader::new(buffer.get(..HEADER_BYTES).unwrap_or(&buffer))?.go_on(&[]);
+    buffer.drain(..HEADER_BYTES);
+    loop {
+        let before = reader.position();
+        let mut piece = reader.go_on(&buffer);
+        piece.by_ref().for_each(&mut each);
+        reader = piece.go_on(&[]);
+        let problem = piece.problem();
+        let is_cut = matches!(problem, Some(Problem::EndsWithin(_)));
+        let goes_on = !ended && buffer.len() < LONGEST_FRAME && (is_cut || problem.is_none());
+        let used = (reader.position() - before) as usize;
+        if !goes_on {
+            let whole = piece.is_whole();
+            return Ok(Reading { problem, whole, skipped: piece.skipped() });
+        }
+        buffer.drain(..used);
+        let room = if used == 0 { buffer.len() * 2 } else { PIECE };
+        ended = source.fill(&mut buffer, room.max(PIECE))?;
+    }
+}
+
+/// Where the bytes come from.
+enum Source {
+    Plain(File),
+    Packed(Box<MultiGzDecoder<BufReader<File>>>),
+}
+
+impl Source {
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut magic = Vec::new();
+        file.by_ref().take(2).read_to_end(&mut magic)?;
+        file.rewind()?;
+        Ok(if magic == b"\x1f\x8b" {
+            Self::Packed(Box::new(MultiGzDecoder::new(BufReader::new(file))))
+        } else {
+            Self::Plain(file)
+        })
+    }
+
+    /// Fills the buffer up to a length; whether that was the end of the file.
+    fn fill(&mut self, buffer: &mut Vec<u8>, length: usize) -> io::Result<bool> {
+        let wanted = length.saturating_sub(buffer.len());
+        let before = buffer.len();
+        let result = match self {
+            Self::Plain(file) => file.take(wanted as u64).read_to_end(buffer),
+            // What came before the damage is there.
+            Self::Packed(packed) => {
+                packed.take(wanted as u64).read_to_end(buffer).or(Ok(buffer.len() - before))
+            }
+        };
+        Ok(result? < wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use heapwright_record::heap::{Heap, Object, Writer};
+    use std::io::Write;
+
+    /// A dump of more than one piece.
+    fn long() -> Vec<u8> {
+        let (mut buffer, mut bytes) = (vec![0; 5000], Vec::new());
+        let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            true
+        });
+        writer.start(&Heap::default(), "fine", &[]);
+        for number in 1..300_000_u64 {
+            // Far from each other, so that each takes its bytes.
+            let address = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            writer.object(&Object { address, ..Object::default() });
+        }
+        assert!(writer.end());
+        assert!(bytes.len() > 2 * PIECE);
+        bytes
+    }
+
+    #[test]
+    fn a_file_of_many_pieces_is_read_to_its_end() {
+        let path = std::env::temp_dir().join(format!("heapwright-dump-{}", std::process::id()));
+        let bytes = long();
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&bytes).expect("packed");
+        let packed = packed.finish().expect("packed");
+        let cut = bytes.len() - 1;
+        let frames = |read: &Reading| (read.problem.is_some(), read.whole);
+        for (content, expected) in [
+            (&bytes[..], (false, true)),
+            (&bytes[..cut], (true, false)),
+            (&packed, (false, true)),
+            (&packed[..packed.len() / 2], (true, false)),
+        ] {
+            fs::write(&path, content).expect("written");
+            let mut objects = 0;
+            let read = read(&path, |entry| objects += u32::from(matches!(entry, Entry::Object(_))))
+                .expect("is a dump");
+            assert_eq!(frames(&read), expected, "{}", content.len());
+            assert!(
+                objects > 100_000 && (objects == 299_999) == (content.len() != packed.len() / 2)
+            );
+        }
+        fs::remove_file(&path).expect("removed");
+    }
+}

@@ -1,0 +1,506 @@
+//! The page of a heap dump: its pages as a picture, its tables, and what retains most.
+//!
+//! ```text
+//! a page    4 x 4 parts of 3 points, and a gap of 2       64 KiB: a part is 4 KiB
+//! group     the pages of a pool, 80 in a row; tomb and large ones apart
+//! ```
+//!
+//! Parts that are equally full are one SVG path, so that a heap of a gigabyte is a page
+//! of a megabyte. There are no scripts: what a page is, a few thousand of them say under
+//! the pointer.
+
+use crate::heap::{Line, PageRow, Path, RootLine, SEGMENTS, SizeRow, Summary, TypeRow};
+use crate::output::{time, units};
+use askama::Template;
+use heapwright_record::heap::{PageState, kind};
+use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Pages in a row of the picture, and the points that one takes.
+const COLUMNS: usize = 80;
+const STEP: usize = 14;
+const PART: usize = 3;
+/// Parts in a row of a page.
+const SIDE: usize = 4;
+/// How full: nothing, seven steps, all.
+const LEVELS: usize = 9;
+/// Pages of a group that are drawn, and those of all that say what they are.
+const MOST_DRAWN: usize = 20_000;
+const MOST_TOLD: usize = 3000;
+/// Rows of the table of types.
+const MOST_TYPES: usize = 500;
+
+const _: () = assert!(SIDE * SIDE == SEGMENTS);
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "heap/page.html")]
+struct Page {
+    name: String,
+    verdict: String,
+    facts: Vec<String>,
+    tiles: Vec<Tile>,
+    notes: Vec<String>,
+    page_count: String,
+    groups: Vec<Group>,
+    type_count: String,
+    types: Vec<Type>,
+    types_left: Option<String>,
+    of_type: Option<OfType>,
+    sizes: Vec<Size>,
+    retainers: Vec<Retainer>,
+    asked: Vec<Retainer>,
+    version: &'static str,
+}
+
+/// A figure.
+struct Tile {
+    class: &'static str,
+    label: &'static str,
+    value: String,
+    more: String,
+}
+
+/// Pages that are drawn together.
+struct Group {
+    title: String,
+    about: String,
+    width: usize,
+    height: usize,
+    layers: Vec<Layer>,
+    tells: Vec<Tell>,
+    left: Option<String>,
+}
+
+/// All that is equally full.
+struct Layer {
+    level: usize,
+    path: String,
+}
+
+/// What a page is.
+struct Tell {
+    x: usize,
+    y: usize,
+    text: String,
+}
+
+struct Type {
+    name: String,
+    own: String,
+    /// What they retain more than their own.
+    more: String,
+    objects: String,
+    bytes: String,
+    share: String,
+    retained: String,
+    retained_share: String,
+}
+
+struct OfType {
+    name: String,
+    from: String,
+    to: String,
+}
+
+struct Size {
+    slot: String,
+    parts: Vec<Part>,
+    objects: String,
+    bytes: String,
+    pages: String,
+    full: String,
+    slack: String,
+}
+
+struct Part {
+    class: &'static str,
+    width: String,
+    title: String,
+}
+
+struct Retainer {
+    retained: String,
+    share: String,
+    name: String,
+    size: String,
+    path: Vec<Step>,
+}
+
+struct Step {
+    class: &'static str,
+    text: String,
+    title: String,
+}
+
+/// The page, as text.
+pub(crate) fn page(summary: &Summary, name: &str) -> anyhow::Result<String> {
+    let retainer = |object: &Line, path: Option<&Path>| Retainer {
+        retained: units::bytes(object.retained),
+        share: units::percent(object.retained, summary.bytes),
+        name: named(object),
+        size: format!("{} itself", units::bytes(object.size)),
+        path: path.map(|path| steps(summary, path)).unwrap_or_default(),
+    };
+    let types_left = summary.types.len().checked_sub(MOST_TYPES).filter(|left| *left != 0);
+    let page = Page {
+        name: name.to_owned(),
+        verdict: format!(
+            "{} in {}",
+            units::bytes(summary.bytes),
+            units::counted(summary.objects, "object")
+        ),
+        facts: facts(summary),
+        tiles: tiles(summary),
+        notes: summary.notes.clone(),
+        page_count: units::count(summary.pages.len() as u64),
+        groups: groups(&summary.pages),
+        type_count: units::count(summary.types.len() as u64),
+        types: summary.types.iter().take(MOST_TYPES).map(|row| type_row(summary, row)).collect(),
+        types_left: types_left.map(|left| {
+            let left = units::counted(left as u64, "more type");
+            format!("{left}, of fewer bytes, are left out of this page. The JSON has them all.")
+        }),
+        of_type: summary.of_type.as_ref().map(|of_type| OfType {
+            name: of_type.row.name.clone(),
+            from: counted(&of_type.from),
+            to: counted(&of_type.to),
+        }),
+        sizes: summary.sizes.iter().map(size_row).collect(),
+        retainers: summary
+            .retainers
+            .iter()
+            .map(|one| retainer(&one.object, one.path.as_ref()))
+            .collect(),
+        asked: summary.asked.iter().map(|one| retainer(&one.object, one.path.as_ref())).collect(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(page.render()?)
+}
+
+fn facts(summary: &Summary) -> Vec<String> {
+    let heap = &summary.heap;
+    let mut facts = Vec::new();
+    if heap.time != 0 {
+        let when = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(heap.time));
+        facts.push(when.replace('T', " ").replace('Z', " UTC"));
+    }
+    if heap.pid != 0 {
+        facts.push(format!("process {}", heap.pid));
+    }
+    if !summary.layout.is_empty() {
+        facts.push(format!("layout {}", summary.layout));
+    }
+    facts.push(units::counted(heap.cycles, "collection"));
+    facts.push(units::counted(summary.references, "reference"));
+    for (kind, count) in &summary.roots {
+        facts.push(units::counted(*count, &format!("{} root", kind.word())));
+    }
+    facts
+}
+
+fn tiles(summary: &Summary) -> Vec<Tile> {
+    let heap = &summary.heap;
+    let eden = || summary.pages.iter().filter(|row| row.page.state == PageState::Eden);
+    let (taken, bytes) = eden().fold((0_u64, 0_u64), |(taken, bytes), row| {
+        (taken.saturating_add(row.taken_bytes()), bytes.saturating_add(row.page.bytes))
+    });
+    let mut tiles = Vec::new();
+    let mut add = |class, label, value: u64, more| {
+        tiles.push(Tile { class, label, value: units::bytes(value), more });
+    };
+    let goal = format!("next collection at {}", units::bytes(heap.goal));
+    add("calm", "live", heap.live, goal);
+    let full = if bytes == 0 {
+        String::new()
+    } else {
+        format!("{} of its pages are taken", units::percent(taken, bytes))
+    };
+    add("calm", "eden", heap.eden, full);
+    add("", "tomb", heap.tomb, "wholly free, and kept".to_owned());
+    add("", "large objects", heap.large, String::new());
+    if heap.external != 0 {
+        add("", "the runtime's own", heap.external, String::new());
+    }
+    if summary.unreachable.objects != 0 {
+        let objects = units::counted(summary.unreachable.objects, "object");
+        add("warn", "no root leads to", summary.unreachable.bytes, objects);
+    }
+    tiles
+}
+
+/// The groups of the picture: a pool each, small slots first, then tomb and large.
+fn groups(pages: &[PageRow]) -> Vec<Group> {
+    let key = |row: &PageRow| (row.page.state, row.page.slot, row.page.address);
+    let mut sorted: Vec<&PageRow> = pages.iter().collect();
+    sorted.sort_by_key(|row| match row.page.state {
+        PageState::Eden => (0, row.page.slot, row.page.address),
+        PageState::Tomb => (1, 0, row.page.address),
+        PageState::Large => (2, 0, row.page.address),
+    });
+    let same = |one: &&PageRow, other: &&PageRow| {
+        key(one).0 == key(other).0
+            && (one.page.state != PageState::Eden || one.page.slot == other.page.slot)
+    };
+    let tells = pages.len() <= MOST_TOLD;
+    sorted.chunk_by(same).map(|rows| group(rows, tells)).collect()
+}
+
+fn group(rows: &[&PageRow], tells: bool) -> Group {
+    let state = rows[0].page.state;
+    let bytes = rows.iter().map(|row| row.page.bytes).fold(0, u64::saturating_add);
+    let taken = rows.iter().map(|row| row.taken_bytes()).fold(0, u64::saturating_add);
+    let count = units::counted(rows.len() as u64, "page");
+    let (title, about) = match state {
+        PageState::Eden => (
+            format!("{} a slot", units::round_bytes(rows[0].page.slot)),
+            format!("{count}, {} taken", units::percent(taken, bytes)),
+        ),
+        PageState::Tomb => ("Tomb".to_owned(), format!("{count}, wholly free, any pool's")),
+        PageState::Large => (
+            "Large objects".to_owned(),
+            format!("{}, {}", units::counted(rows.len() as u64, "object"), units::bytes(bytes)),
+        ),
+    };
+    let drawn = &rows[..rows.len().min(MOST_DRAWN)];
+    let mut paths = vec![String::new(); LEVELS];
+    let mut told = Vec::new();
+    for (at, row) in drawn.iter().enumerate() {
+        let (x, y) = (at % COLUMNS * STEP, at / COLUMNS * STEP);
+        draw(row, x, y, &mut paths);
+        if tells {
+            told.push(Tell { x, y, text: told_of(row) });
+        }
+    }
+    let layers = paths.into_iter().enumerate().filter(|(_, path)| !path.is_empty());
+    let left = (rows.len() - drawn.len()) as u64;
+    Group {
+        title,
+        about,
+        width: drawn.len().min(COLUMNS) * STEP,
+        height: drawn.len().div_ceil(COLUMNS) * STEP,
+        layers: layers.map(|(level, path)| Layer { level, path }).collect(),
+        tells: told,
+        left: (left != 0).then(|| format!("{} are not drawn.", units::counted(left, "more page"))),
+    }
+}
+
+/// Of which colour a part is.
+fn level(part: u8) -> usize {
+    match part {
+        0 => 0,
+        u8::MAX => LEVELS - 1,
+        some => 1 + usize::from(some) * (LEVELS - 2) / usize::from(u8::MAX),
+    }
+}
+
+/// A page's parts; neighbours that are equally full are one rectangle.
+fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
+    let mut rectangle = |level: usize, x: usize, y: usize, width: usize, height: usize| {
+        let _ = write!(paths[level], "M{x} {y}h{width}v{height}h-{width}z");
+    };
+    let first = level(row.parts[0]);
+    if row.parts.iter().all(|part| level(*part) == first) {
+        rectangle(first, x, y, SIDE * PART, SIDE * PART);
+        return;
+    }
+    for (line, parts) in row.parts.chunks_exact(SIDE).enumerate() {
+        let mut from = 0;
+        for run in parts.chunk_by(|one, other| level(*one) == level(*other)) {
+            let (width, y) = (run.len() * PART, y + line * PART);
+            rectangle(level(run[0]), x + from * PART, y, width, PART);
+            from += run.len();
+        }
+    }
+}
+
+/// `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %)`.
+fn told_of(row: &PageRow) -> String {
+    let page = &row.page;
+    let mut text = format!("page {} at {:#x}", page.number, page.address);
+    let kinds = [(kind::LEAF, "leaf"), (kind::FREED, "freed")];
+    let kinds = kinds.iter().filter(|(bit, _)| page.kind & bit != 0).map(|(_, word)| *word);
+    let kinds: Vec<&str> = kinds.collect();
+    let share = format!("{:.1} %", row.share() * 100.0);
+    let _ = match page.state {
+        PageState::Tomb => write!(text, ", free"),
+        PageState::Large => {
+            write!(text, ": {} of {}", units::bytes(page.slot), units::bytes(page.bytes))
+        }
+        PageState::Eden => write!(
+            text,
+            ", {}: {} of {} slots ({share})",
+            if kinds.is_empty() { "traced".to_owned() } else { kinds.join(", ") },
+            units::count(u64::from(row.taken)),
+            units::count(u64::from(page.slots)),
+        ),
+    };
+    text
+}
+
+/// A share as CSS writes it.
+fn width(part: u64, whole: u64) -> String {
+    format!("{:.3}%", units::share(part, whole).clamp(0.0, 1.0) * 100.0)
+}
+
+fn type_row(summary: &Summary, row: &TypeRow) -> Type {
+    Type {
+        name: row.name.clone(),
+        own: width(row.bytes, summary.bytes),
+        more: width(row.retained.saturating_sub(row.bytes), summary.bytes),
+        objects: units::count(row.objects),
+        bytes: units::bytes(row.bytes),
+        share: units::percent(row.bytes, summary.bytes),
+        retained: units::bytes(row.retained),
+        retained_share: units::percent(row.retained, summary.bytes),
+    }
+}
+
+fn counted(some: &[(String, u64)]) -> String {
+    const MOST: usize = 12;
+    let mut told: Vec<String> = some
+        .iter()
+        .take(MOST)
+        .map(|(name, count)| format!("{name} ({})", units::count(*count)))
+        .collect();
+    if some.len() > MOST {
+        told.push("...".to_owned());
+    }
+    if told.is_empty() { "nothing".to_owned() } else { told.join(", ") }
+}
+
+fn size_row(row: &SizeRow) -> Size {
+    let slots_bytes = row.page_bytes.saturating_sub(row.tail);
+    let taken = match row.slot {
+        Some(slot) => row.taken.saturating_mul(slot).min(slots_bytes),
+        None => slots_bytes,
+    };
+    let part = |class, bytes: u64, what: &str| Part {
+        class,
+        width: width(bytes, row.page_bytes),
+        title: format!(
+            "{what}: {} ({})",
+            units::bytes(bytes),
+            units::percent(bytes, row.page_bytes)
+        ),
+    };
+    let parts = [
+        part("asked", taken, "taken slots"),
+        part("empty", slots_bytes - taken, "empty slots"),
+        part("rest", row.tail, "behind the slots"),
+    ];
+    Size {
+        slot: row.slot.map_or_else(|| "large".to_owned(), units::round_bytes),
+        parts: parts.into_iter().filter(|part| part.width != "0.000%").collect(),
+        objects: units::count(row.objects),
+        bytes: units::bytes(row.bytes),
+        pages: units::count(row.pages),
+        full: if row.pages == 0 { String::new() } else { units::percent(taken, row.page_bytes) },
+        slack: if row.known == 0 { String::new() } else { units::bytes(row.slack) },
+    }
+}
+
+/// `Table 0x7f0000010000`.
+fn named(line: &Line) -> String {
+    format!("{} {:#x}", line.type_, line.address)
+}
+
+fn root(summary: &Summary, root: &RootLine) -> String {
+    let number = units::count(u64::from(root.number));
+    let mut text = format!("{} #{number}", root.kind.word());
+    if summary.mutators && root.mutator != 0 {
+        let _ = write!(text, " of mutator {}", root.mutator);
+    }
+    text
+}
+
+fn steps(summary: &Summary, path: &Path) -> Vec<Step> {
+    let mut steps =
+        vec![Step { class: "root", text: root(summary, &path.root), title: String::new() }];
+    for (at, step) in path.steps.iter().enumerate() {
+        if path.omitted != 0 && at == path.steps.len() / 2 {
+            let text = format!("{} more", units::count(path.omitted as u64));
+            steps.push(Step { class: "", text, title: String::new() });
+        }
+        let last = at + 1 == path.steps.len();
+        steps.push(Step {
+            class: if last { "this" } else { "" },
+            text: named(step),
+            title: format!("{}, retains {}", units::bytes(step.size), units::bytes(step.retained)),
+        });
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapwright_record::heap::Page as Told;
+
+    fn row(state: PageState, slot: u64, address: u64, parts: [u8; SEGMENTS]) -> PageRow {
+        let page =
+            Told { number: 1, address, bytes: 64 << 10, pool: 0, kind: 0, state, slot, slots: 10 };
+        PageRow { page, taken: 5, parts }
+    }
+
+    #[test]
+    fn a_full_page_is_one_square_and_others_as_few_as_may_be() {
+        let drawn = |parts| {
+            let mut paths = vec![String::new(); LEVELS];
+            draw(&row(PageState::Eden, 32, 0, parts), 14, 28, &mut paths);
+            paths
+        };
+        let full = drawn([255; SEGMENTS]);
+        assert_eq!(full[8], "M14 28h12v12h-12z");
+        assert_eq!(full.concat().len(), full[8].len());
+        let mut parts = [0; SEGMENTS];
+        parts[1] = 1;
+        parts[2] = 254;
+        let some = drawn(parts);
+        assert_eq!(some[1], "M17 28h3v3h-3z");
+        assert_eq!(some[7], "M20 28h3v3h-3z");
+        assert_eq!(some[0].matches('M').count(), 2 + 3);
+    }
+
+    #[test]
+    fn pools_tomb_and_large_ones_are_apart() {
+        let rows = [
+            row(PageState::Large, 300, 5, [255; SEGMENTS]),
+            row(PageState::Eden, 64, 4, [0; SEGMENTS]),
+            row(PageState::Tomb, 0, 3, [0; SEGMENTS]),
+            row(PageState::Eden, 32, 2, [0; SEGMENTS]),
+            row(PageState::Large, 200, 6, [255; SEGMENTS]),
+            row(PageState::Eden, 64, 1, [0; SEGMENTS]),
+        ];
+        let groups = groups(&rows);
+        let titles: Vec<&str> = groups.iter().map(|group| &*group.title).collect();
+        assert_eq!(titles, ["32 B a slot", "64 B a slot", "Tomb", "Large objects"]);
+        assert_eq!(groups[1].tells[0].text, "page 1 at 0x1, traced: 5 of 10 slots (0.5 %)");
+        assert_eq!((groups[3].width, groups[3].height), (28, 14));
+    }
+
+    #[test]
+    fn very_many_pages_are_a_page_that_opens() {
+        let mut parts = [0; SEGMENTS];
+        parts[3] = 100;
+        let rows = vec![row(PageState::Eden, 32, 1, parts); MOST_DRAWN + 7];
+        let summary = Summary { pages: rows, ..Summary::default() };
+        let page = page(&summary, "x").expect("is made");
+        assert!(
+            page.contains("7 more pages are not drawn.") && !page.contains("<rect class=\"tell")
+        );
+        assert!(page.len() < 4 << 20, "{}", page.len());
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_the_page() {
+        let summary = Summary {
+            types: vec![TypeRow { name: "<script>alert(1)</script>".into(), ..TypeRow::default() }],
+            notes: vec!["<b>hi".to_owned()],
+            ..Summary::default()
+        };
+        let page = page(&summary, "a\"><i>").expect("is made");
+        assert!(!page.contains("<script") && !page.contains("<b>hi") && !page.contains("<i>\""));
+        assert!(!page.contains("://"));
+    }
+}

@@ -1,0 +1,387 @@
+//! A heap dump, on a screen. Bytes are whole numbers, so that they can be added up.
+//!
+//! ```text
+//! heapwright heap: app.heap: 1,204 objects, 77,056 bytes; layout fine, process 4242
+//!   heap    77,056 bytes live, next collection at 154,112, after 12 collections
+//!
+//! by type             objects        bytes    share     retained    share
+//!   Table               1,000       64,000   83.1 %       70,400   91.4 %
+//!
+//! by size    objects        bytes    pages  of pages   empty slots  ...
+//!   64         1,000       64,000        1    97.7 %            24
+//!
+//! largest retainers
+//!   70,400 bytes (91.4 %)  Table 0x7f0000010000, 64 bytes
+//!       root handle #3 -> Table 0x7f0000010000 -> Array ...
+//! ```
+
+use crate::heap::{Asked, Line, OfType, Path, RootLine, SizeRow, Summary};
+use crate::output::{Look, units};
+use heapwright_record::heap::PageState;
+use std::fmt::Write;
+
+/// The most letters of a type's name in a table.
+const NAME: usize = 40;
+
+/// The summary; of types at most so many.
+pub(crate) fn summary(summary: &Summary, name: &str, most: usize, look: Look) -> String {
+    let mut out = String::new();
+    head(&mut out, summary, name, look);
+    match &summary.of_type {
+        Some(of_type) => one_type(&mut out, summary, of_type, look),
+        None => {
+            types(&mut out, summary, most, look);
+            sizes(&mut out, summary, look);
+        }
+    }
+    retainers(&mut out, summary, look);
+    for asked in &summary.asked {
+        path_to(&mut out, summary, asked, look);
+    }
+    out
+}
+
+fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
+    let heap = &summary.heap;
+    let mut facts = vec![format!(
+        "heapwright heap: {name}: {}, {}",
+        units::counted(summary.objects, "object"),
+        bytes(summary.bytes)
+    )];
+    if !summary.layout.is_empty() {
+        facts.push(format!("layout {}", summary.layout));
+    }
+    if heap.pid != 0 {
+        facts.push(format!("process {}", heap.pid));
+    }
+    let _ = writeln!(out, "{}", look.strong(&facts.join("; ")));
+    let cycles = units::counted(heap.cycles, "collection");
+    line(
+        out,
+        "heap",
+        &format!(
+            "{} live, next collection at {}, after {cycles}",
+            bytes(heap.live),
+            units::count(heap.goal)
+        ),
+    );
+    line(
+        out,
+        "pages",
+        &format!(
+            "eden {}, tomb {}, large {}; the runtime's own memory {}",
+            units::count(heap.eden),
+            units::count(heap.tomb),
+            units::count(heap.large),
+            units::count(heap.external)
+        ),
+    );
+    let kinds: Vec<String> = summary
+        .roots
+        .iter()
+        .map(|(kind, count)| format!("{} {}", units::count(*count), kind.word()))
+        .collect();
+    let roots = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
+    line(out, "roots", &roots);
+    line(out, "graph", &units::counted(summary.references, "reference"));
+    if summary.unreachable.objects != 0 {
+        line(out, "no root", &unreachable(summary));
+    }
+}
+
+fn line(out: &mut String, name: &str, text: &str) {
+    let _ = writeln!(out, "  {name:<8} {text}");
+}
+
+/// What no root leads to, and of which types most of it is.
+fn unreachable(summary: &Summary) -> String {
+    let mut types: Vec<_> = summary.types.iter().filter(|row| row.unreachable != 0).collect();
+    types.sort_by_key(|row| std::cmp::Reverse(row.unreachable_bytes));
+    let named: Vec<String> = types
+        .iter()
+        .take(3)
+        .map(|row| format!("{} {}", units::count(row.unreachable), clipped(&row.name)))
+        .collect();
+    let more = if types.len() > named.len() { ", ..." } else { "" };
+    format!(
+        "leads to {} of {}: {}{more}",
+        units::counted(summary.unreachable.objects, "object"),
+        bytes(summary.unreachable.bytes),
+        named.join(", ")
+    )
+}
+
+fn bytes(bytes: u64) -> String {
+    units::counted(bytes, "byte")
+}
+
+/// A name that fits into a table.
+fn clipped(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.to_owned();
+    }
+    name.chars().take(NAME - 3).chain("...".chars()).collect()
+}
+
+fn types(out: &mut String, summary: &Summary, most: usize, look: Look) {
+    let rows = || summary.types.iter().take(most);
+    let names = rows().map(|row| clipped(&row.name).chars().count());
+    let width = names.max().unwrap_or(0).max("by type".len() - 2);
+    let heading = format!(
+        "{:<all$} {:>12} {:>15} {:>8} {:>15} {:>8}",
+        "by type",
+        "objects",
+        "bytes",
+        "share",
+        "retained",
+        "share",
+        all = width + 2
+    );
+    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    for row in rows() {
+        let _ = writeln!(
+            out,
+            "  {:<width$} {:>12} {:>15} {:>8} {:>15} {:>8}",
+            clipped(&row.name),
+            units::count(row.objects),
+            units::count(row.bytes),
+            units::percent(row.bytes, summary.bytes),
+            units::count(row.retained),
+            units::percent(row.retained, summary.bytes),
+        );
+    }
+    if summary.types.len() > most {
+        let more = units::counted((summary.types.len() - most) as u64, "more type");
+        let _ = writeln!(out, "  and {more} (--top 0 tells all)");
+    }
+}
+
+fn sizes(out: &mut String, summary: &Summary, look: Look) {
+    let heading = format!(
+        "{:<9} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}",
+        "by size", "objects", "bytes", "pages", "occupancy", "empty slots", "behind slots", "slack"
+    );
+    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    for row in &summary.sizes {
+        let paged = |text: String| if row.pages == 0 { "-".to_owned() } else { text };
+        let _ = writeln!(
+            out,
+            "  {:<7} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}",
+            slot(row),
+            units::count(row.objects),
+            units::count(row.bytes),
+            units::count(row.pages),
+            paged(units::percent(row.bytes, row.page_bytes)),
+            paged(units::count(row.slots.saturating_sub(row.taken))),
+            paged(units::count(row.tail)),
+            slack(row),
+        );
+    }
+    let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Tomb).count();
+    if tombs != 0 {
+        let pages = units::counted(tombs as u64, "page");
+        let _ = writeln!(out, "  and {pages} wholly free (tomb)");
+    }
+}
+
+fn slot(row: &SizeRow) -> String {
+    row.slot.map_or_else(|| "large".to_owned(), units::count)
+}
+
+/// What slots have more than was asked for, where that is known.
+fn slack(row: &SizeRow) -> String {
+    if row.known == 0 { "-".to_owned() } else { units::count(row.slack) }
+}
+
+fn one_type(out: &mut String, summary: &Summary, of_type: &OfType, look: Look) {
+    let row = &of_type.row;
+    let heading = format!(
+        "{}: {}, {} ({}), retained {} ({})",
+        row.name,
+        units::counted(row.objects, "object"),
+        bytes(row.bytes),
+        units::percent(row.bytes, summary.bytes),
+        units::count(row.retained),
+        units::percent(row.retained, summary.bytes),
+    );
+    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    if row.unreachable != 0 {
+        let _ = writeln!(
+            out,
+            "  no root leads to {} of them, {}",
+            units::count(row.unreachable),
+            bytes(row.unreachable_bytes)
+        );
+    }
+    for (what, some) in [("referred to by", &of_type.from), ("refer to", &of_type.to)] {
+        let told: Vec<String> = some
+            .iter()
+            .take(10)
+            .map(|(name, count)| format!("{} ({})", clipped(name), units::count(*count)))
+            .collect();
+        let more = if some.len() > told.len() { ", ..." } else { "" };
+        let told = if told.is_empty() { "nothing".to_owned() } else { told.join(", ") };
+        let _ = writeln!(out, "  {what} {told}{more}");
+    }
+}
+
+fn retainers(out: &mut String, summary: &Summary, look: Look) {
+    if summary.retainers.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{}", look.strong("largest retainers"));
+    for one in &summary.retainers {
+        let _ = writeln!(
+            out,
+            "  {} ({})  {}, {}",
+            bytes(one.object.retained),
+            units::percent(one.object.retained, summary.bytes),
+            name_of(&one.object),
+            bytes(one.object.size)
+        );
+        if let Some(path) = &one.path {
+            let _ = writeln!(out, "      {}", way(summary, path));
+        }
+    }
+}
+
+/// `Table 0x7f0000010000`.
+fn name_of(line: &Line) -> String {
+    format!("{} {:#x}", clipped(&line.type_), line.address)
+}
+
+/// `root handle #3`.
+fn root(summary: &Summary, root: &RootLine) -> String {
+    let mutator = if summary.mutators && root.mutator != 0 {
+        format!(" of mutator {}", root.mutator)
+    } else {
+        String::new()
+    };
+    format!("root {} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
+}
+
+/// `root handle #3 -> Table 0x... -> Array 0x...`.
+fn way(summary: &Summary, path: &Path) -> String {
+    let mut parts = vec![root(summary, &path.root)];
+    for (at, step) in path.steps.iter().enumerate() {
+        if path.omitted != 0 && at == path.steps.len() / 2 {
+            parts.push(format!("({} more)", units::count(path.omitted as u64)));
+        }
+        parts.push(name_of(step));
+    }
+    parts.join(" -> ")
+}
+
+fn path_to(out: &mut String, summary: &Summary, asked: &Asked, look: Look) {
+    let object = &asked.object;
+    let inside = match asked.address - object.address {
+        0 => String::new(),
+        offset => format!("{:#x} is at {offset} in ", asked.address),
+    };
+    let heading = format!(
+        "{inside}{}, {}, retains {}",
+        name_of(object),
+        bytes(object.size),
+        units::count(object.retained)
+    );
+    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    let Some(path) = &asked.path else {
+        let _ = writeln!(out, "  no root leads to it");
+        return;
+    };
+    let _ = writeln!(out, "  {}", root(summary, &path.root));
+    for (at, step) in path.steps.iter().enumerate() {
+        if path.omitted != 0 && at == path.steps.len() / 2 {
+            let _ = writeln!(out, "  -> ({} more)", units::count(path.omitted as u64));
+        }
+        let _ = writeln!(
+            out,
+            "  -> {}, {}, retains {}",
+            name_of(step),
+            bytes(step.size),
+            units::count(step.retained)
+        );
+    }
+    if asked.dominators.is_empty() {
+        let _ = writeln!(out, "  no other object alone keeps it");
+    } else {
+        let names: Vec<String> = asked.dominators.iter().map(name_of).collect();
+        let more = match asked.dominators_left {
+            0 => String::new(),
+            left => format!(", and {} more", units::count(left as u64)),
+        };
+        let _ = writeln!(out, "  each of these alone keeps it: {}{more}", names.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heap::{Retainer, Unreachable};
+    use heapwright_record::heap::RootKind;
+
+    fn object(type_: &str, address: u64, retained: u64) -> Line {
+        Line { type_: type_.to_owned(), address, size: 32, traced: true, retained }
+    }
+
+    fn path(steps: usize, omitted: usize) -> Path {
+        let root = RootLine { kind: RootKind::Stack, number: 1234, mutator: 2 };
+        let steps = (1..=steps as u64).map(|step| object("Node", step << 8, 32)).collect();
+        Path { root, steps, omitted }
+    }
+
+    #[test]
+    fn a_path_is_told_with_what_is_left_out() {
+        let told = |mutators, path: &Path| way(&Summary { mutators, ..Summary::default() }, path);
+        assert_eq!(told(false, &path(1, 0)), "root stack #1,234 -> Node 0x100");
+        assert_eq!(
+            told(true, &path(4, 99_999)),
+            "root stack #1,234 of mutator 2 -> Node 0x100 -> Node 0x200 -> (99,999 more) -> Node \
+             0x300 -> Node 0x400"
+        );
+    }
+
+    #[test]
+    fn nothing_is_told_of_what_is_not_there() {
+        let told = summary(&Summary::default(), "x", 20, Look::PLAIN);
+        assert!(told.starts_with("heapwright heap: x: 0 objects, 0 bytes\n"), "{told}");
+        assert!(!told.contains("retainers") && !told.contains("no root"), "{told}");
+    }
+
+    #[test]
+    fn long_names_are_clipped_and_what_is_kept_by_nothing_is_said() {
+        let long = "N".repeat(100);
+        let all = Summary {
+            bytes: 100,
+            unreachable: Unreachable { objects: 1, bytes: 32 },
+            retainers: vec![Retainer { object: object(&long, 256, 50), path: None }],
+            asked: vec![
+                Asked {
+                    address: 260,
+                    object: object("A", 256, 50),
+                    path: None,
+                    dominators: Vec::new(),
+                    dominators_left: 0,
+                },
+                Asked {
+                    address: 256,
+                    object: object("A", 256, 50),
+                    path: Some(path(2, 0)),
+                    dominators: vec![object("B", 512, 60)],
+                    dominators_left: 3,
+                },
+            ],
+            ..Summary::default()
+        };
+        let told = summary(&all, "x", 20, Look::PLAIN);
+        let expected = format!(
+            "\nlargest retainers\n  50 bytes (50.0 %)  {}... 0x100, 32 bytes\n\
+             \n0x104 is at 4 in A 0x100, 32 bytes, retains 50\n  no root leads to it\n\
+             \nA 0x100, 32 bytes, retains 50\n  root stack #1,234\n  -> Node 0x100, 32 bytes, \
+             retains 32\n  -> Node 0x200, 32 bytes, retains 32\n  each of these alone keeps it: B \
+             0x200, and 3 more\n",
+            "N".repeat(37)
+        );
+        assert!(told.ends_with(&expected), "{told}");
+    }
+}

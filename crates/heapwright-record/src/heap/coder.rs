@@ -1,0 +1,246 @@
+//! How an entry becomes bytes and comes back.
+//!
+//! Objects come in the order of their addresses, mostly, and are like their neighbours,
+//! so an entry says what is different from the one before. Nothing here panics or
+//! indexes: the writer works while a program's world stands still, the reader on files
+//! that may hold anything.
+
+use super::facts::{Object, Occupancy, Page, PageState, Root, RootKind, kind};
+use super::reader::Entry;
+use crate::leb::{Out, byte, fold, number, unfold};
+
+/// Codes of entries that are neither objects nor references.
+const TYPE: u8 = 1;
+const PAGE: u8 = 2;
+const ROOT: u8 = 3;
+
+/// A reference: its top bit, the one that says more follows, and the bits beside them.
+const REFERENCE: u8 = 0x80;
+const MORE: u8 = 0x40;
+const LOW_BITS: u32 = 6;
+const LOW: u8 = 0x3f;
+
+/// An object, and what is told of it.
+const OBJECT: u8 = 0x40;
+const USED: u8 = 0x20;
+const NEXT: u8 = 0x10;
+const SAME_SIZE: u8 = 0x08;
+const SAME_TYPE: u8 = 0x04;
+
+/// An address as it is in the file: those of objects are multiples of 8, so that the
+/// bits which are always zero are at the top.
+const fn place(address: u64) -> u64 {
+    address.rotate_right(3)
+}
+
+const fn address(place: u64) -> u64 {
+    place.rotate_left(3)
+}
+
+/// Both sides of a frame's entries: what one must know of those before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Coder {
+    /// The last object's.
+    place: u64,
+    end: u64,
+    size: u64,
+    type_id: u32,
+    /// Whose references may follow, if anyone's.
+    owner: Option<u64>,
+    /// The last reference's place, or its object's.
+    reference: u64,
+}
+
+impl Coder {
+    /// For the first entry of a frame, before which an object began.
+    pub(super) fn after(owner: Option<u64>) -> Self {
+        Self { owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
+    }
+
+    /// The object whose references may follow.
+    pub(super) const fn owner(&self) -> Option<u64> {
+        self.owner
+    }
+
+    /// The start of a frame; what follows is coded [`after`](Self::after) the owner.
+    pub(super) fn put_begin(before: u64, owner: Option<u64>, out: &mut Out<'_>) {
+        out.number(before);
+        out.number(place(owner.unwrap_or_default()));
+    }
+
+    pub(super) fn take_begin(rest: &mut &[u8]) -> Option<(u64, Option<u64>)> {
+        let before = number(rest)?;
+        let owner = address(number(rest)?);
+        Some((before, (owner != 0).then_some(owner)))
+    }
+
+    pub(super) fn put_type(id: u32, name: &[u8], out: &mut Out<'_>) {
+        out.byte(TYPE);
+        out.number(u64::from(id));
+        out.text(name);
+    }
+
+    /// Of the words, only the bits of the page's slots count; those that are missing are
+    /// zero.
+    pub(super) fn put_page(page: &Page, occupancy: &[u64], out: &mut Out<'_>) {
+        out.byte(PAGE);
+        out.number(page.number);
+        out.number(place(page.address));
+        out.number(page.bytes);
+        out.number(u64::from(page.pool));
+        out.byte(page.kind & kind::ALL | (page.state as u8) << 2);
+        out.number(page.slot);
+        out.number(u64::from(page.slots));
+        let words = occupancy.iter().flat_map(|word| word.to_le_bytes());
+        let mut left = page.slots;
+        let mut words = words.chain(core::iter::repeat(0));
+        while left != 0 {
+            let bits = left.min(u8::BITS);
+            let mask = u8::MAX >> (u8::BITS - bits);
+            out.byte(words.next().unwrap_or_default() & mask);
+            left -= bits;
+        }
+    }
+
+    pub(super) fn put_root(root: &Root, out: &mut Out<'_>) {
+        out.byte(ROOT);
+        out.byte(root.kind as u8);
+        out.number(u64::from(root.mutator));
+        out.number(place(root.address));
+    }
+
+    pub(super) fn put_object(&mut self, object: &Object, out: &mut Out<'_>) {
+        let here = place(object.address);
+        let flag = |flag, is: bool| if is { flag } else { 0 };
+        let (used, next) = (object.used != 0, object.address == self.end);
+        let (same_size, same_type) = (object.size == self.size, object.type_id == self.type_id);
+        out.byte(
+            OBJECT
+                | flag(USED, used)
+                | flag(NEXT, next)
+                | flag(SAME_SIZE, same_size)
+                | flag(SAME_TYPE, same_type)
+                | object.kind & kind::ALL,
+        );
+        if !next {
+            out.number(fold(here.wrapping_sub(self.place).cast_signed()));
+        }
+        if !same_size {
+            out.number(object.size);
+        }
+        if !same_type {
+            out.number(u64::from(object.type_id));
+        }
+        if used {
+            out.number(object.used);
+        }
+        self.met(object);
+    }
+
+    pub(super) fn put_reference(&mut self, to: u64, out: &mut Out<'_>) {
+        let to = place(to);
+        let step = fold(to.wrapping_sub(self.reference).cast_signed());
+        let (low, high) = (step as u8 & LOW, step >> LOW_BITS);
+        out.byte(REFERENCE | low | if high == 0 { 0 } else { MORE });
+        if high != 0 {
+            out.number(high);
+        }
+        self.reference = to;
+    }
+
+    fn met(&mut self, object: &Object) {
+        *self = Self {
+            place: place(object.address),
+            end: object.address.wrapping_add(object.size),
+            size: object.size,
+            type_id: object.type_id,
+            owner: Some(object.address),
+            reference: place(object.address),
+        };
+    }
+
+    /// Reads the entry at the start of `rest`, and leaves what is behind it there. `None`:
+    /// there is no whole one.
+    #[inline]
+    pub(super) fn take<'a>(&mut self, rest: &mut &'a [u8]) -> Option<Entry<'a>> {
+        Some(match byte(rest)? {
+            first if first & REFERENCE != 0 => {
+                self.owner?;
+                let mut step = u64::from(first & LOW);
+                if first & MORE != 0 {
+                    let high = number(rest)?;
+                    step |= high << LOW_BITS;
+                    if step >> LOW_BITS != high {
+                        return None;
+                    }
+                }
+                self.reference = self.reference.wrapping_add(unfold(step).cast_unsigned());
+                Entry::Reference(address(self.reference))
+            }
+            first if first & OBJECT != 0 => {
+                let at = if first & NEXT != 0 {
+                    self.end
+                } else {
+                    let step = unfold(number(rest)?).cast_unsigned();
+                    address(self.place.wrapping_add(step))
+                };
+                let size = if first & SAME_SIZE != 0 { self.size } else { number(rest)? };
+                let type_id = if first & SAME_TYPE != 0 { self.type_id } else { small(rest)? };
+                let used = if first & USED != 0 { number(rest)? } else { 0 };
+                let object = Object { address: at, size, used, kind: first & kind::ALL, type_id };
+                if at == 0 {
+                    return None;
+                }
+                self.met(&object);
+                Entry::Object(object)
+            }
+            TYPE => Entry::Type { id: small(rest)?, name: text(rest)? },
+            PAGE => {
+                let (number_, at, bytes) = (number(rest)?, address(number(rest)?), number(rest)?);
+                let (pool, what) = (small(rest)?, byte(rest)?);
+                let (slot, slots) = (number(rest)?, small(rest)?);
+                let state = PageState::of(what >> 2)?;
+                let bits = split(rest, slots.div_ceil(u8::BITS) as usize)?;
+                // What is no slot is not taken.
+                let last = bits.last().copied().unwrap_or_default();
+                if slots % u8::BITS != 0 && last >> (slots % u8::BITS) != 0 {
+                    return None;
+                }
+                let page = Page {
+                    number: number_,
+                    address: at,
+                    bytes,
+                    pool,
+                    kind: what & kind::ALL,
+                    state,
+                    slot,
+                    slots,
+                };
+                Entry::Page(page, Occupancy { bytes: bits })
+            }
+            ROOT => Entry::Root(Root {
+                kind: RootKind::from_u8(byte(rest)?),
+                mutator: small(rest)?,
+                address: address(number(rest)?),
+            }),
+            _ => return None,
+        })
+    }
+}
+
+/// A number of 32 bits.
+fn small(rest: &mut &[u8]) -> Option<u32> {
+    u32::try_from(number(rest)?).ok()
+}
+
+fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (bytes, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some(bytes)
+}
+
+/// Bytes with their length before them.
+pub(super) fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(number(rest)?).ok()?;
+    split(rest, length)
+}

@@ -1,0 +1,98 @@
+//! The heap dump: what is in a collected heap, and what leads to what.
+//!
+//! A collector writes it while the world stands still, out of a buffer of fixed size and
+//! without allocating; `heapwright heap` makes a summary of it. It is a stream: nothing
+//! is gone back to, nothing has to be known before it is met.
+//!
+//! ```text
+//! a dump (little endian)
+//! +-----------+-----------+---------+-------+---------+---------+- - -+-----+
+//! | magic 8   | version 4 | flags 4 | start | entries | entries |     | end |
+//! | HWHEAP\0\0| 1         | 0       |       |         |         |     |     |
+//! +-----------+-----------+---------+-------+---------+---------+- - -+-----+
+//!
+//! a frame (not padded: it may begin at any byte)
+//! +-------+----------+----------------+------------+
+//! | tag 4 | length 4 | length bytes   | checksum 4 |   CRC-32C of all before it
+//! +-------+----------+----------------+------------+
+//!
+//! tag                           n: LEB128; text: n, then so many bytes
+//!   1  Start    n: page size | pid | unix ns | live, eden, tomb, large, external,
+//!               goal: bytes | cycles | flags | text: layout | n: pools | n: a slot's
+//!               bytes, for each pool
+//!   2  Entries  n: entries before these | n: the object whose references go on here
+//!               (its place), or 0 | entries
+//!   3  End      n: types | pages | objects | references | roots
+//!
+//! an entry                      place: an address, turned right by 3 bits
+//!   1rrrrrrr    Reference       7 bits of +-n: step from the last reference of the
+//!   (more)                      object, or from the object; the top bit of the 7
+//!                               says that n: the rest follows
+//!   01unstkk    Object          kk: its kind. s: of the last object's size, else n: size;
+//!                               t: of the last one's type, else n: type; u: n: bytes in
+//!                               use follows; n: it begins where the last one ended,
+//!                               else +-n: step from the last one's place
+//!   00000001    Type            n: number | text: name
+//!   00000010    Page            n: number | place | n: bytes | n: pool | byte: kind, and
+//!                               state * 4 | n: a slot's bytes | n: slots | a bit a slot
+//!   00000011    Root            byte: kind | n: mutator | place
+//! ```
+//!
+//! So an object that is like its neighbour is one byte, and a reference to something
+//! near is one or two: ten million objects with three references each are some 100 MB.
+//!
+//! **Order.** A type's name comes before the first object of the type, an object's
+//! references behind it and before the next object. Anything else may come in any order.
+//! References go to the start of objects, which may be told before or later. Where a
+//! frame ends among an object's references, the next one says whose they are: an object
+//! may have any number, and no frame depends on another.
+//!
+//! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
+//! the end of Start and End. The low 16 flags may be ignored by those who do not know
+//! them, the high 16 may not. Anything else takes another version.
+//!
+//! **Damage.** A reader stops at the first frame that is wrong, and says where it is.
+//! Each frame says how many entries came before it, and the end how many there were of
+//! each sort, so what is missing or double is noticed. A dump without its end is cut.
+//!
+//! ```text
+//! facts     what is told: the numbers of a heap, a page, an object, a root
+//! coder     one entry, and its bytes
+//! writer    the collector's side        reader    the command's
+//! ```
+
+mod coder;
+mod facts;
+mod reader;
+mod writer;
+
+use crate::frame;
+
+pub use facts::{Counts, Heap, Object, Occupancy, Page, PageState, Pools, Root, RootKind, kind};
+pub use reader::{Entry, Problem, Reader};
+pub use writer::Writer;
+
+/// How a heap dump begins.
+pub const MAGIC: [u8; 8] = *b"HWHEAP\0\0";
+
+/// The version that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+
+/// Bytes before the first frame.
+pub const HEADER_BYTES: usize = frame::HEADER_BYTES;
+
+/// The first bytes of a heap dump. [`Writer::start`] writes them.
+///
+/// ```
+/// use heapwright_record::heap::{HEADER, Reader};
+/// assert_eq!(Reader::new(&HEADER).unwrap().count(), 0);
+/// ```
+pub const HEADER: [u8; HEADER_BYTES] = frame::header(MAGIC, VERSION);
+
+/// The tags of frames.
+const START: u32 = 1;
+const ENTRIES: u32 = 2;
+const END: u32 = 3;
+
+#[cfg(test)]
+mod tests;

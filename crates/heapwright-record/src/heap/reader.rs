@@ -1,0 +1,307 @@
+//! The command's side: entries one after another, to the end or to the damage.
+
+use super::coder::{Coder, text};
+use super::facts::{Counts, Heap, Object, Occupancy, Page, Pools, Root};
+use super::{END, ENTRIES, HEADER_BYTES, MAGIC, START, VERSION};
+use crate::checksum::of_much;
+use crate::frame::{self, Frame, Refused, Wrong};
+use core::fmt;
+
+/// What is wrong with a heap dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Shorter than the header.
+    Short,
+    /// It does not begin as one.
+    NotADump,
+    /// Written by a version that cannot be read.
+    Version(u32),
+    /// It has flags that must be known to read it, and are not.
+    Flags(u32),
+    /// The file ends within the frame that begins at this byte.
+    EndsWithin(u64),
+    /// The frame that begins at this byte is not what was written.
+    Checksum(u64),
+    /// The frame that begins at this byte was written wrongly.
+    Malformed(u64),
+    /// Before the frame that begins at this byte, another is missing or double.
+    Gap(u64),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => f.write_str("the heap dump ends within its header"),
+            Self::NotADump => f.write_str("not a heap dump of heapwright"),
+            Self::Version(version) => {
+                write!(f, "heap dump of version {version}; this command reads {VERSION}")
+            }
+            Self::Flags(flags) => {
+                write!(f, "heap dump with flags {flags:#x}, which this command does not know")
+            }
+            Self::EndsWithin(at) => write!(
+                f,
+                "the file ends in the middle of a frame at byte {at}: the process died while \
+                 writing, or the copy is incomplete"
+            ),
+            Self::Checksum(at) => write!(f, "checksum at byte {at} does not match"),
+            Self::Malformed(at) => write!(f, "the frame at byte {at} is not what it says"),
+            Self::Gap(at) => {
+                write!(f, "entries are missing, or there twice, before the frame at byte {at}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Problem {}
+
+/// A part of a dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Entry<'a> {
+    /// The heap's numbers, its layout's name, the bytes of a slot of each pool.
+    Start(Heap, &'a [u8], Pools<'a>),
+    /// What a type's objects are called.
+    Type {
+        /// Its number.
+        id: u32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// A page, and which of its slots are taken.
+    Page(Page, Occupancy<'a>),
+    /// An object.
+    Object(Object),
+    /// What the object before it refers to.
+    Reference(u64),
+    /// Something outside of the heap that leads to an object.
+    Root(Root),
+    /// That was all.
+    End(Counts),
+}
+
+/// Reads a heap dump.
+///
+/// It is an iterator of the entries. Where it ends, [`Reader::problem`] says why no more
+/// come, and [`Reader::is_whole`] whether that was all.
+///
+/// ```
+/// use heapwright_record::heap::{Heap, Problem, Reader, Writer};
+///
+/// let (mut buffer, mut file) = ([0; Writer::LEAST], Vec::new());
+/// let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {
+///     file.extend_from_slice(piece);
+///     true
+/// });
+/// writer.start(&Heap::default(), "fine", &[]);
+/// assert!(writer.end());
+///
+/// let mut reader = Reader::new(&file[..file.len() - 1]).unwrap();
+/// assert_eq!(reader.by_ref().count(), 1);
+/// assert!(matches!(reader.problem(), Some(Problem::EndsWithin(_))) && !reader.is_whole());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    at: u64,
+    /// What is left of the frame that is being told.
+    entries: Entries<'a>,
+    state: State,
+    skipped: u64,
+    problem: Option<Problem>,
+}
+
+/// What goes on from frame to frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    seen: Counts,
+    owner: Option<u64>,
+    started: bool,
+    ended: bool,
+}
+
+/// The entries of a frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entries<'a> {
+    coder: Coder,
+    rest: &'a [u8],
+    /// One that is a frame of its own.
+    alone: Option<Entry<'a>>,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Entry<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry<'a>> {
+        if self.rest.is_empty() {
+            return self.alone.take();
+        }
+        let mut rest = self.rest;
+        let entry = self.coder.take(&mut rest)?;
+        self.rest = rest;
+        Some(entry)
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Begins to read.
+    ///
+    /// # Errors
+    ///
+    /// These bytes are no heap dump, or not one this version can read.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
+        let rest =
+            frame::behind_header(bytes, MAGIC, VERSION).map_err(|refused| match refused {
+                Refused::Short => Problem::Short,
+                Refused::Other => Problem::NotADump,
+                Refused::Version(version) => Problem::Version(version),
+                Refused::Flags(flags) => Problem::Flags(flags),
+            })?;
+        Ok(Self {
+            rest,
+            at: HEADER_BYTES as u64,
+            entries: Entries::default(),
+            state: State::default(),
+            skipped: 0,
+            problem: None,
+        })
+    }
+
+    /// Goes on where this piece of a file ended: `bytes` are those from
+    /// [`Reader::position`] on.
+    ///
+    /// ```
+    /// use heapwright_record::heap::{HEADER, Reader};
+    /// let reader = Reader::new(&HEADER).unwrap();
+    /// assert_eq!(reader.go_on(b"").position(), 16);
+    /// ```
+    #[must_use]
+    pub fn go_on<'b>(&self, bytes: &'b [u8]) -> Reader<'b> {
+        let problem = self.problem.filter(|problem| !matches!(problem, Problem::EndsWithin(_)));
+        Reader {
+            rest: bytes,
+            at: self.at,
+            entries: Entries::default(),
+            state: self.state,
+            skipped: self.skipped,
+            problem,
+        }
+    }
+
+    /// Why no more entries come, unless it is the end of the bytes.
+    #[must_use]
+    pub const fn problem(&self) -> Option<Problem> {
+        self.problem
+    }
+
+    /// Whether the end was read, and nothing is missing.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.state.ended && self.problem.is_none()
+    }
+
+    /// How many frames were skipped that only a newer version knows.
+    #[must_use]
+    pub const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// How many bytes of the file were read; all of them are good.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Takes the next frame.
+    fn read(&mut self) -> Result<(), Problem> {
+        let frame = Frame::take(self.rest, of_much).map_err(|wrong| match wrong {
+            Wrong::Cut => Problem::EndsWithin(self.at),
+            Wrong::Checksum => Problem::Checksum(self.at),
+        })?;
+        match frame.tag {
+            START | ENTRIES | END => {
+                (self.entries, self.state) = self.state.take(&frame, self.at)?;
+            }
+            _ => self.skipped += 1,
+        }
+        self.at += (self.rest.len() - frame.rest.len()) as u64;
+        self.rest = frame.rest;
+        Ok(())
+    }
+}
+
+impl State {
+    /// What a frame tells, and how it goes on behind it.
+    fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Problem> {
+        let malformed = || Problem::Malformed(at);
+        if self.ended || self.started == (frame.tag == START) {
+            return Err(malformed());
+        }
+        let mut rest = frame.payload;
+        if frame.tag == ENTRIES {
+            let (before, owner) = Coder::take_begin(&mut rest).ok_or_else(malformed)?;
+            if before != self.seen.sum() || owner != self.owner {
+                return Err(Problem::Gap(at));
+            }
+            let entries = Entries { coder: Coder::after(owner), rest, alone: None };
+            // All of them now: who iterates may then trust each.
+            let mut all = entries;
+            all.by_ref().for_each(|entry| self.count(&entry));
+            if !all.rest.is_empty() {
+                return Err(malformed());
+            }
+            self.owner = all.coder.owner();
+            return Ok((entries, self));
+        }
+        let alone = if frame.tag == START {
+            self.started = true;
+            Self::start(&mut rest)
+        } else {
+            self.ended = true;
+            Counts::take(&mut rest).map(Entry::End)
+        };
+        let alone = alone.ok_or_else(malformed)?;
+        if matches!(alone, Entry::End(counts) if counts != self.seen) {
+            return Err(Problem::Gap(at));
+        }
+        Ok((Entries { alone: Some(alone), ..Entries::default() }, self))
+    }
+
+    fn start<'a>(rest: &mut &'a [u8]) -> Option<Entry<'a>> {
+        Some(Entry::Start(Heap::take(rest)?, text(rest)?, Pools::take(rest)?))
+    }
+
+    #[inline]
+    fn count(&mut self, entry: &Entry<'_>) {
+        let seen = &mut self.seen;
+        match entry {
+            Entry::Type { .. } => seen.types += 1,
+            Entry::Page(..) => seen.pages += 1,
+            Entry::Object(_) => seen.objects += 1,
+            Entry::Reference(_) => seen.references += 1,
+            Entry::Root(_) => seen.roots += 1,
+            Entry::Start(..) | Entry::End(_) => {}
+        }
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Entry<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry<'a>> {
+        loop {
+            if let Some(entry) = self.entries.next() {
+                return Some(entry);
+            }
+            if self.problem.is_some() || self.rest.is_empty() {
+                return None;
+            }
+            if let Err(problem) = self.read() {
+                self.problem = Some(problem);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Heap dumps: all that a heap has, in a stream, for `heapwright heap`.
+//!
+//! ```text
+//!   start | type, page, page, ... | object, reference, reference, object, ... | root, ... | end
+//! ```
+//!
+//! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here
+//! is what is told, and how the runtime's names become numbers: by the addresses of the strings,
+//! in a table of side memory that has room for a few thousand types. Nothing else is allocated, and
+//! nothing of the heap is changed.
+
+use core::ffi::{CStr, c_char};
+use core::slice;
+
+use heapwright_record::heap as record;
+
+use crate::chunk::Side;
+use crate::os;
+use crate::size_class::UNIT;
+
+use super::LEAF;
+use super::bits::WORDS;
+use super::heap::Heap;
+use super::layout::{LARGE, Layout};
+use super::mutator::Mutator;
+use super::page::{Page, State};
+use super::tracer::Tracer;
+
+/// Types that can be told apart.
+const TYPES: usize = UNIT / size_of::<usize>();
+
+/// The names that were told so far: an open hash table of their addresses.
+struct Names<'a> {
+    table: &'a mut [usize],
+    count: usize,
+}
+
+impl Names<'_> {
+    /// The number of a name, and whether it is new. 0: no name, or no room.
+    fn number(&mut self, name: *const c_char) -> (u32, bool) {
+        if name.is_null() || self.count * 4 > self.table.len() * 3 {
+            return (0, false);
+        }
+        let mut at = (name.addr() >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) % TYPES;
+        while self.table[at] != 0 && self.table[at] != name.addr() {
+            at = (at + 1) % TYPES;
+        }
+        let new = self.table[at] == 0;
+        if new {
+            self.table[at] = name.addr();
+            self.count += 1;
+        }
+        (at as u32 + 1, new)
+    }
+}
+
+/// A layout in a word.
+const fn word(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Fine => "fine",
+        Layout::Ruby => "ruby",
+        Layout::Powers => "powers",
+        Layout::Single => "single",
+    }
+}
+
+impl Heap {
+    /// Writes a dump to `sink`, which is given its pieces and says whether it took them. Whether
+    /// the dump is whole.
+    pub(super) fn dump(&self, me: &Mutator, sink: impl FnMut(&[u8]) -> bool) -> bool {
+        let (Some(mut buffer), Some(mut names)) = (Side::take(UNIT), Side::take(UNIT)) else {
+            return false;
+        };
+        // SAFETY: a unit of side memory of our own, zeroed.
+        let bytes = unsafe { slice::from_raw_parts_mut(buffer.at(), UNIT) };
+        // SAFETY: as above, aligned.
+        let table = unsafe { slice::from_raw_parts_mut(names.at().cast::<usize>(), TYPES) };
+        let mut writer = record::Writer::new(bytes, sink);
+        let whole = self.stopped(me, || {
+            me.tracer.publish();
+            self.tell_start(&mut writer);
+            for page in self.pages.all().filter(|page| page.state() != State::None) {
+                self.tell_page(&mut writer, page);
+            }
+            let mut names = Names { table, count: 0 };
+            self.each_page(|page| {
+                self.tell_objects(&mut writer, &me.tracer, &mut names, page);
+                writer.is_good()
+            });
+            self.tell_each_root(&mut writer, &me.tracer);
+            writer.end()
+        });
+        buffer.give();
+        names.give();
+        whole
+    }
+
+    fn tell_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
+        let statistics = self.statistics();
+        let mut pools = [0; LARGE];
+        let count = self.sizes().pools();
+        for (pool, to) in pools.iter_mut().enumerate().take(count) {
+            *to = self.sizes().slot(pool) as u64;
+        }
+        let heap = record::Heap {
+            page_size: UNIT as u64,
+            pid: os::process_id(),
+            time: os::unix_ns(),
+            live: statistics.live_bytes,
+            eden: statistics.eden_bytes,
+            tomb: statistics.tomb_bytes,
+            large: statistics.large_bytes,
+            external: statistics.external_bytes,
+            goal: statistics.goal_bytes,
+            cycles: statistics.cycles,
+            flags: 0,
+        };
+        writer.start(&heap, word(self.options().layout), &pools[..count]);
+    }
+
+    fn tell_page(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>, page: &Page) {
+        let tomb = page.state() == State::Tomb;
+        let mut occupancy = [0u64; WORDS];
+        let slot = page.slot.get();
+        if !tomb {
+            for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
+                let number = offset / slot.max(1);
+                occupancy[number / 64] |= 1 << (number % 64);
+            }
+        }
+        let told = record::Page {
+            number: page.number.get() as u64,
+            address: page.base().addr() as u64,
+            bytes: (page.units.get() * UNIT) as u64,
+            pool: page.pool() as u32,
+            kind: page.kind() as u8,
+            state: match (tomb, page.is_large()) {
+                (true, _) => record::PageState::Tomb,
+                (_, true) => record::PageState::Large,
+                _ => record::PageState::Eden,
+            },
+            slot: if tomb { 0 } else { slot as u64 },
+            slots: if tomb { 0 } else { page.slots() as u32 },
+        };
+        writer.page(&told, &occupancy);
+    }
+
+    fn tell_objects(
+        &self,
+        writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
+        tracer: &Tracer,
+        names: &mut Names<'_>,
+        page: &Page,
+    ) {
+        let kind = page.kind() as u8;
+        for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
+            let object = page.base().wrapping_add(offset);
+            let name = self.runtime().type_name(object);
+            let (type_id, new) = names.number(name);
+            if new {
+                // SAFETY: a string of the runtime's, by its duties.
+                let name = unsafe { CStr::from_ptr(name) };
+                writer.type_name(type_id, name.to_str().unwrap_or("(a name that is no text)"));
+            }
+            writer.object(&record::Object {
+                address: object.addr() as u64,
+                size: page.slot.get() as u64,
+                used: if page.is_large() { page.slot.get() as u64 } else { 0 },
+                kind,
+                type_id,
+            });
+            if u32::from(kind) & LEAF == 0 {
+                tracer.looking(|tracer| tracer.trace(object), &mut |reference| {
+                    if self.object_at(reference).is_some() {
+                        writer.reference(reference.addr() as u64);
+                    }
+                });
+            }
+        }
+    }
+
+    fn tell_each_root(
+        &self,
+        writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
+        tracer: &Tracer,
+    ) {
+        let mut tell = |kind, mutator: u32, source: &dyn Fn(&Tracer)| {
+            tracer.looking(|tracer| source(tracer), &mut |object| {
+                if self.object_at(object).is_some() {
+                    let address = object.addr() as u64;
+                    writer.root(&record::Root { kind, mutator, address });
+                }
+            });
+        };
+        tell(record::RootKind::Handle, 0, &|tracer| {
+            self.handles.each(|object| tracer.mark(object));
+        });
+        tell(record::RootKind::Finalizer, 0, &|tracer| {
+            self.finalizers.lock().each_due(|object| tracer.mark(object));
+        });
+        tell(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
+        self.each_mutator(|mutator| {
+            let number = mutator.number.get() as u32;
+            tell(record::RootKind::Stack, number, &|tracer| mutator.scan_stack(tracer));
+        });
+    }
+}
