@@ -477,7 +477,10 @@ fn a_handle_may_be_freed_by_another_mutator() {
     let freed = Freed::default();
     let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
     let count = if cfg!(miri) { 70 } else { 5_000 };
-    let (send, receive) = std::sync::mpsc::sync_channel::<usize>(16);
+    struct Sent(*mut *mut u8);
+    // SAFETY: a handle is whoever's who has it.
+    unsafe impl Send for Sent {}
+    let (send, receive) = std::sync::mpsc::sync_channel(16);
     std::thread::scope(|scope| {
         let heap = &heap;
         scope.spawn(move || {
@@ -486,7 +489,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
                 // SAFETY: the object is led to by its handle.
                 let cell = unsafe { mutator.new_root(mutator.alloc(16, LEAF)) }.unwrap();
                 // SAFETY: blocks until the other has room, touching nothing.
-                unsafe { mutator.away(|| send.send(cell.expose_provenance())) }.unwrap();
+                unsafe { mutator.away(|| send.send(Sent(cell))) }.unwrap();
             }
             // SAFETY: nothing is used any more.
             unsafe { mutator.detach() };
@@ -495,9 +498,9 @@ fn a_handle_may_be_freed_by_another_mutator() {
             let mutator = heap.attach().unwrap();
             loop {
                 // SAFETY: blocks until the other has sent, touching nothing.
-                let Ok(cell) = (unsafe { mutator.away(|| receive.recv()) }) else { break };
+                let Ok(sent) = (unsafe { mutator.away(|| receive.recv()) }) else { break };
                 // SAFETY: made by the other, and freed once.
-                unsafe { mutator.free_root(core::ptr::with_exposed_provenance_mut(cell)) };
+                unsafe { mutator.free_root(sent.0) };
             }
             // SAFETY: nothing is used any more.
             unsafe { mutator.detach() };
