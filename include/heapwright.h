@@ -32,6 +32,51 @@
 #include <stdint.h>
 
 /**
+ * An object may hold references. It arrives zeroed.
+ */
+#define HW_GC_TRACED 0
+
+/**
+ * An object holds no references. It arrives as its memory was left.
+ */
+#define HW_GC_LEAF 1
+
+/**
+ * To be added to either: the runtime's free is called when the object has died.
+ */
+#define HW_GC_FREED 2
+
+/**
+ * Regions of a mutator: pools times kinds.
+ */
+#define HW_GC_REGIONS 256
+
+/**
+ * Pools a heap can have, and that of large objects.
+ */
+#define HW_GC_POOLS 64
+
+/**
+ * Buckets of the histogram of pauses.
+ */
+#define HW_GC_PAUSE_BUCKETS 64
+
+/**
+ * Verify after each collection that all references lead to objects.
+ */
+#define HW_GC_VERIFY_HEAP 1
+
+/**
+ * Verify when marking ends that every store was told.
+ */
+#define HW_GC_VERIFY_BARRIERS 2
+
+/**
+ * Collect at every allocation.
+ */
+#define HW_GC_STRESS 4
+
+/**
  * How many buckets the histogram of sizes has.
  */
 #define HW_SIZE_BUCKETS 48
@@ -73,6 +118,10 @@ typedef enum hw_kind {
    * A block of a debug heap; freed ones are known, too.
    */
   HW_KIND_DEBUG = 7,
+  /**
+   * A page of a collected heap; owner is the heap's number.
+   */
+  HW_KIND_COLLECTED = 8,
 } hw_kind;
 
 /**
@@ -94,9 +143,72 @@ typedef enum hw_state {
 } hw_state;
 
 /**
+ * Which slot sizes a heap has.
+ */
+enum hw_gc_layout
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
+   */
+  HW_GC_LAYOUT_FINE = 0,
+  /**
+   * 40, 80, 160, 320 and 640 bytes.
+   */
+  HW_GC_LAYOUT_RUBY = 1,
+  /**
+   * Powers of two from 32 bytes to 32 KiB, and 40.
+   */
+  HW_GC_LAYOUT_POWERS = 2,
+  /**
+   * 40 bytes alone.
+   */
+  HW_GC_LAYOUT_SINGLE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum hw_gc_layout hw_gc_layout;
+#else
+typedef uint32_t hw_gc_layout;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How a heap is swept.
+ */
+enum hw_gc_sweep
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * A little of every pool at each step; a pool that has nothing borrows.
+   */
+  HW_GC_SWEEP_LAZY = 0,
+  /**
+   * A pool that has nothing and may not grow waits until all are swept. For comparison.
+   */
+  HW_GC_SWEEP_TO_END = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum hw_gc_sweep hw_gc_sweep;
+#else
+typedef uint32_t hw_gc_sweep;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * Memory that is given back all at once. Make one with hw_arena_create.
  */
 typedef struct hw_arena hw_arena;
+
+/**
+ * A collected heap. Make one with hw_gc_create.
+ */
+typedef struct hw_gc_heap hw_gc_heap;
 
 /**
  * A heap of its own: blocks that live and die together. Make one with
@@ -424,6 +536,299 @@ typedef struct hw_arena_statistics {
 } hw_arena_statistics;
 
 /**
+ * How a heap is to be. Zero is a good choice for everything.
+ */
+typedef struct hw_gc_options {
+  /**
+   * sizeof(hw_gc_options).
+   */
+  size_t size;
+  /**
+   * A hw_gc_layout: the pools' slot sizes.
+   */
+  uint32_t layout;
+  /**
+   * A hw_gc_sweep.
+   */
+  uint32_t sweep;
+  /**
+   * The memory target: the heap may be so many percent of what is live. 0: 200.
+   */
+  uint32_t factor_percent;
+  /**
+   * HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
+   */
+  uint32_t verify;
+  /**
+   * Bytes that may be allocated between two collections in any case. 0: 4 MiB.
+   */
+  size_t least;
+  /**
+   * Bytes of pages and external memory that are never exceeded. 0: no limit.
+   */
+  size_t most;
+  /**
+   * The longest step on the allocation path of an incremental heap, in nanoseconds.
+   * 0: 500000.
+   */
+  uint64_t step_ns;
+  /**
+   * Whether all stores of references are told (hw_gc_write), so that marking goes in
+   * steps.
+   */
+  bool incremental;
+} hw_gc_options;
+
+/**
+ * What references are told to, in a callback and during its call. What is not declared
+ * here is heapwright's own.
+ */
+typedef struct hw_gc_tracer {
+  /**
+   * Where the next reference goes.
+   */
+  void **next;
+  /**
+   * Where there is no more room.
+   */
+  void **end;
+} hw_gc_tracer;
+
+/**
+ * What the runtime of a language does for its heap. Zero what is not used, trace alone must
+ * be there if objects are traced. data is handed to each callback. No callback may allocate,
+ * collect, throw or jump out.
+ */
+typedef struct hw_gc_runtime {
+  /**
+   * sizeof(hw_gc_runtime).
+   */
+  size_t size;
+  /**
+   * Handed to each callback.
+   */
+  void *data;
+  /**
+   * Tells every reference that object holds: hw_gc_mark for each.
+   */
+  void (*trace)(struct hw_gc_tracer *tracer, void *object, void *data);
+  /**
+   * Tells the roots that are neither handles nor on a stack that is scanned.
+   */
+  void (*roots)(struct hw_gc_tracer *tracer, void *data);
+  /**
+   * An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
+   * object.
+   */
+  void (*free)(void *object, size_t size, void *data);
+  /**
+   * The name of an object's type, for dumps and verifiers: a string that stays.
+   */
+  const char *(*type_name)(const void *object, void *data);
+} hw_gc_runtime;
+
+/**
+ * A stretch of free slots: allocating moves next. For heapwright_gc.h.
+ */
+typedef struct hw_gc_region {
+  /**
+   * The next slot.
+   */
+  char *next;
+  /**
+   * The end of the last one.
+   */
+  char *end;
+  /**
+   * Bytes of a slot.
+   */
+  size_t slot;
+  /**
+   * heapwright's own.
+   */
+  size_t page;
+} hw_gc_region;
+
+/**
+ * A thread's way into a heap, from hw_gc_attach. What is not declared here is
+ * heapwright's own.
+ */
+typedef struct hw_gc_mutator {
+  /**
+   * Not 0: a call of hw_gc_safepoint is asked for.
+   */
+  uint32_t poll;
+  /**
+   * Not 0: stores of references must be told.
+   */
+  uint32_t barrier;
+  /**
+   * The heap.
+   */
+  struct hw_gc_heap *heap;
+  /**
+   * The pool of an object, by (size + 7) / 8.
+   */
+  const uint8_t *pools;
+  /**
+   * The largest size that pools has.
+   */
+  size_t largest;
+  /**
+   * A region for each pool and kind: pool * 4 + kind.
+   */
+  struct hw_gc_region regions[HW_GC_REGIONS];
+} hw_gc_mutator;
+
+/**
+ * What hw_gc_run_finalizers calls.
+ */
+typedef void (*hw_gc_finalizer)(void *object, void *context);
+
+/**
+ * What there is of a pool.
+ */
+typedef struct hw_gc_pool_statistics {
+  /**
+   * Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
+   */
+  uint64_t slot_size;
+  /**
+   * Pages in use.
+   */
+  uint64_t pages;
+  /**
+   * Slots in them.
+   */
+  uint64_t slots;
+  /**
+   * Objects that the last collection found live.
+   */
+  uint64_t live;
+  /**
+   * Slots that were free when it ended.
+   */
+  uint64_t free_slots;
+  /**
+   * Pages with free slots that no mutator has.
+   */
+  uint64_t available_pages;
+  /**
+   * Pages that mutators took since the last collection.
+   */
+  uint64_t taken_pages;
+  /**
+   * Pages that were granted beyond the goal, ever.
+   */
+  uint64_t grown_pages;
+  /**
+   * Pages that were borrowed while the pool's sweep was under way, ever.
+   */
+  uint64_t borrowed_pages;
+  /**
+   * What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
+   * 2 stable, 3 it grows, 4 it gave pages back.
+   */
+  uint32_t decision;
+  /**
+   * Not used.
+   */
+  uint32_t spare;
+} hw_gc_pool_statistics;
+
+/**
+ * What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
+ * give hw_gc_stats the size of the struct you were compiled with.
+ */
+typedef struct hw_gc_statistics {
+  /**
+   * Collections whose marking has ended.
+   */
+  uint64_t cycles;
+  /**
+   * Times the world stood still.
+   */
+  uint64_t pauses;
+  /**
+   * Bytes that the last collection found live, external ones included.
+   */
+  uint64_t live_bytes;
+  /**
+   * Bytes the runtime has elsewhere and told of.
+   */
+  uint64_t external_bytes;
+  /**
+   * Bytes that may be live or garbage when the next collection ends.
+   */
+  uint64_t goal_bytes;
+  /**
+   * Bytes of pages in use, without large objects.
+   */
+  uint64_t eden_bytes;
+  /**
+   * Bytes of pages that are wholly free.
+   */
+  uint64_t tomb_bytes;
+  /**
+   * Bytes of the pages of large objects.
+   */
+  uint64_t large_bytes;
+  /**
+   * The most bytes the heap ever had, external ones included.
+   */
+  uint64_t peak_bytes;
+  /**
+   * Bytes allocated so far, counted when a mutator takes a page.
+   */
+  uint64_t allocated_bytes;
+  /**
+   * Time the world stood still, by the clock.
+   */
+  uint64_t pause_ns;
+  /**
+   * Time that steps swept.
+   */
+  uint64_t sweep_ns;
+  /**
+   * The longest pause, in CPU time of the collecting thread.
+   */
+  uint64_t pause_max_ns;
+  /**
+   * Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
+   */
+  uint64_t pause_histogram[HW_GC_PAUSE_BUCKETS];
+  /**
+   * 0: idle, 1: marking, 2: sweeping.
+   */
+  uint32_t phase;
+  /**
+   * Pools, without that of large objects.
+   */
+  uint32_t pools;
+  /**
+   * Mutators attached.
+   */
+  uint32_t mutators;
+  /**
+   * Finalizers that wait to be run.
+   */
+  uint32_t finalizers_pending;
+  /**
+   * Handles in use.
+   */
+  uint64_t handles;
+  /**
+   * The pools, smallest first; at the end that of large objects.
+   */
+  struct hw_gc_pool_statistics pool[HW_GC_POOLS];
+} hw_gc_statistics;
+
+/**
+ * What hw_gc_walk calls for each object. Return false to stop the walk.
+ */
+typedef bool (*hw_gc_visitor)(void *object, size_t size, uint32_t kind, void *context);
+
+/**
  * What hw_pool_walk calls for each object. Return false to stop the walk.
  */
 typedef bool (*hw_object_visitor)(void *object, void *context);
@@ -736,6 +1141,380 @@ size_t hw_arena_stats(struct hw_arena *arena,
  * it or a block of it any more.
  */
 void hw_arena_destroy(struct hw_arena *arena);
+
+/**
+ * Makes a heap. options may be NULL; both structs are copied, as far as their size says.
+ *
+ * Returns NULL with errno EINVAL for options that do not exist, ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * The structs are as long as they say; the runtime keeps the duties listed in
+ * heapwright_gc.h.
+ */
+struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
+                                const struct hw_gc_runtime *runtime);
+
+/**
+ * Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
+ * ignored.
+ *
+ * The program's duties:
+ *
+ * heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and
+ * nobody uses an object of it any more.
+ */
+void hw_gc_destroy(struct hw_gc_heap *heap);
+
+/**
+ * The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
+ * at work.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
+
+/**
+ * The calling thread leaves its heap.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's, of hw_gc_attach, and is not used any more.
+ */
+void hw_gc_detach(struct hw_gc_mutator *mutator);
+
+/**
+ * Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
+ * kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not. The inline hw_gc_new does the
+ * same, faster. May collect.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
+ * collection.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+void *hw_gc_alloc(struct hw_gc_mutator *mutator,
+                  size_t size,
+                  uint32_t kind);
+
+/**
+ * Tells that a reference to child was stored into parent: what hw_gc_write calls while the
+ * heap marks. parent may be NULL.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; both are objects of its heap or no addresses in it.
+ */
+void hw_gc_shade(struct hw_gc_mutator *mutator,
+                 void *parent,
+                 void *child);
+
+/**
+ * Tells a reference: what hw_gc_mark calls when there is no room.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given.
+ */
+void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
+
+/**
+ * Tells the references in count words at slots, which lie within the object that is being traced.
+ * They are looked at later, some at a time, so an object may have millions.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given; the slots can be read for as long as
+ * the object lives.
+ */
+void hw_gc_mark_range(struct hw_gc_tracer *tracer,
+                      void **slots,
+                      size_t count);
+
+/**
+ * Tells a word that may be an address within an object, or anything else.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given.
+ */
+void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
+
+/**
+ * Tells every word from from up to to, as hw_gc_mark_maybe.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given; the range can be read.
+ */
+void hw_gc_scan(struct hw_gc_tracer *tracer, const void *from, const void *to);
+
+/**
+ * Makes a handle: a cell that keeps what it leads to, and may be read and written freely.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is NULL or an object of its heap.
+ */
+void **hw_gc_root_new(struct hw_gc_mutator *mutator,
+                      void *object);
+
+/**
+ * Frees a handle, of any mutator of the heap. NULL is ignored.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; cell is NULL or of hw_gc_root_new and was not freed.
+ */
+void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
+
+/**
+ * From now on the calling thread's stack below base, and its registers, are scanned: every
+ * word that is an address within an object keeps it. NULL: no more.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; base is in this thread's stack, above every frame that holds
+ * objects, as long as this holds.
+ */
+void hw_gc_scan_stack(struct hw_gc_mutator *mutator,
+                      const void *base);
+
+/**
+ * Stands still if a collection asks for it. hw_gc_poll calls it if so.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+void hw_gc_safepoint(struct hw_gc_mutator *mutator);
+
+/**
+ * The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
+ * object and calls nothing here; the frame that called this does not return before.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+void hw_gc_leave(struct hw_gc_mutator *mutator);
+
+/**
+ * The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
+ * object and calls nothing here; the frame that called this does not return before.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+void hw_gc_leave(struct hw_gc_mutator *mutator);
+
+/**
+ * The thread is back. Waits while a collection is at work.
+ *
+ * The program's duties:
+ *
+ * Follows hw_gc_leave.
+ */
+void hw_gc_enter(struct hw_gc_mutator *mutator);
+
+/**
+ * Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
+ * Where stores are not told, marking is one step, however long.
+ *
+ * Returns whether nothing is left to do.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_step(struct hw_gc_mutator *mutator,
+                uint64_t budget_ns);
+
+/**
+ * Collects from the beginning to the end. What nothing leads to is freed when it returns.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+void hw_gc_collect(struct hw_gc_mutator *mutator);
+
+/**
+ * Whether a collection is due or under way: a good moment for hw_gc_step.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+bool hw_gc_owed(struct hw_gc_mutator *mutator);
+
+/**
+ * Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
+ * the heap still holds.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void hw_gc_defer(struct hw_gc_mutator *mutator);
+
+/**
+ * Ends a hw_gc_defer.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void hw_gc_resume(struct hw_gc_mutator *mutator);
+
+/**
+ * The runtime has bytes more, or less, elsewhere that go with objects of the heap: they count
+ * in its budget.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void hw_gc_external(struct hw_gc_mutator *mutator,
+                    ptrdiff_t bytes);
+
+/**
+ * As malloc; the bytes count in the heap's budget.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void *hw_gc_malloc(struct hw_gc_mutator *mutator, size_t size);
+
+/**
+ * As realloc, of a block of hw_gc_malloc that has old_size bytes.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; block is NULL (and old_size 0) or of hw_gc_malloc, and not freed.
+ */
+void *hw_gc_realloc(struct hw_gc_mutator *mutator,
+                    void *block,
+                    size_t old_size,
+                    size_t size);
+
+/**
+ * As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
+ * well.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+ */
+void hw_gc_free(struct hw_gc_mutator *mutator,
+                void *block,
+                size_t size);
+
+/**
+ * Asks for run to be called with object and context once nothing leads to the object any more.
+ * Then it and all it leads to are kept until run has been called, by hw_gc_run_finalizers.
+ *
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is an object of its heap.
+ */
+bool hw_gc_finalize(struct hw_gc_mutator *mutator,
+                    void *object,
+                    hw_gc_finalizer run,
+                    void *context);
+
+/**
+ * Runs up to most finalizers that are due, in the order in which they were asked for. They may
+ * allocate. Returns how many.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
+                            size_t most);
+
+/**
+ * The object of a heap that an address lies in, or NULL. Any address may be asked about;
+ * constant time.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void *hw_gc_find(struct hw_gc_heap *heap,
+                 const void *address);
+
+/**
+ * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is no
+ * object's address.
+ */
+size_t hw_gc_object_size(const void *object);
+
+/**
+ * Bytes of the slot that an object of size bytes gets.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+size_t hw_gc_slot_size(struct hw_gc_heap *heap, size_t size);
+
+/**
+ * Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
+ * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
+ *
+ * Returns how many bytes of the struct this library knows.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; out points to size bytes that can be written.
+ */
+size_t hw_gc_stats(struct hw_gc_heap *heap,
+                   struct hw_gc_statistics *out,
+                   size_t size);
+
+/**
+ * Gives all pages without objects back. Returns bytes.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+size_t hw_gc_trim(struct hw_gc_heap *heap);
+
+/**
+ * Visits every object, while all mutators stand still. visit calls nothing of the heap.
+ *
+ * Returns whether the walk came to the end.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_walk(struct hw_gc_mutator *mutator, hw_gc_visitor visit, void *context);
+
+/**
+ * Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
+ * it. Returns how many things are.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+size_t hw_gc_verify(struct hw_gc_mutator *mutator);
 
 /**
  * Makes a pool of objects of size bytes, at multiples of alignment, which is a

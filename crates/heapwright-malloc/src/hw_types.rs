@@ -62,6 +62,8 @@ pub enum Kind {
     Arena = 6,
     /// A block of a debug heap; freed ones are known, too.
     Debug = 7,
+    /// A page of a collected heap; owner is the heap's number.
+    Collected = 8,
 }
 
 /// Whether a block is in use.
@@ -118,7 +120,7 @@ pub struct Block {
 pub type Visitor = Option<unsafe extern "C" fn(block: *const Block, context: *mut c_void) -> bool>;
 
 /// The kinds in words, in the order of their numbers.
-const WORDS: [&core::ffi::CStr; 8] = [
+const WORDS: [&core::ffi::CStr; 9] = [
     c"not heapwright's memory",
     c"free memory of heapwright",
     c"a small block",
@@ -127,6 +129,7 @@ const WORDS: [&core::ffi::CStr; 8] = [
     c"memory of a pool",
     c"memory of an arena",
     c"a block of the debug heap",
+    c"a page of a collected heap",
 ];
 
 impl From<heapwright::Description> for Description {
@@ -140,6 +143,7 @@ impl From<heapwright::Description> for Description {
             LibraryKind::Pool => (Kind::Pool, WORDS[5]),
             LibraryKind::Arena => (Kind::Arena, WORDS[6]),
             LibraryKind::Debug => (Kind::Debug, WORDS[7]),
+            LibraryKind::Collected => (Kind::Collected, WORDS[8]),
         };
         let state = match library.state {
             LibraryState::Unknown => State::Unknown,

@@ -16,6 +16,7 @@
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
 //!   signals          sigaction, signal, ... , which set the program's own handlers
+//!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
 //!   hw_types           the structs of that header
 //!   constructor      what happens when the library is loaded
@@ -60,6 +61,7 @@ mod errno;
 mod fault_handler;
 pub mod hw_api;
 pub mod hw_arena;
+pub mod hw_gc;
 pub mod hw_pool;
 pub mod hw_types;
 /// cbindgen:ignore

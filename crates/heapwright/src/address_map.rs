@@ -76,6 +76,10 @@ pub(crate) enum Kind {
     Debug,
     /// A later unit of the debug heap's span whose first unit this is.
     DebugRest(usize),
+    /// The first unit of a page of the collected heap that owns it, on this shelf.
+    Collected(usize),
+    /// A later unit of the page of a collected heap whose first unit this is.
+    CollectedRest(usize),
 }
 
 /// Bits of an entry below the owner.
@@ -86,6 +90,9 @@ pub(crate) const CLASS_STEP: usize = 16;
 /// Kinds below this are slabs.
 pub(crate) const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 
+/// As many kinds as a collected heap has shelves: see `gc::layout`.
+const COLLECTED: u32 = 0x500;
+const SHELVES: u32 = 0x100;
 const LARGE_HEAD: u32 = 0x700;
 const FREE: u32 = 0x701;
 const METADATA: u32 = 0x702;
@@ -94,6 +101,7 @@ const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
 /// Eight kinds each: their low bits are the upper bits of the head's unit.
+const COLLECTED_REST: u32 = 0x7e0;
 const DEBUG_REST: u32 = 0x7e8;
 const POOL_REST: u32 = 0x7f0;
 const LARGE_REST: u32 = 0x7f8;
@@ -107,7 +115,8 @@ pub(crate) const NOBODY: u32 = MAX_OWNER + 1;
 /// The owner of slabs that are everybody's, where threads share caches.
 pub(crate) const COMMON: u32 = MAX_OWNER + 2;
 
-const _: () = assert!(SLAB_KINDS <= LARGE_HEAD as usize && MAX_UNITS == 1 << (REST_LOW_BITS + 3));
+const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + SHELVES <= LARGE_HEAD);
+const _: () = assert!(MAX_UNITS == 1 << (REST_LOW_BITS + 3));
 
 impl Entry {
     pub(crate) const FOREIGN: Self = Self(0);
@@ -150,6 +159,23 @@ impl Entry {
         Self::rest(DEBUG_REST, head)
     }
 
+    /// The first unit of a page on a shelf of the collected heap `owner`.
+    pub(crate) const fn collected(owner: u32, shelf: usize) -> Self {
+        Self(Self::tag(owner) | COLLECTED | shelf as u32)
+    }
+
+    /// A later unit of the page of a collected heap that begins at unit `head`.
+    pub(crate) const fn collected_rest(head: usize) -> Self {
+        Self::rest(COLLECTED_REST, head)
+    }
+
+    /// The shelf, if this is the first unit of a page of the collected heap whose
+    /// [`Entry::tag`] is `tag`; else some larger number.
+    #[inline(always)]
+    pub(crate) const fn shelf(self, tag: u32) -> usize {
+        (self.0 ^ tag).wrapping_sub(COLLECTED) as usize
+    }
+
     const fn rest(kind: u32, head: usize) -> Self {
         let head = head as u32;
         Self(head << KIND_BITS | kind | head >> REST_LOW_BITS)
@@ -176,10 +202,14 @@ impl Entry {
             KEPT => Kind::Kept,
             POOL_HEAD => Kind::PoolHead,
             ARENA => Kind::Arena,
+            page if page.wrapping_sub(COLLECTED) < SHELVES => {
+                Kind::Collected((page - COLLECTED) as usize)
+            }
             DEBUG => Kind::Debug,
             rest if rest >= LARGE_REST => Kind::LargeRest(self.head()),
             rest if rest >= POOL_REST => Kind::PoolRest(self.head()),
             rest if rest >= DEBUG_REST => Kind::DebugRest(self.head()),
+            rest if rest >= COLLECTED_REST => Kind::CollectedRest(self.head()),
             _ => Kind::Foreign,
         }
     }
@@ -381,6 +411,7 @@ mod tests {
         for head in [1, 77, 1 << 20, 1 << 21, 1 << 22, MAX_UNITS - 1] {
             assert_eq!(Entry::large_rest(head).kind(), Kind::LargeRest(head));
             assert_eq!(Entry::pool_rest(head).kind(), Kind::PoolRest(head));
+            assert_eq!(Entry::collected_rest(head).kind(), Kind::CollectedRest(head));
         }
         assert_eq!(Entry::FOREIGN.kind(), Kind::Foreign);
         assert_eq!(Entry::FREE.kind(), Kind::Free);
@@ -389,7 +420,15 @@ mod tests {
         assert_eq!(Entry::ARENA.kind(), Kind::Arena);
         assert_eq!(Entry::pool_head(MAX_OWNER).kind(), Kind::PoolHead);
         assert_eq!(Entry::pool_head(MAX_OWNER).owner(), MAX_OWNER);
-        assert_eq!(Entry(Entry::tag(1) | SLAB_KINDS as u32).kind(), Kind::Foreign);
+        for shelf in [0, 1, SHELVES as usize - 1] {
+            let entry = Entry::collected(MAX_OWNER, shelf);
+            assert_eq!((entry.kind(), entry.owner()), (Kind::Collected(shelf), MAX_OWNER));
+            assert_eq!(entry.shelf(Entry::tag(MAX_OWNER)), shelf);
+            assert!(entry.shelf(Entry::tag(5)) >= SHELVES as usize);
+        }
+        assert!(Entry::collected_rest(1).shelf(Entry::tag(1)) >= SHELVES as usize);
+        assert!(Entry::FOREIGN.shelf(Entry::tag(1)) >= SHELVES as usize);
+        assert_eq!(Entry(Entry::tag(1) | 0x6ff).kind(), Kind::Foreign);
     }
 
     #[test]
@@ -399,9 +438,16 @@ mod tests {
         assert!(mine(Entry::slab(5, 0)) && mine(Entry::slab(5, CLASSES - 1)));
         assert!(!mine(Entry::slab(4, 0)) && !mine(Entry::slab(6, 3)));
         let pool = [Entry::pool_head(5), Entry::pool_rest(5)];
-        for other in
-            [Entry::FOREIGN, Entry::FREE, Entry::METADATA, Entry::LARGE_HEAD, pool[0], pool[1]]
-        {
+        let page = Entry::collected(5, 0);
+        for other in [
+            Entry::FOREIGN,
+            Entry::FREE,
+            Entry::METADATA,
+            Entry::LARGE_HEAD,
+            pool[0],
+            pool[1],
+            page,
+        ] {
             assert!(!mine(other));
         }
         assert!(!mine(Entry::large_rest(5)));

@@ -29,6 +29,8 @@ pub enum Kind {
     Arena = 6,
     /// A block of a debug heap: live, freed, or only remembered.
     Debug = 7,
+    /// A page of a collected heap.
+    Collected = 8,
 }
 
 /// Whether a block is the program's.
@@ -58,8 +60,8 @@ pub struct Description {
     pub size: usize,
     /// Bytes from the block's start to the address.
     pub offset: usize,
-    /// Id of the thread cache, heap or pool that owns the block; 0 for large
-    /// blocks of the process's heap, and for arenas.
+    /// Id of the thread cache, heap, pool or collected heap that owns the block; 0 for
+    /// large blocks of the process's heap, and for arenas.
     pub owner: u32,
     /// Size class of a small block.
     pub class: u32,
@@ -103,6 +105,8 @@ pub fn describe(address: *const u8) -> Description {
         UnitKind::Debug | UnitKind::DebugRest(_) => in_debug_heap(address.addr()),
         UnitKind::PoolHead => in_pool(address.addr(), unit),
         UnitKind::PoolRest(head) => in_pool(address.addr(), head),
+        UnitKind::Collected(_) => in_collected_heap(address, unit),
+        UnitKind::CollectedRest(head) => in_collected_heap(address, head),
         UnitKind::Slab(class) => {
             let slab = Slab::at(&MAP, unit, class);
             let mut found = Description {
@@ -150,6 +154,19 @@ fn in_debug_heap(address: usize) -> Description {
 #[cfg(not(feature = "debug"))]
 fn in_debug_heap(_address: usize) -> Description {
     Description::nothing(Kind::Debug)
+}
+
+/// An address in the page of a collected heap that begins at unit `head`. What mutators have
+/// not told yet of the stretch they are at counts as free.
+fn in_collected_heap(address: *const u8, head: usize) -> Description {
+    let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
+    let owner = if matches!(entry.kind(), UnitKind::Collected(_)) { entry.owner() } else { 0 };
+    let mut found = Description { owner, ..Description::nothing(Kind::Collected) };
+    if let Some((block, size, taken)) = crate::gc::slot_at(owner, head, address.addr()) {
+        found.state = if taken { BlockState::InUse } else { BlockState::Free };
+        (found.block, found.size, found.offset) = (block, size, address.addr() - block);
+    }
+    found
 }
 
 /// An address in the pool segment that begins at unit `head`. Which slots are in

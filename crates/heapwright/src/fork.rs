@@ -1,10 +1,10 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    heap -> pools -> arenas -> debug -> substrate      the order in which they are taken
+//!   before    collected -> heap -> pools -> arenas -> debug -> substrate      the order in which they are taken
 //!   fork
-//!   unlock    substrate -> debug -> arenas -> pools -> heap      in the parent and in the child
-//!   child     substrate -> debug -> arenas -> pools -> heap      forget what other threads were doing
+//!   unlock    substrate -> debug -> arenas -> pools -> heap -> collected      in the parent and in the child
+//!   child     substrate -> debug -> arenas -> pools -> heap -> collected      forget what other threads were doing
 //! ```
 //!
 //! So no lock is held by a thread that the child does not have, and what the
@@ -28,6 +28,8 @@ use crate::sync::{self, Lock};
 /// What has locks, in the order in which they are taken.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
+    /// Collected heaps, whose mutators stop first: they may need any lock to come that far.
+    Collected,
     /// Caches and first-class heaps.
     Heap,
     /// Pools that threads share, and their names.
@@ -41,7 +43,7 @@ pub(crate) enum Part {
     Substrate,
 }
 
-const PARTS: usize = 5;
+const PARTS: usize = 6;
 
 /// What a part does around a fork.
 pub(crate) struct Handlers {

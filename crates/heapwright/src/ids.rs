@@ -98,6 +98,18 @@ impl<T> Slot<T> {
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
+
+    /// Bytes from the slot to its value.
+    pub(crate) const VALUE: usize = core::mem::offset_of!(Self, value);
+
+    /// The slot that a value is in.
+    ///
+    /// # Safety
+    ///
+    /// `value` is the address of the value in a slot, made from a reference to the slot.
+    pub(crate) unsafe fn containing(value: *const T) -> *const Self {
+        value.wrapping_byte_sub(Self::VALUE).cast()
+    }
 }
 
 struct Vacant<T>(*mut Slot<T>);

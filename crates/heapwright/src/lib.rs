@@ -12,6 +12,7 @@
     )
 )]
 
+pub mod gc;
 mod registry;
 mod remote;
 mod sync;

@@ -88,6 +88,10 @@ pub(crate) fn not_a_block(call: Call, address: usize) -> ! {
         Kind::Arena => {
             line.text("the pointer is in an arena, whose memory goes back with the arena")
         }
+        Kind::Collected(_) | Kind::CollectedRest(_) => line
+            .text("the pointer is in collected heap ")
+            .number(found.owner as usize)
+            .text(", which frees its objects itself"),
         _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
     })
 }
@@ -127,6 +131,9 @@ pub(crate) fn not_of_pool(pool: &str, address: usize) -> ! {
         Kind::PoolHead | Kind::PoolRest(_) => in_pool(line, &found),
         Kind::Foreign => line.text("the pointer is not heapwright's"),
         Kind::Arena => line.text("the pointer is in an arena"),
+        Kind::Collected(_) | Kind::CollectedRest(_) => {
+            line.text("the pointer is in a collected heap")
+        }
         Kind::Free | Kind::Kept => line.text("nothing is at this address now"),
         Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) if found.offset == 0 => {
@@ -161,6 +168,12 @@ pub(crate) fn live_at_end(pool: &str, objects: usize, size: usize) {
         .number(size)
         .text(" bytes that were created and not destroyed")
         .write();
+}
+
+/// A verifier found something wrong in a collected heap, and said what.
+#[cold]
+pub(crate) fn collected_heap(why: &str) -> ! {
+    end(Line::new().text(why))
 }
 
 /// A pool or an arena cannot give what it must.

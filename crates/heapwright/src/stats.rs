@@ -209,7 +209,11 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             Kind::Free => stats.rss_lazy += bytes,
             Kind::Kept => kept_resident += bytes,
             Kind::Metadata => stats.rss_metadata += bytes,
-            Kind::PoolHead | Kind::PoolRest(_) | Kind::Arena => stats.rss_pools += bytes,
+            Kind::PoolHead
+            | Kind::PoolRest(_)
+            | Kind::Arena
+            | Kind::Collected(_)
+            | Kind::CollectedRest(_) => stats.rss_pools += bytes,
             // The debug heap's: what is live and what is remembered, together.
             Kind::Debug | Kind::DebugRest(_) => debug_resident += bytes,
             Kind::Foreign => {}

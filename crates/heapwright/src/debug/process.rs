@@ -192,6 +192,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
         Kind::Foreign => region_of(address),
         Kind::PoolHead | Kind::PoolRest(_) => Some(Region::Pool),
         Kind::Arena => Some(Region::Arena),
+        Kind::Collected(_) | Kind::CollectedRest(_) => Some(Region::Pool),
         Kind::Metadata => Some(Region::Metadata),
         Kind::Free | Kind::Kept => Some(Region::Nothing),
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => None,

@@ -178,12 +178,20 @@ pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Nobody sleeps here.
+pub(crate) fn futex_wake_all(_word: &AtomicU32) {}
+
 /// Waiters here look again by themselves.
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 
 /// Lets other threads run.
 pub(crate) fn yield_now() {
     std::thread::yield_now();
+}
+
+/// As good as any: the thread's own time is unknown.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    now_ns()
 }
 
 /// Nanoseconds on a clock that only moves forward.
@@ -512,4 +520,12 @@ pub(crate) mod rseq {
     pub(crate) fn fence(_cpu: Option<usize>) -> bool {
         false
     }
+}
+
+/// No register is known here, nor where the stack ends.
+pub(crate) const SAVED_REGISTERS: usize = 1;
+
+/// The stack is not looked at.
+pub(crate) fn save_registers(_into: &mut [usize; SAVED_REGISTERS]) -> usize {
+    usize::MAX
 }

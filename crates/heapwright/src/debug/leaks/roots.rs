@@ -286,6 +286,8 @@ impl Roots {
                     | Kind::PoolHead
                     | Kind::PoolRest(_)
                     | Kind::Arena
+                    | Kind::Collected(_)
+                    | Kind::CollectedRest(_)
             );
             let address = MAP.address_of(unit).addr();
             let is_others =

@@ -9,6 +9,9 @@ mod lineage;
 #[cfg(feature = "debug")]
 mod own;
 mod process;
+#[cfg_attr(target_arch = "x86_64", path = "registers_x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "registers_aarch64.rs")]
+mod registers;
 pub(crate) mod rseq;
 #[cfg(feature = "debug")]
 mod sight;
@@ -29,6 +32,7 @@ pub(crate) use lineage::*;
 #[cfg(feature = "debug")]
 pub(crate) use own::{is_own, next_own};
 pub(crate) use process::*;
+pub(crate) use registers::*;
 #[cfg(feature = "debug")]
 pub(crate) use sight::*;
 #[cfg(feature = "debug")]
@@ -457,7 +461,6 @@ pub(crate) fn futex_wake_one(word: &AtomicU32) {
 }
 
 /// Wakes all threads that sleep on `word`.
-#[cfg(feature = "debug")]
 pub(crate) fn futex_wake_all(word: &AtomicU32) {
     let how = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel only uses the word's address.
@@ -486,6 +489,11 @@ pub(crate) fn coarse_ms() -> u32 {
 /// Nanoseconds on a clock that only moves forward.
 pub(crate) fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of CPU time that the calling thread has had. A system call.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Nanoseconds since 1970.

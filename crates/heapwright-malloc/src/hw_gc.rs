@@ -1,0 +1,876 @@
+//! The collected heaps of `include/heapwright.h`: memory that is found to be free.
+//!
+//! A thin coat over the library's raw door. The fast paths (allocating, storing a reference,
+//! telling one, polling) are inline functions of `heapwright_gc.h`, written by hand,
+//! over the heads of the structs that are declared here. The comments on the public items
+//! are the header's documentation; the duties of a caller are listed in `heapwright_gc.h`.
+
+use core::ffi::{c_char, c_void};
+use core::mem::{ManuallyDrop, offset_of};
+use core::ptr;
+
+use crate::errno;
+use crate::hw_pool::write_known;
+use heapwright::gc::raw::{self, Heap, Mutator, Options, Runtime, Tracer, shown};
+use heapwright::heap;
+
+/// A collected heap. Make one with hw_gc_create.
+pub struct GcHeap {
+    _opaque: [u8; 0],
+}
+
+/// An object may hold references. It arrives zeroed.
+pub const GC_TRACED: u32 = 0;
+/// An object holds no references. It arrives as its memory was left.
+pub const GC_LEAF: u32 = 1;
+/// To be added to either: the runtime's free is called when the object has died.
+pub const GC_FREED: u32 = 2;
+/// Regions of a mutator: pools times kinds.
+pub const GC_REGIONS: usize = 256;
+/// Pools a heap can have, and that of large objects.
+pub const GC_POOLS: usize = 64;
+/// Buckets of the histogram of pauses.
+pub const GC_PAUSE_BUCKETS: usize = 64;
+
+/// Verify after each collection that all references lead to objects.
+pub const GC_VERIFY_HEAP: u32 = 1;
+/// Verify when marking ends that every store was told.
+pub const GC_VERIFY_BARRIERS: u32 = 2;
+/// Collect at every allocation.
+pub const GC_STRESS: u32 = 4;
+
+/// A stretch of free slots: allocating moves next. For heapwright_gc.h.
+#[repr(C)]
+pub struct GcRegion {
+    /// The next slot.
+    pub next: *mut c_char,
+    /// The end of the last one.
+    pub end: *mut c_char,
+    /// Bytes of a slot.
+    pub slot: usize,
+    /// heapwright's own.
+    pub page: usize,
+}
+
+/// A thread's way into a heap, from hw_gc_attach. What is not declared here is
+/// heapwright's own.
+#[repr(C)]
+pub struct GcMutator {
+    /// Not 0: a call of hw_gc_safepoint is asked for.
+    pub poll: u32,
+    /// Not 0: stores of references must be told.
+    pub barrier: u32,
+    /// The heap.
+    pub heap: *mut GcHeap,
+    /// The pool of an object, by (size + 7) / 8.
+    pub pools: *const u8,
+    /// The largest size that pools has.
+    pub largest: usize,
+    /// A region for each pool and kind: pool * 4 + kind.
+    pub regions: [GcRegion; GC_REGIONS],
+}
+
+const _: () = assert!(
+    shown::REGIONS == GC_REGIONS
+        && shown::MUTATOR[0] == offset_of!(GcMutator, poll)
+        && shown::MUTATOR[1] == offset_of!(GcMutator, barrier)
+        && shown::MUTATOR[2] == offset_of!(GcMutator, heap)
+        && shown::MUTATOR[3] == offset_of!(GcMutator, pools)
+        && shown::MUTATOR[4] == offset_of!(GcMutator, largest)
+        && shown::MUTATOR[5] == offset_of!(GcMutator, regions)
+        && shown::REGION[0] == offset_of!(GcRegion, next)
+        && shown::REGION[1] == offset_of!(GcRegion, end)
+        && shown::REGION[2] == offset_of!(GcRegion, slot)
+        && shown::REGION[3] == size_of::<GcRegion>()
+);
+
+/// What references are told to, in a callback and during its call. What is not declared
+/// here is heapwright's own.
+#[repr(C)]
+pub struct GcTracer {
+    /// Where the next reference goes.
+    pub next: *mut *mut c_void,
+    /// Where there is no more room.
+    pub end: *mut *mut c_void,
+}
+
+/// What the runtime of a language does for its heap. Zero what is not used, trace alone must
+/// be there if objects are traced. data is handed to each callback. No callback may allocate,
+/// collect, throw or jump out.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcRuntime {
+    /// sizeof(hw_gc_runtime).
+    pub size: usize,
+    /// Handed to each callback.
+    pub data: *mut c_void,
+    /// Tells every reference that object holds: hw_gc_mark for each.
+    pub trace:
+        Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
+    /// Tells the roots that are neither handles nor on a stack that is scanned.
+    pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
+    /// An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
+    /// object.
+    pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
+    /// The name of an object's type, for dumps and verifiers: a string that stays.
+    pub type_name:
+        Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
+}
+
+const _: () = assert!(size_of::<GcRuntime>() == size_of::<Runtime>());
+
+/// Which slot sizes a heap has.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum GcLayout {
+    /// Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
+    Fine = 0,
+    /// 40, 80, 160, 320 and 640 bytes.
+    Ruby = 1,
+    /// Powers of two from 32 bytes to 32 KiB, and 40.
+    Powers = 2,
+    /// 40 bytes alone.
+    Single = 3,
+}
+
+/// How a heap is swept.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum GcSweep {
+    /// A little of every pool at each step; a pool that has nothing borrows.
+    Lazy = 0,
+    /// A pool that has nothing and may not grow waits until all are swept. For comparison.
+    ToEnd = 1,
+}
+
+/// How a heap is to be. Zero is a good choice for everything.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcOptions {
+    /// sizeof(hw_gc_options).
+    pub size: usize,
+    /// A hw_gc_layout: the pools' slot sizes.
+    pub layout: u32,
+    /// A hw_gc_sweep.
+    pub sweep: u32,
+    /// The memory target: the heap may be so many percent of what is live. 0: 200.
+    pub factor_percent: u32,
+    /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
+    pub verify: u32,
+    /// Bytes that may be allocated between two collections in any case. 0: 4 MiB.
+    pub least: usize,
+    /// Bytes of pages and external memory that are never exceeded. 0: no limit.
+    pub most: usize,
+    /// The longest step on the allocation path of an incremental heap, in nanoseconds.
+    /// 0: 500000.
+    pub step_ns: u64,
+    /// Whether all stores of references are told (hw_gc_write), so that marking goes in
+    /// steps.
+    pub incremental: bool,
+}
+
+const _: () = assert!(
+    size_of::<GcOptions>() == size_of::<Options>()
+        && offset_of!(GcOptions, incremental) == offset_of!(Options, incremental)
+);
+
+/// What there is of a pool.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcPoolStatistics {
+    /// Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
+    pub slot_size: u64,
+    /// Pages in use.
+    pub pages: u64,
+    /// Slots in them.
+    pub slots: u64,
+    /// Objects that the last collection found live.
+    pub live: u64,
+    /// Slots that were free when it ended.
+    pub free_slots: u64,
+    /// Pages with free slots that no mutator has.
+    pub available_pages: u64,
+    /// Pages that mutators took since the last collection.
+    pub taken_pages: u64,
+    /// Pages that were granted beyond the goal, ever.
+    pub grown_pages: u64,
+    /// Pages that were borrowed while the pool's sweep was under way, ever.
+    pub borrowed_pages: u64,
+    /// What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
+    /// 2 stable, 3 it grows, 4 it gave pages back.
+    pub decision: u32,
+    /// Not used.
+    pub spare: u32,
+}
+
+/// What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
+/// give hw_gc_stats the size of the struct you were compiled with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcStatistics {
+    /// Collections whose marking has ended.
+    pub cycles: u64,
+    /// Times the world stood still.
+    pub pauses: u64,
+    /// Bytes that the last collection found live, external ones included.
+    pub live_bytes: u64,
+    /// Bytes the runtime has elsewhere and told of.
+    pub external_bytes: u64,
+    /// Bytes that may be live or garbage when the next collection ends.
+    pub goal_bytes: u64,
+    /// Bytes of pages in use, without large objects.
+    pub eden_bytes: u64,
+    /// Bytes of pages that are wholly free.
+    pub tomb_bytes: u64,
+    /// Bytes of the pages of large objects.
+    pub large_bytes: u64,
+    /// The most bytes the heap ever had, external ones included.
+    pub peak_bytes: u64,
+    /// Bytes allocated so far, counted when a mutator takes a page.
+    pub allocated_bytes: u64,
+    /// Time the world stood still, by the clock.
+    pub pause_ns: u64,
+    /// Time that steps swept.
+    pub sweep_ns: u64,
+    /// The longest pause, in CPU time of the collecting thread.
+    pub pause_max_ns: u64,
+    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
+    pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
+    /// 0: idle, 1: marking, 2: sweeping.
+    pub phase: u32,
+    /// Pools, without that of large objects.
+    pub pools: u32,
+    /// Mutators attached.
+    pub mutators: u32,
+    /// Finalizers that wait to be run.
+    pub finalizers_pending: u32,
+    /// Handles in use.
+    pub handles: u64,
+    /// The pools, smallest first; at the end that of large objects.
+    pub pool: [GcPoolStatistics; GC_POOLS],
+}
+
+const _: () = assert!(size_of::<GcStatistics>() == size_of::<heapwright::gc::Statistics>());
+
+/// What hw_gc_walk calls for each object. Return false to stop the walk.
+pub type GcVisitor = Option<
+    unsafe extern "C" fn(object: *mut c_void, size: usize, kind: u32, context: *mut c_void) -> bool,
+>;
+
+/// What hw_gc_run_finalizers calls.
+pub type GcFinalizer = Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void)>;
+
+/// # Safety
+///
+/// As [`Heap::from_ptr`].
+unsafe fn heap_of(heap: *mut GcHeap) -> ManuallyDrop<Heap> {
+    // SAFETY: the same contract.
+    ManuallyDrop::new(unsafe { Heap::from_ptr(heap.cast()) })
+}
+
+/// # Safety
+///
+/// As [`Mutator::from_ptr`].
+#[inline]
+unsafe fn of(mutator: *mut GcMutator) -> Mutator {
+    // SAFETY: the same contract.
+    unsafe { Mutator::from_ptr(mutator.cast()) }
+}
+
+/// # Safety
+///
+/// `tracer` is what a callback was given.
+unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
+    // SAFETY: by the contract; a tracer begins with what is declared here.
+    unsafe { &*tracer.cast() }
+}
+
+/// Makes a heap. options may be NULL; both structs are copied, as far as their size says.
+///
+/// Returns NULL with errno EINVAL for options that do not exist, ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// The structs are as long as they say; the runtime keeps the duties listed in
+/// heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_create(
+    options: *const GcOptions,
+    runtime: *const GcRuntime,
+) -> *mut GcHeap {
+    let mut chosen = GcOptions {
+        size: 0,
+        layout: 0,
+        sweep: 0,
+        factor_percent: 0,
+        verify: 0,
+        least: 0,
+        most: 0,
+        step_ns: 0,
+        incremental: false,
+    };
+    // SAFETY: as the caller promises; zero is valid for all fields.
+    unsafe { read_known(options, &raw mut chosen) };
+    let mut kept = Runtime::new();
+    // SAFETY: as the caller promises; null is valid for all fields, and both structs are one.
+    unsafe { read_known(runtime, (&raw mut kept).cast::<GcRuntime>()) };
+    let layout = match chosen.layout {
+        0 => heapwright::gc::Layout::Fine,
+        1 => heapwright::gc::Layout::Ruby,
+        2 => heapwright::gc::Layout::Powers,
+        3 => heapwright::gc::Layout::Single,
+        _ => return errno::fail(libc::EINVAL).cast(),
+    };
+    let sweep = match chosen.sweep {
+        0 => raw::Sweep::Lazy,
+        1 => raw::Sweep::ToTheEnd,
+        _ => return errno::fail(libc::EINVAL).cast(),
+    };
+    if chosen.verify > 7 {
+        return errno::fail(libc::EINVAL).cast();
+    }
+    let options = Options {
+        layout,
+        sweep,
+        factor_percent: chosen.factor_percent,
+        verify: chosen.verify,
+        least: chosen.least,
+        most: chosen.most,
+        step_ns: chosen.step_ns,
+        incremental: chosen.incremental,
+        ..Options::new()
+    };
+    match Heap::new(options, kept) {
+        Some(heap) => heap.into_ptr().cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
+/// Copies a caller's struct, as much of it as it says it has, and we know. Null: nothing.
+///
+/// # Safety
+///
+/// `from` is null or begins with its length in bytes, and is as long; `to` may hold any bytes
+/// of it.
+unsafe fn read_known<T>(from: *const T, to: *mut T) {
+    if from.is_null() {
+        return;
+    }
+    // SAFETY: by the contract.
+    let size = unsafe { from.cast::<usize>().read() };
+    let both = size.min(size_of::<T>());
+    // SAFETY: both have as many bytes.
+    unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), both) };
+}
+
+/// Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
+/// ignored.
+///
+/// # Safety
+///
+/// heap is NULL or of hw_gc_create and was not destroyed; no mutator is attached to it, and
+/// nobody uses an object of it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
+    if !heap.is_null() {
+        // SAFETY: as the caller promises.
+        drop(unsafe { Heap::from_ptr(heap.cast()) });
+    }
+}
+
+/// The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
+/// at work.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
+    // SAFETY: as the caller promises.
+    match unsafe { heap_of(heap) }.attach() {
+        Some(mutator) => mutator.into_ptr().cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
+/// The calling thread leaves its heap.
+///
+/// # Safety
+///
+/// mutator is this thread's, of hw_gc_attach, and is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.detach() };
+}
+
+/// Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
+/// kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not. The inline hw_gc_new does the
+/// same, faster. May collect.
+///
+/// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
+/// collection.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_alloc(
+    mutator: *mut GcMutator,
+    size: usize,
+    kind: u32,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    let object = unsafe { mutator.alloc(size, kind) };
+    if object.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    object.cast()
+}
+
+/// Tells that a reference to child was stored into parent: what hw_gc_write calls while the
+/// heap marks. parent may be NULL.
+///
+/// # Safety
+///
+/// mutator is this thread's; both are objects of its heap or no addresses in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_shade(
+    mutator: *mut GcMutator,
+    parent: *mut c_void,
+    child: *mut c_void,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.shade(parent.cast(), child.cast());
+}
+
+/// Tells a reference: what hw_gc_mark calls when there is no room.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.mark(object.cast());
+}
+
+/// Tells the references in count words at slots, which lie within the object that is being traced.
+/// They are looked at later, some at a time, so an object may have millions.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; the slots can be read for as long as
+/// the object lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_range(
+    tracer: *mut GcTracer,
+    slots: *mut *mut c_void,
+    count: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.mark_range(slots.cast(), count);
+}
+
+/// Tells a word that may be an address within an object, or anything else.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_maybe(tracer: *mut GcTracer, word: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.mark_maybe(word.cast());
+}
+
+/// Tells every word from from up to to, as hw_gc_mark_maybe.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; the range can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_scan(tracer: *mut GcTracer, from: *const c_void, to: *const c_void) {
+    // SAFETY: as the caller promises.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: as the caller promises.
+    unsafe { tracer.scan(from.cast(), to.cast()) };
+}
+
+/// Makes a handle: a cell that keeps what it leads to, and may be read and written freely.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is NULL or an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_root_new(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+) -> *mut *mut c_void {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    match unsafe { mutator.new_root(object.cast()) } {
+        Some(cell) => cell.cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
+/// Frees a handle, of any mutator of the heap. NULL is ignored.
+///
+/// # Safety
+///
+/// mutator is this thread's; cell is NULL or of hw_gc_root_new and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mut c_void) {
+    if !cell.is_null() {
+        // SAFETY: as the caller promises.
+        let mutator = unsafe { of(mutator) };
+        // SAFETY: as the caller promises.
+        unsafe { mutator.free_root(cell.cast()) };
+    }
+}
+
+/// From now on the calling thread's stack below base, and its registers, are scanned: every
+/// word that is an address within an object keeps it. NULL: no more.
+///
+/// # Safety
+///
+/// mutator is this thread's; base is in this thread's stack, above every frame that holds
+/// objects, as long as this holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_scan_stack(mutator: *mut GcMutator, base: *const c_void) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.scan_stack(base.cast()) };
+}
+
+/// Stands still if a collection asks for it. hw_gc_poll calls it if so.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_safepoint(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.safepoint() };
+}
+
+/// The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
+/// object and calls nothing here; the frame that called this does not return before.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
+    core::arch::naked_asm!("jmp {}", sym raw::save_and_leave)
+}
+
+/// The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
+/// object and calls nothing here; the frame that called this does not return before.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
+    core::arch::naked_asm!("b {}", sym raw::save_and_leave)
+}
+
+/// The thread is back. Waits while a collection is at work.
+///
+/// # Safety
+///
+/// Follows hw_gc_leave.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.enter() };
+}
+
+/// Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
+/// Where stores are not told, marking is one step, however long.
+///
+/// Returns whether nothing is left to do.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_step(mutator: *mut GcMutator, budget_ns: u64) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.step(budget_ns) }
+}
+
+/// Collects from the beginning to the end. What nothing leads to is freed when it returns.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.collect() };
+}
+
+/// Whether a collection is due or under way: a good moment for hw_gc_step.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_owed(mutator: *mut GcMutator) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.is_owed()
+}
+
+/// Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
+/// the heap still holds.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_defer(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.defer();
+}
+
+/// Ends a hw_gc_defer.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_resume(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.resume();
+}
+
+/// The runtime has bytes more, or less, elsewhere that go with objects of the heap: they count
+/// in its budget.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_external(mutator: *mut GcMutator, bytes: isize) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(bytes);
+}
+
+/// As malloc; the bytes count in the heap's budget.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_malloc(mutator: *mut GcMutator, size: usize) -> *mut c_void {
+    let block = heap::malloc(size);
+    if block.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(size.cast_signed());
+    block.cast()
+}
+
+/// As realloc, of a block of hw_gc_malloc that has old_size bytes.
+///
+/// # Safety
+///
+/// mutator is this thread's; block is NULL (and old_size 0) or of hw_gc_malloc, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_realloc(
+    mutator: *mut GcMutator,
+    block: *mut c_void,
+    old_size: usize,
+    size: usize,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let moved = unsafe { heap::realloc(block.cast(), size) };
+    if moved.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(size.cast_signed().wrapping_sub(old_size.cast_signed()));
+    moved.cast()
+}
+
+/// As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
+/// well.
+///
+/// # Safety
+///
+/// mutator is this thread's; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_free(mutator: *mut GcMutator, block: *mut c_void, size: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(size.cast_signed().wrapping_neg());
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}
+
+/// Asks for run to be called with object and context once nothing leads to the object any more.
+/// Then it and all it leads to are kept until run has been called, by hw_gc_run_finalizers.
+///
+/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_finalize(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+    run: GcFinalizer,
+    context: *mut c_void,
+) -> bool {
+    let Some(run) = run else {
+        errno::fail(libc::EINVAL);
+        return false;
+    };
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    let added = unsafe { mutator.finalize(object.cast(), run, context) };
+    if !added {
+        errno::fail(libc::ENOMEM);
+    }
+    added
+}
+
+/// Runs up to most finalizers that are due, in the order in which they were asked for. They may
+/// allocate. Returns how many.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_run_finalizers(mutator: *mut GcMutator, most: usize) -> usize {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.run_finalizers(most) }
+}
+
+/// The object of a heap that an address lies in, or NULL. Any address may be asked about;
+/// constant time.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_find(heap: *mut GcHeap, address: *const c_void) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let found = unsafe { heap_of(heap) }.find(address.cast());
+    found.map_or(ptr::null_mut(), <*mut u8>::cast)
+}
+
+/// Bytes of an object's slot; of a large object, those that were asked for. 0 for what is no
+/// object's address.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
+    raw::object_size(object.cast())
+}
+
+/// Bytes of the slot that an object of size bytes gets.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_slot_size(heap: *mut GcHeap, size: usize) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.slot_size(size)
+}
+
+/// Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
+/// smaller struct gets the fields it knows; of a larger one the rest is set to zero.
+///
+/// Returns how many bytes of the struct this library knows.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed; out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_stats(
+    heap: *mut GcHeap,
+    out: *mut GcStatistics,
+    size: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let now = unsafe { heap_of(heap) }.statistics();
+    // SAFETY: both structs have the same fields, and no padding.
+    unsafe { write_known(&now, out.cast(), size) }
+}
+
+/// Gives all pages without objects back. Returns bytes.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_trim(heap: *mut GcHeap) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.trim()
+}
+
+/// Visits every object, while all mutators stand still. visit calls nothing of the heap.
+///
+/// Returns whether the walk came to the end.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_walk(
+    mutator: *mut GcMutator,
+    visit: GcVisitor,
+    context: *mut c_void,
+) -> bool {
+    let Some(visit) = visit else { return true };
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    let each = |object: *mut u8, size, kind| {
+        // SAFETY: as the caller promises.
+        unsafe { visit(object.cast(), size, kind, context) }
+    };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.walk(each) }
+}
+
+/// Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
+/// it. Returns how many things are.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_verify(mutator: *mut GcMutator) -> usize {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.verify() }
+}

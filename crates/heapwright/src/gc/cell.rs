@@ -1,0 +1,69 @@
+//! Numbers and pointers that several threads may look at, and one at a time changes.
+//!
+//! Who that is, and what orders the changes, each field says where it is declared: a lock,
+//! the claim of a page, or that the world stands still. Loads and stores are relaxed, which
+//! costs no more than plain ones, and what a late reader sees is old, never torn.
+
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// A number. Zeroed memory holds 0.
+#[repr(transparent)]
+pub(crate) struct Num(AtomicUsize);
+
+impl Num {
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes it.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: usize) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Adds to it, by the one thread that changes it.
+    #[inline(always)]
+    pub(crate) fn add(&self, more: usize) {
+        self.set(self.get().wrapping_add(more));
+    }
+
+    /// Takes from it, by the one thread that changes it; not below 0.
+    #[inline(always)]
+    pub(crate) fn sub(&self, less: usize) {
+        self.set(self.get().saturating_sub(less));
+    }
+
+    /// Adds to it, by any number of threads.
+    #[inline]
+    pub(crate) fn add_shared(&self, more: usize) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// What it was; 0 from now on.
+    #[inline]
+    pub(crate) fn take(&self) -> usize {
+        let was = self.get();
+        self.set(0);
+        was
+    }
+}
+
+/// A pointer. Zeroed memory holds null.
+#[repr(transparent)]
+pub(crate) struct Ptr<T>(AtomicPtr<T>);
+
+impl<T> Ptr<T> {
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> *mut T {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes it.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: *mut T) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}

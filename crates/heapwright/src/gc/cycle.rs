@@ -1,0 +1,296 @@
+//! The cycle: when a collection begins, what is done in a step, and how it ends.
+//!
+//! ```text
+//!   IDLE --trigger--> MARKING --nothing left to mark--> SWEEPING --every page swept--> IDLE
+//!                      step                                  share
+//!                      step    roots again, finalizers       share
+//!                      ...     until nothing is new          ...
+//! ```
+//!
+//! **Marking** is tri-colour: white objects have no mark; grey ones are marked and in some
+//! chunk; black ones are marked, and what they lead to was told. It goes on only while the
+//! world stands still, all stopped mutators marking together; between steps mutators
+//! run. New objects are white, so nothing need be told of them, and those that die
+//! before marking ends are not kept. A store into a black object shades what is stored
+//! (Dijkstra, Lamport, Martin, Scholten, Steffens: "On-the-fly garbage collection", 1978).
+//! Roots are never black: they are told again when nothing else is left, until that finds
+//! nothing new. A step ends when its budget does; the next goes on where it ended.
+//!
+//! A runtime that tells no stores has its marking done in one step.
+//!
+//! **Pacing.** A heap of `live` bytes may grow to its goal (see `growth`). When it begins to
+//! mark, each byte that is allocated is paid for with as many bytes of marking as it takes
+//! to be through at the goal. The debt is paid in steps of a useful length, because to stop
+//! the world has a price of its own.
+//!
+//! The world's stop is the only lock here: whoever stops it is the collector.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::os;
+
+use super::bits;
+use super::heap::{Heap, Phase};
+use super::layout::SHELVES;
+use super::mutator::Mutator;
+use super::tracer::{Budget, Tracer};
+
+/// Bytes of marking that a step on the allocation path is for.
+const STEP: usize = 256 << 10;
+
+impl Heap {
+    /// Stands still, if the world does.
+    #[inline]
+    pub(super) fn at_safepoint(&self, me: &Mutator) {
+        if me.poll.load(Relaxed) != 0 {
+            self.rest(me);
+        }
+    }
+
+    #[cold]
+    fn rest(&self, me: &Mutator) {
+        me.note_stack();
+        self.world.rest(&me.seat, || {
+            while self.gang.come() {
+                me.tracer.shared.set(1);
+                let budget = Budget { deadline: self.deadline.get() as u64, ..Budget::NONE };
+                if !me.tracer.drain(budget) {
+                    self.gang.stop();
+                }
+                me.tracer.publish();
+                self.gang.go();
+            }
+        });
+    }
+
+    /// What a mutator owes for `bytes` that it is about to take.
+    pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
+        self.sweep_share();
+        self.decay();
+        if me.deferred.get() > 0 {
+            return;
+        }
+        if self.phase() != Phase::Marking {
+            if self.is_due() {
+                self.collect_or_begin(me);
+            }
+            return;
+        }
+        let room = self.allowance.get().saturating_sub(self.used());
+        let left = self.live.get().saturating_sub(self.marked_so_far());
+        self.debt.add_shared(self.target().marking(bytes, left, room));
+        if self.debt.get() >= STEP {
+            let deadline = os::now_ns() + self.options().step();
+            let marked = self.marked_so_far();
+            self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
+            self.debt.sub(self.marked_so_far().saturating_sub(marked).max(STEP));
+        }
+    }
+
+    /// Bytes marked in this cycle.
+    fn marked_so_far(&self) -> usize {
+        let mut bytes = 0;
+        self.each_mutator(|mutator| bytes += mutator.tracer.bytes.get());
+        bytes
+    }
+
+    /// Whether a cycle is to begin.
+    fn is_due(&self) -> bool {
+        self.used() >= self.target().trigger(self.allowance.get())
+    }
+
+    /// Whether a cycle is to begin, or under way.
+    pub(super) fn is_owed(&self) -> bool {
+        self.phase() == Phase::Marking || self.is_due()
+    }
+
+    /// Whether enough was allocated since the last cycle that another may find something.
+    pub(super) fn is_worth_collecting(&self) -> bool {
+        self.used() >= self.allowance.get() / 4
+    }
+
+    /// Begins a cycle: a step, or all of its marking if stores are not told.
+    pub(super) fn collect_or_begin(&self, me: &Mutator) {
+        let budget = if self.options().incremental {
+            Budget { deadline: os::now_ns() + self.options().step(), bytes: usize::MAX }
+        } else {
+            Budget::NONE
+        };
+        self.advance(me, budget, true);
+    }
+
+    /// A cycle from its beginning to its end, and all of its sweep.
+    pub(super) fn collect(&self, me: &Mutator) {
+        let mut begun = self.phase() != Phase::Marking;
+        let mut cycles = self.cycles.get();
+        while self.torn.get() == 0 {
+            self.advance(me, Budget::NONE, true);
+            if self.cycles.get() != cycles {
+                cycles = self.cycles.get();
+                if core::mem::replace(&mut begun, true) {
+                    break;
+                }
+            }
+        }
+        self.sweep_all();
+    }
+
+    /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
+    /// `begin`.
+    pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
+        if self.torn.get() != 0 {
+            return;
+        }
+        // What the last cycle left must be swept before marks are made.
+        if self.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
+            return;
+        }
+        if self.phase() != Phase::Marking && !begin {
+            return;
+        }
+        me.note_stack();
+        if !self.world.stop(&me.seat) {
+            return self.rest(me);
+        }
+        let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
+        // Another mutator may have gone on while this one stopped the world.
+        if self.phase() == Phase::Sweeping {
+            self.world.go_on();
+            return;
+        }
+        self.each_mutator(|mutator| {
+            mutator.settle();
+            mutator.tracer.publish();
+        });
+        if self.phase() == Phase::Idle {
+            self.begin();
+        }
+        self.deadline.set(budget.deadline as usize);
+        if self.mark(me, budget) {
+            self.finish(me);
+        }
+        self.pauses.add(os::now_ns().saturating_sub(wall), os::thread_cpu_ns().saturating_sub(cpu));
+        self.world.go_on();
+    }
+
+    /// From now on there are marks.
+    fn begin(&self) {
+        self.phase.store(Phase::Marking as u32, Relaxed);
+        self.set_barrier(u32::from(self.options().incremental));
+        self.debt.set(0);
+    }
+
+    fn set_barrier(&self, barrier: u32) {
+        self.barrier.store(barrier, Relaxed);
+        self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
+    }
+
+    /// Marks. Whether all is marked that roots lead to, now.
+    fn mark(&self, me: &Mutator, budget: Budget) -> bool {
+        let mut told = false;
+        loop {
+            if !self.drain(me, budget) {
+                return false;
+            }
+            if self.overflowed.swap(0, Relaxed) != 0 {
+                for page in self.pages.all().filter(|page| page.overflowed.get() != 0) {
+                    me.tracer.look_through(page);
+                }
+            } else if !told {
+                self.tell_roots(&me.tracer);
+                told = true;
+            } else if self.judge_finalizers(&me.tracer) == 0 {
+                return true;
+            }
+        }
+    }
+
+    /// Marks what is known to be left, with all who stand still.
+    fn drain(&self, me: &Mutator, budget: Budget) -> bool {
+        let alone = self.world.each(|seat| core::ptr::eq(seat, &me.seat) || !seat.is_parked());
+        if alone {
+            me.tracer.shared.set(0);
+            let through = me.tracer.drain(budget);
+            if !through {
+                me.tracer.publish();
+            }
+            return through;
+        }
+        me.tracer.shared.set(1);
+        self.gang.open();
+        // What this one has is for all.
+        me.tracer.publish();
+        self.world.call_for_help();
+        let through = me.tracer.drain(budget);
+        if !through {
+            self.gang.stop();
+        }
+        me.tracer.publish();
+        self.gang.close();
+        through && self.gang.is_empty()
+    }
+
+    /// Tells all roots.
+    pub(super) fn tell_roots(&self, tracer: &Tracer) {
+        self.handles.each(|object| tracer.mark(object));
+        self.finalizers.lock().each_due(|object| tracer.mark(object));
+        self.runtime().roots(tracer);
+        self.each_mutator(|mutator| mutator.scan_stack(tracer));
+    }
+
+    /// Finalizers whose object nothing leads to are due. How many.
+    fn judge_finalizers(&self, tracer: &Tracer) -> usize {
+        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.mark(object))
+    }
+
+    /// Whether an object of the heap has its mark.
+    pub(super) fn is_marked(&self, object: *mut u8) -> bool {
+        let (unit, shelf) = crate::address_map::MAP.lookup(object.addr());
+        let ours = shelf.shelf(self.tag()) < SHELVES;
+        ours && bits::is_set(
+            super::page::marks(unit),
+            object.addr() - crate::address_map::MAP.address_of(unit).addr(),
+        )
+    }
+
+    /// Keeps what a mutator counted that leaves.
+    pub(super) fn keep_counts(&self, mutator: &Mutator) {
+        for (kept, count) in self.counted.iter().zip(&mutator.tracer.marked) {
+            kept.add_shared(count.get());
+        }
+        self.counted_bytes.add_shared(mutator.tracer.forget_counts());
+    }
+
+    /// All is marked. From now on pages are swept.
+    fn finish(&self, me: &Mutator) {
+        if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
+            self.verify_barriers(me);
+        }
+        self.set_barrier(0);
+        self.each_mutator(|mutator| {
+            mutator.drop_regions(false);
+            self.keep_counts(mutator);
+        });
+        let mut live = [0; SHELVES];
+        for (live, kept) in live.iter_mut().zip(&self.counted) {
+            *live = kept.take();
+        }
+        self.allocated_before.add(self.allocated.take());
+        self.external_before.set(self.external.get());
+        self.set_goal(self.counted_bytes.take() + self.external.get());
+        self.cycles.add(1);
+        self.phase.store(Phase::Sweeping as u32, Relaxed);
+        self.shelves.lock().begin_sweep(&live);
+        if self.options().verify & super::raw::VERIFY_HEAP != 0 {
+            self.verify(me);
+        }
+    }
+
+    /// Collects at an allocation, because it is asked to at each.
+    #[cold]
+    pub(super) fn stress(&self, me: &Mutator) {
+        if me.deferred.get() == 0 {
+            self.collect(me);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The collected heaps' part in a fork: every world stands still meanwhile.
+//!
+//! A mutator in the midst of a sweep would be copied with a page half swept, so the thread that
+//! forks makes all others stop at their safepoints first, as a collector does. One that does not
+//! come within a second (it blocks without having left, or forks itself) leaves the heap *torn* in the
+//! child: there nothing of it is collected any more, and it allocates from fresh pages only.
+//!
+//! In the child there are no other mutators. What they had of pages is found by the next sweep.
+
+use crate::fork::{self, Handlers, Part};
+use crate::os;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+use super::heap::{self, Heap};
+use super::mutator::{self, Mutator};
+use super::world::Seat;
+
+static HANDLERS: Handlers = Handlers { before, unlock, in_child };
+
+/// How long a mutator may take to stop, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+
+/// Takes part from now on.
+pub(super) fn join() {
+    static JOINED: AtomicBool = AtomicBool::new(false);
+    if !JOINED.load(Ordering::Acquire) {
+        fork::join(Part::Collected, &HANDLERS);
+        JOINED.store(true, Ordering::Release);
+    }
+}
+
+/// The seat of the calling thread in a heap's world.
+fn own_seat(heap: &Heap) -> Option<&'static Seat> {
+    let me = os::thread_token();
+    let mut found = None;
+    heap.each_mutator(|mutator: &'static Mutator| {
+        if mutator.thread.get() == me {
+            found = Some(&mutator.seat);
+        }
+    });
+    found
+}
+
+fn before() {
+    heap::before_fork();
+    mutator::before_fork();
+    for heap in heap::all().filter(|heap| heap.is_open()) {
+        let until = os::now_ns() + PATIENCE;
+        let stopped = heap.world.stop_until(own_seat(heap), || os::now_ns() < until);
+        heap.torn.set(usize::from(!stopped));
+        heap.world.before_fork();
+        heap.before_fork();
+    }
+}
+
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    for heap in heap::all().filter(|heap| heap.is_open()) {
+        // SAFETY: the same contract, as for all that follow.
+        unsafe { heap.after_fork() };
+        // SAFETY: as above.
+        unsafe { heap.world.after_fork() };
+        if heap.torn.get() == 0 {
+            heap.world.go_on();
+        }
+    }
+    // SAFETY: as above.
+    unsafe { mutator::after_fork() };
+    // SAFETY: as above.
+    unsafe { heap::after_fork() };
+}
+
+fn in_child(alone: bool) {
+    if alone {
+        return;
+    }
+    for heap in heap::all().filter(|heap| heap.is_open()) {
+        heap.world.forget_others(own_seat(heap), |seat| {
+            // SAFETY: a seat of a heap's world is a mutator's.
+            let other = unsafe { Mutator::of(seat) };
+            heap.forget_mutator(other);
+        });
+    }
+}

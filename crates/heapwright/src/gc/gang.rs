@@ -1,0 +1,319 @@
+//! The gang: what is still to be looked at, and those who look.
+//!
+//! ```text
+//!   worker   | newest chunk | older chunks |      its own: pushes and pops at the end, no lock
+//!                                   |  ^
+//!                 give, when others |  | take, when its own are empty
+//!                       are hungry  v  |
+//!   gang     | full chunks |  active workers, done |  empty chunks |       under one lock
+//!
+//!   chunk    | next | count | item | item | ...... |      8 KiB
+//! ```
+//!
+//! A marker needs no recursion and no memory of its own depth: what it has yet to look at
+//! is in chunks, which are the heap's. Where no chunk can be had, `mark` notes the page
+//! of the object instead, and looks through the page later, so marking never
+//! fails half-way.
+//!
+//! Work is over when no worker is active and no full chunk is left; or when somebody's
+//! time is up and it says so. Workers come and go as they stop at safepoints; who has nothing
+//! to do waits until there is something, or all is done.
+//!
+//! Used by `mark`; loom-checked (`gang/loom_tests.rs`).
+
+use core::ptr;
+
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// Items of a chunk.
+pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1022 };
+
+/// Some of what is still to be looked at.
+#[repr(C)]
+pub(crate) struct Chunk {
+    pub(crate) next: *mut Chunk,
+    /// Items in it, while it is nobody's newest.
+    pub(crate) count: usize,
+    pub(crate) items: [usize; ITEMS],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Chunk>() == 8192);
+
+/// A stack of chunks.
+pub(crate) struct Chunks(*mut Chunk);
+
+// SAFETY: chunks are memory that belongs to whoever has them in a list.
+unsafe impl Send for Chunks {}
+
+impl Chunks {
+    /// None.
+    pub(crate) const fn none() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Puts a chunk on top.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, and in no list.
+    pub(crate) unsafe fn push(&mut self, chunk: *mut Chunk) {
+        // SAFETY: by the contract nobody else uses it.
+        let next = unsafe { &raw mut (*chunk).next };
+        // SAFETY: as above.
+        unsafe { next.write(self.0) };
+        self.0 = chunk;
+    }
+
+    /// Takes the top one.
+    pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
+        // SAFETY: null, or a chunk that is in this list and nobody else's.
+        let next = unsafe { self.0.as_ref() }?.next;
+        Some(core::mem::replace(&mut self.0, next))
+    }
+}
+
+struct Inner {
+    full: Chunks,
+    empty: Chunks,
+    /// Workers that may still push.
+    active: usize,
+    /// Workers that are here, active or waiting.
+    present: usize,
+    done: bool,
+}
+
+/// Those who mark one heap, while its world stands still.
+pub(crate) struct Gang {
+    inner: Lock<Inner>,
+    /// Workers that wait: told so without the lock.
+    hungry: AtomicU32,
+    /// Whether helpers may come.
+    open: AtomicU32,
+    /// Whether somebody's time is up.
+    stop: AtomicU32,
+    /// Moves when there is work, or none will be: where workers sleep.
+    news: AtomicU32,
+}
+
+impl Gang {
+    /// Nobody, and nothing to do. Zeroed memory is one.
+    #[cfg(loom)]
+    pub(crate) const fn new() -> Self {
+        let inner = Inner {
+            full: Chunks::none(),
+            empty: Chunks::none(),
+            active: 0,
+            present: 0,
+            done: false,
+        };
+        Self {
+            inner: Lock::new(inner),
+            hungry: AtomicU32::new(0),
+            open: AtomicU32::new(0),
+            stop: AtomicU32::new(0),
+            news: AtomicU32::new(0),
+        }
+    }
+
+    /// Lets workers come. The caller is the first of them.
+    pub(crate) fn open(&self) {
+        let mut inner = self.inner.lock();
+        inner.active = 1;
+        inner.present = 1;
+        inner.done = false;
+        self.stop.store(0, Ordering::Relaxed);
+        self.open.store(1, Ordering::Release);
+    }
+
+    /// Comes to help. False: there is nothing to help with.
+    pub(crate) fn come(&self) -> bool {
+        if self.open.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let mut inner = self.inner.lock();
+        let comes = self.open.load(Ordering::Relaxed) != 0 && !inner.done;
+        if comes {
+            inner.active += 1;
+            inner.present += 1;
+        }
+        comes
+    }
+
+    /// Whether a worker waits for something to do.
+    #[inline]
+    pub(crate) fn is_hungry(&self) -> bool {
+        self.hungry.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether somebody's time is up.
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says that the caller's time is up: all workers are to give what they have, and go.
+    pub(crate) fn stop(&self) {
+        self.stop.store(1, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.done = true;
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.news.fetch_add(1, Ordering::Release);
+        if self.hungry.load(Ordering::Relaxed) != 0 {
+            wake(&self.news);
+        }
+    }
+
+    /// Gives a full chunk to whoever wants it.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, in no list, and says how many items it has.
+    pub(crate) unsafe fn give(&self, chunk: *mut Chunk) {
+        let mut inner = self.inner.lock();
+        // SAFETY: the same contract.
+        unsafe { inner.full.push(chunk) };
+        self.tell();
+    }
+
+    /// Takes a full chunk; waits for one while another worker may still push. `None`: there
+    /// will be none, or somebody's time is up. The caller is an active worker with nothing of its own.
+    pub(crate) fn take(&self) -> Option<*mut Chunk> {
+        let mut waits = false;
+        loop {
+            let mut inner = self.inner.lock();
+            let full = if inner.done { None } else { inner.full.pop() };
+            if full.is_some() || inner.done {
+                if waits {
+                    self.hungry.fetch_sub(1, Ordering::Relaxed);
+                    inner.active += 1;
+                }
+                return full;
+            }
+            if !waits {
+                waits = true;
+                inner.active -= 1;
+                self.hungry.fetch_add(1, Ordering::Relaxed);
+            }
+            if inner.active == 0 {
+                inner.done = true;
+                self.tell();
+                continue;
+            }
+            let seen = self.news.load(Ordering::Relaxed);
+            drop(inner);
+            wait(&self.news, seen);
+        }
+    }
+
+    /// A full chunk, if one is there: for one who works alone.
+    pub(crate) fn take_now(&self) -> Option<*mut Chunk> {
+        self.inner.lock().full.pop()
+    }
+
+    /// A worker goes, with nothing of its own.
+    pub(crate) fn go(&self) {
+        let mut inner = self.inner.lock();
+        inner.active -= 1;
+        inner.present -= 1;
+        self.news.fetch_add(1, Ordering::Release);
+        wake(&self.news);
+    }
+
+    /// The first worker goes, and waits until all others have gone.
+    pub(crate) fn close(&self) {
+        self.open.store(0, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.active -= 1;
+        inner.present -= 1;
+        while inner.present > 0 {
+            let seen = self.news.load(Ordering::Relaxed);
+            drop(inner);
+            wait(&self.news, seen);
+            inner = self.inner.lock();
+        }
+    }
+
+    /// Whether nothing is left to look at. While nobody works.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner.lock().full.is_empty()
+    }
+
+    /// An empty chunk that was kept.
+    pub(crate) fn take_empty(&self) -> Option<*mut Chunk> {
+        self.inner.lock().empty.pop()
+    }
+
+    /// Keeps an empty chunk.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, and in no list.
+    pub(crate) unsafe fn give_empty(&self, chunk: *mut Chunk) {
+        // SAFETY: the same contract.
+        unsafe { self.inner.lock().empty.push(chunk) };
+    }
+
+    /// Forgets all chunks: their memory goes back.
+    #[cfg(not(loom))]
+    pub(crate) fn forget(&self) {
+        let mut inner = self.inner.lock();
+        inner.full = Chunks::none();
+        inner.empty = Chunks::none();
+    }
+
+    /// Holds the lock across a fork.
+    #[cfg(not(loom))]
+    pub(crate) fn before_fork(&self) {
+        self.inner.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Gang::before_fork`] in the forking thread or its copy.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract.
+        unsafe { self.inner.release() };
+    }
+}
+
+#[cfg(not(loom))]
+fn wait(word: &AtomicU32, expected: u32) {
+    for _ in 0..400 {
+        if word.load(Ordering::Acquire) != expected {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    crate::os::futex_wait_for(word, expected, 200_000);
+}
+
+#[cfg(not(loom))]
+fn wake(word: &AtomicU32) {
+    crate::os::futex_wake_all(word);
+}
+
+#[cfg(loom)]
+fn wait(word: &AtomicU32, expected: u32) {
+    if word.load(Ordering::Acquire) == expected {
+        loom::thread::yield_now();
+    }
+}
+
+#[cfg(loom)]
+fn wake(_word: &AtomicU32) {}
+
+#[cfg(all(test, loom))]
+mod loom_tests;

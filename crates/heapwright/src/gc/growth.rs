@@ -1,0 +1,177 @@
+//! How much memory a heap may have: decided once a cycle for the whole, and for each pool
+//! when its sweep is over.
+//!
+//! ```text
+//!   0            live             trigger              goal
+//!   |-------------|------------------|------------------|
+//!     survived      allocated since    while marking      = live * factor, or `most`
+//!                   <---------- allowance ------------->
+//!
+//!   live and allocated: bytes of slots, and what the runtime has in malloc
+//! ```
+//!
+//! One knob: `factor`. What has survived may grow by it before the next cycle ends; a limit
+//! in bytes cuts it. All pools and the runtime's own blocks draw on the one allowance, so a
+//! pool that nobody uses costs nothing and one that is in demand need not ask.
+//!
+//! After Ruby's Feature #18045, each pool is judged when its sweep has ended:
+//!
+//! ```text
+//!   free slots >= 20 %                  enough
+//!   nothing allocated since the last    stable: may stay as full as it is (classes, made at boot)
+//!   else                                grows to 40 % free, at most to 1.8 times its pages
+//! ```
+//!
+//! What a pool is granted, it may take although the heap's pages are as many as the goal
+//! allows; without that, a pool that survives whole would collect again and again.
+//! Many pools that are each a little short would grow the heap together: so a pool grows
+//! only below 7/8 of the 20 %, and all grants together stay within the allowance.
+//!
+//! A pool whose sweep is still under way and has yielded nothing may *borrow*: pages up to an
+//! eighth of the allowance, which the pages that the sweep frees repay. So that
+//! allocation never has to finish a sweep.
+//!
+//! Arithmetic alone.
+#![forbid(unsafe_code)]
+
+use crate::size_class::UNIT;
+
+/// What a heap is asked to be content with.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    /// Percent of what is live.
+    pub(super) factor: usize,
+    /// Bytes that may always be allocated between two cycles.
+    pub(super) least: usize,
+    /// Bytes never exceeded.
+    pub(super) most: usize,
+    /// Whether marking goes in steps, while the mutators allocate.
+    pub(super) incremental: bool,
+}
+
+impl Target {
+    /// How many bytes may be live and garbage when the next cycle ends.
+    pub(super) fn goal(&self, live: usize) -> usize {
+        let grown = live.saturating_mul(self.factor) / 100;
+        let goal = grown.max(live.saturating_add(self.least));
+        goal.min(self.most).max(live)
+    }
+
+    /// Bytes after whose allocation a cycle begins, of those that may be allocated in all.
+    pub(super) fn trigger(&self, allowance: usize) -> usize {
+        if self.incremental { allowance - allowance / 4 } else { allowance }
+    }
+
+    /// Bytes to mark for each of `allocated` so that `left` to be marked are done before
+    /// `room` bytes more are allocated.
+    pub(super) fn marking(&self, allocated: usize, left: usize, room: usize) -> usize {
+        let room = room.max(UNIT);
+        allocated.saturating_mul(left.div_ceil(room).max(2))
+    }
+}
+
+/// What was decided for a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Decision {
+    /// It has not been swept yet.
+    None = 0,
+    /// Enough of its slots are free.
+    Enough = 1,
+    /// Full, and nobody allocates there: left as it is.
+    Stable = 2,
+    /// Too full: it may take more pages.
+    Grows = 3,
+    /// It gave pages back.
+    Shrinks = 4,
+}
+
+/// What a pool is like at the end of its sweep.
+#[derive(Clone, Copy)]
+pub(super) struct Swept {
+    /// Slots in its pages.
+    pub(super) slots: usize,
+    /// Those of them that are free.
+    pub(super) free: usize,
+    /// Slots in a page.
+    pub(super) in_page: usize,
+    /// Pages that mutators took since the last sweep ended.
+    pub(super) taken: usize,
+    /// Pages that became wholly free.
+    pub(super) freed: usize,
+}
+
+/// Judges a pool: the decision, and how many pages it may take.
+pub(super) fn judge(pool: Swept) -> (Decision, usize) {
+    let enough = pool.slots / 5;
+    if pool.taken == 0 && pool.freed == 0 {
+        return (Decision::Stable, 0);
+    }
+    if pool.free >= enough - enough / 8 {
+        return (if pool.freed > 0 { Decision::Shrinks } else { Decision::Enough }, 0);
+    }
+    let live = pool.slots - pool.free;
+    let wanted = (live * 5).div_ceil(3).min(pool.slots * 9 / 5).max(pool.slots + pool.in_page);
+    (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
+}
+
+/// Pages that may be borrowed at a time.
+pub(super) fn credit(allowance: usize) -> usize {
+    (allowance / 8 / UNIT).max(4)
+}
+
+/// Pages to sweep for each page that is taken, so that `unswept` are done before half of
+/// the allowance is used.
+pub(super) fn sweep_share(unswept: usize, allowance: usize) -> usize {
+    let takes = (allowance / 2 / UNIT).max(1);
+    unswept.div_ceil(takes).max(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TARGET: Target =
+        Target { factor: 200, least: 4 << 20, most: usize::MAX, incremental: true };
+
+    #[test]
+    fn the_goal_is_a_factor_of_what_is_live_within_bounds() {
+        assert_eq!(TARGET.goal(100 << 20), 200 << 20);
+        assert_eq!(TARGET.goal(1 << 20), 5 << 20);
+        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20), 150 << 20);
+        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20), 100 << 20);
+        assert!(TARGET.goal(usize::MAX / 2) > usize::MAX / 2);
+    }
+
+    #[test]
+    fn a_stable_pool_may_be_full() {
+        let full = Swept { slots: 1000, free: 0, in_page: 100, taken: 0, freed: 0 };
+        assert_eq!(judge(full), (Decision::Stable, 0));
+        let (decision, pages) = judge(Swept { taken: 3, ..full });
+        assert_eq!(decision, Decision::Grows);
+        assert!((4..=8).contains(&pages));
+    }
+
+    proptest! {
+        #[test]
+        fn a_grant_is_never_more_than_four_fifths(
+            pages in 1usize..10_000, in_page in 2usize..4096, free in 0usize..100, taken in 0usize..9,
+        ) {
+            let slots = pages * in_page;
+            let free = slots * free / 100;
+            let (decision, granted) = judge(Swept { slots, free, in_page, taken, freed: 0 });
+            prop_assert_eq!(decision == Decision::Grows, granted > 0);
+            prop_assert!(granted <= pages * 4 / 5 + 1);
+            if free * 5 >= slots {
+                prop_assert_eq!(granted, 0);
+            }
+        }
+
+        #[test]
+        fn sweeping_ends_in_time(unswept in 0usize..1 << 20, allowance in 0usize..1 << 36) {
+            let takes = (allowance / 2 / UNIT).max(1);
+            prop_assert!(sweep_share(unswept, allowance) * takes >= unswept);
+        }
+    }
+}

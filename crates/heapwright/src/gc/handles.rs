@@ -1,0 +1,180 @@
+//! Handles: cells that keep what they lead to.
+//!
+//! ```text
+//!   segments  | cell | cell | cell | ...      side memory, of the heap
+//!               |      |      +-- free: the next free cell, with its lowest bit set
+//!               |      +--------- a word that is no object: passed over
+//!               +---------------- an object: a root
+//! ```
+//!
+//! The runtime reads and writes a cell as it likes: cells are roots and looked at while the
+//! world stands still, so no barrier is needed. Each mutator has free cells of its own,
+//! a batch at a time, so making and freeing one takes no lock and no atomic operation; a cell may be freed
+//! by another mutator than the one that made it, and is its from then on.
+
+use core::ptr;
+
+use crate::chunk::Side;
+use crate::segments;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::cell::{Num, Ptr};
+
+const FIRST: usize = 512;
+const SEGMENTS: usize = 20;
+/// Cells that a mutator takes at a time.
+const BATCH: usize = 64;
+
+/// A root.
+pub(super) type Cell = AtomicPtr<u8>;
+
+/// A chain of free cells: the first, or null.
+struct Chain(*mut Cell);
+
+// SAFETY: free cells are whoever's who has their chain.
+unsafe impl Send for Chain {}
+
+struct Inner {
+    free: Chain,
+    made: usize,
+}
+
+/// All cells of one heap. Zero has none.
+pub(super) struct Handles {
+    segments: [AtomicPtr<Cell>; SEGMENTS],
+    inner: Lock<Inner>,
+    /// Cells in use or with mutators.
+    made: AtomicUsize,
+}
+
+/// A mutator's free cells. Zero has none.
+pub(super) struct Own {
+    free: Ptr<Cell>,
+    /// Cells made less cells freed by this mutator.
+    pub(super) balance: Num,
+}
+
+fn link(next: *mut Cell) -> *mut u8 {
+    next.cast::<u8>().map_addr(|at| at | 1)
+}
+
+/// Puts a cell on a chain.
+fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a cell of the heap, which lives as long as it.
+    unsafe { &*cell }.store(link(free), Ordering::Relaxed);
+    cell
+}
+
+/// The cell behind the first of a chain.
+fn behind(cell: *mut Cell) -> *mut Cell {
+    // SAFETY: as above.
+    unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
+}
+
+impl Handles {
+    /// A cell that keeps `object`. `None` where there is no memory.
+    pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
+        if own.free.get().is_null() {
+            own.free.set(self.take_batch()?);
+        }
+        let cell = own.free.get();
+        own.free.set(behind(cell));
+        own.balance.add(1);
+        // SAFETY: a cell of the heap, free until now and the mutator's.
+        unsafe { &*cell }.store(object, Ordering::Relaxed);
+        Some(cell)
+    }
+
+    /// Frees a cell.
+    pub(super) fn free(&self, own: &Own, cell: *mut Cell) {
+        own.free.set(put(own.free.get(), cell));
+        own.balance.set(own.balance.get().wrapping_sub(1));
+    }
+
+    fn at(&self, number: usize) -> Option<*mut Cell> {
+        let (segment, index) = segments::place(number, FIRST);
+        let at = self.segments.get(segment)?.load(Ordering::Acquire);
+        (!at.is_null()).then_some(at.wrapping_add(index))
+    }
+
+    #[cold]
+    fn take_batch(&self) -> Option<*mut Cell> {
+        let mut inner = self.inner.lock();
+        let mut chain = ptr::null_mut();
+        for _ in 0..BATCH {
+            let cell = if inner.free.0.is_null() {
+                let number = inner.made;
+                let (segment, _) = segments::place(number, FIRST);
+                let place = self.segments.get(segment);
+                if let Some(place) = place
+                    && place.load(Ordering::Relaxed).is_null()
+                    && let Some(side) = Side::take((FIRST << segment) * size_of::<Cell>())
+                {
+                    place.store(side.at().cast(), Ordering::Release);
+                }
+                let Some(cell) = self.at(number) else { break };
+                inner.made += 1;
+                cell
+            } else {
+                let cell = inner.free.0;
+                inner.free.0 = behind(cell);
+                cell
+            };
+            chain = put(chain, cell);
+        }
+        self.made.store(inner.made, Ordering::Release);
+        (!chain.is_null()).then_some(chain)
+    }
+
+    /// Takes a mutator's free cells back.
+    pub(super) fn take_back(&self, own: &Own) {
+        let mut inner = self.inner.lock();
+        let mut cell = own.free.get();
+        own.free.set(ptr::null_mut());
+        while !cell.is_null() {
+            let next = behind(cell);
+            inner.free.0 = put(inner.free.0, cell);
+            cell = next;
+        }
+    }
+
+    /// Calls `with` for what each cell keeps. While nobody writes them.
+    pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
+        for number in 0..self.made.load(Ordering::Acquire) {
+            if let Some(cell) = self.at(number) {
+                // SAFETY: a cell of the heap, which lives as long as it.
+                let kept = unsafe { &*cell }.load(Ordering::Relaxed);
+                if !kept.is_null() && kept.addr() & 7 == 0 {
+                    with(kept);
+                }
+            }
+        }
+    }
+
+    /// Gives all cells back. Nobody uses one any more.
+    pub(super) fn end(&self) {
+        for segment in &self.segments {
+            Side::give_at(segment.swap(ptr::null_mut(), Ordering::Relaxed).cast());
+        }
+        let mut inner = self.inner.lock();
+        inner.free.0 = ptr::null_mut();
+        inner.made = 0;
+        self.made.store(0, Ordering::Relaxed);
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.inner.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Handles::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract.
+        unsafe { self.inner.release() };
+    }
+}

@@ -1,0 +1,595 @@
+//! A collected heap: what it has, and where pages come from and go to.
+//!
+//! ```text
+//!   Heap   setup: runtime, layout, target | world | gang | pages | shelves | handles | finalizers
+//!          phase, goal, allowance, what was allocated since
+//!
+//!   chunk --new_page--> eden --swept, no object--> tomb --page_from_tomb--> eden, of any pool
+//!                                                   |
+//!                                                   +--not needed for a purge delay--> chunk
+//! ```
+//!
+//! Heaps are made once and recycled, never freed, so an id that was read from the address
+//! map a moment ago leads to a heap. Locks, in the order in which they are taken: seats,
+//! finalizers, shelves; the gang's and the handles' alone.
+//!
+//! The phases and what is done in them are in `cycle`, sweeping in `sweep`.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use crate::address_map::{Entry, Kind as UnitKind, MAP};
+use crate::chunk::{self, Want};
+use crate::ids::{Recycled, Slot};
+use crate::os;
+use crate::size_class::UNIT;
+use crate::substrate;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::cell::Num;
+use super::finalizers::Finalizers;
+use super::gang::{Chunk, Gang};
+use super::growth::Target;
+use super::handles::Handles;
+use super::layout::{KINDS, SHELVES, Sizes};
+use super::mutator::Mutator;
+use super::page::{Page, State};
+use super::pages::Pages;
+use super::raw::{Options, Runtime, Sweep};
+use super::shelves::Shelves;
+use super::statistics::Pauses;
+use super::tracer;
+use super::world::World;
+
+/// What a heap is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    Idle = 0,
+    /// It marks.
+    Marking = 1,
+    /// It has marked, and pages are still to be swept.
+    Sweeping = 2,
+}
+
+/// What a heap was made with.
+pub(super) struct Setup {
+    pub(super) runtime: Runtime,
+    pub(super) options: Options,
+    pub(super) target: Target,
+    pub(super) sizes: Sizes,
+}
+
+/// A heap. Zero is one that nobody has.
+pub(super) struct Heap {
+    setup: UnsafeCell<MaybeUninit<Setup>>,
+    tag: AtomicU32,
+    id: Num,
+    pub(super) world: World,
+    pub(super) gang: Gang,
+    pub(super) pages: Pages,
+    pub(super) shelves: Lock<Shelves>,
+    pub(super) handles: Handles,
+    pub(super) finalizers: Lock<Finalizers>,
+    /// The chunk of items that is there when there is no memory.
+    reserve: AtomicPtr<Chunk>,
+    /// Runs of side memory that chunks were cut from, linked through their first words.
+    chunk_runs: Lock<Runs>,
+
+    pub(super) phase: AtomicU32,
+    pub(super) barrier: AtomicU32,
+    /// Marking overflowed: some pages are to be looked through.
+    pub(super) overflowed: AtomicU32,
+    /// The deadline of the step under way, for those who help.
+    pub(super) deadline: Num,
+    pub(super) cycles: Num,
+    /// Bytes that the last cycle found live, what the runtime has in malloc included.
+    pub(super) live: Num,
+    pub(super) goal: Num,
+    pub(super) allowance: Num,
+    /// Bytes that mutators may have allocated since the last cycle ended.
+    pub(super) allocated: Num,
+    /// Bytes that the runtime has in malloc, and had when the last cycle ended.
+    pub(super) external: Num,
+    pub(super) external_before: Num,
+    /// Bytes allocated in cycles before.
+    pub(super) allocated_before: Num,
+    /// Bytes that must be marked before mutators are even with what they allocated.
+    pub(super) debt: Num,
+    /// Objects marked in this cycle by mutators that have left, and their bytes.
+    pub(super) counted: [Num; SHELVES],
+    pub(super) counted_bytes: Num,
+    /// Handles made less handles freed by mutators that have left.
+    pub(super) handle_balance: Num,
+    /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
+    pub(super) torn: Num,
+    open: Num,
+    pub(super) peak: Num,
+    pub(super) pauses: Pauses,
+}
+
+/// Side memory of chunks.
+pub(super) struct Runs(*mut u8);
+
+// SAFETY: memory that is the heap's, under its lock.
+unsafe impl Send for Runs {}
+
+// SAFETY: the setup is written before anybody else knows the heap, and after everybody has
+// forgotten it; all else is atomics and locks.
+unsafe impl Sync for Heap {}
+
+static HEAPS: Recycled<Heap> = Recycled::new();
+
+/// The heap of an id.
+pub(super) fn of(id: u32) -> Option<&'static Heap> {
+    HEAPS.get(id)
+}
+
+/// All heaps that were ever made.
+pub(super) fn all() -> impl Iterator<Item = &'static Heap> {
+    HEAPS.all()
+}
+
+/// Holds the lock of the registry across a fork.
+pub(super) fn before_fork() {
+    HEAPS.before_fork();
+}
+
+/// Gives it back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: the same contract.
+    unsafe { HEAPS.after_fork() };
+}
+
+impl Heap {
+    /// A heap of its own. `None` where there is no memory.
+    pub(super) fn make(options: Options, runtime: Runtime) -> Option<&'static Slot<Self>> {
+        if !substrate::open_and_begin() {
+            return None;
+        }
+        super::fork::join();
+        // SAFETY: zero is a heap that nobody has.
+        let slot = unsafe { HEAPS.take_zeroed() }?;
+        let heap = &slot.value;
+        let target = Target {
+            factor: options.factor_percent(),
+            least: options.least_bytes(),
+            most: options.most_bytes(),
+            incremental: options.incremental,
+        };
+        let setup = Setup { runtime, options, target, sizes: Sizes::of(options.layout) };
+        // SAFETY: nobody else knows the heap yet.
+        unsafe { (*heap.setup.get()).write(setup) };
+        let mut lists = heap.shelves.lock();
+        // Piece by piece: the whole is too large for a stack.
+        lists.clear();
+        lists.set_own_tombs(options.sweep == Sweep::ToTheEnd);
+        for (pool, of) in lists.pool.iter_mut().enumerate() {
+            of.slot = heap.sizes().slot(pool);
+        }
+        drop(lists);
+        *heap.finalizers.lock() = Finalizers::new();
+        heap.id.set(slot.id() as usize);
+        heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
+        heap.live.set(0);
+        heap.set_goal(0);
+        let reserve = heap.make_chunks();
+        if reserve.is_none() {
+            HEAPS.give(slot);
+            return None;
+        }
+        heap.reserve.store(reserve?, Ordering::Relaxed);
+        heap.open.set(1);
+        Some(slot)
+    }
+
+    /// Ends a heap without mutators: objects that want to be freed are, and all memory goes back.
+    pub(super) fn end(slot: &'static Slot<Self>) {
+        let heap = &slot.value;
+        heap.open.set(0);
+        for page in heap.pages.all() {
+            match page.state() {
+                State::None => continue,
+                State::Eden => {
+                    if page.kind() as u32 & super::FREED != 0 {
+                        super::bits::clear(page.marks());
+                        page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
+                    }
+                }
+                State::Tomb => {}
+            }
+            heap.give_units(page);
+        }
+        heap.pages.end();
+        heap.handles.end();
+        heap.finalizers.lock().end();
+        let mut runs = heap.chunk_runs.lock();
+        while !runs.0.is_null() {
+            // SAFETY: the first word of a run leads to the next one.
+            let next = unsafe { runs.0.cast::<*mut u8>().read() };
+            chunk::Side::give_at(runs.0);
+            runs.0 = next;
+        }
+        drop(runs);
+        heap.gang.forget();
+        for number in [
+            &heap.deadline,
+            &heap.cycles,
+            &heap.live,
+            &heap.allocated,
+            &heap.external,
+            &heap.external_before,
+            &heap.allocated_before,
+            &heap.debt,
+            &heap.peak,
+            &heap.counted_bytes,
+            &heap.handle_balance,
+            &heap.torn,
+        ] {
+            number.set(0);
+        }
+        heap.counted.iter().for_each(|count| count.set(0));
+        heap.pauses.clear();
+        heap.phase.store(Phase::Idle as u32, Ordering::Relaxed);
+        heap.barrier.store(0, Ordering::Relaxed);
+        heap.overflowed.store(0, Ordering::Relaxed);
+        HEAPS.give(slot);
+    }
+
+    #[inline]
+    fn setup(&self) -> &Setup {
+        // SAFETY: written by `make`, before anybody else knew the heap.
+        let setup = unsafe { &*self.setup.get() };
+        // SAFETY: as above.
+        unsafe { setup.assume_init_ref() }
+    }
+
+    /// The runtime.
+    #[inline]
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.setup().runtime
+    }
+
+    /// What it was made with.
+    pub(super) fn options(&self) -> &Options {
+        &self.setup().options
+    }
+
+    /// What it is to be content with.
+    pub(super) fn target(&self) -> &Target {
+        &self.setup().target
+    }
+
+    /// The layout's sizes.
+    #[inline]
+    pub(super) fn sizes(&self) -> &Sizes {
+        &self.setup().sizes
+    }
+
+    /// Bytes of a slot of a shelf.
+    #[inline]
+    pub(super) fn slot(&self, shelf: usize) -> usize {
+        self.sizes().slot(shelf / KINDS)
+    }
+
+    /// Its id in the entries of its pages.
+    pub(super) fn id(&self) -> u32 {
+        self.id.get() as u32
+    }
+
+    /// The bits of the id in the entries of its pages.
+    #[inline]
+    pub(super) fn tag(&self) -> u32 {
+        self.tag.load(Ordering::Relaxed)
+    }
+
+    /// What it is doing.
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Idle,
+            1 => Phase::Marking,
+            _ => Phase::Sweeping,
+        }
+    }
+
+    /// Whether stores of references must be told, as mutators see it.
+    pub(super) fn barrier(&self) -> u32 {
+        self.barrier.load(Ordering::Relaxed)
+    }
+
+    /// How it sweeps.
+    pub(super) fn sweep_policy(&self) -> Sweep {
+        self.options().sweep
+    }
+
+    /// Whether it collects at every allocation.
+    #[inline]
+    pub(super) fn is_stressed(&self) -> bool {
+        self.options().verify & super::raw::STRESS != 0
+    }
+
+    /// The object that an address lies in.
+    pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
+        let (unit, entry) = MAP.lookup(address.addr());
+        let head = match entry.kind() {
+            UnitKind::Collected(_) => unit,
+            UnitKind::CollectedRest(head) => head,
+            _ => return None,
+        };
+        let (head, _) = tracer::shelf_of(MAP.address_of(head).addr(), self.tag())?;
+        let page = self.pages.at_unit(head).filter(|page| page.state() == State::Eden)?;
+        let base = page.base();
+        let start = page.slot_of(address.addr() - base.addr())?;
+        // What a sweep has yet to free is no object any more, unless it is marked.
+        let holds =
+            if self.is_unswept(page) { page.is_marked(start) } else { page.is_taken(start) };
+        holds.then(|| base.wrapping_add(start))
+    }
+
+    /// Whether the page awaits the sweep of this cycle.
+    pub(super) fn is_unswept(&self, page: &Page) -> bool {
+        self.phase() == Phase::Sweeping && page.swept.get() != self.cycles.get()
+    }
+
+    /// Bytes of the large object that begins at `unit`.
+    #[cold]
+    pub(super) fn large_size(&self, unit: usize) -> usize {
+        self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
+    }
+
+    /// Marking had no memory: the object's page is to be looked through.
+    #[cold]
+    pub(super) fn note_overflow(&self, object: *mut u8) {
+        let head = match MAP.lookup(object.addr()).1.kind() {
+            UnitKind::CollectedRest(head) => head,
+            _ => MAP.unit_of(object.addr()),
+        };
+        if let Some(page) = self.pages.at_unit(head) {
+            page.overflowed.set(1);
+            self.overflowed.store(1, Ordering::Release);
+        }
+    }
+
+    /// An empty chunk for items.
+    pub(super) fn take_chunk(&self) -> Option<*mut Chunk> {
+        self.gang.take_empty().or_else(|| self.make_chunks())
+    }
+
+    /// The chunk for when there is no memory. One tracer has it at a time: others are given
+    /// none, which cannot be, because each has one when it overflows.
+    pub(super) fn reserve(&self) -> *mut Chunk {
+        loop {
+            let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
+            if !chunk.is_null() {
+                return chunk;
+            }
+            if let Some(chunk) = self.gang.take_empty() {
+                return chunk;
+            }
+            os::yield_now();
+        }
+    }
+
+    /// Cuts side memory into chunks. The first of them is the caller's.
+    #[cold]
+    fn make_chunks(&self) -> Option<*mut Chunk> {
+        let side = chunk::Side::take(UNIT)?;
+        let mut runs = self.chunk_runs.lock();
+        // SAFETY: fresh memory, whose first chunk's place is the link's alone.
+        unsafe { side.at().cast::<*mut u8>().write(runs.0) };
+        runs.0 = side.at();
+        drop(runs);
+        let chunks: *mut Chunk = side.at().cast();
+        let count = UNIT / size_of::<Chunk>();
+        for n in 2..count {
+            // SAFETY: fresh memory that nobody else knows.
+            unsafe { self.gang.give_empty(chunks.wrapping_add(n)) };
+        }
+        Some(chunks.wrapping_add(1))
+    }
+
+    /// What the target makes of bytes that are live.
+    pub(super) fn set_goal(&self, live: usize) {
+        let goal = self.target().goal(live);
+        self.live.set(live);
+        self.goal.set(goal);
+        self.allowance.set(goal - live);
+    }
+
+    /// Bytes allocated since the last cycle ended, in pages and elsewhere.
+    pub(super) fn used(&self) -> usize {
+        let external = self.external.get().saturating_sub(self.external_before.get());
+        self.allocated.get() + external
+    }
+
+    /// Bytes it has, of pages and elsewhere.
+    fn bytes(&self, units: usize) -> usize {
+        units * UNIT + self.external.get()
+    }
+
+    /// Notes that a page was claimed: what is free in it counts as allocated.
+    pub(super) fn note_claimed(&self, page: &Page) {
+        self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
+    }
+
+    /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it.
+    pub(super) fn new_page(&self, shelf: usize, most: usize) -> Option<&'static Page> {
+        let this = Self::whole(self);
+        let most = most.min(self.target().most);
+        let mut lists = self.shelves.lock();
+        if self.bytes(lists.units() + 1) > most {
+            return None;
+        }
+        let page = this.pages.make()?;
+        let entry = Entry::collected(self.id(), shelf);
+        let Some(run) = chunk::take(1, 1, Want::Dense, entry, |_| Entry::FREE) else {
+            this.pages.give(page);
+            return None;
+        };
+        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
+        page.open(run.unit, 1, shelf, self.slot(shelf), run.zero);
+        page.swept.set(self.cycles.get());
+        lists.add(&self.pages, page);
+        lists.pool[shelf / KINDS].taken += 1;
+        self.note_peak(lists.units());
+        Some(page)
+    }
+
+    /// A page for a shelf, from the tomb.
+    pub(super) fn page_from_tomb(&self, shelf: usize) -> Option<&'static Page> {
+        let this = Self::whole(self);
+        let mut lists = self.shelves.lock();
+        let page = lists.exhume(&this.pages, shelf / KINDS)?;
+        MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), shelf));
+        page.assign(shelf, self.slot(shelf));
+        page.swept.set(self.cycles.get());
+        lists.add(&self.pages, page);
+        lists.pool[shelf / KINDS].taken += 1;
+        Some(page)
+    }
+
+    /// A page that is one large object.
+    pub(super) fn new_large(&self, size: usize, shelf: usize) -> Option<&'static Page> {
+        let this = Self::whole(self);
+        let units = size.checked_add(UNIT - 1)? / UNIT;
+        let traced = shelf & super::LEAF as usize == 0;
+        let want = if traced { Want::Zero } else { Want::Any };
+        let lists = self.shelves.lock();
+        if self.bytes(lists.units() + units) > self.target().most {
+            return None;
+        }
+        let page = this.pages.make()?;
+        // The entry of a free unit until the object is whole, so that nobody finds it.
+        let head = Entry::collected(self.id(), shelf);
+        let Some(run) = chunk::take(units, 1, want, head, Entry::collected_rest) else {
+            this.pages.give(page);
+            return None;
+        };
+        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
+        page.open(run.unit, units, shelf, size, run.zero);
+        page.swept.set(self.cycles.get());
+        drop(lists);
+        if traced && !run.zero {
+            // SAFETY: the run was just taken, and nobody else knows the object.
+            unsafe { ptr::write_bytes(page.base(), 0, size) };
+        }
+        page.take_large();
+        let mut lists = self.shelves.lock();
+        lists.add(&self.pages, page);
+        self.note_peak(lists.units());
+        drop(lists);
+        self.allocated.add_shared(size);
+        Some(page)
+    }
+
+    fn note_peak(&self, units: usize) {
+        self.peak.set(self.peak.get().max(self.bytes(units)));
+    }
+
+    /// Gives a page's units back.
+    fn give_units(&self, page: &Page) {
+        super::bits::clear(page.marks());
+        chunk::give(page.unit.get(), page.units.get());
+    }
+
+    /// Lets go of a large object that is dead. Its page is claimed.
+    pub(super) fn release_large(&self, page: &Page) {
+        let mut lists = self.shelves.lock();
+        lists.remove_large(&self.pages, page);
+        self.give_units(page);
+        self.pages.give(page);
+    }
+
+    /// Gives pages of the tomb back that nobody needed for a purge delay.
+    pub(super) fn decay(&self) {
+        let Some(delay) = chunk::purge_delay() else { return };
+        let now = os::coarse_ms();
+        let mut lists = self.shelves.lock();
+        if chunk::waited(lists.tomb_since, now) < delay {
+            return;
+        }
+        for _ in 0..lists.tomb_low.min(64) {
+            let Some(page) = lists.exhume_any(&self.pages) else { break };
+            self.give_units(page);
+            self.pages.give(page);
+        }
+        lists.tomb_low = lists.tombs;
+        lists.tomb_since = now;
+    }
+
+    /// Gives all pages of the tomb back. Returns bytes.
+    pub(super) fn trim(&self) -> usize {
+        let mut bytes = 0;
+        let mut lists = self.shelves.lock();
+        while let Some(page) = lists.exhume_any(&self.pages) {
+            self.give_units(page);
+            self.pages.give(page);
+            bytes += UNIT;
+        }
+        lists.tomb_low = 0;
+        bytes
+    }
+
+    /// The heap, for as long as the process: heaps are never freed.
+    fn whole(&self) -> &'static Self {
+        // SAFETY: heaps are made in memory that lives as long as the process.
+        unsafe { &*ptr::from_ref(self) }
+    }
+
+    /// Whether somebody has it.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.get() != 0
+    }
+
+    /// A mutator that is no more: keeps what it counted.
+    pub(super) fn forget_mutator(&self, mutator: &Mutator) {
+        mutator.tracer.publish();
+        self.keep_counts(mutator);
+        self.handle_balance
+            .set(self.handle_balance.get().wrapping_add(mutator.handles.balance.get()));
+        mutator.clear();
+    }
+
+    /// Holds the locks across a fork.
+    pub(super) fn before_fork(&self) {
+        self.finalizers.acquire();
+        self.shelves.acquire();
+        self.chunk_runs.acquire();
+        self.gang.before_fork();
+        self.handles.before_fork();
+    }
+
+    /// Gives them back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Heap::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract, as for all that follow.
+        unsafe { self.handles.after_fork() };
+        // SAFETY: as above.
+        unsafe { self.gang.after_fork() };
+        // SAFETY: as above.
+        unsafe { self.chunk_runs.release() };
+        // SAFETY: as above.
+        unsafe { self.shelves.release() };
+        // SAFETY: as above.
+        unsafe { self.finalizers.release() };
+    }
+
+    /// Calls `with` for each mutator. While none comes or goes.
+    pub(super) fn each_mutator(&self, mut with: impl FnMut(&'static Mutator)) {
+        self.world.each(|seat| {
+            // SAFETY: the seats of a heap's world are its mutators'.
+            with(unsafe { Mutator::of(seat) });
+            true
+        });
+    }
+}

@@ -1,0 +1,98 @@
+//! The collected heap: memory that is found to be free.
+//!
+//! ```text
+//!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
+//!      |
+//!   shelves  pages by pool and kind; eden and tomb              lazy sweeping, growth a pool
+//!      |
+//!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
+//!      |
+//!   chunk, address map                                          whose is this address?
+//! ```
+//!
+//! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
+//! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; tombs,
+//! per-pool growth and stable heaps as there. It does not move objects yet.
+//!
+//! - `layout`, `growth`, `bits`: arithmetic
+//! - `page`, `pages`, `shelves`: pages, and which are where
+//! - `mutator`: how a thread allocates; `world`: how threads stand still
+//! - `tracer`, `gang`: marking, by one or several
+//! - `cycle`, `sweep`: when a collection begins, its steps, its end
+//! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
+//! - `walk`, `verify`, `statistics`: seeing
+//! - [`raw`]: the door for runtimes; the C interface is made of it
+//!
+//! Fork: see `fork`.
+
+#[cfg(not(loom))]
+mod bits;
+#[cfg(not(loom))]
+mod cell;
+#[cfg(not(loom))]
+mod cycle;
+#[cfg(not(loom))]
+mod finalizers;
+#[cfg(not(loom))]
+mod fork;
+mod gang;
+#[cfg(not(loom))]
+mod growth;
+#[cfg(not(loom))]
+mod handles;
+#[cfg(not(loom))]
+mod heap;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
+mod mutator;
+#[cfg(not(loom))]
+mod page;
+#[cfg(not(loom))]
+mod pages;
+#[cfg(not(loom))]
+pub mod raw;
+#[cfg(not(loom))]
+mod shelves;
+#[cfg(not(loom))]
+mod statistics;
+#[cfg(not(loom))]
+mod sweep;
+#[cfg(all(test, not(loom)))]
+mod tests;
+#[cfg(not(loom))]
+mod tracer;
+#[cfg(not(loom))]
+mod verify;
+#[cfg(not(loom))]
+mod walk;
+mod world;
+
+#[cfg(not(loom))]
+pub use finalizers::Finalizer;
+#[cfg(not(loom))]
+pub use growth::Decision;
+#[cfg(not(loom))]
+pub use layout::Layout;
+#[cfg(not(loom))]
+pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
+
+/// An object that may hold references. It arrives zeroed.
+pub const TRACED: u32 = 0;
+/// An object that holds none. It arrives as its memory was left.
+pub const LEAF: u32 = 1;
+/// Of either kind: the runtime wants to hear when it has died.
+pub const FREED: u32 = 2;
+
+#[cfg(not(loom))]
+const KIND_MASK: u32 = 3;
+
+/// The slot that an address lies in, of the page of heap `owner` that begins at unit `head`:
+/// where it begins, its size, and whether it holds an object.
+#[cfg(not(loom))]
+pub(crate) fn slot_at(owner: u32, head: usize, address: usize) -> Option<(usize, usize, bool)> {
+    let page = heap::of(owner)?.pages.at_unit(head)?;
+    let base = page.base().addr();
+    let offset = page.slot_of(address.checked_sub(base)?)?;
+    Some((base + offset, page.slot.get(), page.is_taken(offset)))
+}

@@ -1,0 +1,433 @@
+//! A mutator: a thread's way into one heap, and how it allocates.
+//!
+//! ```text
+//!   public   poll | barrier | heap | table | largest | regions: 256 x { next, end, slot, page }
+//!   private  seat | tracer | which regions are in use | handles | stack | ...
+//!
+//!   region   page  | object | object | object | free ...... |  taken  | free | ...
+//!                                             ^ next        ^ end      the next stretch
+//! ```
+//!
+//! A mutator has a region for every shelf: a stretch of free slots, zeroed if its objects
+//! are traced, of at most 8 KiB, so that it is in the nearest cache when it is used.
+//! Allocating moves `next`. When it meets `end`, the next stretch of the page becomes the
+//! region; when the page is at its end, another is claimed (`acquire`), and only then a lock
+//! is taken. The first two lines of the picture are the C interface's; see `heapwright_gc.h`.
+//!
+//! The order in which a page is looked for is the policy of the heap:
+//!
+//! ```text
+//!   1  swept, with free slots     2  sweep some of the shelf's, claim the first with a free slot
+//!   3  the tomb                   4  a new page, as far as the goal or the pool's grant goes
+//!   5  on credit, while the pool's sweep is under way
+//!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
+//! ```
+//!
+//! Each page that is claimed is paid for: a little sweeping of every pool, and, while the
+//! heap marks, marking.
+
+use core::ptr;
+
+use crate::ids::{Recycled, Slot};
+use crate::sync::atomic::AtomicU32;
+
+use super::cell::{Num, Ptr};
+use super::handles;
+use super::heap::{Heap, Phase};
+use super::layout::{KINDS, LARGE, SHELVES};
+use super::page::Page;
+use super::raw::Sweep;
+use super::tracer::Tracer;
+use super::world::Seat;
+use super::{LEAF, growth};
+
+/// Bytes of a region.
+const REGION: usize = 8 << 10;
+/// Pages of its own shelf that a mutator sweeps before it looks elsewhere.
+const OWN_SWEEPS: usize = 16;
+
+/// A stretch of free slots. Part of the C interface.
+#[repr(C)]
+pub(super) struct Region {
+    pub(super) next: Ptr<u8>,
+    pub(super) end: Ptr<u8>,
+    pub(super) slot: Num,
+    /// The page it is in, by number; 0: none.
+    pub(super) page: Num,
+}
+
+/// A thread's way into a heap. Zero is nobody's.
+#[repr(C)]
+pub(super) struct Mutator {
+    pub(super) poll: AtomicU32,
+    pub(super) barrier: AtomicU32,
+    pub(super) heap: Ptr<Heap>,
+    pub(super) table: Ptr<u8>,
+    pub(super) largest: Num,
+    pub(super) regions: [Region; SHELVES],
+
+    pub(super) seat: Seat,
+    pub(super) tracer: Tracer,
+    /// Shelves whose region is in use, as bits.
+    used: [Num; SHELVES / 64],
+    pub(super) handles: handles::Own,
+    /// Regions within which nothing is collected.
+    pub(super) deferred: Num,
+    /// The end of the C stack that is scanned; null: none is.
+    pub(super) stack_base: Ptr<u8>,
+    pub(super) stack_top: Ptr<u8>,
+    pub(super) registers: [Num; crate::os::SAVED_REGISTERS],
+    /// The thread it is of.
+    pub(super) thread: Num,
+    /// Bytes allocated in pages that it is through with.
+    pub(super) number: Num,
+}
+
+static MUTATORS: Recycled<Mutator> = Recycled::new();
+
+/// Holds the lock across a fork.
+pub(super) fn before_fork() {
+    MUTATORS.before_fork();
+}
+
+/// Gives it back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: the same contract.
+    unsafe { MUTATORS.after_fork() };
+}
+
+impl Mutator {
+    /// The calling thread joins a heap. `None` where there is no memory.
+    pub(super) fn attach(heap: &'static Heap) -> Option<&'static Slot<Self>> {
+        // SAFETY: zero is nobody's mutator.
+        let slot = unsafe { MUTATORS.take_zeroed() }?;
+        let me = &slot.value;
+        me.heap.set(ptr::from_ref(heap).cast_mut());
+        me.table.set(heap.sizes().table().cast_mut());
+        me.largest.set(heap.sizes().largest());
+        me.number.set(slot.id() as usize);
+        me.thread.set(crate::os::thread_token());
+        me.tracer.belong(heap);
+        for (shelf, region) in me.regions.iter().enumerate() {
+            region.slot.set(heap.sizes().slot(shelf / KINDS));
+        }
+        // SAFETY: mutators are never freed.
+        unsafe { heap.world.join(&me.seat, &me.poll) };
+        heap.world.enter(&me.seat);
+        // What a cycle under way told the others when it began.
+        me.barrier.store(heap.barrier(), core::sync::atomic::Ordering::Relaxed);
+        Some(slot)
+    }
+
+    /// The calling thread leaves the heap.
+    pub(super) fn detach(slot: &'static Slot<Self>) {
+        let me = &slot.value;
+        let heap = me.heap();
+        heap.at_safepoint(me);
+        me.drop_regions(true);
+        heap.handles.take_back(&me.handles);
+        heap.forget_mutator(me);
+        heap.world.leave(&me.seat);
+        heap.world.part(&me.seat);
+        MUTATORS.give(slot);
+    }
+
+    /// Makes it what zero is, for who has it next.
+    pub(super) fn clear(&self) {
+        use core::sync::atomic::Ordering::Relaxed;
+        self.poll.store(0, Relaxed);
+        self.barrier.store(0, Relaxed);
+        self.regions.iter().for_each(Region::close);
+        self.used.iter().for_each(|word| word.set(0));
+        self.deferred.set(0);
+        self.stack_base.set(ptr::null_mut());
+        self.stack_top.set(ptr::null_mut());
+        self.handles.balance.set(0);
+    }
+
+    /// The mutator of a seat.
+    ///
+    /// # Safety
+    ///
+    /// The seat is a mutator's.
+    pub(super) unsafe fn of(seat: &Seat) -> &'static Self {
+        let at = ptr::from_ref(seat).cast::<u8>().wrapping_sub(core::mem::offset_of!(Self, seat));
+        // SAFETY: by the contract; mutators are never freed, and the seat's address was made
+        // from the whole (see `MUTATORS`).
+        unsafe { &*at.cast() }
+    }
+
+    /// The heap it is of.
+    #[inline]
+    pub(super) fn heap(&self) -> &'static Heap {
+        // SAFETY: set by `attach`; heaps are never freed.
+        unsafe { &*self.heap.get() }
+    }
+
+    /// Memory for an object. Null: there is none.
+    #[inline]
+    pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
+        if size > self.largest.get() {
+            return self.alloc_large(size, kind);
+        }
+        let shelf = self.heap().sizes().pool(size) * KINDS + kind;
+        loop {
+            let object = self.bump(shelf);
+            if !object.is_null() {
+                return object;
+            }
+            if !self.refill(shelf) {
+                return ptr::null_mut();
+            }
+        }
+    }
+
+    /// The next slot of a region. Null: it is used up.
+    #[inline(always)]
+    fn bump(&self, shelf: usize) -> *mut u8 {
+        let region = &self.regions[shelf];
+        let object = region.next.get();
+        let next = object.wrapping_add(region.slot.get());
+        if next.addr() > region.end.get().addr() {
+            return ptr::null_mut();
+        }
+        region.next.set(next);
+        object
+    }
+
+    /// Gives a region more. False: there is no memory.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, shelf: usize) -> bool {
+        let heap = self.heap();
+        if heap.is_stressed() {
+            heap.stress(self);
+        }
+        loop {
+            heap.at_safepoint(self);
+            let region = &self.regions[shelf];
+            if let Some(page) = heap.pages.get(region.page.get()) {
+                let from = region.end.get().addr() - page.base().addr();
+                if self.open_stretch(shelf, page, from) {
+                    return true;
+                }
+                page.settle(page.end());
+                self.close_region(shelf);
+            }
+            let Some(page) = self.acquire(shelf) else { return false };
+            region.page.set(page.number.get());
+            self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
+            if self.open_stretch(shelf, page, page.cursor.get()) {
+                return true;
+            }
+            page.settle(page.end());
+            self.close_region(shelf);
+        }
+    }
+
+    /// Makes the next free stretch of a page the region. False: there is none.
+    fn open_stretch(&self, shelf: usize, page: &Page, from: usize) -> bool {
+        let most = if self.heap().is_stressed() { 0 } else { REGION };
+        let Some((at, stop)) = page.next_free(from, most) else { return false };
+        let dirty = page.zero_from.get();
+        if shelf & LEAF as usize == 0 && at < dirty {
+            // SAFETY: free slots of a page that this mutator claimed.
+            unsafe { ptr::write_bytes(page.base().wrapping_add(at), 0, stop.min(dirty) - at) };
+        }
+        page.zero_from.set(dirty.max(stop));
+        let region = &self.regions[shelf];
+        region.next.set(page.base().wrapping_add(at));
+        region.end.set(page.base().wrapping_add(stop));
+        true
+    }
+
+    fn close_region(&self, shelf: usize) {
+        self.regions[shelf].close();
+        self.used[shelf / 64].set(self.used[shelf / 64].get() & !(1 << (shelf % 64)));
+    }
+
+    /// Calls `with` for each region in use and its page.
+    fn each_region(&self, mut with: impl FnMut(usize, &Region, &Page)) {
+        for (word, used) in self.used.iter().enumerate() {
+            let mut rest = used.get();
+            while rest != 0 {
+                let shelf = word * 64 + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                if let Some(page) = self.heap().pages.get(self.regions[shelf].page.get()) {
+                    with(shelf, &self.regions[shelf], page);
+                }
+            }
+        }
+    }
+
+    /// Tells the pages of its regions how far it has come. While it stands still.
+    pub(super) fn settle(&self) {
+        self.each_region(|_, region, page| {
+            page.settle(region.next.get().addr() - page.base().addr());
+        });
+    }
+
+    /// Lets go of all regions; of their pages as well, if they are to be `available`.
+    pub(super) fn drop_regions(&self, available: bool) {
+        self.each_region(|shelf, region, page| {
+            let next = region.next.get().addr() - page.base().addr();
+            page.settle(next);
+            if available && page.next_free(next, 0).is_some() {
+                self.heap().shelves.lock().put_available(page);
+            }
+            self.close_region(shelf);
+        });
+    }
+
+    /// Claims a page of a shelf that has free slots. `None`: there is no memory.
+    fn acquire(&self, shelf: usize) -> Option<&'static Page> {
+        let heap = self.heap();
+        if heap.torn.get() != 0 {
+            return heap.new_page(shelf, usize::MAX);
+        }
+        heap.pay(self, crate::size_class::UNIT);
+        let mut collected = false;
+        loop {
+            if let Some(page) = self.find_page(shelf) {
+                heap.note_claimed(page);
+                return Some(page);
+            }
+            if collected || self.deferred.get() > 0 || !heap.is_worth_collecting() {
+                if let Some(page) = heap.new_page(shelf, usize::MAX) {
+                    heap.note_claimed(page);
+                    return Some(page);
+                }
+                // The limit, or no memory: everything that is to be had.
+                if collected {
+                    return None;
+                }
+                heap.collect(self);
+            } else {
+                heap.collect_or_begin(self);
+            }
+            collected = true;
+        }
+    }
+
+    /// Steps 1 to 5.
+    fn find_page(&self, shelf: usize) -> Option<&'static Page> {
+        let heap = self.heap();
+        let pool = shelf / KINDS;
+        loop {
+            let mut lists = heap.shelves.lock();
+            if let Some(page) = lists.take_available(&heap.pages, shelf) {
+                return Some(page);
+            }
+            let mut swept = 0;
+            while swept < OWN_SWEEPS {
+                let Some(page) = lists.take_unswept(&heap.pages, shelf) else { break };
+                drop(lists);
+                swept += 1;
+                let live = heap.sweep_page(page);
+                lists = heap.shelves.lock();
+                lists.note_swept(page, live, heap.allowance.get());
+                if live < page.slots() {
+                    lists.pool[pool].taken += 1;
+                    return Some(page);
+                }
+            }
+            let unswept = lists.pool[pool].unswept > 0;
+            let granted = lists.pool[pool].granted > 0;
+            let borrows = unswept && lists.debt < growth::credit(heap.allowance.get());
+            drop(lists);
+            if let Some(page) = heap.page_from_tomb(shelf) {
+                return Some(page);
+            }
+            let most = if granted || borrows || heap.phase() == Phase::Marking {
+                usize::MAX
+            } else {
+                heap.goal.get()
+            };
+            if let Some(page) = heap.new_page(shelf, most) {
+                let mut lists = heap.shelves.lock();
+                if most == usize::MAX && granted {
+                    lists.pool[pool].granted = lists.pool[pool].granted.saturating_sub(1);
+                    lists.pool[pool].grown += 1;
+                } else if most == usize::MAX && borrows {
+                    lists.debt += 1;
+                    lists.pool[pool].borrowed += 1;
+                }
+                return Some(page);
+            }
+            if heap.sweep_policy() == Sweep::ToTheEnd && heap.sweep_all() > 0 {
+                continue;
+            }
+            // Its own sweep is not over: goes on with it, a bounded number of pages at a time.
+            if swept == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// Memory for an object that is larger than any slot.
+    #[cold]
+    #[inline(never)]
+    fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
+        let heap = self.heap();
+        if heap.is_stressed() {
+            heap.stress(self);
+        }
+        heap.at_safepoint(self);
+        heap.pay(self, size);
+        for round in 0..2 {
+            if round == 0 || self.deferred.get() > 0 {
+                if let Some(page) = heap.new_large(size, LARGE * KINDS + kind) {
+                    return page.base();
+                }
+            }
+            if round == 0 {
+                heap.collect(self);
+            } else if let Some(page) = heap.new_large(size, LARGE * KINDS + kind) {
+                return page.base();
+            }
+        }
+        ptr::null_mut()
+    }
+
+    /// Notes where its stack is now, if it is scanned.
+    ///
+    /// Inlined: what it notes holds for as long as the caller's frame is there.
+    #[inline(always)]
+    pub(super) fn note_stack(&self) {
+        if self.stack_base.get().is_null() {
+            return;
+        }
+        let mut registers = [0; crate::os::SAVED_REGISTERS];
+        let top = crate::os::save_registers(&mut registers);
+        for (to, from) in self.registers.iter().zip(registers) {
+            to.set(from);
+        }
+        self.stack_top.set(self.stack_base.get().with_addr(top));
+    }
+
+    /// Tells what its stack and registers may lead to.
+    pub(super) fn scan_stack(&self, tracer: &Tracer) {
+        let (top, base) = (self.stack_top.get(), self.stack_base.get());
+        if base.is_null() || top.is_null() {
+            return;
+        }
+        for register in &self.registers {
+            tracer.mark_maybe(crate::address_map::MAP.base().with_addr(register.get()));
+        }
+        // SAFETY: the thread stands still below `top`, or is away with its frames above it
+        // as they were; `base` is the end of its stack, by the contract of `scan_stack`.
+        unsafe { tracer.scan(top, base) };
+    }
+}
+
+impl Region {
+    fn close(&self) {
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+        self.page.set(0);
+    }
+}

@@ -1,0 +1,215 @@
+//! A page: a unit of equal slots, what is known of it, and how it is swept.
+//!
+//! ```text
+//!   unit    | slot 0 | slot 1 | slot 2 | ...        of one shelf: equal slots, one kind
+//!
+//!   record  | unit, slot, shelf, state | cursor | links | taken: 4096 bits |      576 bytes, apart
+//!   marks   4096 bits, in the address map's side bitmap
+//! ```
+//!
+//! A large object is a page of several units with one slot.
+//!
+//! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is
+//! set. A mutator that has the page hands its clear stretches out in the order of
+//! addresses and never looks back, so allocating moves the cursor and writes no bit. What
+//! a mutator has not yet used of the stretch it is at, [`Page::settle`] tells, when
+//! the world stands still or the mutator is through with the page.
+//!
+//! Sweeping is the other half: what is marked is taken, nothing else is, and the cursor
+//! begins again. That is 64 words to copy for 64 KiB, whatever lies in them: no free list is
+//! made, and no object is touched, unless the runtime wants to hear of its death.
+//!
+//! Who changes a record: whoever took the page from its shelf's lists (under the heap's
+//! lock), or the collector while the world stands still.
+//!
+//! Used by `shelves`, `mutator`, `mark` and `walk`.
+
+use crate::address_map::MAP;
+use crate::size_class::UNIT;
+
+use super::bits::{self, Bits, WORDS};
+use super::cell::Num;
+use super::layout::{KINDS, LARGE};
+
+/// What a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// No page: a record that waits for one.
+    None = 0,
+    /// In use: objects lie in it, or may.
+    Eden = 1,
+    /// Wholly free, and any pool's.
+    Tomb = 2,
+}
+
+/// What is known of a page. Zero is a record without a page.
+#[repr(C, align(64))]
+pub(super) struct Page {
+    /// Its number in the heap, from 1.
+    pub(super) number: Num,
+    pub(super) unit: Num,
+    pub(super) units: Num,
+    /// Bytes of a slot; of a large object, what was asked for.
+    pub(super) slot: Num,
+    /// Pool times kinds plus kind.
+    pub(super) shelf: Num,
+    state: Num,
+    /// Bytes: every slot below is taken.
+    pub(super) cursor: Num,
+    /// Objects that the last sweep found.
+    pub(super) live: Num,
+    /// The cycle whose sweep it has been through.
+    pub(super) swept: Num,
+    /// Where memory begins that nobody has written since it was zero.
+    pub(super) zero_from: Num,
+    /// The next and the previous page of its shelf, or the next record without a page.
+    pub(super) next: Num,
+    pub(super) prev: Num,
+    /// The next page of its shelf that has free slots.
+    pub(super) next_available: Num,
+    /// Whether objects of it were marked, and not looked at for want of memory.
+    pub(super) overflowed: Num,
+    _spare: [usize; 2],
+    taken: Bits,
+}
+
+const _: () = assert!(size_of::<Page>() == 128 + 8 * WORDS);
+
+/// The marks of the unit's objects.
+#[inline]
+pub(super) fn marks(unit: usize) -> &'static Bits {
+    let bits: *const Bits = MAP.side_bitmap(unit).cast();
+    // SAFETY: every unit below the map's limit has a side bitmap of this size, aligned
+    // to it; all of it is atomics, and it is never freed.
+    unsafe { &*bits }
+}
+
+impl Page {
+    /// Makes it the record of a fresh page on a shelf.
+    pub(super) fn open(&self, unit: usize, units: usize, shelf: usize, slot: usize, zero: bool) {
+        self.unit.set(unit);
+        self.units.set(units);
+        self.zero_from.set(if zero { 0 } else { usize::MAX });
+        self.assign(shelf, slot);
+    }
+
+    /// Puts a page that is wholly free on a shelf.
+    pub(super) fn assign(&self, shelf: usize, slot: usize) {
+        self.shelf.set(shelf);
+        self.slot.set(slot);
+        self.cursor.set(0);
+        self.live.set(0);
+        self.overflowed.set(0);
+        self.set_state(State::Eden);
+        bits::clear(&self.taken);
+        bits::clear(self.marks());
+    }
+
+    /// What it is.
+    pub(super) fn state(&self) -> State {
+        match self.state.get() {
+            0 => State::None,
+            1 => State::Eden,
+            _ => State::Tomb,
+        }
+    }
+
+    /// Changes what it is.
+    pub(super) fn set_state(&self, state: State) {
+        self.state.set(state as usize);
+    }
+
+    /// The marks of its objects.
+    #[inline]
+    pub(super) fn marks(&self) -> &'static Bits {
+        marks(self.unit.get())
+    }
+
+    /// Its first byte.
+    #[inline]
+    pub(super) fn base(&self) -> *mut u8 {
+        MAP.address_of(self.unit.get())
+    }
+
+    /// The pool it is of.
+    pub(super) fn pool(&self) -> usize {
+        self.shelf.get() / KINDS
+    }
+
+    /// The kind of its objects, as a number.
+    pub(super) fn kind(&self) -> usize {
+        self.shelf.get() % KINDS
+    }
+
+    /// Whether it is one large object.
+    pub(super) fn is_large(&self) -> bool {
+        self.pool() == LARGE
+    }
+
+    /// How many slots it has.
+    pub(super) fn slots(&self) -> usize {
+        if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
+    }
+
+    /// Where its last slot ends.
+    pub(super) fn end(&self) -> usize {
+        self.slots() * self.slot.get()
+    }
+
+    /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
+    pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
+        bits::next_clear(&self.taken, from, self.slot.get(), self.end(), most)
+    }
+
+    /// Whether the slot that begins at byte `offset` holds an object, by what was settled.
+    pub(super) fn is_taken(&self, offset: usize) -> bool {
+        offset < self.cursor.get() || bits::is_set(&self.taken, offset)
+    }
+
+    /// Notes how far a mutator has come: to byte `next` of a stretch it was handed.
+    pub(super) fn settle(&self, next: usize) {
+        self.cursor.set(next);
+    }
+
+    /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
+    pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
+        if self.is_large() {
+            return (offset < self.slot.get()).then_some(0);
+        }
+        let start = offset - offset % self.slot.get();
+        (start < self.end()).then_some(start)
+    }
+
+    /// Slots that hold objects.
+    pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
+        let slot = self.slot.get();
+        (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.is_taken(offset))
+    }
+
+    /// Calls `with` for each object that died. Before [`Page::sweep`].
+    pub(super) fn each_dead(&self, mut with: impl FnMut(*mut u8)) {
+        let marks = self.marks();
+        for offset in self.objects().filter(|&offset| !bits::is_set(marks, offset)) {
+            with(self.base().wrapping_add(offset));
+        }
+    }
+
+    /// Whether the object that begins at byte `offset` is marked.
+    pub(super) fn is_marked(&self, offset: usize) -> bool {
+        bits::is_set(self.marks(), offset)
+    }
+
+    /// What is marked is taken, nothing else is, and no mark is left. Returns how many
+    /// objects there are.
+    pub(super) fn sweep(&self) -> usize {
+        let live = bits::take_over(self.marks(), &self.taken);
+        self.cursor.set(0);
+        self.live.set(live);
+        live
+    }
+
+    /// Takes the first and only slot of a large page.
+    pub(super) fn take_large(&self) {
+        self.cursor.set(self.slot.get());
+    }
+}

@@ -1,0 +1,706 @@
+//! The door for runtimes: everything by address, nothing checked.
+//!
+//! ```text
+//!   Heap::new(Options, Runtime) --> Heap --attach--> Mutator --alloc--> *mut u8
+//!                                                       |
+//!                       runtime.trace(tracer, object) <-+ collects
+//! ```
+//!
+//! **The runtime's duties**, to which every function here refers:
+//!
+//! 1. *Roots.* Where anything may be collected (an allocation, a safepoint, a step), every
+//!    object that is still wanted is led to by a handle, by what [`Runtime::roots`] tells, by
+//!    a C stack that is scanned, or by such an object.
+//! 2. *Tracing.* [`Runtime::trace`] tells every reference that an object holds, by the address that
+//!    `alloc` gave. It changes nothing, allocates nothing, and does not call the heap but
+//!    through its tracer. It may be called from any mutator's thread.
+//! 3. *Initialising.* What is traced arrives zeroed, and zero is something that `trace`
+//!    understands.
+//! 4. *Barriers.* On a heap that is `incremental`, every store of a reference into an object
+//!    that may have been seen by a safepoint goes through [`Mutator::write`], or is followed by
+//!    [`Mutator::shade`] before the next safepoint.
+//! 5. *Safepoints.* A thread that is attached allocates, polls, or is away ([`Mutator::away`])
+//!    within reasonable time, or all others wait for it. A mutator is used by one thread at a
+//!    time, and a thread has one mutator a heap.
+//! 6. *Freeing.* [`Runtime::free`] looks at no other object, allocates nothing, and does not
+//!    unwind; nor does any other callback.
+//!
+//! The heap's duties: what roots lead to is never freed or moved; what they do not lead to is,
+//! at the latest in the second collection that begins afterwards; a step ends when its budget does,
+//! within what one object takes to be traced or freed; no callback is called under a lock that an
+//! allocation would need.
+
+use core::ffi::{c_char, c_void};
+use core::marker::PhantomData;
+use core::ptr;
+
+use crate::ids::Slot;
+use crate::sync::atomic::Ordering;
+
+use super::finalizers::{Entry, Finalizer};
+use super::heap::{self, Phase};
+use super::layout::Layout;
+use super::mutator;
+use super::statistics::Statistics;
+pub use super::tracer::Tracer;
+use super::{KIND_MASK, tracer};
+
+/// How a heap is swept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Sweep {
+    /// A little of every pool at each step; a pool that has nothing borrows.
+    #[default]
+    Lazy = 0,
+    /// A pool that has nothing and may not grow waits until all pools are swept, and free
+    /// pages stay with their pool: as in Ruby's Feature #18045. For comparison.
+    ToTheEnd = 1,
+}
+
+/// Verify the heap after each collection.
+pub const VERIFY_HEAP: u32 = 1;
+/// Verify, when marking ends, that no store was left untold.
+pub const VERIFY_BARRIERS: u32 = 2;
+/// Collect at every allocation.
+pub const STRESS: u32 = 4;
+
+/// How a heap is to be. [`Options::new`] is what most want.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Options {
+    /// Bytes of this struct, as the caller knows it.
+    pub size: usize,
+    /// The pools' slot sizes.
+    pub layout: Layout,
+    /// How it is swept.
+    pub sweep: Sweep,
+    /// The memory target: percent of what is live. 0: 200.
+    pub factor_percent: u32,
+    /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
+    pub verify: u32,
+    /// Bytes that may be allocated before the first collection, and between any two. 0: 4 MiB.
+    pub least: usize,
+    /// Bytes of pages and external memory that are never exceeded. 0: no limit.
+    pub most: usize,
+    /// The longest step on the allocation path, in nanoseconds, of an incremental heap.
+    /// 0: 500,000.
+    pub step_ns: u64,
+    /// Whether the runtime tells all stores, so that marking goes in steps.
+    pub incremental: bool,
+}
+
+impl Options {
+    /// The defaults: the fine layout, lazy sweeping, twice what is live, marking in one step.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            layout: Layout::Fine,
+            sweep: Sweep::Lazy,
+            factor_percent: 0,
+            verify: 0,
+            least: 0,
+            most: 0,
+            step_ns: 0,
+            incremental: false,
+        }
+    }
+
+    pub(super) fn factor_percent(&self) -> usize {
+        if self.factor_percent == 0 { 200 } else { self.factor_percent.max(101) as usize }
+    }
+
+    pub(super) fn least_bytes(&self) -> usize {
+        if self.least == 0 { 4 << 20 } else { self.least }
+    }
+
+    pub(super) fn most_bytes(&self) -> usize {
+        if self.most == 0 { usize::MAX } else { self.most }
+    }
+
+    pub(super) fn step(&self) -> u64 {
+        if self.step_ns == 0 { 500_000 } else { self.step_ns }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What the language's runtime does for its heap. The C interface's struct.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Runtime {
+    /// Bytes of this struct, as the caller knows it.
+    pub size: usize,
+    /// Handed to each callback.
+    pub data: *mut c_void,
+    /// Tells the references of an object.
+    pub trace:
+        Option<unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, data: *mut c_void)>,
+    /// Tells the runtime's roots.
+    pub roots: Option<unsafe extern "C" fn(tracer: &Tracer, data: *mut c_void)>,
+    /// An object of kind `FREED` has died; `size` is that of its slot.
+    pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
+    /// The name of an object's type, for dumps and verifiers: a string that stays.
+    pub type_name:
+        Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
+}
+
+impl Runtime {
+    /// A runtime whose objects hold no references, which has no roots but handles.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            data: ptr::null_mut(),
+            trace: None,
+            roots: None,
+            free: None,
+            type_name: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn trace(&self, tracer: &Tracer, object: *mut u8) {
+        if let Some(trace) = self.trace {
+            // SAFETY: an object of the heap; the rest is the runtime's duty.
+            unsafe { trace(tracer, object.cast(), self.data) };
+        }
+    }
+
+    pub(super) fn roots(&self, tracer: &Tracer) {
+        if let Some(roots) = self.roots {
+            // SAFETY: the runtime's duty.
+            unsafe { roots(tracer, self.data) };
+        }
+    }
+
+    pub(super) fn free(&self, object: *mut u8, size: usize) {
+        if let Some(free) = self.free {
+            // SAFETY: a dead object of the heap, once; the rest is the runtime's duty.
+            unsafe { free(object.cast(), size, self.data) };
+        }
+    }
+
+    /// The name of an object's type, or null.
+    pub(super) fn type_name(&self, object: *const u8) -> *const c_char {
+        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
+    }
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A collected heap.
+///
+/// ```
+/// use core::ffi::c_void;
+/// use heapwright::gc::raw::{Heap, Options, Runtime, Tracer};
+///
+/// // A pair: two references.
+/// unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+///     let pair = object.cast::<[*mut u8; 2]>();
+///     // SAFETY: every object of this heap is a pair.
+///     unsafe { *pair }.into_iter().for_each(|reference| tracer.mark(reference));
+/// }
+///
+/// let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
+/// let heap = Heap::new(Options::new(), runtime).expect("memory");
+/// // SAFETY: the duties of the module's documentation are kept.
+/// unsafe {
+///     let mutator = heap.attach().expect("memory");
+///     let root = mutator.new_root(core::ptr::null_mut()).expect("memory");
+///     for _ in 0..100_000 {
+///         let pair = mutator.alloc(16, heapwright::gc::TRACED).cast::<[*mut u8; 2]>();
+///         (*pair)[0] = *root; // each keeps the one before ...
+///         *root = if heap.statistics().cycles % 2 == 0 { pair.cast() } else { core::ptr::null_mut() };
+///     }
+///     mutator.free_root(root);
+///     mutator.detach();
+/// }
+/// ```
+pub struct Heap {
+    slot: &'static Slot<heap::Heap>,
+}
+
+// SAFETY: the runtime's callbacks may be called from any thread, by its duties.
+unsafe impl Send for Heap {}
+// SAFETY: as above; all else is behind locks.
+unsafe impl Sync for Heap {}
+
+impl Heap {
+    /// A heap of its own. `None` where there is no memory.
+    #[must_use]
+    pub fn new(options: Options, runtime: Runtime) -> Option<Self> {
+        heap::Heap::make(options, runtime).map(|slot| Self { slot })
+    }
+
+    fn inner(&self) -> &'static heap::Heap {
+        &self.slot.value
+    }
+
+    /// The calling thread joins. Waits while the world stands still. `None` where there is no memory.
+    #[must_use]
+    pub fn attach(&self) -> Option<Mutator> {
+        mutator::Mutator::attach(self.inner()).map(|slot| Mutator { slot, one: PhantomData })
+    }
+
+    /// The object that an address lies in: any address at all. Constant time.
+    #[must_use]
+    pub fn find(&self, address: *const u8) -> Option<*mut u8> {
+        self.inner().find(address)
+    }
+
+    /// Bytes of the slot that an object of `size` bytes gets.
+    #[must_use]
+    pub fn slot_size(&self, size: usize) -> usize {
+        let sizes = self.inner().sizes();
+        if size > sizes.largest() { size } else { sizes.slot(sizes.pool(size)) }
+    }
+
+    /// What there is of it.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.inner().statistics()
+    }
+
+    /// Gives all pages without objects to the system's side of the process. Returns bytes.
+    pub fn trim(&self) -> usize {
+        self.inner().trim()
+    }
+
+    /// Its number in the address map.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.inner().id()
+    }
+
+    /// A handle for C: a pointer that [`Heap::from_ptr`] takes back.
+    #[must_use]
+    pub fn into_ptr(self) -> *mut c_void {
+        let at = ptr::from_ref(self.slot).wrapping_byte_add(Slot::<heap::Heap>::VALUE);
+        core::mem::forget(self);
+        at.cast_mut().cast()
+    }
+
+    /// The heap of a handle.
+    ///
+    /// # Safety
+    ///
+    /// `at` is from [`Heap::into_ptr`], and only one of those made of it is dropped.
+    #[must_use]
+    pub unsafe fn from_ptr(at: *mut c_void) -> Self {
+        // SAFETY: by the contract.
+        let slot = unsafe { Slot::<heap::Heap>::containing(at.cast()) };
+        // SAFETY: by the contract; slots are never freed.
+        Self { slot: unsafe { &*slot } }
+    }
+}
+
+impl Drop for Heap {
+    /// Ends the heap: objects of kind `FREED` are freed, and all memory goes back. Mutators
+    /// that are still attached must not be used any more.
+    fn drop(&mut self) {
+        heap::Heap::end(self.slot);
+    }
+}
+
+/// A thread's way into a heap.
+pub struct Mutator {
+    slot: &'static Slot<mutator::Mutator>,
+    /// One thread at a time.
+    one: PhantomData<*mut ()>,
+}
+
+impl Mutator {
+    fn inner(&self) -> &'static mutator::Mutator {
+        &self.slot.value
+    }
+
+    fn heap(&self) -> &'static heap::Heap {
+        self.inner().heap()
+    }
+
+    /// The head that the C interface shows.
+    #[must_use]
+    pub fn into_ptr(self) -> *mut c_void {
+        ptr::from_ref(self.slot)
+            .wrapping_byte_add(Slot::<mutator::Mutator>::VALUE)
+            .cast_mut()
+            .cast()
+    }
+
+    /// The heap it is of, as a handle for C.
+    #[must_use]
+    pub fn heap_ptr(&self) -> *mut c_void {
+        ptr::from_ref(self.heap()).cast_mut().cast()
+    }
+
+    /// The mutator of a head.
+    ///
+    /// # Safety
+    ///
+    /// `at` is from [`Mutator::into_ptr`], and its mutator was not detached.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_ptr(at: *mut c_void) -> Self {
+        let value = at.cast::<mutator::Mutator>();
+        // SAFETY: by the contract; the value is in a slot that is never freed.
+        let slot = unsafe { Slot::containing(value) };
+        // SAFETY: as above.
+        Self { slot: unsafe { &*slot }, one: PhantomData }
+    }
+
+    /// The calling thread leaves the heap.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    pub unsafe fn detach(self) {
+        mutator::Mutator::detach(self.slot);
+    }
+
+    /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under
+    /// the limit, even after a collection.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self). `kind` is `TRACED` or `LEAF`, and `FREED` or not.
+    #[inline]
+    #[must_use]
+    pub unsafe fn alloc(&self, size: usize, kind: u32) -> *mut u8 {
+        self.inner().alloc(size, (kind & KIND_MASK) as usize)
+    }
+
+    /// Stores a reference into an object.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self). `slot` is a place for a reference in `parent`.
+    #[inline]
+    pub unsafe fn write(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
+        // SAFETY: by the contract.
+        unsafe { slot.write(child) };
+        if self.inner().barrier.load(Ordering::Relaxed) != 0 {
+            self.shade(parent, child);
+        }
+    }
+
+    /// Tells that a reference to `child` was stored into `parent`.
+    #[cold]
+    pub fn shade(&self, parent: *mut u8, child: *mut u8) {
+        let (heap, inner) = (self.heap(), self.inner());
+        if inner.barrier.load(Ordering::Relaxed) != 0
+            && !child.is_null()
+            && child.addr() & 7 == 0
+            && (parent.is_null() || heap.is_marked(parent))
+        {
+            inner.tracer.shade(child);
+        }
+    }
+
+    /// A root: a cell that may be read and written freely. `None` where there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    #[must_use]
+    pub unsafe fn new_root(&self, object: *mut u8) -> Option<*mut *mut u8> {
+        self.heap().handles.make(&self.inner().handles, object).map(<*mut _>::cast)
+    }
+
+    /// Frees a root.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is a root of this heap that was not freed.
+    pub unsafe fn free_root(&self, cell: *mut *mut u8) {
+        self.heap().handles.free(&self.inner().handles, cell.cast());
+    }
+
+    /// From now on the thread's C stack up to `base` is scanned for addresses; null: no more.
+    ///
+    /// # Safety
+    ///
+    /// `base` is within the calling thread's stack, above all frames that may hold objects.
+    pub unsafe fn scan_stack(&self, base: *const u8) {
+        self.inner().stack_base.set(base.cast_mut());
+    }
+
+    /// Whether [`Mutator::safepoint`] has something to do.
+    #[inline]
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.inner().poll.load(Ordering::Relaxed) != 0
+    }
+
+    /// Stands still if the world does.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    #[inline]
+    pub unsafe fn safepoint(&self) {
+        self.heap().at_safepoint(self.inner());
+    }
+
+    /// Calls `blocks`, which may block: others need not wait for this thread meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self); `blocks` touches no object and calls nothing here.
+    pub unsafe fn away<R>(&self, blocks: impl FnOnce() -> R) -> R {
+        self.inner().note_stack();
+        self.heap().world.leave(&self.inner().seat);
+        let result = blocks();
+        self.heap().world.enter(&self.inner().seat);
+        result
+    }
+
+    /// The first half of [`Mutator::away`], for callers that cannot pass a function. What the
+    /// caller keeps in registers is not seen, if its stack is scanned: `hw_gc_leave` sees it.
+    ///
+    /// # Safety
+    ///
+    /// As [`Mutator::away`]. The frame that calls this is there until [`Mutator::enter`].
+    pub unsafe fn leave(&self) {
+        self.heap().world.leave(&self.inner().seat);
+    }
+
+    /// It is back.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Mutator::leave`].
+    pub unsafe fn enter(&self) {
+        self.heap().world.enter(&self.inner().seat);
+    }
+
+    /// Collects for about `budget` nanoseconds: sweeps, marks, and begins a cycle if one is due.
+    /// Whether nothing is left to do.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    pub unsafe fn step(&self, budget: u64) -> bool {
+        self.heap().step(self.inner(), budget)
+    }
+
+    /// A collection from its beginning to its end.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    pub unsafe fn collect(&self) {
+        self.heap().collect(self.inner());
+    }
+
+    /// Whether a collection is due or under way.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.heap().is_owed()
+    }
+
+    /// Until [`Mutator::resume`], allocation does no collecting of its own. Nests.
+    pub fn defer(&self) {
+        self.inner().deferred.add(1);
+    }
+
+    /// Ends a [`Mutator::defer`].
+    pub fn resume(&self) {
+        self.inner().deferred.sub(1);
+    }
+
+    /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
+    pub fn external(&self, bytes: isize) {
+        self.heap().external.add_shared(bytes.cast_unsigned());
+    }
+
+    /// When nothing leads to the object any more, `run` is to be called. False: there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// `object` is one of this heap; the duties of the [module](self) hold for `run`, but it
+    /// may allocate.
+    pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
+        self.heap().finalizers.lock().add(Entry { object, run, context })
+    }
+
+    /// Runs up to `most` finalizers that are due. Returns how many.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    pub unsafe fn run_finalizers(&self, most: usize) -> usize {
+        let mut count = 0;
+        while count < most {
+            let Some(next) = self.heap().finalizers.lock().next() else { break };
+            // It is no root any more: a handle keeps the object while its finalizer runs.
+            let root = self.heap().handles.make(&self.inner().handles, next.object);
+            // SAFETY: registered with `finalize`, for a live object.
+            unsafe { (next.run)(next.object.cast(), next.context) };
+            if let Some(root) = root {
+                self.heap().handles.free(&self.inner().handles, root);
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Calls `visit` for each object: address, bytes of its slot, kind. Stops when it says
+    /// false; whether it never did. The world stands still meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self); `visit` calls nothing of the heap.
+    pub unsafe fn walk(&self, visit: impl FnMut(*mut u8, usize, u32) -> bool) -> bool {
+        self.heap().walk(self.inner(), visit)
+    }
+
+    /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    pub unsafe fn verify(&self) -> usize {
+        self.heap().verify_now(self.inner())
+    }
+}
+
+/// Bytes of the slot of an object of any collected heap; 0 for anything else.
+#[must_use]
+pub fn object_size(object: *const u8) -> usize {
+    use crate::address_map::{Kind, MAP};
+    let (unit, entry) = MAP.lookup(object.addr());
+    let Kind::Collected(shelf) = entry.kind() else { return 0 };
+    let Some(heap) = heap::of(entry.owner()) else { return 0 };
+    if shelf / super::layout::KINDS == super::layout::LARGE {
+        heap.large_size(unit)
+    } else {
+        heap.slot(shelf)
+    }
+}
+
+impl heap::Heap {
+    /// See [`Mutator::step`].
+    pub(super) fn step(&self, me: &mutator::Mutator, budget: u64) -> bool {
+        let deadline = crate::os::now_ns().saturating_add(budget).max(1);
+        self.at_safepoint(me);
+        let due = self.is_owed();
+        let incremental = self.options().incremental;
+        // Without barriers marking cannot be left half done.
+        let until = if incremental || !due { deadline } else { 0 };
+        self.advance(me, tracer::Budget { deadline: until, bytes: usize::MAX }, due);
+        if self.phase() == Phase::Sweeping && crate::os::now_ns() < deadline {
+            self.sweep_until(deadline);
+        }
+        self.phase() == Phase::Idle
+    }
+}
+
+/// Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
+pub mod shown {
+    use super::super::layout::SHELVES;
+    use super::super::mutator::{Mutator, Region};
+    use core::mem::offset_of;
+
+    /// Regions of a mutator: pools times kinds.
+    pub const REGIONS: usize = SHELVES;
+    /// Offsets of poll, barrier, heap, pools, largest, regions in a mutator.
+    pub const MUTATOR: [usize; 6] = [
+        offset_of!(Mutator, poll),
+        offset_of!(Mutator, barrier),
+        offset_of!(Mutator, heap),
+        offset_of!(Mutator, table),
+        offset_of!(Mutator, largest),
+        offset_of!(Mutator, regions),
+    ];
+    /// Offsets of next, end, slot in a region, and its size.
+    pub const REGION: [usize; 4] = [
+        offset_of!(Region, next),
+        offset_of!(Region, end),
+        offset_of!(Region, slot),
+        size_of::<Region>(),
+    ];
+}
+
+/// [`Mutator::leave`] for a mutator's head, of a caller whose registers are to be seen.
+///
+/// # Safety
+///
+/// As [`Mutator::leave`]; `mutator` is from [`Mutator::into_ptr`].
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
+    core::arch::naked_asm!(
+        "mov [rdi + {registers}], rbx",
+        "mov [rdi + {registers} + 8], rbp",
+        "mov [rdi + {registers} + 16], r12",
+        "mov [rdi + {registers} + 24], r13",
+        "mov [rdi + {registers} + 32], r14",
+        "mov [rdi + {registers} + 40], r15",
+        "mov [rdi + {top}], rsp",
+        "jmp {leave}",
+        registers = const core::mem::offset_of!(mutator::Mutator, registers),
+        top = const core::mem::offset_of!(mutator::Mutator, stack_top),
+        leave = sym leave_saved,
+    )
+}
+
+/// [`Mutator::leave`] for a mutator's head, of a caller whose registers are to be seen.
+///
+/// # Safety
+///
+/// As [`Mutator::leave`]; `mutator` is from [`Mutator::into_ptr`].
+#[cfg(all(target_os = "linux", target_arch = "aarch64", not(miri)))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
+    core::arch::naked_asm!(
+        "add x1, x0, {registers}",
+        "stp x19, x20, [x1]",
+        "stp x21, x22, [x1, 16]",
+        "stp x23, x24, [x1, 32]",
+        "stp x25, x26, [x1, 48]",
+        "stp x27, x28, [x1, 64]",
+        "stp x29, x30, [x1, 80]",
+        "mov x2, sp",
+        "add x1, x0, {top}",
+        "str x2, [x1]",
+        "b {leave}",
+        registers = const core::mem::offset_of!(mutator::Mutator, registers),
+        top = const core::mem::offset_of!(mutator::Mutator, stack_top),
+        leave = sym leave_saved,
+    )
+}
+
+/// [`Mutator::leave`] for a mutator's head. Registers are not seen here.
+///
+/// # Safety
+///
+/// As [`Mutator::leave`]; `mutator` is from [`Mutator::into_ptr`].
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(miri)
+)))]
+pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
+    // SAFETY: the same contract.
+    unsafe { leave_saved(mutator) };
+}
+
+/// # Safety
+///
+/// As [`save_and_leave`].
+unsafe extern "C" fn leave_saved(mutator: *mut c_void) {
+    // SAFETY: by the contract.
+    let mutator = unsafe { Mutator::from_ptr(mutator) };
+    // SAFETY: by the contract.
+    unsafe { mutator.leave() };
+}

@@ -1,0 +1,107 @@
+//! Sweeping: a little at a time, of every pool, by whoever takes pages.
+//!
+//! ```text
+//!   a page is swept     by the mutator that needs one of its shelf, which then allocates from it,
+//!                       by turns of all shelves, a share for each page that is taken, or
+//!                       in a step (`cycle`)
+//!
+//!   no object left      into the tomb; a large one: back to the chunk
+//!   some slots free     available
+//!   full                stays on its shelf
+//! ```
+//!
+//! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
+//! for objects of kinds that want it.
+//!
+//! The share is such that the sweep is over before half of what may be allocated until the
+//! next cycle is: so that cycle need not begin with the rest of this one.
+
+use crate::os;
+use crate::sync::atomic::Ordering;
+
+use super::heap::{Heap, Phase};
+use super::page::Page;
+use super::raw::Sweep;
+use super::{FREED, growth};
+
+impl Heap {
+    /// Sweeps a page that is claimed. Returns how many objects are left.
+    pub(super) fn sweep_page(&self, page: &Page) -> usize {
+        if page.kind() as u32 & FREED != 0 {
+            let size = page.slot.get();
+            page.each_dead(|object| self.runtime().free(object, size));
+        }
+        let live = page.sweep();
+        page.swept.set(self.cycles.get());
+        live
+    }
+
+    /// Sweeps the next page of the shelf whose turn it is. False: none is left.
+    fn sweep_next(&self) -> bool {
+        let mut lists = self.shelves.lock();
+        let Some(page) = lists.take_unswept_in_turn(&self.pages) else {
+            drop(lists);
+            self.end_sweep();
+            return false;
+        };
+        drop(lists);
+        let live = self.sweep_page(page);
+        let mut lists = self.shelves.lock();
+        lists.note_swept(page, live, self.allowance.get());
+        if live > 0 {
+            if live < page.slots() {
+                lists.put_available(page);
+            }
+        } else if page.is_large() {
+            drop(lists);
+            self.release_large(page);
+        } else {
+            lists.bury(&self.pages, page);
+        }
+        true
+    }
+
+    /// Every page has been claimed for the sweep.
+    fn end_sweep(&self) {
+        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
+        let _other =
+            self.phase.compare_exchange(sweeping, idle, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// A mutator's share, for a page that it takes.
+    pub(super) fn sweep_share(&self) {
+        if self.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
+            return;
+        }
+        let unswept = self.shelves.lock().unswept;
+        for _ in 0..growth::sweep_share(unswept, self.allowance.get()) {
+            if !self.sweep_next() {
+                break;
+            }
+        }
+    }
+
+    /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
+    /// how late. Whether nothing is left.
+    pub(super) fn sweep_until(&self, deadline: u64) -> bool {
+        let began = os::now_ns();
+        let mut through = false;
+        while !through {
+            through = !self.sweep_next();
+            if deadline != 0 && os::now_ns() >= deadline {
+                break;
+            }
+        }
+        self.pauses.add_sweep(os::now_ns().saturating_sub(began));
+        through || self.phase() != Phase::Sweeping
+    }
+
+    /// Sweeps all there is. Returns how many pages that were.
+    pub(super) fn sweep_all(&self) -> usize {
+        let mut pages = 0;
+        while self.sweep_next() {
+            pages += 1;
+        }
+        pages
+    }
+}

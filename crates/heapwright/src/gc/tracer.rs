@@ -1,0 +1,586 @@
+//! The tracer: what the runtime's callbacks tell references to, and what marks.
+//!
+//! ```text
+//!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
+//!                                               pops ^
+//!   item   object            an edge: whoever it leads to is to be marked, and then looked at
+//!          object | 1        marked already (by a barrier): only to be looked at
+//!          slots | 2, count  a range of slots within an object: edges, taken in slices
+//!
+//!   drain    pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback
+//! ```
+//!
+//! Telling a reference is a store and an increment; all else happens when the item is
+//! popped. Between its pop and its mark an edge waits in a *ring* while the lines that
+//! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
+//! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
+//!
+//! An edge that does not lead to a page of this heap is passed over: null, small numbers,
+//! static data, another heap's objects. An object's address is its slot's first byte.
+//!
+//! Each mutator has a tracer. While the world goes on it takes what barriers shade; while
+//! the world stands still it works in the gang. What is marked it counts by shelf, so
+//! when marking ends, what is live is known before a page is swept.
+//!
+//! A tracer may also *look*: then what a callback tells is handed to a closure (heap
+//! dumps, verifiers, walks), and nothing is marked.
+
+use core::ptr::{self, NonNull};
+
+use crate::address_map::{Entry, MAP};
+use crate::os;
+use crate::size_class::UNIT_SHIFT;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+use super::bits::{self, GRANULE};
+use super::cell::{Num, Ptr};
+use super::gang::{Chunk, ITEMS};
+use super::heap::Heap;
+use super::layout::{KINDS, LARGE, SHELVES};
+use super::page;
+
+/// The tag of an item that is marked already.
+const MARKED: usize = 1;
+/// The tag of a range.
+const RANGE: usize = 2;
+const TAGS: usize = 7;
+
+/// Edges that wait for their lines.
+const RING: usize = 16;
+/// Slots of a range that are looked at in one go.
+const SLICE: usize = 256;
+/// Edges between two looks at the clock.
+const CHECK: usize = 64;
+
+/// What looks at references instead of marking them.
+type Look<'a> = &'a mut dyn FnMut(*mut u8);
+
+/// What the runtime tells references to. Zero is one that has nothing.
+///
+/// The first two fields are part of the C interface: `heapwright_gc.h` pushes there.
+#[repr(C)]
+pub struct Tracer {
+    next: Ptr<*mut u8>,
+    end: Ptr<*mut u8>,
+    heap: Ptr<Heap>,
+    /// The newest chunk, and the ones behind it.
+    chunk: Ptr<Chunk>,
+    older: Ptr<Chunk>,
+    /// The closure that looks, if one does.
+    look: Ptr<Look<'static>>,
+    /// Whether others mark at the same time.
+    pub(super) shared: Num,
+    /// Bytes of what was marked.
+    pub(super) bytes: Num,
+    /// Objects that were marked, by shelf.
+    pub(super) marked: [Num; SHELVES],
+}
+
+/// When a drain ends before it is through.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    /// Nanoseconds of the clock; 0: no matter how late.
+    pub(super) deadline: u64,
+    /// Bytes to mark.
+    pub(super) bytes: usize,
+}
+
+impl Budget {
+    /// No end.
+    pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    unsafe { core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, readonly)) };
+}
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+#[inline(always)]
+fn prefetch(_at: *const u8) {}
+
+/// The word of the mark of an address `offset` bytes into the window.
+#[inline(always)]
+fn mark_word(marks: *const AtomicU64, offset: usize) -> *const AtomicU64 {
+    marks.wrapping_add(offset / GRANULE / 64)
+}
+
+impl Tracer {
+    /// Says whose it is.
+    pub(super) fn belong(&self, heap: &'static Heap) {
+        self.heap.set(ptr::from_ref(heap).cast_mut());
+    }
+
+    #[inline]
+    fn heap(&self) -> &'static Heap {
+        // SAFETY: set by `belong` before anything else; heaps are never freed.
+        unsafe { &*self.heap.get() }
+    }
+
+    /// Tells a reference: to an object, or null, or what is no address of a word (numbers that
+    /// a runtime tags in their lowest bits), which is passed over.
+    #[inline]
+    pub fn mark(&self, object: *mut u8) {
+        if !object.is_null() && object.addr() & TAGS == 0 {
+            self.push(object);
+        }
+    }
+
+    #[inline]
+    fn push(&self, item: *mut u8) {
+        if self.next.get() == self.end.get() {
+            self.make_room();
+        }
+        let next = self.next.get();
+        // SAFETY: `make_room` leaves room for one item at least.
+        unsafe { next.write(item) };
+        self.next.set(next.wrapping_add(1));
+    }
+
+    /// Tells references to the objects that the `count` words at `slots` lead to.
+    ///
+    /// They are looked at later, so the slots lie in the object that is being traced.
+    pub fn mark_range(&self, slots: *mut *mut u8, count: usize) {
+        if count <= 8 || !self.look.get().is_null() {
+            for n in 0..count {
+                // SAFETY: by the contract of whoever traces, the slots can be read.
+                self.mark(unsafe { slots.wrapping_add(n).read() });
+            }
+            return;
+        }
+        // The count below its range, so that the range is popped first.
+        self.push(ptr::without_provenance_mut(count));
+        self.push(slots.cast::<u8>().map_addr(|at| at | RANGE));
+    }
+
+    /// Tells a word that may be an address within an object, or anything else.
+    pub fn mark_maybe(&self, word: *mut u8) {
+        if let Some(object) = self.heap().find(word) {
+            self.push(object);
+        }
+    }
+
+    /// Tells every word of `[from, to)`, as [`Tracer::mark_maybe`].
+    ///
+    /// # Safety
+    ///
+    /// The range can be read.
+    pub unsafe fn scan(&self, from: *const u8, to: *const u8) {
+        let mut at = from.wrapping_add(from.align_offset(size_of::<usize>())).cast::<*mut u8>();
+        while at.wrapping_add(1).addr() <= to.addr() {
+            // SAFETY: within the range, aligned. Volatile: a stack is anything.
+            self.mark_maybe(unsafe { at.read_volatile() });
+            at = at.wrapping_add(1);
+        }
+    }
+
+    /// Makes room for an item: the callbacks' slow path.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_room(&self) {
+        if !self.look.get().is_null() {
+            return self.show();
+        }
+        let chunk = self.chunk.get();
+        if !chunk.is_null() {
+            self.close_chunk();
+            if self.shared.get() != 0 && self.heap().gang.is_hungry() {
+                // SAFETY: closed above, and in no list.
+                unsafe { self.heap().gang.give(chunk) };
+            } else {
+                // SAFETY: as above.
+                unsafe { self.put_older(chunk) };
+            }
+        }
+        match self.heap().take_chunk() {
+            Some(fresh) => self.open_chunk(fresh, 0),
+            None => self.overflow(),
+        }
+    }
+
+    /// The items of a chunk.
+    fn items(chunk: *mut Chunk) -> *mut *mut u8 {
+        // SAFETY: in bounds of the chunk, and nothing is read.
+        unsafe { &raw mut (*chunk).items }.cast()
+    }
+
+    fn open_chunk(&self, chunk: *mut Chunk, count: usize) {
+        let items = Self::items(chunk);
+        self.chunk.set(chunk);
+        self.next.set(items.wrapping_add(count));
+        self.end.set(items.wrapping_add(ITEMS));
+    }
+
+    /// The newest chunk is no longer open: says how many items it has.
+    fn close_chunk(&self) {
+        let chunk = self.chunk.get();
+        let count = (self.next.get().addr() - Self::items(chunk).addr()) / size_of::<usize>();
+        // SAFETY: the chunk is this tracer's.
+        let place = unsafe { &raw mut (*chunk).count };
+        // SAFETY: as above.
+        unsafe { place.write(count) };
+        self.chunk.set(ptr::null_mut());
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+    }
+
+    /// # Safety
+    ///
+    /// The chunk is this tracer's, closed, and in no list.
+    unsafe fn put_older(&self, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        let next = unsafe { &raw mut (*chunk).next };
+        // SAFETY: as above.
+        unsafe { next.write(self.older.get()) };
+        self.older.set(chunk);
+    }
+
+    fn take_older(&self) -> Option<NonNull<Chunk>> {
+        let chunk = NonNull::new(self.older.get())?;
+        // SAFETY: a chunk of this tracer's list.
+        self.older.set(unsafe { chunk.as_ref() }.next);
+        Some(chunk)
+    }
+
+    /// Opens a chunk that has items. False: there is none, of its own.
+    fn reopen(&self) -> bool {
+        if let Some(spent) = NonNull::new(self.chunk.get()) {
+            if self.older.get().is_null() {
+                return false;
+            }
+            self.close_chunk();
+            // SAFETY: spent and in no list.
+            unsafe { self.heap().gang.give_empty(spent.as_ptr()) };
+        }
+        let Some(chunk) = self.take_older() else { return false };
+        self.resume(chunk.as_ptr());
+        true
+    }
+
+    fn resume(&self, chunk: *mut Chunk) {
+        // SAFETY: the chunk is this tracer's, and says how many items it has.
+        let count = unsafe { (*chunk).count };
+        self.open_chunk(chunk, count);
+    }
+
+    /// The newest item, if any is its own.
+    #[inline]
+    fn pop(&self) -> Option<*mut u8> {
+        let chunk = self.chunk.get();
+        if (chunk.is_null() || self.next.get() == Self::items(chunk)) && !self.reopen() {
+            return None;
+        }
+        let next = self.next.get().wrapping_sub(1);
+        self.next.set(next);
+        // SAFETY: pushed before, and in this tracer's chunk.
+        Some(unsafe { next.read() })
+    }
+
+    /// Gives everything it has to the gang.
+    pub(super) fn publish(&self) {
+        if !self.chunk.get().is_null() {
+            let chunk = self.chunk.get();
+            self.close_chunk();
+            // SAFETY: closed above, in no list.
+            let count = unsafe { (*chunk).count };
+            if count > 0 {
+                // SAFETY: as above.
+                unsafe { self.heap().gang.give(chunk) };
+            } else {
+                // SAFETY: as above.
+                unsafe { self.heap().gang.give_empty(chunk) };
+            }
+        }
+        while let Some(chunk) = self.take_older() {
+            // SAFETY: taken from the list just now.
+            unsafe { self.heap().gang.give(chunk.as_ptr()) };
+        }
+    }
+
+    /// Gives half of what it has to those who have nothing, if that is worth it.
+    #[cold]
+    fn share(&self) {
+        if let Some(chunk) = self.take_older() {
+            // SAFETY: taken from the list just now.
+            unsafe { self.heap().gang.give(chunk.as_ptr()) };
+            return;
+        }
+        let chunk = self.chunk.get();
+        if chunk.is_null() {
+            return;
+        }
+        let items = Self::items(chunk);
+        let count = (self.next.get().addr() - items.addr()) / size_of::<usize>();
+        let mut keep = count.div_ceil(2);
+        // SAFETY: an item of its own. A range and its count stay together.
+        if keep > 0
+            && keep < count
+            && unsafe { items.wrapping_add(keep).read() }.addr() & TAGS == RANGE
+        {
+            keep += 1;
+        }
+        if count < 8 || keep >= count {
+            return;
+        }
+        let Some(other) = self.heap().take_chunk() else { return };
+        // The lower half: what was found first leads to more.
+        // SAFETY: both have room for so many items, and are this tracer's.
+        unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
+        // SAFETY: within the chunk, from its upper half to its start.
+        unsafe { ptr::copy(items.wrapping_add(keep), items, count - keep) };
+        self.next.set(items.wrapping_add(count - keep));
+        // SAFETY: the chunk is this tracer's.
+        let place = unsafe { &raw mut (*other).count };
+        // SAFETY: as above.
+        unsafe { place.write(keep) };
+        // SAFETY: in no list, and says how many items it has.
+        unsafe { self.heap().gang.give(other) };
+    }
+
+    /// No memory for a chunk: what the newest one had is marked, and the pages are
+    /// noted, to be looked through later. Leaves room.
+    #[cold]
+    fn overflow(&self) {
+        // The chunk that was just closed, or the reserve that every heap has.
+        let chunk = self.take_older().map_or_else(|| self.heap().reserve(), NonNull::as_ptr);
+        self.resume(chunk);
+        let items = Self::items(chunk);
+        while self.next.get() != items {
+            let Some(item) = self.pop() else { break };
+            let object = match item.addr() & TAGS {
+                RANGE => {
+                    let _count = self.pop();
+                    self.heap().find(item.map_addr(|at| at & !TAGS))
+                }
+                MARKED => Some(item.map_addr(|at| at & !TAGS)),
+                _ => self.set_mark(item).then_some(item),
+            };
+            if let Some(object) = object {
+                self.heap().note_overflow(object);
+            }
+        }
+    }
+
+    /// Marks an object, if it is one of this heap's. Whether it is to be looked at: it was
+    /// not marked before, and may hold references.
+    #[inline(always)]
+    fn set_mark(&self, object: *mut u8) -> bool {
+        let heap = self.heap();
+        let offset = object.addr().wrapping_sub(MAP.base().addr());
+        let unit = offset >> UNIT_SHIFT;
+        if unit >= MAP.limit() {
+            return false;
+        }
+        // SAFETY: below the limit.
+        let shelf = unsafe { MAP.entry_from(MAP.base(), unit) }.shelf(heap.tag());
+        if shelf >= SHELVES {
+            return false;
+        }
+        let word = mark_word(MAP.side_bitmap(0).cast(), offset);
+        // SAFETY: the side bitmaps of all units below the limit are one array of words.
+        let word = unsafe { &*word };
+        let mask = bits::place(offset).1;
+        let before = word.load(Ordering::Relaxed);
+        if before & mask != 0 {
+            return false;
+        }
+        if self.shared.get() == 0 {
+            word.store(before | mask, Ordering::Relaxed);
+        } else if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
+            return false;
+        }
+        self.marked[shelf].add(1);
+        self.bytes.add(if shelf / KINDS == LARGE {
+            heap.large_size(unit)
+        } else {
+            heap.slot(shelf)
+        });
+        shelf & super::LEAF as usize == 0
+    }
+
+    /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
+    /// number of threads, each with a tracer of its own.
+    pub(super) fn shade(&self, object: *mut u8) {
+        let shared = self.shared.get();
+        self.shared.set(1);
+        if self.set_mark(object) {
+            self.push(object.map_addr(|at| at | MARKED));
+        }
+        self.shared.set(shared);
+    }
+
+    /// Marks until nothing is left of its own, nor in the gang if it is one of several.
+    /// False: the budget was used up.
+    pub(super) fn drain(&self, budget: Budget) -> bool {
+        let gang = &self.heap().gang;
+        let until = self.bytes.get().saturating_add(budget.bytes);
+        loop {
+            if !self.drain_own(budget.deadline, until) {
+                return false;
+            }
+            let more = if self.shared.get() == 0 { gang.take_now() } else { gang.take() };
+            let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
+            if !self.chunk.get().is_null() {
+                let spent = self.chunk.get();
+                self.close_chunk();
+                // SAFETY: nothing is in it, and it is in no list.
+                unsafe { gang.give_empty(spent) };
+            }
+            self.resume(chunk);
+        }
+    }
+
+    fn drain_own(&self, deadline: u64, until: usize) -> bool {
+        let mut ring = [ptr::null_mut(); RING];
+        let mut at = 0;
+        let mut edges = 0;
+        let base = MAP.base().addr();
+        let marks: *const AtomicU64 = MAP.side_bitmap(0).cast();
+        loop {
+            while let Some(item) = self.pop() {
+                if item.addr() & TAGS != 0 {
+                    self.special(item);
+                } else {
+                    prefetch(mark_word(marks, item.addr().wrapping_sub(base)).cast());
+                    prefetch(item);
+                    let due = core::mem::replace(&mut ring[at], item);
+                    at = (at + 1) % RING;
+                    if !due.is_null() {
+                        self.visit(due);
+                    }
+                }
+                edges += 1;
+                if edges % CHECK == 0 && self.is_over(deadline, until) {
+                    ring.into_iter().for_each(|edge| self.mark(edge));
+                    return false;
+                }
+            }
+            let mut any = false;
+            for place in &mut ring {
+                let due = core::mem::replace(place, ptr::null_mut());
+                if !due.is_null() {
+                    any = true;
+                    self.visit(due);
+                }
+            }
+            if !any {
+                return true;
+            }
+        }
+    }
+
+    /// Whether the budget is used up; shares what it has with those who have nothing.
+    #[cold]
+    #[inline(never)]
+    fn is_over(&self, deadline: u64, until: usize) -> bool {
+        if self.shared.get() != 0 {
+            let gang = &self.heap().gang;
+            if gang.is_stopped() {
+                return true;
+            }
+            if gang.is_hungry() {
+                self.share();
+            }
+        }
+        self.bytes.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
+    }
+
+    #[inline(always)]
+    fn visit(&self, object: *mut u8) {
+        if self.set_mark(object) {
+            self.trace(object);
+        }
+    }
+
+    /// Has the runtime tell the references of an object.
+    #[inline]
+    pub(super) fn trace(&self, object: *mut u8) {
+        self.heap().runtime().trace(self, object);
+    }
+
+    /// An item that is no plain edge.
+    #[cold]
+    #[inline(never)]
+    fn special(&self, item: *mut u8) {
+        let at = item.map_addr(|at| at & !TAGS);
+        if item.addr() & TAGS == MARKED {
+            return self.trace(at);
+        }
+        let Some(count) = self.pop() else { return };
+        let count = count.addr();
+        let slots: *mut *mut u8 = at.cast();
+        let now = count.min(SLICE);
+        if count > now {
+            self.push(ptr::without_provenance_mut(count - now));
+            self.push(slots.wrapping_add(now).cast::<u8>().map_addr(|at| at | RANGE));
+        }
+        for n in 0..now {
+            // SAFETY: by the contract of `mark_range` the slots lie in an object that is
+            // marked, and so is there until the sweep.
+            self.mark(unsafe { slots.wrapping_add(n).read() });
+        }
+    }
+
+    /// Looks through the pages of objects that were marked and not looked at. Whether there
+    /// were any.
+    pub(super) fn look_through(&self, page: &page::Page) {
+        page.overflowed.set(0);
+        for offset in page.objects().filter(|&offset| page.is_marked(offset)) {
+            self.trace(page.base().wrapping_add(offset));
+        }
+    }
+
+    /// Calls `look` for each reference that the runtime tells of an object, or that
+    /// `tell` tells otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
+    pub(super) fn looking(&self, tell: impl FnOnce(&Self), look: Look<'_>) {
+        debug_assert!(self.chunk.get().is_null());
+        let mut room = [ptr::null_mut::<u8>(); 256];
+        let mut look: Look<'_> = look;
+        self.look.set((&raw mut look).cast());
+        self.chunk.set(ptr::null_mut());
+        self.next.set(room.as_mut_ptr());
+        self.end.set(room.as_mut_ptr().wrapping_add(room.len()));
+        tell(self);
+        self.show();
+        self.look.set(ptr::null_mut());
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+    }
+
+    /// Hands what was told to whoever looks.
+    fn show(&self) {
+        let start = self.end.get().wrapping_sub(256);
+        let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();
+        // SAFETY: set by `looking`, on whose stack it is, and whose callee this is.
+        let look = unsafe { &mut *self.look.get() };
+        self.next.set(start);
+        for n in 0..count {
+            // SAFETY: pushed by the callback.
+            let reference = unsafe { start.wrapping_add(n).read() };
+            look(reference);
+        }
+    }
+
+    /// Forgets all counts. Returns bytes marked.
+    pub(super) fn forget_counts(&self) -> usize {
+        self.marked.iter().for_each(|count| count.set(0));
+        self.bytes.take()
+    }
+}
+
+/// The shelf of an object's page, if it is an object of the heap whose entries have `tag`.
+#[inline]
+pub(super) fn shelf_of(address: usize, tag: u32) -> Option<(usize, usize)> {
+    let (unit, entry): (usize, Entry) = MAP.lookup(address);
+    let shelf = entry.shelf(tag);
+    (shelf < SHELVES).then_some((unit, shelf))
+}

@@ -1,0 +1,68 @@
+//! Walks: every object of a heap, while its world stands still.
+
+use crate::address_map::MAP;
+
+use super::heap::Heap;
+use super::layout::SHELVES;
+use super::mutator::Mutator;
+use super::page::{Page, State};
+
+impl Heap {
+    /// Calls `with` while the world stands still, and the pages know how far mutators have come.
+    pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
+        me.note_stack();
+        while !self.world.stop(&me.seat) {
+            self.at_safepoint(me);
+        }
+        self.each_mutator(Mutator::settle);
+        let result = with();
+        self.world.go_on();
+        result
+    }
+
+    /// Calls `with` for every page in use, shelf by shelf. While the world stands still.
+    pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
+        for shelf in 0..SHELVES {
+            let mut number = self.shelves.lock().first(shelf);
+            while let Some(page) = self.pages.get(number) {
+                number = page.next.get();
+                if page.state() == State::Eden && !with(page) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the slot that begins at byte `offset` of a page holds an object that no sweep has
+    /// yet to free.
+    pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
+        page.is_taken(offset) && (!self.is_unswept(page) || page.is_marked(offset))
+    }
+
+    /// See [`Mutator::walk`](super::raw::Mutator::walk).
+    pub(super) fn walk(
+        &self,
+        me: &Mutator,
+        mut visit: impl FnMut(*mut u8, usize, u32) -> bool,
+    ) -> bool {
+        self.stopped(me, || {
+            self.each_page(|page| {
+                let (slot, kind) = (page.slot.get(), page.kind() as u32);
+                page.objects()
+                    .filter(|&offset| self.holds(page, offset))
+                    .all(|offset| visit(page.base().wrapping_add(offset), slot, kind))
+            })
+        })
+    }
+
+    /// The page of an address, if it begins one of the heap's objects, and its place there.
+    pub(super) fn object_at(&self, address: *const u8) -> Option<(&Page, usize)> {
+        if self.find(address)?.addr() != address.addr() {
+            return None;
+        }
+        let unit = MAP.unit_of(address.addr());
+        let page = self.pages.at_unit(unit)?;
+        Some((page, address.addr() - page.base().addr()))
+    }
+}

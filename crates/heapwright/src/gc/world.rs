@@ -1,0 +1,309 @@
+//! The world of one heap: its mutators, and how a collector makes them stand still.
+//!
+//! ```text
+//!                 poll, stop is set
+//!        IN  ------------------------------>  PARKED    waits, and helps to mark
+//!        ^ |  <------------------------------    |
+//!        | |         stop is clear               |      a collector waits until nobody is IN
+//!  enter | | leave                               |
+//!        | v                                     |
+//!        OUT   blocks in a system call, or is not attached: touches no object
+//! ```
+//!
+//! *One word*, `stop`, says whether the world is to stand still; who turns it from 0 to 1 is
+//! the collector. It sets every mutator's `poll`, which the fast paths look at, and waits until
+//! nobody is `IN`. Who comes in while it is set waits, and who left before need not be
+//! waited for. The two sides meet as in Dekker's algorithm: a mutator writes its state and
+//! then reads `stop`, the collector writes `stop` and then reads the states, all
+//! sequentially consistent, so one of them sees the other.
+//!
+//! There is no thread of heapwright's: the collector is a mutator, and those that it
+//! stopped mark with it (see `gang`).
+//!
+//! Mutators that are `OUT` come and go while the world stands still: joining and parting
+//! take the list's lock for a few instructions, which the collector holds only while it
+//! walks the list.
+//!
+//! Under loom (`world/loom_tests.rs`) waiting is yielding.
+
+use core::ptr;
+
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Away: touches no object.
+const OUT: u32 = 0;
+/// At work.
+const IN: u32 = 1;
+/// Waits until the world goes on.
+const PARKED: u32 = 2;
+
+/// A mutator's place in the world.
+pub(crate) struct Seat {
+    state: AtomicU32,
+    /// The next seat of the list. Under the list's lock.
+    next: AtomicPtr<Seat>,
+    /// Where the mutator looks whether it is to stop.
+    poll: AtomicPtr<AtomicU32>,
+}
+
+impl Seat {
+    /// A seat of nobody. Zeroed memory is one.
+    #[cfg(loom)]
+    pub(crate) const fn new() -> Self {
+        Self {
+            state: AtomicU32::new(OUT),
+            next: AtomicPtr::new(ptr::null_mut()),
+            poll: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// Whether the mutator is at work.
+    pub(crate) fn is_in(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == IN
+    }
+
+    /// Whether the mutator waits until the world goes on, and can help.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == PARKED
+    }
+}
+
+/// The head of the list of seats.
+struct Seats(*mut Seat);
+
+// SAFETY: leads to seats that outlive their membership, all of whose fields are atomics.
+unsafe impl Send for Seats {}
+
+/// All mutators of a heap.
+pub(crate) struct World {
+    stop: AtomicU32,
+    /// Moves whenever a mutator stops: where the collector sleeps.
+    arrivals: AtomicU32,
+    seats: Lock<Seats>,
+}
+
+impl World {
+    /// A world without mutators, which goes on. Zeroed memory is one.
+    #[cfg(loom)]
+    pub(crate) const fn new() -> Self {
+        Self {
+            stop: AtomicU32::new(0),
+            arrivals: AtomicU32::new(0),
+            seats: Lock::new(Seats(ptr::null_mut())),
+        }
+    }
+
+    /// Adds a seat, whose mutator is away.
+    ///
+    /// # Safety
+    ///
+    /// The seat is in no world, and it and `poll` outlive its membership.
+    pub(crate) unsafe fn join(&self, seat: &Seat, poll: &AtomicU32) {
+        let mut seats = self.seats.lock();
+        seat.state.store(OUT, Ordering::SeqCst);
+        seat.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
+        seat.next.store(seats.0, Ordering::Relaxed);
+        seats.0 = ptr::from_ref(seat).cast_mut();
+    }
+
+    /// Takes a seat out, whose mutator is away.
+    pub(crate) fn part(&self, seat: &Seat) {
+        let mut seats = self.seats.lock();
+        let next = seat.next.load(Ordering::Relaxed);
+        if ptr::eq(seats.0, seat) {
+            seats.0 = next;
+            return;
+        }
+        let mut at = seats.0;
+        // SAFETY: null, or a seat of the list, whose lock is held.
+        while let Some(other) = unsafe { at.as_ref() } {
+            at = other.next.load(Ordering::Relaxed);
+            if ptr::eq(at, seat) {
+                other.next.store(next, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Calls `with` for every seat, under the list's lock. False: `with` said so, and the
+    /// walk ended.
+    pub(crate) fn each(&self, mut with: impl FnMut(&Seat) -> bool) -> bool {
+        let seats = self.seats.lock();
+        let mut at = seats.0;
+        // SAFETY: null, or a seat of the list, whose lock is held.
+        while let Some(seat) = unsafe { at.as_ref() } {
+            if !with(seat) {
+                return false;
+            }
+            at = seat.next.load(Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// The mutator comes to work. Waits while the world stands still.
+    pub(crate) fn enter(&self, seat: &Seat) {
+        loop {
+            seat.state.store(IN, Ordering::SeqCst);
+            if self.stop.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            self.leave(seat);
+            while self.stop.load(Ordering::SeqCst) != 0 {
+                wait(&self.stop, 1);
+            }
+        }
+    }
+
+    /// The mutator goes away.
+    pub(crate) fn leave(&self, seat: &Seat) {
+        self.stand(seat, OUT);
+    }
+
+    fn stand(&self, seat: &Seat, state: u32) {
+        seat.state.store(state, Ordering::SeqCst);
+        if self.stop.load(Ordering::SeqCst) != 0 {
+            self.arrivals.fetch_add(1, Ordering::SeqCst);
+            wake(&self.arrivals);
+        }
+    }
+
+    /// If the world is to stand still, the mutator does, until it goes on; calls `help` again
+    /// and again meanwhile, which returns when there is nothing to help with.
+    pub(crate) fn rest(&self, seat: &Seat, mut help: impl FnMut()) {
+        while self.stop.load(Ordering::SeqCst) != 0 {
+            self.stand(seat, PARKED);
+            while self.stop.load(Ordering::SeqCst) != 0 {
+                help();
+                wait_a_little(&self.stop, 1);
+            }
+            seat.state.store(IN, Ordering::SeqCst);
+        }
+    }
+
+    /// Makes the world stand still, but for the caller, who is at work. False: another
+    /// collector was first, and the caller is to [`World::rest`].
+    pub(crate) fn stop(&self, me: &Seat) -> bool {
+        self.stop_until(Some(me), || true)
+    }
+
+    /// As [`World::stop`], as long as it is `worth_waiting`; the caller may have no seat. False
+    /// also if somebody did not stop in time: then the world goes on.
+    pub(crate) fn stop_until(&self, me: Option<&Seat>, worth_waiting: impl Fn() -> bool) -> bool {
+        if self.stop.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return false;
+        }
+        self.each(|seat| {
+            let poll = seat.poll.load(Ordering::Relaxed);
+            // SAFETY: by the contract of `join` it lives as long as the membership.
+            unsafe { &*poll }.store(1, Ordering::Relaxed);
+            true
+        });
+        loop {
+            let seen = self.arrivals.load(Ordering::SeqCst);
+            if self.each(|seat| me.is_some_and(|me| ptr::eq(seat, me)) || !seat.is_in()) {
+                return true;
+            }
+            if !worth_waiting() {
+                self.go_on();
+                return false;
+            }
+            wait_a_little(&self.arrivals, seen);
+        }
+    }
+
+    /// Lets the world go on. Only by the one who made it stand still.
+    pub(crate) fn go_on(&self) {
+        self.each(|seat| {
+            let poll = seat.poll.load(Ordering::Relaxed);
+            // SAFETY: as in `stop`.
+            unsafe { &*poll }.store(0, Ordering::Relaxed);
+            true
+        });
+        self.stop.store(0, Ordering::SeqCst);
+        wake(&self.stop);
+    }
+
+    /// Wakes those who stand still, because there is something to help with.
+    pub(crate) fn call_for_help(&self) {
+        wake(&self.stop);
+    }
+
+    /// In a forked child, where only the caller's thread is left: takes all seats out but
+    /// `me`, and lets the world go on. Calls `with` for those taken out.
+    #[cfg(not(loom))]
+    pub(crate) fn forget_others(&self, me: Option<&Seat>, mut with: impl FnMut(&Seat)) {
+        let mut seats = self.seats.lock();
+        let mut at = seats.0;
+        seats.0 = ptr::null_mut();
+        // SAFETY: null, or a seat of the list, whose lock is held.
+        while let Some(seat) = unsafe { at.as_ref() } {
+            at = seat.next.load(Ordering::Relaxed);
+            if me.is_some_and(|me| ptr::eq(me, seat)) {
+                seat.next.store(seats.0, Ordering::Relaxed);
+                seats.0 = ptr::from_ref(seat).cast_mut();
+            } else {
+                seat.state.store(OUT, Ordering::SeqCst);
+                with(seat);
+            }
+        }
+        self.stop.store(0, Ordering::SeqCst);
+    }
+
+    /// Holds the list's lock across a fork.
+    #[cfg(not(loom))]
+    pub(crate) fn before_fork(&self) {
+        self.seats.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`World::before_fork`] in the forking thread or its copy.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract.
+        unsafe { self.seats.release() };
+    }
+}
+
+#[cfg(not(loom))]
+fn wait(word: &AtomicU32, expected: u32) {
+    for _ in 0..200 {
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    crate::os::futex_wait(word, expected);
+}
+
+/// Waits until there may be something to do: woken, or after a while.
+#[cfg(not(loom))]
+fn wait_a_little(word: &AtomicU32, expected: u32) {
+    crate::os::futex_wait_for(word, expected, 1_000_000);
+}
+
+#[cfg(not(loom))]
+fn wake(word: &AtomicU32) {
+    crate::os::futex_wake_all(word);
+}
+
+#[cfg(loom)]
+fn wait(word: &AtomicU32, expected: u32) {
+    if word.load(Ordering::SeqCst) == expected {
+        loom::thread::yield_now();
+    }
+}
+
+#[cfg(loom)]
+fn wait_a_little(word: &AtomicU32, expected: u32) {
+    wait(word, expected);
+}
+
+#[cfg(loom)]
+fn wake(_word: &AtomicU32) {}
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,0 +1,97 @@
+/*
+ * The fast paths of heapwright's collected heaps, inline. Written by hand, over the heads of
+ * the structs in heapwright.h.
+ *
+ *   region    | object | object | free ............. |
+ *                               ^ next               ^ end      allocating moves next
+ *
+ *   tracer    | reference | reference | ............ |
+ *                                     ^ next         ^ end      telling one stores it there
+ *
+ * What the program must see to (docs/gc.md says why, step by step):
+ *
+ *  1. Roots. Whenever something may be collected (hw_gc_new, hw_gc_alloc, hw_gc_poll,
+ *     hw_gc_safepoint, hw_gc_step, hw_gc_collect), every object that is still wanted is led
+ *     to by a handle, by what the runtime's roots tells, by a stack that is scanned, or by
+ *     such an object.
+ *  2. Tracing. The runtime's trace tells every reference an object holds, by the address
+ *     that the allocation gave. It changes nothing and calls nothing but the functions on
+ *     tracers. Any mutator's thread may call it.
+ *  3. Initialising. A traced object arrives zeroed, and trace understands zeroes.
+ *  4. Barriers. If the heap is incremental, every store of a reference into an object goes
+ *     through hw_gc_write, but for stores into an object that was allocated since the last
+ *     time something might have been collected.
+ *  5. Safepoints. An attached thread allocates, polls, or has left (hw_gc_leave) before long, or
+ *     all others wait for it. A mutator is one thread's; a thread has one a heap.
+ *  6. Freeing. The runtime's free looks at no other object, and allocates nothing.
+ *
+ * What heapwright sees to: an object that roots lead to is neither freed nor moved; one
+ * that they do not lead to is freed, at the latest by the second collection that begins
+ * afterwards; a step ends when its budget does, but for what one object takes to be traced or freed.
+ */
+
+#ifndef HEAPWRIGHT_GC_H
+#define HEAPWRIGHT_GC_H
+
+#include "heapwright.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HW_GC_INLINE static inline __attribute__((always_inline, unused))
+#define HW_GC_LIKELY(x) __builtin_expect(!!(x), 1)
+#else
+#define HW_GC_INLINE static inline
+#define HW_GC_LIKELY(x) (x)
+#endif
+
+/* Memory for an object; see hw_gc_alloc. Where size and kind are constants: ten
+ * instructions. */
+HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
+    if (HW_GC_LIKELY(size <= mutator->largest)) {
+        hw_gc_region *region = &mutator->regions[mutator->pools[(size + 7) / 8] * 4u + kind];
+        char *object = region->next;
+        char *next = object + region->slot;
+        if (HW_GC_LIKELY((uintptr_t)next <= (uintptr_t)region->end)) {
+            region->next = next;
+            return object;
+        }
+    }
+    return hw_gc_alloc(mutator, size, kind);
+}
+
+/* The number of the region for objects of a size and kind, for callers that allocate many:
+ * constant as long as the heap. size is at most mutator->largest. */
+HW_GC_INLINE uint32_t hw_gc_region_of(const hw_gc_mutator *mutator, size_t size, uint32_t kind) {
+    return mutator->pools[(size + 7) / 8] * 4u + kind;
+}
+
+/* Stores child into *slot, which lies in parent. */
+HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
+    *slot = child;
+    if (!HW_GC_LIKELY(*(volatile uint32_t *)&mutator->barrier == 0))
+        hw_gc_shade(mutator, parent, child);
+}
+
+/* Tells a reference: an object's address. NULL, and words that are no multiple of 8 (small
+ * integers that a runtime tags), are passed over. */
+HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
+    if (object == NULL || ((uintptr_t)object & 7) != 0) return;
+    if (HW_GC_LIKELY(tracer->next != tracer->end))
+        *tracer->next++ = object;
+    else
+        hw_gc_mark_full(tracer, object);
+}
+
+/* Stands still if a collection asks for it. */
+HW_GC_INLINE void hw_gc_poll(hw_gc_mutator *mutator) {
+    if (!HW_GC_LIKELY(*(volatile uint32_t *)&mutator->poll == 0)) hw_gc_safepoint(mutator);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HEAPWRIGHT_GC_H */
