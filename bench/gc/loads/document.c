@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
     program_name = "document";
     settings_begin(argc, argv);
     hw_gc_options options = door_options();
-    chapters = setting("chapters", 700, 1, 1000000);
+    chapters = setting("chapters", 1500, 1, 1000000);
     begin();
     uint64_t sum = with_heap(&options, work);
     result_begin(sum);

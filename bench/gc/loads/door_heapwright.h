@@ -43,7 +43,7 @@ static inline hw_gc_options door_options(void) {
         .sweep = setting_choice("sweep", sweeps) == 0 ? HW_GC_SWEEP_LAZY : HW_GC_SWEEP_TO_END,
         .factor_percent = (uint32_t)setting("factor", 0, 0, 1000000),
         .incremental = setting("incremental", 0, 0, 1),
-        .verify = (uint8_t)setting("verify", 0, 0, 7),
+        .verify = (uint32_t)setting("verify", 0, 0, 7),
         .least = setting("least", 0, 0, SIZE_MAX >> 10) << 10,
         .most = setting("limit", 0, 0, SIZE_MAX >> 10) << 10,
         .step_ns = setting("step", 0, 0, 1000000000),
@@ -96,9 +96,13 @@ static inline void door_fields(void) {
     hw_gc_stats(door_heap, &told, sizeof told);
     field("cycles", told.cycles);
     field("heap", told.peak_bytes);
+    field("live", told.live_bytes);
+    field("external", told.external_bytes);
+    field("goal", told.goal_bytes);
     field("allocated", told.allocated_bytes);
-    field("mark_ns", told.mark_ns);
+    field("pause_ns", told.pause_ns);
     field("sweep_ns", told.sweep_ns);
+    field("pauses_of_heap", told.pauses);
     field("pause_max_ns", told.pause_max_ns);
 }
 

@@ -17,8 +17,8 @@
 //             has little to sweep and may not grow much, and that is when
 //             sweep=end sweeps everything
 //
-// For each request: wall time, the thread's processor time, and what the collector did of it
-// (marking and sweeping, from its statistics, read outside of the time). Lines `rss` say
+// For each request: wall time, the thread's processor time, and how much of it the world stood
+// still or a step swept (from the heap's statistics, read outside of the time). Lines `rss` say
 // what was resident, a hundred times over the run.
 
 #include "objects.h"
@@ -217,6 +217,7 @@ static void boot(struct site *site) {
         push(site->reports, text_new(320 + next_random(&randoms) % 300));
 }
 
+// Each time the world stands still is a step.
 struct collector {
     uint64_t work, steps;
 };
@@ -225,7 +226,7 @@ struct collector {
 static struct collector collector_now(void) {
     hw_gc_statistics told;
     hw_gc_stats(door_heap, &told, offsetof(hw_gc_statistics, pool));
-    return (struct collector){ told.mark_ns + told.sweep_ns, told.steps };
+    return (struct collector){ told.pause_ns + told.sweep_ns, told.pauses };
 }
 
 static struct numbers walls, cpus, works, steps;
@@ -275,11 +276,11 @@ int main(int argc, char **argv) {
     program_name = "request";
     settings_begin(argc, argv);
     hw_gc_options options = door_options();
-    requests = setting("requests", 10000, 1, 10000000);
-    warm = setting("warm", 1000, 0, 10000000);
+    requests = setting("requests", 4000, 1, 10000000);
+    warm = setting("warm", 400, 0, 10000000);
     classes = setting("classes", 4000, 1, 10000000);
-    entries = setting("entries", 150000, 1, 100000000);
-    rows = setting("records", 100, 1, 100000);
+    entries = setting("entries", 300000, 1, 100000000);
+    rows = setting("records", 400, 1, 100000);
     rare = setting("rare", 40, 0, 10000000);
     walls = numbers_new(requests);
     cpus = numbers_new(requests);
