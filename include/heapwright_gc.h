@@ -78,11 +78,15 @@ HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot,
 /* Tells a reference: an object's address. NULL, and words that are no multiple of 8 (small
  * integers that a runtime tags), are passed over. */
 HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
-    if (object == NULL || ((uintptr_t)object & 7) != 0) return;
-    if (HW_GC_LIKELY(tracer->next != tracer->end))
-        *tracer->next++ = object;
-    else
+    void **next = tracer->next;
+    if (HW_GC_LIKELY(next != tracer->end)) {
+        /* Without a branch: which words are NULL nobody can predict. What is passed over is
+         * overwritten by the next. */
+        *next = object;
+        tracer->next = next + ((object != NULL) & (((uintptr_t)object & 7) == 0));
+    } else {
         hw_gc_mark_full(tracer, object);
+    }
 }
 
 /* Stands still if a collection asks for it. */

@@ -410,8 +410,8 @@ impl Heap {
     }
 
     /// Bytes it has, of pages and elsewhere.
-    fn bytes(&self, units: usize) -> usize {
-        units * UNIT + self.external.get()
+    fn bytes(&self, pages: usize) -> usize {
+        pages + self.external.get()
     }
 
     /// Notes that a page was claimed: what is free in it counts as allocated.
@@ -424,7 +424,7 @@ impl Heap {
         let this = Self::whole(self);
         let most = most.min(self.target().most);
         let mut lists = self.shelves.lock();
-        if self.bytes(lists.units() + 1) > most {
+        if self.bytes(lists.bytes() + UNIT) > most {
             return None;
         }
         let page = this.pages.make()?;
@@ -438,7 +438,7 @@ impl Heap {
         page.swept.set(self.cycles.get());
         lists.add(&self.pages, page);
         lists.pool[shelf / KINDS].taken += 1;
-        self.note_peak(lists.units());
+        self.note_peak(lists.bytes());
         Some(page)
     }
 
@@ -462,7 +462,7 @@ impl Heap {
         let traced = shelf & super::LEAF as usize == 0;
         let want = if traced { Want::Zero } else { Want::Any };
         let lists = self.shelves.lock();
-        if self.bytes(lists.units() + units) > self.target().most {
+        if self.bytes(lists.bytes() + Shelves::footprint(size)) > self.target().most {
             return None;
         }
         let page = this.pages.make()?;
@@ -483,14 +483,14 @@ impl Heap {
         page.take_large();
         let mut lists = self.shelves.lock();
         lists.add(&self.pages, page);
-        self.note_peak(lists.units());
+        self.note_peak(lists.bytes());
         drop(lists);
         self.allocated.add_shared(size);
         Some(page)
     }
 
-    fn note_peak(&self, units: usize) {
-        self.peak.set(self.peak.get().max(self.bytes(units)));
+    fn note_peak(&self, pages: usize) {
+        self.peak.set(self.peak.get().max(self.bytes(pages)));
     }
 
     /// Gives a page's units back.

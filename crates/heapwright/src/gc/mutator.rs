@@ -19,7 +19,7 @@
 //! ```text
 //!   1  swept, with free slots     2  sweep some of the shelf's, claim the first with a free slot
 //!   3  the tomb                   4  a new page, as far as the goal or the pool's grant goes
-//!   5  on credit, while the pool's sweep is under way
+//!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
 //! ```
 //!
@@ -37,6 +37,7 @@ use super::heap::{Heap, Phase};
 use super::layout::{KINDS, LARGE, SHELVES};
 use super::page::Page;
 use super::raw::Sweep;
+use super::shelves::Shelves;
 use super::tracer::Tracer;
 use super::world::Seat;
 use super::{LEAF, growth};
@@ -220,6 +221,7 @@ impl Mutator {
             }
             let Some(page) = self.acquire(shelf) else { return false };
             region.page.set(page.number.get());
+            region.slot.set(page.slot.get());
             self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
             if self.open_stretch(shelf, page, page.cursor.get()) {
                 return true;
@@ -361,11 +363,26 @@ impl Mutator {
             if heap.sweep_policy() == Sweep::ToTheEnd && heap.sweep_all() > 0 {
                 continue;
             }
-            // Its own sweep is not over: goes on with it, a bounded number of pages at a time.
             if swept == 0 {
-                return None;
+                return self.find_larger(shelf);
             }
+            // Its own sweep is not over: goes on with it, a bounded number of pages at a time.
         }
+    }
+
+    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large:
+    /// rather than collecting while much of the heap is free.
+    fn find_larger(&self, shelf: usize) -> Option<&'static Page> {
+        let heap = self.heap();
+        if heap.used() >= heap.allowance.get() / 8 * 7 {
+            return None;
+        }
+        let most = 2 * heap.slot(shelf);
+        let mut lists = heap.shelves.lock();
+        (shelf + KINDS..LARGE * KINDS)
+            .step_by(KINDS)
+            .take_while(|&other| (1..=most).contains(&heap.slot(other)))
+            .find_map(|other| lists.take_available(&heap.pages, other))
     }
 
     /// Memory for an object that is larger than any slot.
@@ -378,19 +395,21 @@ impl Mutator {
         }
         heap.at_safepoint(self);
         heap.pay(self, size);
-        for round in 0..2 {
-            if round == 0 || self.deferred.get() > 0 {
-                if let Some(page) = heap.new_large(size, LARGE * KINDS + kind) {
-                    return page.base();
-                }
-            }
-            if round == 0 {
-                heap.collect(self);
-            } else if let Some(page) = heap.new_large(size, LARGE * KINDS + kind) {
+        let shelf = LARGE * KINDS + kind;
+        let mut collected = false;
+        loop {
+            if let Some(page) = heap.new_large(size, shelf) {
                 return page.base();
             }
+            if heap.sweep_for(Shelves::footprint(size)) {
+                continue;
+            }
+            if collected {
+                return ptr::null_mut();
+            }
+            heap.collect(self);
+            collected = true;
         }
-        ptr::null_mut()
     }
 
     /// Notes where its stack is now, if it is scanned.

@@ -17,6 +17,8 @@
 //!
 //! Called by `mutator`, `cycle` and `sweep`.
 
+use crate::size_class::UNIT;
+
 use super::growth::{self, Decision, Swept};
 use super::layout::{KINDS, LARGE, POOLS, SHELVES, slots_in_page};
 use super::page::{Page, State};
@@ -72,7 +74,7 @@ pub(super) struct Shelves {
     pub(super) tomb_since: u32,
     /// Pages in use, but for large objects.
     pub(super) eden: usize,
-    /// Units of large objects.
+    /// Bytes of large objects, in whole units.
     pub(super) large: usize,
     /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
@@ -135,9 +137,15 @@ impl Shelves {
         self.own_tombs = own;
     }
 
-    /// Units the heap has.
-    pub(super) fn units(&self) -> usize {
-        self.eden + self.tombs + self.large
+    /// Bytes the heap has.
+    pub(super) fn bytes(&self) -> usize {
+        (self.eden + self.tombs) * UNIT + self.large
+    }
+
+    /// Bytes that a large object has of memory: whole units, because what is behind it may
+    /// have been touched before.
+    pub(super) fn footprint(size: usize) -> usize {
+        size.next_multiple_of(UNIT)
     }
 
     /// Puts a page on its shelf, in front of the cursor: it counts as swept.
@@ -152,7 +160,7 @@ impl Shelves {
         shelf.pages += 1;
         self.pool[page.pool()].pages += 1;
         if page.is_large() {
-            self.large += page.units.get();
+            self.large += Self::footprint(page.slot.get());
         } else {
             self.eden += 1;
         }
@@ -172,7 +180,7 @@ impl Shelves {
         shelf.pages -= 1;
         self.pool[page.pool()].pages -= 1;
         if page.is_large() {
-            self.large -= page.units.get();
+            self.large -= Self::footprint(page.slot.get());
         } else {
             self.eden -= 1;
         }
@@ -249,7 +257,7 @@ impl Shelves {
             freed: pool.freed,
         });
         pool.decision = decision;
-        pool.granted = pages.min(allowance / crate::size_class::UNIT + 1);
+        pool.granted = pages.min(allowance / UNIT + 1);
     }
 
     /// Buries a page without objects: off its shelf, into the tomb. It is claimed.

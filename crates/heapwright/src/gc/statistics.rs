@@ -84,7 +84,7 @@ pub struct Statistics {
     pub eden_bytes: u64,
     /// Bytes of pages that are wholly free.
     pub tomb_bytes: u64,
-    /// Bytes of the pages of large objects.
+    /// Bytes of large objects, in whole units.
     pub large_bytes: u64,
     /// The most bytes the heap ever had, external ones included.
     pub peak_bytes: u64,
@@ -155,7 +155,7 @@ impl Heap {
             goal_bytes: self.goal.get() as u64,
             eden_bytes: (eden * UNIT) as u64,
             tomb_bytes: (tombs * UNIT) as u64,
-            large_bytes: (large * UNIT) as u64,
+            large_bytes: large as u64,
             peak_bytes: self.peak.get() as u64,
             allocated_bytes: (self.allocated_before.get() + self.allocated.get()) as u64,
             pause_ns: self.pauses.wall.get() as u64,

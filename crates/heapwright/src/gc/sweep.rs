@@ -17,6 +17,7 @@
 //! next cycle is: so that cycle need not begin with the rest of this one.
 
 use crate::os;
+use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::heap::{Heap, Phase};
@@ -103,5 +104,12 @@ impl Heap {
             pages += 1;
         }
         pages
+    }
+
+    /// Sweeps until pages in the tomb have `bytes`, and gives them back, for something larger.
+    /// Whether anything came of it.
+    pub(super) fn sweep_for(&self, bytes: usize) -> bool {
+        while self.shelves.lock().tombs * UNIT < bytes && self.sweep_next() {}
+        self.trim() > 0
     }
 }

@@ -47,6 +47,8 @@ const TAGS: usize = 7;
 
 /// Edges that wait for their lines.
 const RING: usize = 16;
+/// How far ahead of its pop an edge's mark is fetched.
+const AHEAD: usize = 6;
 /// Slots of a range that are looked at in one go.
 const SLICE: usize = 256;
 /// Edges between two looks at the clock.
@@ -107,6 +109,18 @@ fn prefetch(at: *const u8) {
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 #[inline(always)]
 fn prefetch(_at: *const u8) {}
+
+/// Fetches an object: its first lines, of which most have no more.
+#[inline(always)]
+fn fetch(object: *const u8, size: usize) {
+    prefetch(object);
+    if size > 64 {
+        prefetch(object.wrapping_add(64));
+        if size > 128 {
+            prefetch(object.wrapping_add(128));
+        }
+    }
+}
 
 /// The word of the mark of an address `offset` bytes into the window.
 #[inline(always)]
@@ -281,6 +295,15 @@ impl Tracer {
         }
         let next = self.next.get().wrapping_sub(1);
         self.next.set(next);
+        // What will be popped soon, unless other things come first. At a chunk's start this
+        // is a word of its head, or of its neighbour, and the prefetch is for nothing.
+        // SAFETY: in the run of side memory that chunks are cut from; the first chunk's
+        // place has none.
+        let soon = unsafe { next.wrapping_sub(AHEAD).read() };
+        prefetch(
+            mark_word(MAP.side_bitmap(0).cast(), soon.addr().wrapping_sub(MAP.base().addr()))
+                .cast(),
+        );
         // SAFETY: pushed before, and in this tracer's chunk.
         Some(unsafe { next.read() })
     }
@@ -362,7 +385,7 @@ impl Tracer {
                     self.heap().find(item.map_addr(|at| at & !TAGS))
                 }
                 MARKED => Some(item.map_addr(|at| at & !TAGS)),
-                _ => self.set_mark(item).then_some(item),
+                _ => self.set_mark(item, |_| {}).then_some(item),
             };
             if let Some(object) = object {
                 self.heap().note_overflow(object);
@@ -371,9 +394,9 @@ impl Tracer {
     }
 
     /// Marks an object, if it is one of this heap's. Whether it is to be looked at: it was
-    /// not marked before, and may hold references.
+    /// not marked before, and may hold references; then `fetch` is called with its size.
     #[inline(always)]
-    fn set_mark(&self, object: *mut u8) -> bool {
+    fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
         let heap = self.heap();
         let offset = object.addr().wrapping_sub(MAP.base().addr());
         let unit = offset >> UNIT_SHIFT;
@@ -399,12 +422,13 @@ impl Tracer {
             return false;
         }
         self.marked[shelf].add(1);
-        self.bytes.add(if shelf / KINDS == LARGE {
-            heap.large_size(unit)
-        } else {
-            heap.slot(shelf)
-        });
-        shelf & super::LEAF as usize == 0
+        let size = if shelf / KINDS == LARGE { heap.large_size(unit) } else { heap.slot(shelf) };
+        self.bytes.add(size);
+        let traced = shelf & super::LEAF as usize == 0;
+        if traced {
+            fetch(size);
+        }
+        traced
     }
 
     /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
@@ -412,7 +436,7 @@ impl Tracer {
     pub(super) fn shade(&self, object: *mut u8) {
         let shared = self.shared.get();
         self.shared.set(1);
-        if self.set_mark(object) {
+        if self.set_mark(object, |_| {}) {
             self.push(object.map_addr(|at| at | MARKED));
         }
         self.shared.set(shared);
@@ -443,33 +467,30 @@ impl Tracer {
         let mut ring = [ptr::null_mut(); RING];
         let mut at = 0;
         let mut edges = 0;
-        let base = MAP.base().addr();
-        let marks: *const AtomicU64 = MAP.side_bitmap(0).cast();
         loop {
             while let Some(item) = self.pop() {
                 if item.addr() & TAGS != 0 {
                     self.special(item);
-                } else {
-                    prefetch(mark_word(marks, item.addr().wrapping_sub(base)).cast());
-                    prefetch(item);
+                } else if self.set_mark(item, |size| fetch(item, size)) {
                     let due = core::mem::replace(&mut ring[at], item);
                     at = (at + 1) % RING;
                     if !due.is_null() {
-                        self.visit(due);
+                        self.trace(due);
                     }
                 }
                 edges += 1;
                 if edges % CHECK == 0 && self.is_over(deadline, until) {
-                    ring.into_iter().for_each(|edge| self.mark(edge));
+                    let left = ring.into_iter().filter(|object| !object.is_null());
+                    left.for_each(|object| self.push(object.map_addr(|at| at | MARKED)));
                     return false;
                 }
             }
             let mut any = false;
-            for place in &mut ring {
-                let due = core::mem::replace(place, ptr::null_mut());
+            for n in 0..RING {
+                let due = core::mem::replace(&mut ring[(at + n) % RING], ptr::null_mut());
                 if !due.is_null() {
                     any = true;
-                    self.visit(due);
+                    self.trace(due);
                 }
             }
             if !any {
@@ -492,13 +513,6 @@ impl Tracer {
             }
         }
         self.bytes.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
-    }
-
-    #[inline(always)]
-    fn visit(&self, object: *mut u8) {
-        if self.set_mark(object) {
-            self.trace(object);
-        }
     }
 
     /// Has the runtime tell the references of an object.
