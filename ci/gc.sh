@@ -42,11 +42,13 @@ without=()
 preload_library
 PROGRAMS=$SCRATCH/programs
 mkdir "$PROGRAMS"
+# Beside the programs, which find it there by its name, whatever HEAPWRIGHT_SO is called.
+ln -s "$(realpath "$HEAPWRIGHT_SO")" "$PROGRAMS/libheapwright.so"
 COMPILE=(cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread)
 # ours NAME FILE: a load with heapwright's door.
 ours() {
     "${COMPILE[@]}" -DDOOR_HEAPWRIGHT -Iinclude -o "$PROGRAMS/$1" "bench/gc/loads/$2.c" \
-        "$HEAPWRIGHT_SO" -Wl,-rpath,"$(dirname "$(realpath "$HEAPWRIGHT_SO")")"
+        -L"$PROGRAMS" -lheapwright -Wl,-rpath,"$PROGRAMS"
 }
 for load in gcbench splay strings scaling; do
     ours $load-heapwright $load
