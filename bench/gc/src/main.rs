@@ -59,9 +59,10 @@ fn all(options: &Options) -> Result<bool, String> {
         if options.takes(name) {
             eprintln!("{name}");
             load(options, &mut report)?;
+            report.write(&options.out)?;
         }
     }
-    report.finish(&options.out)?;
+    report.print()?;
     Ok(report.is_sound() && (options.quick || report.holds()))
 }
 

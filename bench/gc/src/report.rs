@@ -82,8 +82,9 @@ impl Report {
         text
     }
 
-    /// Prints it, and writes it with all runs into a folder.
-    pub(crate) fn finish(&self, out: &Path) -> Result<(), String> {
+    /// Writes what there is into a folder: after each load, so that an hour is not lost with
+    /// the last of them.
+    pub(crate) fn write(&self, out: &Path) -> Result<(), String> {
         let text = self.text();
         for (name, text) in [("tables.md", &text), ("runs.txt", &self.runs), ("rss.csv", &self.rss)]
         {
@@ -91,6 +92,11 @@ impl Report {
             std::fs::write(&path, text)
                 .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         }
+        Ok(())
+    }
+
+    pub(crate) fn print(&self) -> Result<(), String> {
+        let text = self.text();
         std::io::stdout().write_all(text.as_bytes()).map_err(|e| format!("cannot print: {e}"))
     }
 }
