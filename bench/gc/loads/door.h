@@ -1,0 +1,39 @@
+// The door that a load allocates through. A load is written once and compiled for each
+// collector, so that what is compared does the same work on the same objects.
+//
+//   -DDOOR_HEAPWRIGHT   heapwright's C interface, inline parts and all
+//   -DDOOR_BDWGC        bdwgc 8.2, as its manual says it is fastest
+//
+// What a door has:
+//
+//   struct door          what a thread allocates with
+//   door_tracer          what marks
+//   door_open(limit)     the heap, of at most so many bytes; 0: no limit
+//   door_enter(base)     the calling thread; its stack below `base` is looked through
+//   door_leave(door)     it allocates no more
+//   door_new(door, size, kind)
+//                        an object: DOOR_TRACED and zeroed, or DOOR_LEAF and as it is
+//   door_write(door, parent, slot, child)
+//                        stores a reference in an object
+//   door_mark(tracer, object)
+//                        from load_trace only
+//   door_fields()        what the collector counted, as fields of the result
+//
+// A load defines load_trace, which marks what an object refers to. Under bdwgc nobody
+// calls it: there each word of an object is looked at.
+//
+// Locals are roots: both collectors look through the stacks. Static variables are roots
+// of bdwgc alone, so a load keeps nothing there.
+
+#ifndef DOOR_H
+#define DOOR_H
+
+#if defined(DOOR_HEAPWRIGHT)
+#include "door_heapwright.h"
+#elif defined(DOOR_BDWGC)
+#include "door_bdwgc.h"
+#else
+#error "define DOOR_HEAPWRIGHT or DOOR_BDWGC"
+#endif
+
+#endif

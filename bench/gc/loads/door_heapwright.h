@@ -1,0 +1,109 @@
+// The door to heapwright's collected heap.
+//
+// As a heap for throughput: collections stop the world (incremental=1 for the others), and
+// the target is the limit, as it is for bdwgc: nothing is collected before the heap is
+// full. What lives is told by load_trace; the stacks are looked through word for word, as
+// bdwgc does, so that both keep what a stale word keeps.
+//
+// Settings of this door: layout=, sweep=, incremental=, factor= (percent of what lives
+// that the heap may take), begin= (percent of the limit that is allocated before the first
+// collection), verify= (bits, for finding faults).
+
+#ifndef DOOR_HEAPWRIGHT_H
+#define DOOR_HEAPWRIGHT_H
+
+#include "result.h"
+#include <heapwright_gc.h>
+
+enum { DOOR_TRACED = HW_GC_TRACED, DOOR_LEAF = HW_GC_LEAF };
+
+struct door {
+    hw_gc_mutator mutator;
+};
+
+typedef hw_gc_tracer door_tracer;
+
+static inline void load_trace(door_tracer *tracer, void *object);
+
+static hw_gc_heap *door_heap;
+
+static void door_trace(hw_gc_tracer *tracer, void *object, void *data) {
+    (void)data;
+    load_trace(tracer, object);
+}
+
+// What every program of ours may be told of a heap.
+static inline hw_gc_options door_options(void) {
+    static const char *const layouts[] = { "fine", "ruby", "powers", "single", NULL };
+    static const hw_gc_layout layout[] = { HW_GC_LAYOUT_FINE, HW_GC_LAYOUT_RUBY, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };
+    static const char *const sweeps[] = { "lazy", "end", NULL };
+    return (hw_gc_options){
+        .size = sizeof(hw_gc_options),
+        .layout = layout[setting_choice("layout", layouts)],
+        .sweep = setting_choice("sweep", sweeps) == 0 ? HW_GC_SWEEP_LAZY : HW_GC_SWEEP_TO_END,
+        .factor_percent = (uint32_t)setting("factor", 0, 0, 1000000),
+        .incremental = setting("incremental", 0, 0, 1),
+        .verify = (uint32_t)setting("verify", 0, 0, 7),
+        .least = setting("least", 0, 0, SIZE_MAX >> 10) << 10,
+        .most = setting("limit", 0, 0, SIZE_MAX >> 10) << 10,
+        .step_ns = setting("step", 0, 0, 1000000000),
+    };
+}
+
+static inline void door_heap_new(const hw_gc_options *options, const hw_gc_runtime *runtime) {
+    door_heap = hw_gc_create(options, runtime);
+    if (door_heap == NULL)
+        die(2, "cannot make a heap");
+}
+
+static inline void door_open(size_t limit) {
+    hw_gc_options options = door_options();
+    options.most = limit;
+    size_t begins = setting("begin", 100, 0, 100);
+    if (limit != 0 && options.least == 0)
+        options.least = limit / 100 * begins;
+    if (limit != 0 && options.factor_percent == 0)
+        options.factor_percent = 1000;
+    hw_gc_runtime runtime = { .size = sizeof runtime, .trace = door_trace };
+    door_heap_new(&options, &runtime);
+}
+
+static inline struct door *door_enter(const void *base) {
+    hw_gc_mutator *mutator = hw_gc_attach(door_heap);
+    if (mutator == NULL)
+        die(3, "out of memory");
+    hw_gc_scan_stack(mutator, base);
+    return (struct door *)mutator;
+}
+
+static inline void door_leave(struct door *door) { hw_gc_detach(&door->mutator); }
+
+static inline void *door_new(struct door *door, size_t size, uint32_t kind) {
+    void *object = hw_gc_new(&door->mutator, size, kind);
+    if (__builtin_expect(object == NULL, 0))
+        die(3, "out of memory");
+    return object;
+}
+
+static inline void door_write(struct door *door, void *parent, void **slot, void *child) {
+    hw_gc_write(&door->mutator, parent, slot, child);
+}
+
+static inline void door_mark(door_tracer *tracer, void *object) { hw_gc_mark(tracer, object); }
+
+static inline void door_fields(void) {
+    hw_gc_statistics told;
+    hw_gc_stats(door_heap, &told, sizeof told);
+    field("cycles", told.cycles);
+    field("heap", told.peak_bytes);
+    field("live", told.live_bytes);
+    field("external", told.external_bytes);
+    field("goal", told.goal_bytes);
+    field("allocated", told.allocated_bytes);
+    field("pause_ns", told.pause_ns);
+    field("sweep_ns", told.sweep_ns);
+    field("pauses_of_heap", told.pauses);
+    field("pause_max_ns", told.pause_max_ns);
+}
+
+#endif

@@ -1,0 +1,70 @@
+// The one line that a run is: the word `result`, then NAME=VALUE, separated by spaces.
+//
+//   wall_ns, cpu_ns    of the process since begin(), all threads of it: a collector that
+//                      marks with threads of its own is not faster for nothing
+//   peak               the most that was resident, of the program alone
+//   checksum           of what the program computed: the same through every door
+//
+// and whatever a load and its door add with field().
+
+#ifndef RESULT_H
+#define RESULT_H
+
+#include "setting.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+static uint64_t result_wall, result_cpu;
+
+static inline uint64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t thread_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+// A line `NAME:   123 kB` of what the kernel says of this process, in bytes. Written with
+// system calls alone, for stdio allocates.
+static inline size_t resident(const char *name) {
+    char text[4096];
+    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (got < 0)
+        die(2, "cannot read /proc/self/status");
+    close(file);
+    text[got] = 0;
+    char *at = strstr(text, name);
+    if (at == NULL)
+        die(2, "the kernel does not say how much is resident");
+    return strtoul(at + strlen(name) + 1, NULL, 10) * 1024;
+}
+
+static inline size_t resident_now(void) { return resident("VmRSS"); }
+static inline size_t resident_peak(void) { return resident("VmHWM"); }
+
+static inline void begin(void) {
+    settings_end();
+    result_wall = now_ns();
+    result_cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static inline void field(const char *name, uint64_t value) { printf(" %s=%llu", name, (unsigned long long)value); }
+
+static inline void result_begin(uint64_t checksum) {
+    uint64_t wall = now_ns() - result_wall, cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - result_cpu;
+    size_t peak = resident_peak();
+    printf("result program=%s", program_name);
+    field("wall_ns", wall);
+    field("cpu_ns", cpu);
+    field("peak", peak);
+    field("checksum", checksum);
+}
+
+static inline void result_end(void) {
+    printf("\n");
+    if (fflush(stdout) != 0)
+        die(2, "cannot print the result");
+}
+
+#endif

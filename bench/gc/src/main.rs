@@ -1,0 +1,87 @@
+//! The loads of the collected heap: heapwright's against bdwgc, layouts and ways to sweep
+//! against each other. `ci/gc.sh` builds the programs (loads/*.c); this program runs
+//! them in turns and reports.
+//!
+//! ```text
+//!   loads/*.c --cc--> gcbench-heapwright, gcbench-bdwgc, request, ...
+//!                          |
+//!   plan of a load ---- turns: a round runs each variant once, in an order that turns
+//!                          |
+//!                        tables of medians, then: what was asked, measured, found
+//! ```
+//!
+//! [`options`] is the command line, [`run`] one run of a program, [`line`] what it prints,
+//! [`turns`] the rounds, [`limits`] the search for the smallest heap, [`figure`] what was
+//! asked and the verdict, [`report`] what is gathered and printed, [`text`] numbers in
+//! words. The loads, and what is asked of them: [`peers`] (gcbench, splay, strings),
+//! [`request`], [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling).
+
+mod figure;
+mod heap;
+mod layouts;
+mod limits;
+mod line;
+mod options;
+mod peers;
+mod report;
+mod request;
+mod run;
+mod text;
+mod turns;
+
+use std::process::ExitCode;
+
+use options::Options;
+use report::Report;
+
+/// A load: its name on the command line, and what runs it.
+type Load = (&'static str, fn(&Options, &mut Report) -> Result<(), String>);
+
+/// In the order in which they run, that of the issue's table.
+const LOADS: [Load; 10] = [
+    ("gcbench", peers::gcbench),
+    ("splay", peers::splay),
+    ("strings", peers::strings),
+    ("request", request::all),
+    ("document", layouts::document),
+    ("template", layouts::template),
+    ("quiet", layouts::quiet),
+    ("boot", heap::boot),
+    ("pauses", heap::pauses),
+    ("scaling", heap::scaling),
+];
+
+fn all(options: &Options) -> Result<bool, String> {
+    std::fs::create_dir_all(&options.out)
+        .map_err(|e| format!("cannot make {}: {e}", options.out.display()))?;
+    let mut report = Report::new();
+    for (name, load) in LOADS {
+        if options.takes(name) {
+            eprintln!("{name}");
+            load(options, &mut report)?;
+            report.write(&options.out)?;
+        }
+    }
+    report.print()?;
+    Ok(report.is_sound() && (options.quick || report.holds()))
+}
+
+fn main() -> ExitCode {
+    let names: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
+    let done = match options::parse(std::env::args().skip(1), &names) {
+        Ok(Some(options)) => all(&options),
+        Ok(None) => {
+            print!("{}", options::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => Err(message),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("gc: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

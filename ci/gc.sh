@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# The collected heap measured: against bdwgc under equal limits, and layouts and ways to
+# sweep against each other, on the loads of bench/gc. docs/gc-figures.md says how to read what comes out.
+#
+#   ci/gc.sh [options of bench/gc]
+#   ci/gc.sh --only gcbench,splay --rounds 3
+#   ci/gc.sh --quick           a minute: only that all runs
+#
+# The programs run in turns, each variant once a round; 7 rounds of all take about an
+# hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md
+# and rss.csv (memory over time), in the target folder's gc/ (or what --out says).
+# Ends with 1 if a figure is missed or a run fails.
+#
+# --quick measures nothing worth reading. It fails where a program does not end well, where the
+# same load computes something else through another door or under another layout, and
+# where a line of the table of figures is missing.
+#
+# HEAPWRIGHT_SO measures another library. --help lists the options.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+command_or_package cc gcc
+cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \
+    --target-dir "$CARGO_TARGET_DIR/bench" -p gc
+GC=$CARGO_TARGET_DIR/bench/release/gc
+OUT=$CARGO_TARGET_DIR/gc
+
+quick='' all=1
+for word in "$@"; do
+    case $word in
+        --help | -h) exec "$GC" --help ;;
+        --quick) quick=1 ;;
+        --only) all='' ;;
+    esac
+done
+
+# Peers that cannot be had are left out, and the table says that they were not measured.
+without=()
+(packages libgc-dev) || { say "without bdwgc"; without+=(--without bdwgc); }
+(packages libjemalloc2) || { say "without jemalloc"; without+=(--without jemalloc); }
+
+preload_library
+PROGRAMS=$SCRATCH/programs
+mkdir "$PROGRAMS"
+# Beside the programs, which find it there by its name, whatever HEAPWRIGHT_SO is called.
+ln -s "$(realpath "$HEAPWRIGHT_SO")" "$PROGRAMS/libheapwright.so"
+COMPILE=(cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread)
+# ours NAME FILE: a load with heapwright's door.
+ours() {
+    "${COMPILE[@]}" -DDOOR_HEAPWRIGHT -Iinclude -o "$PROGRAMS/$1" "bench/gc/loads/$2.c" \
+        -L"$PROGRAMS" -lheapwright -Wl,-rpath,"$PROGRAMS"
+}
+for load in gcbench splay strings scaling; do
+    ours $load-heapwright $load
+    [[ " ${without[*]-} " == *" bdwgc "* ]] ||
+        "${COMPILE[@]}" -DDOOR_BDWGC -o "$PROGRAMS/$load-bdwgc" "bench/gc/loads/$load.c" -lgc
+done
+for load in request document template quiet boot pauses; do ours $load $load; done
+
+# refuses WHY PROGRAM ARGUMENT...: one line that says what is wrong, and status 2.
+refuses() {
+    local status=0
+    "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
+    { [ $status -eq 2 ] && [ "$(wc -l <"$SCRATCH/errors")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/errors"; } ||
+        die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
+}
+
+[ -z "$quick" ] || OUT=$OUT/quick
+status=0
+run() { "$GC" --programs "$PROGRAMS" --out "$OUT" ${without[@]+"${without[@]}"} "$@"; }
+if [ -z "$quick" ]; then
+    load=$(cut -d' ' -f1 /proc/loadavg)
+    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+    run "$@" || status=$?
+    # 2: nothing was run.
+    [ $status -eq 2 ] || say "each run: $OUT/runs.txt; memory over time: $OUT/rss.csv"
+    exit $status
+fi
+refuses "'x' is no depth" gcbench-heapwright depth=x
+refuses "'dpeth=9' is no setting here" gcbench-heapwright dpeth=9
+refuses "there is no layout 'wide'" document layout=wide
+run "$@" >"$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "a run failed"; }
+if [ -n "$all" ]; then
+    # Each line of the issue's table, by its words.
+    for line in 'gcbench, 1 thread.*speed' 'gcbench, 2 threads.*peak' 'splay, 2 threads.*speed' 'strings, 1 thread.*speed' \
+        'fast path' 'sweep to the end' 'p99 of thread CPU time of fine' 'requests/s of fine' 'peak RSS of fine' \
+        'document: peak' 'template, parse' 'template, render' 'template, both' 'hardly allocates' \
+        'pool of the classes' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads'; do
+        grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }
+    done
+fi
+say "the loads run through each door and under each layout, and agree"
