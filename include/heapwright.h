@@ -1475,6 +1475,16 @@ size_t hw_gc_object_size(const void *object);
 size_t hw_gc_slot_size(struct hw_gc_heap *heap, size_t size);
 
 /**
+ * The largest size that lies in a slot of one of the heap's pools: what is larger is a large
+ * object, with pages of its own.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+size_t hw_gc_largest_slot(struct hw_gc_heap *heap);
+
+/**
  * Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
  * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
  *

@@ -98,9 +98,8 @@ static __attribute__((noinline)) uint64_t with_heap(const hw_gc_options *options
     if (mutator == NULL)
         die(3, "out of memory");
     hw_gc_scan_stack(mutator, __builtin_frame_address(0));
-    embedded_most = options->layout == HW_GC_LAYOUT_SINGLE ? SINGLE_SLOT
-                  : mutator->largest < MOST_EMBEDDED       ? mutator->largest
-                                                           : MOST_EMBEDDED;
+    size_t largest = hw_gc_largest_slot(door_heap);
+    embedded_most = largest < MOST_EMBEDDED ? largest : MOST_EMBEDDED;
     for (size_t size = HEAD + sizeof(void *); size <= embedded_most; size += 8) {
         size_t slot = hw_gc_slot_size(door_heap, size);
         body_room[size / 8] = (uint16_t)((slot < embedded_most ? slot : embedded_most) / 8 * 8 - HEAD);

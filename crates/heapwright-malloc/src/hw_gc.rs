@@ -806,6 +806,18 @@ pub unsafe extern "C" fn hw_gc_slot_size(heap: *mut GcHeap, size: usize) -> usiz
     unsafe { heap_of(heap) }.slot_size(size)
 }
 
+/// The largest size that lies in a slot of one of the heap's pools: what is larger is a large
+/// object, with pages of its own.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_largest_slot(heap: *mut GcHeap) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.largest_slot()
+}
+
 /// Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
 /// smaller struct gets the fields it knows; of a larger one the rest is set to zero.
 ///

@@ -127,6 +127,7 @@ const EXPORTS: &[&str] = &[
     "hw_gc_find",
     "hw_gc_object_size",
     "hw_gc_slot_size",
+    "hw_gc_largest_slot",
     "hw_gc_stats",
     "hw_gc_trim",
     "hw_gc_walk",

@@ -121,7 +121,6 @@ impl Sizes {
     }
 
     /// The largest slot.
-    #[cfg(test)]
     pub(super) fn largest(&self) -> usize {
         self.slot(self.pools - 1)
     }

@@ -44,6 +44,9 @@ use super::{LEAF, growth};
 
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
+/// Collections before an allocation is refused: what one of them frees other mutators may
+/// take first.
+const ATTEMPTS: usize = 4;
 /// Pages of its own shelf that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;
 
@@ -295,27 +298,24 @@ impl Mutator {
             return heap.new_page(shelf, usize::MAX);
         }
         heap.pay(self, crate::size_class::UNIT);
-        let mut collected = false;
-        loop {
+        for attempt in 0..ATTEMPTS {
             if let Some(page) = self.find_page(shelf) {
                 heap.note_claimed(page);
                 return Some(page);
             }
-            if collected || self.deferred.get() > 0 || !heap.is_worth_collecting() {
-                if let Some(page) = heap.new_page(shelf, usize::MAX) {
-                    heap.note_claimed(page);
-                    return Some(page);
-                }
-                // The limit, or no memory: everything that is to be had.
-                if collected {
-                    return None;
-                }
-                heap.collect(self);
-            } else {
+            let worth = attempt == 0 && self.deferred.get() == 0 && heap.is_worth_collecting();
+            if worth {
                 heap.collect_or_begin(self);
+                continue;
             }
-            collected = true;
+            if let Some(page) = heap.new_page(shelf, usize::MAX) {
+                heap.note_claimed(page);
+                return Some(page);
+            }
+            // The limit, or no memory: everything that is to be had.
+            heap.collect(self);
         }
+        None
     }
 
     /// Steps 1 to 5.
@@ -399,20 +399,18 @@ impl Mutator {
         heap.at_safepoint(self);
         heap.pay(self, size);
         let shelf = LARGE * KINDS + kind;
-        let mut collected = false;
-        loop {
-            if let Some(page) = heap.new_large(size, shelf) {
-                return page.base();
-            }
-            if heap.sweep_for(Shelves::footprint(size)) {
-                continue;
-            }
-            if collected {
-                return ptr::null_mut();
+        for _ in 0..ATTEMPTS {
+            loop {
+                if let Some(page) = heap.new_large(size, shelf) {
+                    return page.base();
+                }
+                if !heap.sweep_for(Shelves::footprint(size)) {
+                    break;
+                }
             }
             heap.collect(self);
-            collected = true;
         }
+        ptr::null_mut()
     }
 
     /// Notes where its stack is now, if it is scanned.

@@ -266,6 +266,12 @@ impl Heap {
         if pool == LARGE { size } else { sizes.slot(pool) }
     }
 
+    /// The largest size that lies in a slot: what is larger is a large object.
+    #[must_use]
+    pub fn largest_slot(&self) -> usize {
+        self.inner().sizes().largest()
+    }
+
     /// What there is of it.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
