@@ -5,7 +5,8 @@
 //!                                               pops ^
 //!   item   object            an edge: whoever it leads to is to be marked, and then looked at
 //!          object | 1        marked already (by a barrier): only to be looked at
-//!          slots | 2, count  a range of slots within an object: edges, taken in slices
+//!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
+//!                            is below it, in the same chunk, and a multiple of 8
 //!
 //!   drain    pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback
 //! ```
@@ -171,9 +172,24 @@ impl Tracer {
             }
             return;
         }
-        // The count below its range, so that the range is popped first.
-        self.push(ptr::without_provenance_mut(count));
+        self.push_range(slots, count);
+    }
+
+    /// Keeps a range to be looked at. The count is below it, so that the range is popped
+    /// first, and in the same chunk, because chunks go to others one by one.
+    fn push_range(&self, slots: *mut *mut u8, count: usize) {
+        if self.end.get().addr() - self.next.get().addr() == size_of::<usize>() {
+            // One place is left: nothing goes there, and both into the next chunk.
+            self.push(ptr::null_mut());
+        }
+        // Shifted, so that a count is never taken for what has a tag.
+        self.push(ptr::without_provenance_mut(count << TAGS.count_ones()));
         self.push(slots.cast::<u8>().map_addr(|at| at | RANGE));
+    }
+
+    /// The count of a range that was just popped.
+    fn pop_count(&self) -> usize {
+        self.pop().map_or(0, |count| count.addr() >> TAGS.count_ones())
     }
 
     /// Tells a word that may be an address within an object, or anything else.
@@ -381,8 +397,14 @@ impl Tracer {
             let Some(item) = self.pop() else { break };
             let object = match item.addr() & TAGS {
                 RANGE => {
-                    let _count = self.pop();
-                    self.heap().find(item.map_addr(|at| at & !TAGS))
+                    let slots: *mut *mut u8 = at.cast();
+                    for n in 0..self.pop_count() {
+                        // SAFETY: as in `special`.
+                        let object = unsafe { slots.wrapping_add(n).read() };
+                        if !object.is_null() && object.addr() & TAGS == 0 {
+                            note(object);
+                        }
+                    }
                 }
                 MARKED => Some(item.map_addr(|at| at & !TAGS)),
                 _ => self.set_mark(item, |_| {}).then_some(item),
@@ -529,13 +551,11 @@ impl Tracer {
         if item.addr() & TAGS == MARKED {
             return self.trace(at);
         }
-        let Some(count) = self.pop() else { return };
-        let count = count.addr();
+        let count = self.pop_count();
         let slots: *mut *mut u8 = at.cast();
         let now = count.min(SLICE);
         if count > now {
-            self.push(ptr::without_provenance_mut(count - now));
-            self.push(slots.wrapping_add(now).cast::<u8>().map_addr(|at| at | RANGE));
+            self.push_range(slots.wrapping_add(now), count - now);
         }
         for n in 0..now {
             // SAFETY: by the contract of `mark_range` the slots lie in an object that is
@@ -597,4 +617,50 @@ pub(super) fn shelf_of(address: usize, tag: u32) -> Option<(usize, usize)> {
     let (unit, entry): (usize, Entry) = MAP.lookup(address);
     let shelf = entry.shelf(tag);
     (shelf < SHELVES).then_some((unit, shelf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutator::Mutator;
+    use super::super::raw::{Options, Runtime};
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    /// How many ranges there are, if each has its count below it.
+    fn ranges(items: &[usize]) -> usize {
+        let is_range = |item: &usize| item & TAGS == RANGE;
+        for (n, _) in items.iter().enumerate().filter(|(_, item)| is_range(item)) {
+            assert_eq!(items[n - 1] >> 3, items[n] >> 3);
+        }
+        items.iter().filter(|item| is_range(item)).count()
+    }
+
+    #[test]
+    fn sharing_parts_no_range_from_its_count() {
+        let heap = Heap::make(Options::new(), Runtime::new()).unwrap();
+        let slot = Mutator::attach(&heap.value).unwrap();
+        let tracer = &slot.value.tracer;
+        // A range of n slots at address 8n; and every place that a half can end at.
+        for before in 8..40 {
+            (0..before).for_each(|_| tracer.push(ptr::null_mut()));
+            (9..9 + before).for_each(|n| tracer.push_range(ptr::without_provenance_mut(8 * n), n));
+            tracer.share();
+            tracer.publish();
+            let mut found = 0;
+            while let Some(chunk) = heap.value.gang.take_now() {
+                // SAFETY: taken from the gang just now.
+                let items = unsafe { &*chunk };
+                let items: Vec<usize> = items.items[..items.count].to_vec();
+                found += ranges(&items);
+                // SAFETY: nobody else knows it.
+                unsafe { (*chunk).count = 0 };
+                // SAFETY: as above.
+                unsafe { heap.value.gang.give_empty(chunk) };
+            }
+            assert_eq!(found, before);
+        }
+        Mutator::detach(slot);
+        Heap::end(heap);
+    }
 }
