@@ -108,6 +108,9 @@ pub(super) struct Heap {
     open: Num,
     pub(super) peak: Num,
     pub(super) pauses: Pauses,
+    /// A test's: there is no memory for chunks.
+    #[cfg(test)]
+    pub(super) starved: Num,
 }
 
 /// Side memory of chunks.
@@ -362,9 +365,10 @@ impl Heap {
         self.gang.take_empty().or_else(|| self.make_chunks())
     }
 
-    /// The chunk for when there is no memory. One tracer has it at a time: others are given
-    /// none, which cannot be, because each has one when it overflows.
-    pub(super) fn reserve(&self) -> *mut Chunk {
+    /// A chunk for a tracer that has none, when there is no memory: the heap's reserve, or
+    /// somebody's, with what is in it. While the world stands still: then whoever has a chunk
+    /// comes to its end, and gives it back before it waits.
+    pub(super) fn last_resort(&self) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
             if !chunk.is_null() {
@@ -411,6 +415,10 @@ impl Heap {
 
     /// Bytes it has, of pages and elsewhere.
     fn bytes(&self, pages: usize) -> usize {
+        #[cfg(test)]
+        if self.starved.get() != 0 {
+            return None;
+        }
         pages + self.external.get()
     }
 

@@ -220,7 +220,23 @@ impl Tracer {
         if !self.look.get().is_null() {
             return self.show();
         }
+        if !self.has_made_room() {
+            let chunk = self.heap().last_resort();
+            self.resume(chunk);
+            self.overflow();
+        }
+    }
+
+    /// Makes room for an item. False: it has no chunk, and there is none to be had.
+    fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
+        let Some(fresh) = self.heap().take_chunk() else {
+            if chunk.is_null() {
+                return false;
+            }
+            self.overflow();
+            return true;
+        };
         if !chunk.is_null() {
             self.close_chunk();
             if self.shared.get() != 0 && self.heap().gang.is_hungry() {
@@ -231,10 +247,8 @@ impl Tracer {
                 unsafe { self.put_older(chunk) };
             }
         }
-        match self.heap().take_chunk() {
-            Some(fresh) => self.open_chunk(fresh, 0),
-            None => self.overflow(),
-        }
+        self.open_chunk(fresh, 0);
+        true
     }
 
     /// The items of a chunk.
@@ -385,17 +399,24 @@ impl Tracer {
         unsafe { self.heap().gang.give(other) };
     }
 
-    /// No memory for a chunk: what the newest one had is marked, and the pages are
+    /// No memory for another chunk: what the newest one has is marked, and the pages are
     /// noted, to be looked through later. Leaves room.
+    ///
+    /// A page is noted for what has become marked, and for what a barrier had marked: so
+    /// looking through pages comes to an end. Ranges are looked at here, however long they
+    /// are: to note their object would have it told again, and again find no room.
     #[cold]
     fn overflow(&self) {
-        // The chunk that was just closed, or the reserve that every heap has.
-        let chunk = self.take_older().map_or_else(|| self.heap().reserve(), NonNull::as_ptr);
-        self.resume(chunk);
-        let items = Self::items(chunk);
+        let items = Self::items(self.chunk.get());
+        let note = |object| {
+            if self.set_mark(object, |_| {}) {
+                self.heap().note_overflow(object);
+            }
+        };
         while self.next.get() != items {
             let Some(item) = self.pop() else { break };
-            let object = match item.addr() & TAGS {
+            let at = item.map_addr(|at| at & !TAGS);
+            match item.addr() & TAGS {
                 RANGE => {
                     let slots: *mut *mut u8 = at.cast();
                     for n in 0..self.pop_count() {
@@ -406,11 +427,8 @@ impl Tracer {
                         }
                     }
                 }
-                MARKED => Some(item.map_addr(|at| at & !TAGS)),
-                _ => self.set_mark(item, |_| {}).then_some(item),
-            };
-            if let Some(object) = object {
-                self.heap().note_overflow(object);
+                MARKED => self.heap().note_overflow(at),
+                _ => note(item),
             }
         }
     }
@@ -459,7 +477,12 @@ impl Tracer {
         let shared = self.shared.get();
         self.shared.set(1);
         if self.set_mark(object, |_| {}) {
-            self.push(object.map_addr(|at| at | MARKED));
+            // Without a chunk, and while others are at work, it must not wait for one.
+            if self.next.get() == self.end.get() && !self.has_made_room() {
+                self.heap().note_overflow(object);
+            } else {
+                self.push(object.map_addr(|at| at | MARKED));
+            }
         }
         self.shared.set(shared);
     }
@@ -473,14 +496,15 @@ impl Tracer {
             if !self.drain_own(budget.deadline, until) {
                 return false;
             }
-            let more = if self.shared.get() == 0 { gang.take_now() } else { gang.take() };
-            let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
-            if !self.chunk.get().is_null() {
-                let spent = self.chunk.get();
+            // Before it waits: there may be no more chunks than this one.
+            let spent = self.chunk.get();
+            if !spent.is_null() {
                 self.close_chunk();
                 // SAFETY: nothing is in it, and it is in no list.
                 unsafe { gang.give_empty(spent) };
             }
+            let more = if self.shared.get() == 0 { gang.take_now() } else { gang.take() };
+            let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
             self.resume(chunk);
         }
     }
