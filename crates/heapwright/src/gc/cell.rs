@@ -23,6 +23,18 @@ impl Num {
         self.0.store(value, Ordering::Relaxed);
     }
 
+    /// What it is, and all that was done before it became so.
+    #[inline]
+    pub(crate) fn get_acquired(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Changes it, for those who [`Num::get_acquired`].
+    #[inline]
+    pub(crate) fn set_released(&self, value: usize) {
+        self.0.store(value, Ordering::Release);
+    }
+
     /// Adds to it, by the one thread that changes it.
     #[inline(always)]
     pub(crate) fn add(&self, more: usize) {

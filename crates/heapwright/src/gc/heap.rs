@@ -327,18 +327,40 @@ impl Heap {
             _ => return None,
         };
         let (head, _) = tracer::shelf_of(MAP.address_of(head).addr(), self.tag())?;
-        let page = self.pages.at_unit(head).filter(|page| page.state() == State::Eden)?;
-        let base = page.base();
-        let start = page.slot_of(address.addr() - base.addr())?;
-        // What a sweep has yet to free is no object any more, unless it is marked.
-        let holds =
-            if self.is_unswept(page) { page.is_marked(start) } else { page.is_taken(start) };
-        holds.then(|| base.wrapping_add(start))
+        let (page, start) = self.slot_in(head, address.addr())?;
+        self.holds(page, start).then(|| MAP.address_of(head).wrapping_add(start))
+    }
+
+    /// The page that begins at unit `head`, and where the slot begins there that an address
+    /// lies in. A page may be made, or go, at the same time: then there is none.
+    pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
+        let page = self.pages.at_unit(head)?;
+        // Its unit's record may still say what the page of its last owner was.
+        if page.state() != State::Eden || page.unit.get() != head {
+            return None;
+        }
+        let offset = address.checked_sub(MAP.address_of(head).addr())?;
+        Some((page, page.slot_of(offset)?))
+    }
+
+    /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
+    /// has yet to free is none any more. Also while somebody sweeps the page.
+    pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
+        if self.is_unswept(page) {
+            if page.is_marked(offset) {
+                return true;
+            }
+            // The sweep may have taken the mark just now.
+            if self.is_unswept(page) {
+                return false;
+            }
+        }
+        page.is_taken(offset)
     }
 
     /// Whether the page awaits the sweep of this cycle.
     pub(super) fn is_unswept(&self, page: &Page) -> bool {
-        self.phase() == Phase::Sweeping && page.swept.get() != self.cycles.get()
+        page.swept.get_acquired() != self.cycles.get()
     }
 
     /// Bytes of the large object that begins at `unit`.
@@ -474,7 +496,7 @@ impl Heap {
             return None;
         }
         let page = this.pages.make()?;
-        // The entry of a free unit until the object is whole, so that nobody finds it.
+        // Nobody finds the object until it is whole: its slot is not taken before.
         let head = Entry::collected(self.id(), shelf);
         let Some(run) = chunk::take(units, 1, want, head, Entry::collected_rest) else {
             this.pages.give(page);

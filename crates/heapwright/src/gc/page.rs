@@ -27,6 +27,8 @@
 use crate::address_map::MAP;
 use crate::size_class::UNIT;
 
+use crate::sync::atomic::{Ordering, fence};
+
 use super::bits::{self, Bits, WORDS};
 use super::cell::Num;
 use super::layout::{KINDS, LARGE};
@@ -176,8 +178,8 @@ impl Page {
         if self.is_large() {
             return (offset < self.slot.get()).then_some(0);
         }
-        let start = offset - offset % self.slot.get();
-        (start < self.end()).then_some(start)
+        let start = offset - offset.checked_rem(slot)?;
+        (start < UNIT / slot * slot).then_some(start)
     }
 
     /// Slots that hold objects.
@@ -196,17 +198,26 @@ impl Page {
 
     /// Whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
-        bits::is_set(self.marks(), offset)
+        let marked = bits::is_set(self.marks(), offset);
+        fence(Ordering::Acquire);
+        marked
     }
 
-    /// What is marked is taken, nothing else is, and no mark is left. Returns how many
-    /// objects there are.
-    pub(super) fn sweep(&self) -> usize {
-        let live = bits::take_over(self.marks(), &self.taken);
+    /// What is marked is taken, nothing else is, and no mark is left. The page has been
+    /// through the sweep of `cycle`. Returns how many objects there are.
+    ///
+    /// In an order that misleads nobody who looks for an object meanwhile: until the page is
+    /// swept the marks are there, and afterwards what is taken is.
+    pub(super) fn sweep(&self, cycle: usize) -> usize {
+        let live = bits::copy(self.marks(), &self.taken);
         self.cursor.set(0);
         self.live.set(live);
         live
     }
+        self.swept.set_released(cycle);
+        // Who sees a mark gone sees that the page is swept.
+        fence(Ordering::Release);
+        bits::clear(self.marks());
 
     /// Takes the first and only slot of a large page.
     pub(super) fn take_large(&self) {

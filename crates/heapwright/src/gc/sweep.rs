@@ -32,9 +32,7 @@ impl Heap {
             let size = page.slot.get();
             page.each_dead(|object| self.runtime().free(object, size));
         }
-        let live = page.sweep();
-        page.swept.set(self.cycles.get());
-        live
+        page.sweep(self.cycles.get())
     }
 
     /// Sweeps the next page of the shelf whose turn it is. False: none is left.
