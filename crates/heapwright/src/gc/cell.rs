@@ -53,6 +53,13 @@ impl Num {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Takes from it, by any number of threads; not below 0.
+    #[inline]
+    pub(crate) fn sub_shared(&self, less: usize) {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
+    }
+
     /// What it was; 0 from now on.
     #[inline]
     pub(crate) fn take(&self) -> usize {

@@ -83,7 +83,7 @@ impl Heap {
             let deadline = os::now_ns() + self.options().step();
             let marked = self.marked_so_far();
             self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
-            self.debt.sub(self.marked_so_far().saturating_sub(marked).max(STEP));
+            self.debt.sub_shared(self.marked_so_far().saturating_sub(marked).max(STEP));
         }
     }
 

@@ -453,6 +453,18 @@ impl Heap {
     pub(super) fn new_page(&self, shelf: usize, most: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
         let most = most.min(self.target().most);
+    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
+    /// at: they are not allocated after all.
+    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
+        let mut free = 0;
+        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
+            free += (stop - at) / page.slot.get();
+            from = stop;
+        }
+        page.live.set(page.slots() - free);
+        self.allocated.sub_shared(free * page.slot.get());
+    }
+
         let mut lists = self.shelves.lock();
         if self.bytes(lists.bytes() + UNIT) > most {
             return None;
@@ -582,8 +594,7 @@ impl Heap {
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         self.keep_counts(mutator);
-        self.handle_balance
-            .set(self.handle_balance.get().wrapping_add(mutator.handles.balance.get()));
+        self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();
     }
 

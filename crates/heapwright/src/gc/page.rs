@@ -58,7 +58,7 @@ pub(super) struct Page {
     state: Num,
     /// Bytes: every slot below is taken.
     pub(super) cursor: Num,
-    /// Objects that the last sweep found.
+    /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
     /// The cycle whose sweep it has been through.
     pub(super) swept: Num,
@@ -174,9 +174,11 @@ impl Page {
     }
 
     /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
+    /// Whatever becomes of the page meanwhile, it is within a unit.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
+        let slot = self.slot.get();
         if self.is_large() {
-            return (offset < self.slot.get()).then_some(0);
+            return (offset < slot).then_some(0);
         }
         let start = offset - offset.checked_rem(slot)?;
         (start < UNIT / slot * slot).then_some(start)
@@ -212,12 +214,12 @@ impl Page {
         let live = bits::copy(self.marks(), &self.taken);
         self.cursor.set(0);
         self.live.set(live);
-        live
-    }
         self.swept.set_released(cycle);
         // Who sees a mark gone sees that the page is swept.
         fence(Ordering::Release);
         bits::clear(self.marks());
+        live
+    }
 
     /// Takes the first and only slot of a large page.
     pub(super) fn take_large(&self) {
