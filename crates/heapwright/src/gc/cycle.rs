@@ -47,8 +47,9 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::at_safepoint`], for who knows that the world stands still.
     #[cold]
-    fn rest(&self, me: &Mutator) {
+    pub(super) fn rest(&self, me: &Mutator) {
         me.note_stack();
         self.world.rest(&me.seat, || {
             while self.gang.come() {

@@ -105,6 +105,8 @@ pub(super) struct Heap {
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
     pub(super) torn: Num,
+    /// Its part in the fork under way: see `fork`.
+    pub(super) forking: Num,
     open: Num,
     pub(super) peak: Num,
     pub(super) pauses: Pauses,

@@ -259,6 +259,10 @@ impl World {
                 seat.next.store(seats.0, Ordering::Relaxed);
                 seats.0 = ptr::from_ref(seat).cast_mut();
             } else {
+                // Another thread may have asked it, and is not here to take that back.
+                let poll = seat.poll.load(Ordering::Relaxed);
+                // SAFETY: as in `stop`.
+                unsafe { &*poll }.store(0, Ordering::Relaxed);
                 seat.state.store(OUT, Ordering::SeqCst);
                 with(seat);
             }
