@@ -108,11 +108,11 @@ pub(super) struct Heap {
     /// Its part in the fork under way: see `fork`.
     pub(super) forking: Num,
     open: Num,
-    pub(super) peak: Num,
-    pub(super) pauses: Pauses,
     /// A test's: there is no memory for chunks.
     #[cfg(test)]
     pub(super) starved: Num,
+    pub(super) peak: Num,
+    pub(super) pauses: Pauses,
 }
 
 /// Side memory of chunks.
@@ -194,10 +194,17 @@ impl Heap {
         Some(slot)
     }
 
-    /// Ends a heap without mutators: objects that want to be freed are, and all memory goes back.
+    /// Ends a heap: objects that want to be freed are, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
         heap.open.set(0);
+        // Who is still attached is not to be waited for by who has the heap next.
+        heap.world.forget_others(None, |seat| {
+            // SAFETY: a seat of a heap's world is a mutator's.
+            let mutator = unsafe { Mutator::of(seat) };
+            mutator.settle();
+            mutator.clear();
+        });
         for page in heap.pages.all() {
             match page.state() {
                 State::None => continue,
@@ -398,7 +405,7 @@ impl Heap {
             if !chunk.is_null() {
                 return chunk;
             }
-            if let Some(chunk) = self.gang.take_empty() {
+            if let Some(chunk) = self.gang.take_empty().or_else(|| self.gang.take_now()) {
                 return chunk;
             }
             os::yield_now();
@@ -408,6 +415,10 @@ impl Heap {
     /// Cuts side memory into chunks. The first of them is the caller's.
     #[cold]
     fn make_chunks(&self) -> Option<*mut Chunk> {
+        #[cfg(test)]
+        if self.starved.get() != 0 {
+            return None;
+        }
         let side = chunk::Side::take(UNIT)?;
         let mut runs = self.chunk_runs.lock();
         // SAFETY: fresh memory, whose first chunk's place is the link's alone.
@@ -439,22 +450,9 @@ impl Heap {
 
     /// Bytes it has, of pages and elsewhere.
     fn bytes(&self, pages: usize) -> usize {
-        #[cfg(test)]
-        if self.starved.get() != 0 {
-            return None;
-        }
         pages + self.external.get()
     }
 
-    /// Notes that a page was claimed: what is free in it counts as allocated.
-    pub(super) fn note_claimed(&self, page: &Page) {
-        self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
-    }
-
-    /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it.
-    pub(super) fn new_page(&self, shelf: usize, most: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let most = most.min(self.target().most);
     /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
     /// at: they are not allocated after all.
     pub(super) fn note_released(&self, page: &Page, mut from: usize) {
@@ -467,6 +465,15 @@ impl Heap {
         self.allocated.sub_shared(free * page.slot.get());
     }
 
+    /// Notes that a page was claimed: what is free in it counts as allocated.
+    pub(super) fn note_claimed(&self, page: &Page) {
+        self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
+    }
+
+    /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it.
+    pub(super) fn new_page(&self, shelf: usize, most: usize) -> Option<&'static Page> {
+        let this = Self::whole(self);
+        let most = most.min(self.target().most);
         let mut lists = self.shelves.lock();
         if self.bytes(lists.bytes() + UNIT) > most {
             return None;

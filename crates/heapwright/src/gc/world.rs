@@ -106,6 +106,9 @@ impl World {
         let mut seats = self.seats.lock();
         seat.state.store(OUT, Ordering::SeqCst);
         seat.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
+        // A collector of the world it was in last may have asked it to stop as it went. Who
+        // is asked now finds out when it enters.
+        poll.store(0, Ordering::Relaxed);
         seat.next.store(seats.0, Ordering::Relaxed);
         seats.0 = ptr::from_ref(seat).cast_mut();
     }
@@ -246,7 +249,7 @@ impl World {
     }
 
     /// In a forked child, where only the caller's thread is left: takes all seats out but
-    /// `me`, and lets the world go on. Calls `with` for those taken out.
+    /// `me`, and lets the world go on. Calls `with` for those taken out. Also where a heap ends.
     #[cfg(not(loom))]
     pub(crate) fn forget_others(&self, me: Option<&Seat>, mut with: impl FnMut(&Seat)) {
         let mut seats = self.seats.lock();
@@ -256,13 +259,13 @@ impl World {
         while let Some(seat) = unsafe { at.as_ref() } {
             at = seat.next.load(Ordering::Relaxed);
             if me.is_some_and(|me| ptr::eq(me, seat)) {
-                seat.next.store(seats.0, Ordering::Relaxed);
-                seats.0 = ptr::from_ref(seat).cast_mut();
-            } else {
                 // Another thread may have asked it, and is not here to take that back.
                 let poll = seat.poll.load(Ordering::Relaxed);
                 // SAFETY: as in `stop`.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);
+                seat.next.store(seats.0, Ordering::Relaxed);
+                seats.0 = ptr::from_ref(seat).cast_mut();
+            } else {
                 seat.state.store(OUT, Ordering::SeqCst);
                 with(seat);
             }
