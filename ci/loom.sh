@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# loom on the core's lock-free parts (remote, and registry's desks, shared, common): every interleaving of
-# two or three threads, within a bound on preemptions, with every value the memory
-# model allows. Then the proof that these tests can fail: without each of the
+# loom on the core's lock-free parts (remote, registry's desks, shared, common, and the
+# collected heap's world and gang): every interleaving of two or three threads, within a
+# bound on preemptions, with every value the memory model allows. Then the proof that these tests can fail: without each of the
 # fences and orderings the design rests on, one of them must.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -17,7 +17,9 @@ export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 # A null where none may be is then a failure, and not the end of the test program.
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 
-loom() { timeout 600 cargo test --quiet --locked --release -p heapwright --lib loom -- "$@"; }
+# Which tests: all of loom's, or those of a module.
+tests=loom
+loom() { timeout 600 cargo test --quiet --locked --release -p heapwright --lib $tests -- "$@"; }
 
 loom "$@" | tee "$SCRATCH/out"
 grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no loom test ran"
@@ -26,6 +28,7 @@ say "without what the design rests on, a test must fail:"
 run_mutant() { (cd "$SCRATCH/mutant" && loom); }
 is_noticed() { grep -q 'test result: FAILED' "$1"; }
 copy_tree
+tests=remote::
 mutant remote.rs "the leaver does not fence" 'fence\(Ordering::SeqCst\);(\s+!stack)' '$1'
 mutant remote.rs "the freer does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.is_orphaned)' '$1'
 mutant remote.rs "the leaver fences too weakly" 'fence\(Ordering::SeqCst\);(\s+!stack)' 'fence(Ordering::AcqRel);$1'
@@ -34,6 +37,7 @@ mutant remote.rs "a take does not acquire" 'null_mut\(\), Ordering::Acquire' 'nu
 mutant remote.rs "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquire' 'ORPHANED, CLAIMED, Ordering::Relaxed'
 mutant remote.rs "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
 mutant remote.rs "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
+tests=registry::
 mutant registry/desks.rs "leaving a desk does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
 mutant registry/desks.rs "taking a desk does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
 mutant registry/desks.rs "a desk is taken without looking" 'before & bit == 0' 'true'
@@ -48,4 +52,39 @@ mutant $shared "K is told before the slots" '(self\.slots\[made\]\.store)' 'self
 mutant $shared "K is told before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
 mutant $shared "the strides' number is told without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
 mutant $shared "the strides' number is read without an order" 'self\.registry\.stride_count\.load\(Ordering::Acquire\)' 'self.registry.stride_count.load(Ordering::Relaxed)'
+tests=gc::world::
+world=gc/world.rs
+mutant $world "who comes in does not fence" '(store\(IN, Ordering::Relaxed\);\s+)fence\(Ordering::SeqCst\);' '$1'
+mutant $world "who stops does not fence" '(store\(state, Ordering::Release\);\s+)fence\(Ordering::SeqCst\);' '$1'
+mutant $world "the collector does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.each)' '$1'
+mutant $world "who comes in does not look at stop" 'if self\.stop\.load\(Ordering::Acquire\) == 0 \{' 'if true {'
+mutant $world "who comes in does not acquire" 'self\.stop\.load\(Ordering::Acquire\) == 0' 'self.stop.load(Ordering::Relaxed) == 0'
+mutant $world "who comes in stays in while it waits" 'self\.leave\(seat\);(\s+while)' '$1'
+mutant $world "who has rested does not acquire" 'self\.stop\.load\(Ordering::Acquire\) != 0' 'self.stop.load(Ordering::Relaxed) != 0'
+mutant $world "who has rested does not look again" 'while (self\.stop\.load\(Ordering::Acquire\) != 0)' 'if $1'
+mutant $world "who stops does not release" 'store\(state, Ordering::Release\)' 'store(state, Ordering::Relaxed)'
+mutant $world "who stops does not tell" 'wake\(&self\.arrivals\);' ''
+mutant $world "nobody counts those who stop" 'self\.arrivals\.fetch_add\(1, Ordering::Relaxed\);' ''
+mutant $world "the collector does not acquire who stopped" 'load\(Ordering::Acquire\) == IN' 'load(Ordering::Relaxed) == IN'
+mutant $world "the collector counts before it acquires" 'self\.arrivals\.load\(Ordering::Acquire\)' 'self.arrivals.load(Ordering::Relaxed)'
+mutant $world "the collector counts too late" '(let seen = [^;]*;)(.*?)(wait_a_little\(&self\.arrivals, seen\))' '$2 $1 $3'
+mutant $world "a second collector goes first as well" 'Ordering::Relaxed\)\.is_err\(\) \{' 'Ordering::Relaxed).is_err() \&\& false {'
+mutant $world "nobody is asked to stop" '\.store\(1, Ordering::Relaxed\)' '.store(0, Ordering::Relaxed)'
+mutant $world "nobody is told to go on" 'wake\(&self\.stop\);' ''
+mutant $world "going on does not release" 'self\.stop\.store\(0, Ordering::Release\)' 'self.stop.store(0, Ordering::Relaxed)'
+mutant $world "who gives up does not go on" 'self\.go_on\(\);(\s+return false)' '$1'
+tests=gc::gang::
+gang=gc/gang.rs
+mutant $gang "who waits counts as active" '(waits = true;\s+)inner\.active -= 1;' '$1'
+mutant $gang "who has waited is not active again" 'inner\.active \+= 1;(\s+\}\s+return full)' '$1'
+mutant $gang "all is done while another works" 'if inner\.active == 0' 'if inner.active <= 1'
+mutant $gang "nobody is told that all is done" 'self\.tell\(\);(\s+continue)' '$1'
+mutant $gang "nobody is told to stop" '(inner\.done = true;\s+)self\.tell\(\);(\s+\})' '$1$2'
+mutant $gang "nobody is told of work" '(full\.push\(chunk\) \};\s+)self\.tell\(\);' '$1'
+mutant $gang "news does not move" '(fn tell.*?)self\.news\.fetch_add\(1, Ordering::Release\);' '$1'
+mutant $gang "who sleeps is not woken" 'if self\.hungry\.load\(Ordering::Relaxed\) != 0 \{' 'if false {'
+mutant $gang "who goes does not tell" '(inner\.present -= 1;\s+self\.news[^;]*;\s+)wake\(&self\.news\);' '$1'
+mutant $gang "who comes is not counted" 'inner\.present \+= 1;' ''
+mutant $gang "one comes before there is a gang" 'self\.open\.load\(Ordering::Relaxed\) != 0 && ' ''
+mutant $gang "closing does not wait" 'while inner\.present > 0' 'while false'
 all_noticed

@@ -23,6 +23,18 @@ impl Num {
         self.0.store(value, Ordering::Relaxed);
     }
 
+    /// What it is, and all that was done before it became so.
+    #[inline]
+    pub(crate) fn get_acquired(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Changes it, for those who [`Num::get_acquired`].
+    #[inline]
+    pub(crate) fn set_released(&self, value: usize) {
+        self.0.store(value, Ordering::Release);
+    }
+
     /// Adds to it, by the one thread that changes it.
     #[inline(always)]
     pub(crate) fn add(&self, more: usize) {
@@ -39,6 +51,13 @@ impl Num {
     #[inline]
     pub(crate) fn add_shared(&self, more: usize) {
         self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Takes from it, by any number of threads; not below 0.
+    #[inline]
+    pub(crate) fn sub_shared(&self, less: usize) {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
     }
 
     /// What it was; 0 from now on.

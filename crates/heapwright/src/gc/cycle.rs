@@ -47,8 +47,9 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::at_safepoint`], for who knows that the world stands still.
     #[cold]
-    fn rest(&self, me: &Mutator) {
+    pub(super) fn rest(&self, me: &Mutator) {
         me.note_stack();
         self.world.rest(&me.seat, || {
             while self.gang.come() {
@@ -83,7 +84,7 @@ impl Heap {
             let deadline = os::now_ns() + self.options().step();
             let marked = self.marked_so_far();
             self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
-            self.debt.sub(self.marked_so_far().saturating_sub(marked).max(STEP));
+            self.debt.sub_shared(self.marked_so_far().saturating_sub(marked).max(STEP));
         }
     }
 

@@ -20,6 +20,13 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// How long a mutator may take to stop, in nanoseconds.
 const PATIENCE: u64 = 1_000_000_000;
 
+/// Whether a heap has a part in the fork under way, whoever makes or ends heaps meanwhile.
+const NO_PART: usize = 0;
+/// It has, and its world stands still.
+const STOPPED: usize = 1;
+/// It has, but somebody did not stop.
+const MOVES: usize = 2;
+
 /// Takes part from now on.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
@@ -44,10 +51,25 @@ fn own_seat(heap: &Heap) -> Option<&'static Seat> {
 fn before() {
     heap::before_fork();
     mutator::before_fork();
-    for heap in heap::all().filter(|heap| heap.is_open()) {
+    for heap in heap::all() {
+        heap.forking.set(NO_PART);
+        if !heap.is_open() {
+            continue;
+        }
+        let me = own_seat(heap);
         let until = os::now_ns() + PATIENCE;
-        let stopped = heap.world.stop_until(own_seat(heap), || os::now_ns() < until);
-        heap.torn.set(usize::from(!stopped));
+        let soon = || os::now_ns() < until;
+        let mut stopped = heap.world.stop_until(me, soon);
+        while !stopped && soon() {
+            // Somebody collects, and waits for this thread if it is at work.
+            match me {
+                // SAFETY: a seat of a heap's world is a mutator's.
+                Some(seat) if seat.is_in() => heap.rest(unsafe { Mutator::of(seat) }),
+                _ => os::yield_now(),
+            }
+            stopped = heap.world.stop_until(me, soon);
+        }
+        heap.forking.set(if stopped { STOPPED } else { MOVES });
         heap.world.before_fork();
         heap.before_fork();
     }
@@ -57,12 +79,12 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    for heap in heap::all().filter(|heap| heap.is_open()) {
+    for heap in heap::all().filter(|heap| heap.forking.get() != NO_PART) {
         // SAFETY: the same contract, as for all that follow.
         unsafe { heap.after_fork() };
         // SAFETY: as above.
         unsafe { heap.world.after_fork() };
-        if heap.torn.get() == 0 {
+        if heap.forking.get() == STOPPED {
             heap.world.go_on();
         }
     }
@@ -76,10 +98,16 @@ fn in_child(alone: bool) {
     if alone {
         return;
     }
-    for heap in heap::all().filter(|heap| heap.is_open()) {
+    for heap in heap::all().filter(|heap| heap.forking.get() != NO_PART) {
+        // The parent's is whole; a heap that is torn stays so, also where the child forks.
+        if heap.forking.get() == MOVES {
+            heap.torn.set(1);
+        }
         heap.world.forget_others(own_seat(heap), |seat| {
             // SAFETY: a seat of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(seat) };
+            // What it made is found by those who look for objects by address.
+            other.settle();
             heap.forget_mutator(other);
         });
     }

@@ -105,7 +105,7 @@ pub(crate) struct Gang {
 impl Gang {
     /// Nobody, and nothing to do. Zeroed memory is one.
     #[cfg(loom)]
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let inner = Inner {
             full: Chunks::none(),
             empty: Chunks::none(),
@@ -306,14 +306,7 @@ fn wake(word: &AtomicU32) {
 }
 
 #[cfg(loom)]
-fn wait(word: &AtomicU32, expected: u32) {
-    if word.load(Ordering::Acquire) == expected {
-        loom::thread::yield_now();
-    }
-}
-
-#[cfg(loom)]
-fn wake(_word: &AtomicU32) {}
+use crate::sync::{futex_wait as wait, futex_wake_all as wake};
 
 #[cfg(all(test, loom))]
 mod loom_tests;

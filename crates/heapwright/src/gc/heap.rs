@@ -105,7 +105,12 @@ pub(super) struct Heap {
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
     pub(super) torn: Num,
+    /// Its part in the fork under way: see `fork`.
+    pub(super) forking: Num,
     open: Num,
+    /// A test's: there is no memory for chunks.
+    #[cfg(test)]
+    pub(super) starved: Num,
     pub(super) peak: Num,
     pub(super) pauses: Pauses,
 }
@@ -189,10 +194,17 @@ impl Heap {
         Some(slot)
     }
 
-    /// Ends a heap without mutators: objects that want to be freed are, and all memory goes back.
+    /// Ends a heap: objects that want to be freed are, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
         heap.open.set(0);
+        // Who is still attached is not to be waited for by who has the heap next.
+        heap.world.forget_others(None, |seat| {
+            // SAFETY: a seat of a heap's world is a mutator's.
+            let mutator = unsafe { Mutator::of(seat) };
+            mutator.settle();
+            mutator.clear();
+        });
         for page in heap.pages.all() {
             match page.state() {
                 State::None => continue,
@@ -324,18 +336,40 @@ impl Heap {
             _ => return None,
         };
         let (head, _) = tracer::shelf_of(MAP.address_of(head).addr(), self.tag())?;
-        let page = self.pages.at_unit(head).filter(|page| page.state() == State::Eden)?;
-        let base = page.base();
-        let start = page.slot_of(address.addr() - base.addr())?;
-        // What a sweep has yet to free is no object any more, unless it is marked.
-        let holds =
-            if self.is_unswept(page) { page.is_marked(start) } else { page.is_taken(start) };
-        holds.then(|| base.wrapping_add(start))
+        let (page, start) = self.slot_in(head, address.addr())?;
+        self.holds(page, start).then(|| MAP.address_of(head).wrapping_add(start))
+    }
+
+    /// The page that begins at unit `head`, and where the slot begins there that an address
+    /// lies in. A page may be made, or go, at the same time: then there is none.
+    pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
+        let page = self.pages.at_unit(head)?;
+        // Its unit's record may still say what the page of its last owner was.
+        if page.state() != State::Eden || page.unit.get() != head {
+            return None;
+        }
+        let offset = address.checked_sub(MAP.address_of(head).addr())?;
+        Some((page, page.slot_of(offset)?))
+    }
+
+    /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
+    /// has yet to free is none any more. Also while somebody sweeps the page.
+    pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
+        if self.is_unswept(page) {
+            if page.is_marked(offset) {
+                return true;
+            }
+            // The sweep may have taken the mark just now.
+            if self.is_unswept(page) {
+                return false;
+            }
+        }
+        page.is_taken(offset)
     }
 
     /// Whether the page awaits the sweep of this cycle.
     pub(super) fn is_unswept(&self, page: &Page) -> bool {
-        self.phase() == Phase::Sweeping && page.swept.get() != self.cycles.get()
+        page.swept.get_acquired() != self.cycles.get()
     }
 
     /// Bytes of the large object that begins at `unit`.
@@ -362,15 +396,16 @@ impl Heap {
         self.gang.take_empty().or_else(|| self.make_chunks())
     }
 
-    /// The chunk for when there is no memory. One tracer has it at a time: others are given
-    /// none, which cannot be, because each has one when it overflows.
-    pub(super) fn reserve(&self) -> *mut Chunk {
+    /// A chunk for a tracer that has none, when there is no memory: the heap's reserve, or
+    /// somebody's, with what is in it. While the world stands still: then whoever has a chunk
+    /// comes to its end, and gives it back before it waits.
+    pub(super) fn last_resort(&self) -> *mut Chunk {
         loop {
             let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
             if !chunk.is_null() {
                 return chunk;
             }
-            if let Some(chunk) = self.gang.take_empty() {
+            if let Some(chunk) = self.gang.take_empty().or_else(|| self.gang.take_now()) {
                 return chunk;
             }
             os::yield_now();
@@ -380,6 +415,10 @@ impl Heap {
     /// Cuts side memory into chunks. The first of them is the caller's.
     #[cold]
     fn make_chunks(&self) -> Option<*mut Chunk> {
+        #[cfg(test)]
+        if self.starved.get() != 0 {
+            return None;
+        }
         let side = chunk::Side::take(UNIT)?;
         let mut runs = self.chunk_runs.lock();
         // SAFETY: fresh memory, whose first chunk's place is the link's alone.
@@ -412,6 +451,18 @@ impl Heap {
     /// Bytes it has, of pages and elsewhere.
     fn bytes(&self, pages: usize) -> usize {
         pages + self.external.get()
+    }
+
+    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
+    /// at: they are not allocated after all.
+    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
+        let mut free = 0;
+        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
+            free += (stop - at) / page.slot.get();
+            from = stop;
+        }
+        page.live.set(page.slots() - free);
+        self.allocated.sub_shared(free * page.slot.get());
     }
 
     /// Notes that a page was claimed: what is free in it counts as allocated.
@@ -466,7 +517,7 @@ impl Heap {
             return None;
         }
         let page = this.pages.make()?;
-        // The entry of a free unit until the object is whole, so that nobody finds it.
+        // Nobody finds the object until it is whole: its slot is not taken before.
         let head = Entry::collected(self.id(), shelf);
         let Some(run) = chunk::take(units, 1, want, head, Entry::collected_rest) else {
             this.pages.give(page);
@@ -552,8 +603,7 @@ impl Heap {
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         self.keep_counts(mutator);
-        self.handle_balance
-            .set(self.handle_balance.get().wrapping_add(mutator.handles.balance.get()));
+        self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();
     }
 

@@ -93,8 +93,8 @@ const KIND_MASK: u32 = 3;
 /// where it begins, its size, and whether it holds an object.
 #[cfg(not(loom))]
 pub(crate) fn slot_at(owner: u32, head: usize, address: usize) -> Option<(usize, usize, bool)> {
-    let page = heap::of(owner)?.pages.at_unit(head)?;
-    let base = page.base().addr();
-    let offset = page.slot_of(address.checked_sub(base)?)?;
-    Some((base + offset, page.slot.get(), page.is_taken(offset)))
+    let heap = heap::of(owner)?;
+    let (page, offset) = heap.slot_in(head, address)?;
+    let base = crate::address_map::MAP.address_of(head).addr();
+    Some((base + offset, page.slot.get(), heap.holds(page, offset)))
 }

@@ -285,6 +285,7 @@ impl Mutator {
             let next = region.next.get().addr() - page.base().addr();
             page.settle(next);
             if available && page.next_free(next, 0).is_some() {
+                self.heap().note_released(page, next);
                 self.heap().shelves.lock().put_available(page);
             }
             self.close_region(shelf);

@@ -27,6 +27,8 @@
 use crate::address_map::MAP;
 use crate::size_class::UNIT;
 
+use crate::sync::atomic::{Ordering, fence};
+
 use super::bits::{self, Bits, WORDS};
 use super::cell::Num;
 use super::layout::{KINDS, LARGE};
@@ -56,7 +58,7 @@ pub(super) struct Page {
     state: Num,
     /// Bytes: every slot below is taken.
     pub(super) cursor: Num,
-    /// Objects that the last sweep found.
+    /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
     /// The cycle whose sweep it has been through.
     pub(super) swept: Num,
@@ -172,12 +174,14 @@ impl Page {
     }
 
     /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
+    /// Whatever becomes of the page meanwhile, it is within a unit.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
+        let slot = self.slot.get();
         if self.is_large() {
-            return (offset < self.slot.get()).then_some(0);
+            return (offset < slot).then_some(0);
         }
-        let start = offset - offset % self.slot.get();
-        (start < self.end()).then_some(start)
+        let start = offset - offset.checked_rem(slot)?;
+        (start < UNIT / slot * slot).then_some(start)
     }
 
     /// Slots that hold objects.
@@ -196,15 +200,24 @@ impl Page {
 
     /// Whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
-        bits::is_set(self.marks(), offset)
+        let marked = bits::is_set(self.marks(), offset);
+        fence(Ordering::Acquire);
+        marked
     }
 
-    /// What is marked is taken, nothing else is, and no mark is left. Returns how many
-    /// objects there are.
-    pub(super) fn sweep(&self) -> usize {
-        let live = bits::take_over(self.marks(), &self.taken);
+    /// What is marked is taken, nothing else is, and no mark is left. The page has been
+    /// through the sweep of `cycle`. Returns how many objects there are.
+    ///
+    /// In an order that misleads nobody who looks for an object meanwhile: until the page is
+    /// swept the marks are there, and afterwards what is taken is.
+    pub(super) fn sweep(&self, cycle: usize) -> usize {
+        let live = bits::copy(self.marks(), &self.taken);
         self.cursor.set(0);
         self.live.set(live);
+        self.swept.set_released(cycle);
+        // Who sees a mark gone sees that the page is swept.
+        fence(Ordering::Release);
+        bits::clear(self.marks());
         live
     }
 

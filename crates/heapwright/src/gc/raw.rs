@@ -477,7 +477,9 @@ impl Mutator {
     /// # Safety
     ///
     /// As [`Mutator::away`]. The frame that calls this is there until [`Mutator::enter`].
+    #[inline(always)]
     pub unsafe fn leave(&self) {
+        self.inner().note_stack();
         self.heap().world.leave(&self.inner().seat);
     }
 
@@ -548,13 +550,20 @@ impl Mutator {
     pub unsafe fn run_finalizers(&self, most: usize) -> usize {
         let mut count = 0;
         while count < most {
-            let Some(next) = self.heap().finalizers.lock().next() else { break };
-            // It is no root any more: a handle keeps the object while its finalizer runs.
-            let root = self.heap().handles.make(&self.inner().handles, next.object);
-            // SAFETY: registered with `finalize`, for a live object.
-            unsafe { (next.run)(next.object.cast(), next.context) };
-            if let Some(root) = root {
-                self.heap().handles.free(&self.inner().handles, root);
+            // When it is no longer due, it is no root any more: a handle keeps the object while
+            // its finalizer runs. Without one, none runs.
+            let (handles, own) = (&self.heap().handles, &self.inner().handles);
+            let Some(root) = handles.make(own, ptr::null_mut()) else { break };
+            let next = self.heap().finalizers.lock().next();
+            if let Some(next) = &next {
+                // SAFETY: a cell of the heap, which is this one's.
+                unsafe { &*root }.store(next.object, Ordering::Relaxed);
+                // SAFETY: registered with `finalize`, for a live object.
+                unsafe { (next.run)(next.object.cast(), next.context) };
+            }
+            handles.free(own, root);
+            if next.is_none() {
+                break;
             }
             count += 1;
         }
@@ -715,5 +724,7 @@ unsafe extern "C" fn leave_saved(mutator: *mut c_void) {
     // SAFETY: by the contract.
     let mutator = unsafe { Mutator::from_ptr(mutator) };
     // SAFETY: by the contract.
-    unsafe { mutator.leave() };
+    let mutator = mutator.inner();
+    // Not `leave`: what the caller saved is what is to be scanned.
+    mutator.heap().world.leave(&mutator.seat);
 }

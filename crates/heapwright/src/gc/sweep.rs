@@ -32,9 +32,7 @@ impl Heap {
             let size = page.slot.get();
             page.each_dead(|object| self.runtime().free(object, size));
         }
-        let live = page.sweep();
-        page.swept.set(self.cycles.get());
-        live
+        page.sweep(self.cycles.get())
     }
 
     /// Sweeps the next page of the shelf whose turn it is. False: none is left.
@@ -106,10 +104,17 @@ impl Heap {
         pages
     }
 
-    /// Sweeps until pages in the tomb have `bytes`, and gives them back, for something larger.
-    /// Whether anything came of it.
+    /// Sweeps until pages in the tomb, and large objects that went, have `bytes`, and gives
+    /// them back, for something larger. Whether anything came of it.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
-        while self.shelves.lock().tombs * UNIT < bytes && self.sweep_next() {}
-        self.trim() > 0
+        let before = self.shelves.lock().bytes();
+        let found = || {
+            let lists = self.shelves.lock();
+            lists.tombs * UNIT + before.saturating_sub(lists.bytes())
+        };
+        while found() < bytes && self.sweep_next() {}
+        let any = found() > 0;
+        self.trim();
+        any
     }
 }

@@ -10,6 +10,8 @@
 //! handles lead to is there, unchanged; what they do not lead to is gone after two; each
 //! object that wanted to be freed was, once, exactly if it died.
 
+mod once_wrong;
+
 extern crate std;
 
 use core::ffi::c_void;

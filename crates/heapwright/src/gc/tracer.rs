@@ -5,7 +5,8 @@
 //!                                               pops ^
 //!   item   object            an edge: whoever it leads to is to be marked, and then looked at
 //!          object | 1        marked already (by a barrier): only to be looked at
-//!          slots | 2, count  a range of slots within an object: edges, taken in slices
+//!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
+//!                            is below it, in the same chunk, and a multiple of 8
 //!
 //!   drain    pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback
 //! ```
@@ -173,9 +174,24 @@ impl Tracer {
             }
             return;
         }
-        // The count below its range, so that the range is popped first.
-        self.push(ptr::without_provenance_mut(count));
+        self.push_range(slots, count);
+    }
+
+    /// Keeps a range to be looked at. The count is below it, so that the range is popped
+    /// first, and in the same chunk, because chunks go to others one by one.
+    fn push_range(&self, slots: *mut *mut u8, count: usize) {
+        if self.end.get().addr() - self.next.get().addr() == size_of::<usize>() {
+            // One place is left: nothing goes there, and both into the next chunk.
+            self.push(ptr::null_mut());
+        }
+        // Shifted, so that a count is never taken for what has a tag.
+        self.push(ptr::without_provenance_mut(count << TAGS.count_ones()));
         self.push(slots.cast::<u8>().map_addr(|at| at | RANGE));
+    }
+
+    /// The count of a range that was just popped.
+    fn pop_count(&self) -> usize {
+        self.pop().map_or(0, |count| count.addr() >> TAGS.count_ones())
     }
 
     /// Tells a word that may be an address within an object, or anything else.
@@ -206,7 +222,23 @@ impl Tracer {
         if !self.look.get().is_null() {
             return self.show();
         }
+        if !self.has_made_room() {
+            let chunk = self.heap().last_resort();
+            self.resume(chunk);
+            self.overflow();
+        }
+    }
+
+    /// Makes room for an item. False: it has no chunk, and there is none to be had.
+    fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
+        let Some(fresh) = self.heap().take_chunk() else {
+            if chunk.is_null() {
+                return false;
+            }
+            self.overflow();
+            return true;
+        };
         if !chunk.is_null() {
             self.close_chunk();
             if self.shared.get() != 0 && self.heap().gang.is_hungry() {
@@ -217,10 +249,8 @@ impl Tracer {
                 unsafe { self.put_older(chunk) };
             }
         }
-        match self.heap().take_chunk() {
-            Some(fresh) => self.open_chunk(fresh, 0),
-            None => self.overflow(),
-        }
+        self.open_chunk(fresh, 0);
+        true
     }
 
     /// The items of a chunk.
@@ -371,26 +401,36 @@ impl Tracer {
         unsafe { self.heap().gang.give(other) };
     }
 
-    /// No memory for a chunk: what the newest one had is marked, and the pages are
+    /// No memory for another chunk: what the newest one has is marked, and the pages are
     /// noted, to be looked through later. Leaves room.
+    ///
+    /// A page is noted for what has become marked, and for what a barrier had marked: so
+    /// looking through pages comes to an end. Ranges are looked at here, however long they
+    /// are: to note their object would have it told again, and again find no room.
     #[cold]
     fn overflow(&self) {
-        // The chunk that was just closed, or the reserve that every heap has.
-        let chunk = self.take_older().map_or_else(|| self.heap().reserve(), NonNull::as_ptr);
-        self.resume(chunk);
-        let items = Self::items(chunk);
+        let items = Self::items(self.chunk.get());
+        let note = |object| {
+            if self.set_mark(object, |_| {}) {
+                self.heap().note_overflow(object);
+            }
+        };
         while self.next.get() != items {
             let Some(item) = self.pop() else { break };
-            let object = match item.addr() & TAGS {
+            let at = item.map_addr(|at| at & !TAGS);
+            match item.addr() & TAGS {
                 RANGE => {
-                    let _count = self.pop();
-                    self.heap().find(item.map_addr(|at| at & !TAGS))
+                    let slots: *mut *mut u8 = at.cast();
+                    for n in 0..self.pop_count() {
+                        // SAFETY: as in `special`.
+                        let object = unsafe { slots.wrapping_add(n).read() };
+                        if !object.is_null() && object.addr() & TAGS == 0 {
+                            note(object);
+                        }
+                    }
                 }
-                MARKED => Some(item.map_addr(|at| at & !TAGS)),
-                _ => self.set_mark(item, |_| {}).then_some(item),
-            };
-            if let Some(object) = object {
-                self.heap().note_overflow(object);
+                MARKED => self.heap().note_overflow(at),
+                _ => note(item),
             }
         }
     }
@@ -439,7 +479,12 @@ impl Tracer {
         let shared = self.shared.get();
         self.shared.set(1);
         if self.set_mark(object, |_| {}) {
-            self.push(object.map_addr(|at| at | MARKED));
+            // Without a chunk, and while others are at work, it must not wait for one.
+            if self.next.get() == self.end.get() && !self.has_made_room() {
+                self.heap().note_overflow(object);
+            } else {
+                self.push(object.map_addr(|at| at | MARKED));
+            }
         }
         self.shared.set(shared);
     }
@@ -453,14 +498,15 @@ impl Tracer {
             if !self.drain_own(budget.deadline, until) {
                 return false;
             }
-            let more = if self.shared.get() == 0 { gang.take_now() } else { gang.take() };
-            let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
-            if !self.chunk.get().is_null() {
-                let spent = self.chunk.get();
+            // Before it waits: there may be no more chunks than this one.
+            let spent = self.chunk.get();
+            if !spent.is_null() {
                 self.close_chunk();
                 // SAFETY: nothing is in it, and it is in no list.
                 unsafe { gang.give_empty(spent) };
             }
+            let more = if self.shared.get() == 0 { gang.take_now() } else { gang.take() };
+            let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
             self.resume(chunk);
         }
     }
@@ -531,13 +577,11 @@ impl Tracer {
         if item.addr() & TAGS == MARKED {
             return self.trace(at);
         }
-        let Some(count) = self.pop() else { return };
-        let count = count.addr();
+        let count = self.pop_count();
         let slots: *mut *mut u8 = at.cast();
         let now = count.min(SLICE);
         if count > now {
-            self.push(ptr::without_provenance_mut(count - now));
-            self.push(slots.wrapping_add(now).cast::<u8>().map_addr(|at| at | RANGE));
+            self.push_range(slots.wrapping_add(now), count - now);
         }
         for n in 0..now {
             // SAFETY: by the contract of `mark_range` the slots lie in an object that is
@@ -600,4 +644,50 @@ pub(super) fn shelf_of(address: usize, tag: u32) -> Option<(usize, usize)> {
     let (unit, entry): (usize, Entry) = MAP.lookup(address);
     let shelf = entry.shelf(tag);
     (shelf < SHELVES).then_some((unit, shelf))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutator::Mutator;
+    use super::super::raw::{Options, Runtime};
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    /// How many ranges there are, if each has its count below it.
+    fn ranges(items: &[usize]) -> usize {
+        let is_range = |item: &usize| item & TAGS == RANGE;
+        for (n, _) in items.iter().enumerate().filter(|(_, item)| is_range(item)) {
+            assert_eq!(items[n - 1] >> 3, items[n] >> 3);
+        }
+        items.iter().filter(|item| is_range(item)).count()
+    }
+
+    #[test]
+    fn sharing_parts_no_range_from_its_count() {
+        let heap = Heap::make(Options::new(), Runtime::new()).unwrap();
+        let slot = Mutator::attach(&heap.value).unwrap();
+        let tracer = &slot.value.tracer;
+        // A range of n slots at address 8n; and every place that a half can end at.
+        for before in 8..40 {
+            (0..before).for_each(|_| tracer.push(ptr::null_mut()));
+            (9..9 + before).for_each(|n| tracer.push_range(ptr::without_provenance_mut(8 * n), n));
+            tracer.share();
+            tracer.publish();
+            let mut found = 0;
+            while let Some(chunk) = heap.value.gang.take_now() {
+                // SAFETY: taken from the gang just now.
+                let items = unsafe { &*chunk };
+                let items: Vec<usize> = items.items[..items.count].to_vec();
+                found += ranges(&items);
+                // SAFETY: nobody else knows it.
+                unsafe { (*chunk).count = 0 };
+                // SAFETY: as above.
+                unsafe { heap.value.gang.give_empty(chunk) };
+            }
+            assert_eq!(found, before);
+        }
+        Mutator::detach(slot);
+        Heap::end(heap);
+    }
 }

@@ -34,12 +34,6 @@ impl Heap {
         true
     }
 
-    /// Whether the slot that begins at byte `offset` of a page holds an object that no sweep has
-    /// yet to free.
-    pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
-        page.is_taken(offset) && (!self.is_unswept(page) || page.is_marked(offset))
-    }
-
     /// See [`Mutator::walk`](super::raw::Mutator::walk).
     pub(super) fn walk(
         &self,

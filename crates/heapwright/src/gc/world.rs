@@ -14,8 +14,10 @@
 //! the collector. It sets every mutator's `poll`, which the fast paths look at, and waits until
 //! nobody is `IN`. Who comes in while it is set waits, and who left before need not be
 //! waited for. The two sides meet as in Dekker's algorithm: a mutator writes its state and
-//! then reads `stop`, the collector writes `stop` and then reads the states, all
-//! sequentially consistent, so one of them sees the other.
+//! then reads `stop`, the collector writes `stop` and then reads the states, each with a
+//! fence between, so one of them sees the other. What was done to objects goes with the
+//! same words: who stops releases its state to the collector, who lets the world go on
+//! releases `stop` to those who come.
 //!
 //! There is no thread of heapwright's: the collector is a mutator, and those that it
 //! stopped mark with it (see `gang`).
@@ -24,12 +26,12 @@
 //! take the list's lock for a few instructions, which the collector holds only while it
 //! walks the list.
 //!
-//! Under loom (`world/loom_tests.rs`) waiting is yielding.
+//! Loom-checked (`world/loom_tests.rs`).
 
 use core::ptr;
 
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
 
 /// Away: touches no object.
 const OUT: u32 = 0;
@@ -52,7 +54,7 @@ pub(crate) struct Seat {
 impl Seat {
     /// A seat of nobody. Zeroed memory is one.
     #[cfg(loom)]
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             state: AtomicU32::new(OUT),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -68,12 +70,13 @@ impl Seat {
 
     /// Whether the mutator is at work.
     pub(crate) fn is_in(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == IN
+        // Acquire: what it did until it stopped is done.
+        self.state.load(Ordering::Acquire) == IN
     }
 
     /// Whether the mutator waits until the world goes on, and can help.
     pub(crate) fn is_parked(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == PARKED
+        self.state.load(Ordering::Acquire) == PARKED
     }
 }
 
@@ -94,7 +97,7 @@ pub(crate) struct World {
 impl World {
     /// A world without mutators, which goes on. Zeroed memory is one.
     #[cfg(loom)]
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             stop: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
@@ -112,6 +115,9 @@ impl World {
         seat.state.store(OUT, Ordering::SeqCst);
         seat.owner.store(owner, Ordering::Relaxed);
         seat.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
+        // A collector of the world it was in last may have asked it to stop as it went. Who
+        // is asked now finds out when it enters.
+        poll.store(0, Ordering::Relaxed);
         seat.next.store(seats.0, Ordering::Relaxed);
         seats.0 = ptr::from_ref(seat).cast_mut();
     }
@@ -153,15 +159,22 @@ impl World {
     /// The mutator comes to work. Waits while the world stands still.
     pub(crate) fn enter(&self, seat: &Seat) {
         loop {
-            seat.state.store(IN, Ordering::SeqCst);
-            if self.stop.load(Ordering::SeqCst) == 0 {
+            Self::come_in(seat);
+            // Acquire: what the last collector did is done.
+            if self.stop.load(Ordering::Acquire) == 0 {
                 return;
             }
             self.leave(seat);
-            while self.stop.load(Ordering::SeqCst) != 0 {
+            while self.stop.load(Ordering::Relaxed) != 0 {
                 wait(&self.stop, 1);
             }
         }
+    }
+
+    /// The mutator is at work, unless `stop` is set: which is to be read next.
+    fn come_in(seat: &Seat) {
+        seat.state.store(IN, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
     }
 
     /// The mutator goes away.
@@ -170,9 +183,11 @@ impl World {
     }
 
     fn stand(&self, seat: &Seat, state: u32) {
-        seat.state.store(state, Ordering::SeqCst);
-        if self.stop.load(Ordering::SeqCst) != 0 {
-            self.arrivals.fetch_add(1, Ordering::SeqCst);
+        seat.state.store(state, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.stop.load(Ordering::Relaxed) != 0 {
+            // Who sees it sees the state: the fence is before it.
+            self.arrivals.fetch_add(1, Ordering::Relaxed);
             wake(&self.arrivals);
         }
     }
@@ -180,13 +195,15 @@ impl World {
     /// If the world is to stand still, the mutator does, until it goes on; calls `help` again
     /// and again meanwhile, which returns when there is nothing to help with.
     pub(crate) fn rest(&self, seat: &Seat, mut help: impl FnMut()) {
-        while self.stop.load(Ordering::SeqCst) != 0 {
+        // Acquire, as in `enter`: between the wait and this look there may have been another
+        // collection.
+        while self.stop.load(Ordering::Acquire) != 0 {
             self.stand(seat, PARKED);
-            while self.stop.load(Ordering::SeqCst) != 0 {
+            while self.stop.load(Ordering::Relaxed) != 0 {
                 help();
                 wait_a_little(&self.stop, 1);
             }
-            seat.state.store(IN, Ordering::SeqCst);
+            Self::come_in(seat);
         }
     }
 
@@ -199,9 +216,11 @@ impl World {
     /// As [`World::stop`], as long as it is `worth_waiting`; the caller may have no seat. False
     /// also if somebody did not stop in time: then the world goes on.
     pub(crate) fn stop_until(&self, me: Option<&Seat>, worth_waiting: impl Fn() -> bool) -> bool {
-        if self.stop.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        if self.stop.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
         }
+        // Before the states are read. What the last collector did is done, too.
+        fence(Ordering::SeqCst);
         self.each(|seat| {
             let poll = seat.poll.load(Ordering::Relaxed);
             // SAFETY: by the contract of `join` it lives as long as the membership.
@@ -209,7 +228,7 @@ impl World {
             true
         });
         loop {
-            let seen = self.arrivals.load(Ordering::SeqCst);
+            let seen = self.arrivals.load(Ordering::Acquire);
             if self.each(|seat| me.is_some_and(|me| ptr::eq(seat, me)) || !seat.is_in()) {
                 return true;
             }
@@ -229,7 +248,7 @@ impl World {
             unsafe { &*poll }.store(0, Ordering::Relaxed);
             true
         });
-        self.stop.store(0, Ordering::SeqCst);
+        self.stop.store(0, Ordering::Release);
         wake(&self.stop);
     }
 
@@ -239,7 +258,7 @@ impl World {
     }
 
     /// In a forked child, where only the caller's thread is left: takes all seats out but
-    /// `me`, and lets the world go on. Calls `with` for those taken out.
+    /// `me`, and lets the world go on. Calls `with` for those taken out. Also where a heap ends.
     #[cfg(not(loom))]
     pub(crate) fn forget_others(&self, me: Option<&Seat>, mut with: impl FnMut(&Seat)) {
         let mut seats = self.seats.lock();
@@ -249,6 +268,10 @@ impl World {
         while let Some(seat) = unsafe { at.as_ref() } {
             at = seat.next.load(Ordering::Relaxed);
             if me.is_some_and(|me| ptr::eq(me, seat)) {
+                // Another thread may have asked it, and is not here to take that back.
+                let poll = seat.poll.load(Ordering::Relaxed);
+                // SAFETY: as in `stop`.
+                unsafe { &*poll }.store(0, Ordering::Relaxed);
                 seat.next.store(seats.0, Ordering::Relaxed);
                 seats.0 = ptr::from_ref(seat).cast_mut();
             } else {
@@ -280,7 +303,7 @@ impl World {
 #[cfg(not(loom))]
 fn wait(word: &AtomicU32, expected: u32) {
     for _ in 0..200 {
-        if word.load(Ordering::SeqCst) != expected {
+        if word.load(Ordering::Relaxed) != expected {
             return;
         }
         core::hint::spin_loop();
@@ -300,19 +323,7 @@ fn wake(word: &AtomicU32) {
 }
 
 #[cfg(loom)]
-fn wait(word: &AtomicU32, expected: u32) {
-    if word.load(Ordering::SeqCst) == expected {
-        loom::thread::yield_now();
-    }
-}
-
-#[cfg(loom)]
-fn wait_a_little(word: &AtomicU32, expected: u32) {
-    wait(word, expected);
-}
-
-#[cfg(loom)]
-fn wake(_word: &AtomicU32) {}
+use crate::sync::{futex_wait as wait, futex_wait as wait_a_little, futex_wake_all as wake};
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -18,5 +18,9 @@ pub(crate) use loom::sync::atomic;
 
 #[cfg(not(loom))]
 mod lock;
+#[cfg(loom)]
+mod modelled;
 #[cfg(not(loom))]
 pub(crate) use lock::{Guard, Lock, hold_all, hold_all_no_more, holds_all, is_interrupted};
+#[cfg(loom)]
+pub(crate) use modelled::{Lock, futex_wait, futex_wake_all};

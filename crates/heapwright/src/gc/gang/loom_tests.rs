@@ -1,1 +1,211 @@
+//! The gang under loom: a few items, each of which leads to others, and workers.
+//!
+//! ```text
+//!   0 --> 1 --> 3 4        what an item leads to: 2n + 1 and 2n + 2
+//!     --> 2 --> 5 6
+//!
+//!   canary of an item      touched by who takes it: once
+//!   canary of the work     read by who is here, written by who has closed
+//! ```
+//!
+//! What is lost has its canary untouched at the end, what is taken twice touched twice. A
+//! worker whom nobody tells that there is work, or will be none, sleeps for ever, which loom
+//! says (see `sync::modelled`).
 
+extern crate std;
+
+use std::boxed::Box;
+use std::vec::Vec;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use super::*;
+
+struct Scene {
+    gang: Gang,
+    items: Vec<UnsafeCell<usize>>,
+    work: UnsafeCell<usize>,
+}
+
+fn chunk(items: &[usize]) -> *mut Chunk {
+    let mut chunk = Chunk { next: ptr::null_mut(), count: items.len(), items: [0; ITEMS] };
+    chunk.items[..items.len()].copy_from_slice(items);
+    Box::into_raw(Box::new(chunk))
+}
+
+fn items(chunk: *mut Chunk) -> Vec<usize> {
+    // SAFETY: made by `chunk`, and taken from the gang by one.
+    let chunk = unsafe { Box::from_raw(chunk) };
+    chunk.items[..chunk.count].to_vec()
+}
+
+impl Scene {
+    fn new(items: usize) -> Arc<Self> {
+        let items = (0..items).map(|_| UnsafeCell::new(0)).collect();
+        Arc::new(Self { gang: Gang::new(), items, work: UnsafeCell::new(0) })
+    }
+
+    /// Gives items to whoever wants them, a chunk's at a time.
+    fn give(&self, given: &[usize]) {
+        for some in given.chunks(ITEMS) {
+            // SAFETY: just made.
+            unsafe { self.gang.give(chunk(some)) };
+        }
+    }
+
+    /// Looks at an item. Returns what it leads to.
+    fn look(&self, item: usize) -> Vec<usize> {
+        self.items[item].with_mut(|count| {
+            // SAFETY: who has the item has its canary; loom checks that nobody else does.
+            unsafe { *count += 1 };
+        });
+        self.work.with(|_| {});
+        (2 * item + 1..2 * item + 3).filter(|&item| item < self.items.len()).collect()
+    }
+
+    /// Looks at items until there are none, or somebody says stop: which this one does
+    /// when it has looked at `most`. Whether it came to the end.
+    fn drain(&self, mut most: usize) -> bool {
+        let mut own = Vec::new();
+        loop {
+            while let Some(item) = own.pop() {
+                if most == 0 || self.gang.is_stopped() {
+                    own.push(item);
+                    self.gang.stop();
+                    self.give(&own);
+                    return false;
+                }
+                most -= 1;
+                own.extend(self.look(item));
+                if own.len() > 1 {
+                    self.give(&own.split_off(1));
+                }
+            }
+            match self.gang.take() {
+                Some(chunk) => own = items(chunk),
+                None => return !self.gang.is_stopped(),
+            }
+        }
+    }
+
+    /// Comes as often as there is something to help with.
+    fn help(&self, most: usize) {
+        while self.gang.come() {
+            if !self.drain(most) {
+                self.gang.stop();
+            }
+            self.gang.go();
+        }
+    }
+
+    /// The first worker's part. Whether all was done.
+    fn lead(&self, most: usize) -> bool {
+        self.gang.open();
+        let through = self.drain(most);
+        if !through {
+            self.gang.stop();
+        }
+        self.gang.close();
+        // Nobody is here any more.
+        self.work.with_mut(|count| {
+            // SAFETY: loom checks that nobody reads it.
+            unsafe { *count += 1 };
+        });
+        through && self.gang.is_empty()
+    }
+
+    /// What is left, by one who works alone.
+    fn finish(&self) {
+        while let Some(chunk) = self.gang.take_now() {
+            let mut own = items(chunk);
+            while let Some(item) = own.pop() {
+                own.extend(self.look(item));
+            }
+        }
+    }
+
+    fn end(&self) {
+        assert!(self.gang.is_empty());
+        for (number, item) in self.items.iter().enumerate() {
+            let looks = item.with(|count| {
+                // SAFETY: all others have ended.
+                unsafe { *count }
+            });
+            assert_eq!(looks, 1, "item {number}");
+        }
+    }
+}
+
+/// A leader who looks at `most` items at most, and helpers who look at theirs.
+fn together(count: usize, most: usize, helpers: &'static [usize]) {
+    let mut model = loom::model::Builder::new();
+    if helpers.len() > 1 {
+        model.preemption_bound = Some(2);
+    }
+    model.check(move || {
+        let scene = Scene::new(count);
+        scene.give(&[0]);
+        let others: Vec<_> = helpers
+            .iter()
+            .map(|&most| {
+                let scene = Arc::clone(&scene);
+                thread::spawn(move || scene.help(most))
+            })
+            .collect();
+        let through = scene.lead(most);
+        for other in others {
+            other.join().unwrap();
+        }
+        if most == ALL && helpers.iter().all(|&most| most == ALL) {
+            assert!(through, "nobody said stop");
+        }
+        scene.finish();
+        scene.end();
+    });
+}
+
+const ALL: usize = usize::MAX;
+
+#[test]
+fn loom_two_look_at_everything_once() {
+    together(5, ALL, &[ALL]);
+}
+
+#[test]
+fn loom_three_look_at_everything_once() {
+    together(3, ALL, &[ALL, ALL]);
+}
+
+#[test]
+fn loom_what_a_leader_leaves_is_in_the_gang() {
+    together(5, 1, &[ALL]);
+}
+
+#[test]
+fn loom_what_a_helper_leaves_is_in_the_gang() {
+    together(5, ALL, &[1]);
+}
+
+#[test]
+fn loom_a_helper_who_comes_late_has_nothing_to_do() {
+    loom::model(|| {
+        let scene = Scene::new(1);
+        scene.give(&[0]);
+        let helper = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || {
+                scene.help(ALL);
+                scene.help(ALL);
+            })
+        };
+        assert!(scene.lead(ALL));
+        assert!(!scene.gang.come());
+        // The next step, for which one may be late or early.
+        assert!(scene.lead(ALL));
+        assert!(!scene.gang.come());
+        helper.join().unwrap();
+        scene.end();
+    });
+}

@@ -1,1 +1,306 @@
+//! The world under loom: collectors, and mutators that come, rest, go, join and part.
+//!
+//! ```text
+//!   mutator  at work: writes its own canary | away or parked: nothing
+//!   collector                                 everybody's canaries
+//! ```
+//!
+//! A canary is loom's cell, which two threads may not touch without an order between them.
+//! So a collector that meets a mutator at work, and a mutator that does not see what the
+//! last collector did, both show, on a machine that does not hide it. A sleep ends when it
+//! is woken and no sooner (`sync::modelled`): who is not told sleeps for ever, which loom
+//! says.
 
+extern crate std;
+
+use std::vec::Vec;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use super::*;
+
+/// A mutator's place, and what only it touches while it is at work.
+struct Place {
+    seat: Seat,
+    poll: AtomicU32,
+    canary: UnsafeCell<usize>,
+    /// Stands for the memory of the seat, which is not the world's any more once it parted.
+    membership: UnsafeCell<usize>,
+}
+
+/// A world and places in it.
+struct Scene {
+    world: World,
+    places: Vec<Place>,
+}
+
+fn touch(canary: &UnsafeCell<usize>) {
+    canary.with_mut(|count| {
+        // SAFETY: loom checks that nobody else touches it.
+        unsafe { *count += 1 };
+    });
+}
+
+impl Scene {
+    /// A world whose first `joined` mutators have joined.
+    fn new(places: usize, joined: usize) -> Arc<Self> {
+        let place = |_| Place {
+            seat: Seat::new(),
+            poll: AtomicU32::new(0),
+            canary: UnsafeCell::new(0),
+            membership: UnsafeCell::new(0),
+        };
+        let scene =
+            Arc::new(Self { world: World::new(), places: (0..places).map(place).collect() });
+        (0..joined).for_each(|me| scene.join(me));
+        scene
+    }
+
+    fn join(&self, me: usize) {
+        let place = &self.places[me];
+        // SAFETY: the place is in no world yet, and the scene outlives its membership.
+        unsafe { self.world.join(&place.seat, &place.poll) };
+    }
+
+    fn part(&self, me: usize) {
+        let place = &self.places[me];
+        self.world.part(&place.seat);
+        touch(&place.membership);
+    }
+
+    /// Comes to work, does something, looks once whether it is to stop, goes on, leaves.
+    fn work(&self, me: usize) {
+        let Place { seat, poll, canary, .. } = &self.places[me];
+        self.world.enter(seat);
+        touch(canary);
+        if poll.load(Ordering::Relaxed) != 0 {
+            self.world.rest(seat, || {});
+            touch(canary);
+        }
+        self.world.leave(seat);
+    }
+
+    /// What a collector does while the world stands still.
+    fn collect(&self) {
+        self.world.each(|seat| {
+            let place = self.place_of(seat);
+            place.membership.with(|_| {});
+            true
+        });
+        self.places.iter().for_each(|place| touch(&place.canary));
+        self.world.go_on();
+    }
+
+    fn place_of(&self, seat: &Seat) -> &Place {
+        self.places.iter().find(|place| ptr::eq(&raw const place.seat, seat)).unwrap()
+    }
+
+    /// Comes to work and collects, unless another does. Whether it did.
+    fn try_to_collect(&self, me: usize) -> bool {
+        let Place { seat, canary, .. } = &self.places[me];
+        self.world.enter(seat);
+        touch(canary);
+        let first = self.world.stop(seat);
+        if first {
+            self.collect();
+        } else {
+            self.world.rest(seat, || {});
+        }
+        touch(canary);
+        self.world.leave(seat);
+        first
+    }
+}
+
+/// Threads that each do something with the scene; the first in this one.
+fn together(scene: &Arc<Scene>, does: &[fn(&Scene, usize)]) {
+    let others: Vec<_> = (1..does.len())
+        .map(|me| {
+            let (scene, does) = (Arc::clone(scene), does[me]);
+            thread::spawn(move || does(&scene, me))
+        })
+        .collect();
+    does[0](scene, 0);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+fn collects(scene: &Scene, me: usize) {
+    scene.try_to_collect(me);
+}
+
+fn works(scene: &Scene, me: usize) {
+    scene.work(me);
+}
+
+#[test]
+fn loom_the_world_stands_still_for_one_who_comes_rests_and_goes() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(&scene, &[collects, works]);
+    });
+}
+
+#[test]
+fn loom_who_left_and_comes_back_sees_what_was_done() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(
+            &scene,
+            &[collects, |scene, me| {
+                let Place { seat, canary, .. } = &scene.places[me];
+                for _ in 0..2 {
+                    scene.world.enter(seat);
+                    touch(canary);
+                    scene.world.leave(seat);
+                }
+            }],
+        );
+    });
+}
+
+#[test]
+fn loom_who_is_asked_rests() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        let seat = &scene.places[1].seat;
+        scene.world.enter(seat);
+        together(
+            &scene,
+            &[
+                |scene, me| assert!(scene.try_to_collect(me)),
+                |scene, me| {
+                    let Place { seat, poll, canary, .. } = &scene.places[me];
+                    while poll.load(Ordering::Relaxed) == 0 {
+                        touch(canary);
+                        thread::yield_now();
+                    }
+                    scene.world.rest(seat, || {});
+                    touch(canary);
+                    scene.world.leave(seat);
+                },
+            ],
+        );
+    });
+}
+
+#[test]
+fn loom_of_two_collectors_one_is_first_and_the_other_rests() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(&scene, &[collects, collects]);
+        assert_eq!(scene.world.stop.load(Ordering::Relaxed), 0);
+    });
+}
+
+#[test]
+fn loom_two_collections_in_a_row() {
+    // Who woke too late for the first stands still for the second all the same.
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(
+            &scene,
+            &[
+                |scene, me| {
+                    let seat = &scene.places[me].seat;
+                    scene.world.enter(seat);
+                    for _ in 0..2 {
+                        assert!(scene.world.stop(seat));
+                        scene.collect();
+                    }
+                    scene.world.leave(seat);
+                },
+                works,
+            ],
+        );
+    });
+}
+
+#[test]
+fn loom_a_collector_a_mutator_and_one_without_a_seat() {
+    // As a fork does, which has a seat or not.
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(
+            &scene,
+            &[
+                |scene, _| {
+                    if scene.world.stop_until(None, || true) {
+                        scene.collect();
+                    }
+                },
+                collects,
+            ],
+        );
+    });
+}
+
+#[test]
+fn loom_who_does_not_wait_lets_the_world_go_on() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(
+            &scene,
+            &[
+                |scene, _| {
+                    if scene.world.stop_until(None, || false) {
+                        scene.collect();
+                    }
+                },
+                works,
+            ],
+        );
+        assert_eq!(scene.world.stop.load(Ordering::Relaxed), 0);
+        assert!(scene.places.iter().all(|place| place.poll.load(Ordering::Relaxed) == 0));
+    });
+}
+
+#[test]
+fn loom_one_parts_while_the_world_stands_still() {
+    loom::model(|| {
+        let scene = Scene::new(3, 3);
+        together(&scene, &[collects, |scene, me| scene.part(me)]);
+    });
+}
+
+#[test]
+fn loom_one_joins_and_another_collects() {
+    loom::model(|| {
+        let scene = Scene::new(2, 1);
+        together(
+            &scene,
+            &[collects, |scene, me| {
+                scene.join(me);
+                scene.work(me);
+                scene.part(me);
+            }],
+        );
+        let mut seats = 0;
+        scene.world.each(|_| {
+            seats += 1;
+            true
+        });
+        assert_eq!(seats, 1);
+    });
+}
+
+#[test]
+fn loom_three_of_whom_one_collects() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let scene = Scene::new(3, 3);
+        together(
+            &scene,
+            &[collects, works, |scene, me| {
+                let Place { seat, canary, .. } = &scene.places[me];
+                scene.world.enter(seat);
+                touch(canary);
+                scene.world.leave(seat);
+            }],
+        );
+    });
+}

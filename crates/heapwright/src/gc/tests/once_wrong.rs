@@ -1,0 +1,326 @@
+//! What was once wrong, each in the smallest setting that shows it.
+
+extern crate std;
+
+use core::ffi::c_void;
+use std::vec::Vec;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
+use super::super::{LEAF, TRACED, heap};
+use super::{Head, references, trace};
+
+/// Collects in steps that are as short as they can be, from the beginning to the end.
+fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
+    mutator.defer();
+    while !mutator.is_owed() {
+        // SAFETY: what is wanted is led to by handles.
+        assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
+    }
+    let before = heap.statistics().cycles;
+    // SAFETY: as above.
+    while heap.statistics().cycles == before || !unsafe { mutator.step(1) } {
+        // SAFETY: as above.
+        unsafe { mutator.step(1) };
+    }
+    mutator.resume();
+}
+
+/// An object with `count` references to leaves, kept by a root.
+fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u8>) {
+    // SAFETY: the parent is led to by a handle, and the leaves by it.
+    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
+    // SAFETY: as above.
+    let root = unsafe { mutator.new_root(at) }.unwrap();
+    let leaves = (0..count)
+        .map(|n| {
+            // SAFETY: as above.
+            let leaf = unsafe { mutator.alloc(16, LEAF) };
+            // SAFETY: the parent has room for it.
+            unsafe { references(at).wrapping_add(n).write(leaf) };
+            leaf
+        })
+        .collect();
+    // SAFETY: the parent is whole now.
+    unsafe { at.cast::<Head>().write(Head { serial: 0, count }) };
+    (at, root, leaves)
+}
+
+/// Tells many references, a range, and a few more: as many before the range as the data says.
+unsafe extern "C" fn trace_with_a_range(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
+    let object = object.cast::<u8>();
+    // SAFETY: made by `parent`.
+    let count = unsafe { (*object.cast::<Head>()).count };
+    (0..data.addr()).for_each(|_| tracer.mark(object));
+    tracer.mark_range(references(object), count);
+    (0..400).for_each(|_| tracer.mark(object));
+}
+
+#[test]
+fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
+    for before in 1010..1030 {
+        let runtime = Runtime {
+            trace: Some(trace_with_a_range),
+            data: core::ptr::without_provenance_mut(before),
+            ..Runtime::new()
+        };
+        let options = Options { incremental: true, least: 256 << 10, ..Options::new() };
+        let heap = Heap::new(options, runtime).unwrap();
+        let mutator = heap.attach().unwrap();
+        mutator.defer();
+        let (_, root, leaves) = parent(&mutator, 100);
+        mutator.resume();
+        collect_in_steps(&heap, &mutator);
+        for leaf in leaves {
+            assert_eq!(heap.find(leaf), Some(leaf), "{before}");
+        }
+        // SAFETY: made by `parent`; nothing is used any more.
+        unsafe { mutator.free_root(root) };
+        // SAFETY: as above.
+        unsafe { mutator.detach() };
+    }
+}
+
+/// An object of a list: the references of the test's objects, of which the last goes on.
+fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
+    // SAFETY: everything is led to by the root.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        for _ in 0..length {
+            let at = mutator.alloc(size_of::<Head>() + 8 * width, TRACED);
+            let next = *root;
+            *root = at;
+            at.cast::<Head>().write(Head { serial: 0, count: width });
+            mutator.write(at, references(at).wrapping_add(width - 1), next);
+            for n in 0..width - 1 {
+                let leaf = mutator.alloc(16, LEAF);
+                mutator.write(at, references(at).wrapping_add(n), leaf);
+            }
+        }
+        root
+    }
+}
+
+/// Whether all of a list is there. The heap finds what it has swept and kept.
+fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
+    for _ in 0..length {
+        assert_eq!(heap.find(at), Some(at));
+        // SAFETY: the object is live.
+        let count = unsafe { (*at.cast::<Head>()).count };
+        let mut next = at;
+        for n in 0..count {
+            // SAFETY: as above.
+            next = unsafe { references(at).wrapping_add(n).read() };
+            assert!(next.is_null() || heap.find(next) == Some(next));
+        }
+        at = next;
+    }
+    assert!(at.is_null());
+}
+
+#[test]
+fn marking_comes_to_its_end_without_memory_for_chunks() {
+    // Objects with few references; and with ranges, of which a page alone has more than fit.
+    for (length, width) in [(3000, 4), (1500, 50)] {
+        for incremental in [false, true] {
+            let options = Options {
+                incremental,
+                least: 64 << 20,
+                verify: VERIFY_HEAP | VERIFY_BARRIERS,
+                ..Options::new()
+            };
+            let heap =
+                Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+            let mutator = heap.attach().unwrap();
+            let root = list(&mutator, length, width);
+            // Roots without number, which are told all at once.
+            let more: Vec<_> = (0..5000)
+                // SAFETY: the list is live.
+                .map(|_| unsafe { mutator.new_root(*root) }.unwrap())
+                .collect();
+            // SAFETY: the handle is live.
+            let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+            inner.starved.set(1);
+            for _ in 0..2 {
+                // SAFETY: everything is led to by the root.
+                unsafe { mutator.collect() };
+                // SAFETY: the root is live.
+                is_whole(&heap, unsafe { *root }, length);
+            }
+            inner.starved.set(0);
+            for cell in more.into_iter().chain([root]) {
+                // SAFETY: made above.
+                unsafe { mutator.free_root(cell) };
+            }
+            // SAFETY: nothing is used any more.
+            unsafe { mutator.detach() };
+        }
+    }
+}
+
+#[test]
+fn barriers_shade_without_memory_for_chunks() {
+    let options = Options {
+        incremental: true,
+        least: 256 << 10,
+        verify: VERIFY_HEAP | VERIFY_BARRIERS,
+        ..Options::new()
+    };
+    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+    let mutator = heap.attach().unwrap();
+    mutator.defer();
+    let root = list(&mutator, 3000, 4);
+    // SAFETY: made above.
+    let first = unsafe { *root };
+    heap::of(heap.id()).unwrap().starved.set(1);
+    let before = heap.statistics().cycles;
+    let mut made = 0;
+    while heap.statistics().cycles == before {
+        // SAFETY: what is made is led to by the first of the list, at once.
+        unsafe {
+            let leaf = mutator.alloc(16, LEAF);
+            mutator.write(first, references(first), leaf);
+            made += 1;
+            if made % 50 == 0 {
+                mutator.step(1);
+            }
+        }
+    }
+    heap::of(heap.id()).unwrap().starved.set(0);
+    mutator.resume();
+    // SAFETY: as above.
+    unsafe { mutator.collect() };
+    is_whole(&heap, first, 3000);
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+fn an_object_is_found_while_its_page_is_swept() {
+    let heap = Heap::new(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+    let mutator = heap.attach().unwrap();
+    let (_, root, leaves) = parent(&mutator, 20_000);
+    let places: Vec<usize> = leaves.iter().map(|leaf| leaf.addr()).collect();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for &place in &places {
+                    let found = heap.find(core::ptr::without_provenance(place));
+                    assert_eq!(found.map(<*mut u8>::addr), Some(place));
+                }
+            }
+        });
+        for _ in 0..if cfg!(miri) { 3 } else { 300 } {
+            // SAFETY: everything is led to by the root.
+            unsafe { mutator.collect() };
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.free_root(root) };
+    // SAFETY: as above.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
+    for _ in 0..4 {
+        let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+        // Never detached, and at work as the heap ends.
+        let _left = heap.attach().unwrap();
+    }
+    let heaps: Vec<_> =
+        (0..8).map(|_| Heap::new(Options::new(), Runtime::new()).unwrap()).collect();
+    for heap in heaps {
+        let mutator = heap.attach().unwrap();
+        // SAFETY: nothing is wanted.
+        unsafe { mutator.collect() };
+        // SAFETY: as above.
+        unsafe { mutator.detach() };
+    }
+}
+
+#[test]
+fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    for _ in 0..100 {
+        let mutator = heap.attach().unwrap();
+        // SAFETY: nothing is wanted.
+        assert!(!unsafe { mutator.alloc(48, LEAF) }.is_null());
+        // SAFETY: as above.
+        unsafe { mutator.detach() };
+    }
+    let statistics = heap.statistics();
+    assert!(statistics.allocated_bytes <= 128 << 10, "{}", statistics.allocated_bytes);
+}
+
+#[test]
+fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let rounds = if cfg!(miri) { 3 } else { 300 };
+    let (there, here) = (mpsc::channel::<usize>(), mpsc::channel::<usize>());
+    let pass = |to: mpsc::Sender<usize>, from: mpsc::Receiver<usize>| {
+        for _ in 0..rounds {
+            let mutator = heap.attach().unwrap();
+            for _ in 0..70 {
+                // SAFETY: nothing is kept.
+                let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+                to.send(cell.expose_provenance()).unwrap();
+            }
+            for _ in 0..70 {
+                // SAFETY: the other's thread makes as many.
+                let cell = unsafe { mutator.away(|| from.recv()) }.unwrap();
+                let cell = core::ptr::with_exposed_provenance_mut(cell);
+                // SAFETY: made by the other.
+                unsafe { mutator.free_root(cell) };
+            }
+            // SAFETY: nothing is used any more.
+            unsafe { mutator.detach() };
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| pass(there.0, here.1));
+        pass(here.0, there.1);
+    });
+    assert_eq!(heap.statistics().handles, 0);
+}
+
+/// Counts the objects that it is told of, and allocates.
+unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
+    // SAFETY: the test's, which outlives its heap.
+    let (mutator, count) = unsafe { &*context.cast::<(*const Mutator, AtomicUsize)>() };
+    for _ in 0..200 {
+        // SAFETY: nothing of it is wanted; the mutator is the test's.
+        assert!(!unsafe { (**mutator).alloc(1000, LEAF) }.is_null());
+    }
+    // SAFETY: as above. Collects what is being finalized, but for its handle.
+    unsafe { (**mutator).collect() };
+    count.fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn a_finalizer_may_allocate_and_collect() {
+    let options = Options { verify: VERIFY_HEAP, least: 64 << 10, ..Options::new() };
+    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+    let mutator = heap.attach().unwrap();
+    let context = (&raw const mutator, AtomicUsize::new(0));
+    for _ in 0..20 {
+        let (at, root, _) = parent(&mutator, 10);
+        let context: *const (*const Mutator, AtomicUsize) = &raw const context;
+        // SAFETY: the object is live, and the context outlives the heap.
+        assert!(unsafe { mutator.finalize(at, finalizer, context.cast_mut().cast()) });
+        // SAFETY: made by `parent`.
+        unsafe { mutator.free_root(root) };
+    }
+    // SAFETY: nothing is wanted.
+    unsafe { mutator.collect() };
+    // SAFETY: as above.
+    assert_eq!(unsafe { mutator.run_finalizers(usize::MAX) }, 20);
+    assert_eq!(context.1.load(Ordering::Relaxed), 20);
+    // SAFETY: as above.
+    unsafe { mutator.detach() };
+}

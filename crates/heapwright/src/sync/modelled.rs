@@ -1,0 +1,76 @@
+//! The lock and the futex under loom.
+//!
+//! ```text
+//!   Lock     loom's mutex                         orders, as the real one does
+//!   futex    | word, thread | word, thread | ..   who sleeps; a wake takes a word's out
+//! ```
+//!
+//! A sleep ends when it is woken and no sooner: not after a while, as most real ones do. So
+//! who forgets to wake somebody has loom say that all threads sleep.
+
+extern crate std;
+
+use std::sync::PoisonError;
+use std::vec::Vec;
+
+use loom::sync::{Condvar, Mutex};
+use loom::thread::{self, ThreadId};
+
+use super::atomic::{AtomicU32, Ordering};
+
+/// A mutual-exclusion lock around `T`.
+pub(crate) struct Lock<T>(Mutex<T>);
+
+/// The right to the value; gives the lock back when dropped.
+pub(crate) use loom::sync::MutexGuard as Guard;
+
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub(crate) fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Those who sleep: at which word, and who.
+struct Sleepers {
+    list: Lock<Vec<(usize, ThreadId)>>,
+    woken: Condvar,
+}
+
+loom::lazy_static! {
+    static ref SLEEPERS: Sleepers =
+        Sleepers { list: Lock::new(Vec::new()), woken: Condvar::new() };
+}
+
+fn place(word: &AtomicU32) -> usize {
+    core::ptr::from_ref(word).addr()
+}
+
+/// Sleeps until the word is woken, if it still is what is expected: the kernel, too, looks
+/// at it under its lock.
+pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
+    let me = (place(word), thread::current().id());
+    let mut list = SLEEPERS.list.lock();
+    if word.load(Ordering::Relaxed) != expected {
+        return;
+    }
+    list.push(me);
+    while list.contains(&me) {
+        list = SLEEPERS.woken.wait(list).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Wakes all who sleep at a word.
+pub(crate) fn futex_wake_all(word: &AtomicU32) {
+    let mut list = SLEEPERS.list.lock();
+    let before = list.len();
+    list.retain(|&(at, _)| at != place(word));
+    if list.len() != before {
+        SLEEPERS.woken.notify_all();
+    }
+}

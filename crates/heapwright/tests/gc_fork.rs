@@ -1,0 +1,106 @@
+//! Fork while a collected heap is at work in several threads.
+//!
+//! What only this finds: a heap that nobody collects any more, in the parent or in the
+//! child, because somebody was collecting as the process forked; and objects of other
+//! threads that the child does not know.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "tests run on std, whose allocator is not this one"
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use heapwright::gc::TRACED;
+use heapwright::gc::raw::{Heap, Mutator, Options, Runtime};
+
+/// Forks, runs `life` in the child, and waits for it to end well.
+fn in_a_child(life: impl FnOnce()) {
+    // SAFETY: the child uses the heap, which is what is tested, and ends without
+    // running anything of the parent's.
+    match unsafe { libc::fork() } {
+        -1 => panic!("no child"),
+        0 => {
+            // SAFETY: no preconditions. A child that hangs dies of SIGALRM.
+            unsafe { libc::alarm(60) };
+            let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_ok();
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!well)) };
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the answer.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the child ended with status {status:#x}");
+        }
+    }
+}
+
+fn collects(heap: &Heap, mutator: &Mutator) {
+    let before = heap.statistics().cycles;
+    // SAFETY: nothing is wanted.
+    unsafe { mutator.collect() };
+    assert!(heap.statistics().cycles > before, "nothing is collected any more");
+    for _ in 0..1000 {
+        // SAFETY: as above.
+        assert!(!unsafe { mutator.alloc(100, TRACED) }.is_null());
+    }
+}
+
+#[test]
+fn a_fork_in_the_midst_of_collections_tears_nothing() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let mutator = heap.attach().unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mutator = heap.attach().unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    // SAFETY: nothing is wanted.
+                    unsafe { mutator.collect() };
+                }
+                // SAFETY: as above.
+                unsafe { mutator.detach() };
+            });
+        }
+        for _ in 0..30 {
+            in_a_child(|| {
+                collects(&heap, &mutator);
+                // Its child, too.
+                in_a_child(|| collects(&heap, &mutator));
+            });
+            collects(&heap, &mutator);
+        }
+        over.store(true, Ordering::Relaxed);
+        // SAFETY: nothing is wanted; the others need not wait.
+        unsafe { mutator.detach() };
+    });
+}
+
+#[test]
+fn a_child_finds_what_other_threads_have_made() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let ((to, from), (end, until)) = (mpsc::channel(), mpsc::channel::<()>());
+    thread::scope(|scope| {
+        let heap = &heap;
+        scope.spawn(move || {
+            let mutator = heap.attach().unwrap();
+            // SAFETY: nothing is collected.
+            let object = unsafe { mutator.alloc(100, TRACED) };
+            to.send(object.addr()).unwrap();
+            // SAFETY: as above.
+            let _ended = unsafe { mutator.away(|| until.recv()) };
+            // SAFETY: as above.
+            unsafe { mutator.detach() };
+        });
+        let object = from.recv().unwrap();
+        in_a_child(|| {
+            let found = heap.find(std::ptr::without_provenance(object));
+            assert_eq!(found.map(<*mut u8>::addr), Some(object));
+        });
+        end.send(()).unwrap();
+    });
+}
