@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The tutorial of the collected heap (docs/gc.md) and its program (docs/toy-vm/toy.c):
+#
+#   every C block of docs/gc.md is in the program as it stands there
+#   the program compiles as C99 without a warning, heapwright_gc.h as C++ as well
+#   it prints what docs/gc.md says, in all layouts, in one step and in the smallest, collecting
+#   at every allocation, verified, with a scanned stack; and without a collector, but for
+#   the file that nobody closes
+#   a program that leaves a duty out is caught where docs/gc.md says so
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+preload_library
+command_or_package cc gcc
+command_or_package c++ g++
+command_or_package python3 python3
+toy=docs/toy-vm/toy.c
+library=$(dirname "$HEAPWRIGHT_SO")
+
+python3 - docs/gc.md $toy <<'PYTHON'
+import re, sys
+page, source = (open(path).read() for path in sys.argv[1:])
+blocks = re.findall(r"^```c\n(.*?)^```$", page, re.M | re.S)
+strange = [block for block in blocks if block not in source]
+for block in strange:
+    print("not in the program:\n" + block)
+sys.exit(f"{len(strange)} of {len(blocks)} blocks of {sys.argv[1]} are not in {sys.argv[2]}" if strange or not blocks else 0)
+PYTHON
+
+# What the page says the program prints: its block that begins with the command.
+said() { sed -n "/^\$ toy$1\$/,/^\`\`\`/{/^\\$/d;/^\`\`\`/d;p}" docs/gc.md; }
+said '' >"$SCRATCH/want"
+said ' small' >"$SCRATCH/want-small"
+[ -s "$SCRATCH/want" ] && [ -s "$SCRATCH/want-small" ] || die "docs/gc.md does not say what the toy prints"
+
+STRICT=(-std=c99 -O2 -g -Wall -Wextra -Wpedantic -Werror)
+LINKED=(-L"$library" -Wl,-rpath,"$library" -lheapwright -pthread)
+cc "${STRICT[@]}" -I include $toy -o "$SCRATCH/toy" "${LINKED[@]}"
+cc "${STRICT[@]}" -I docs/toy-vm/without $toy -o "$SCRATCH/toy-without" -pthread
+printf '#include <heapwright_gc.h>\nint main() { return 0; }\n' |
+    c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I include -x c++ -
+
+runs=0
+prints() { # WANTED WORDS...
+    local wanted=$1 status=0
+    shift
+    timeout 300 "$SCRATCH/toy" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
+    if [ $status -ne 0 ] || [ -s "$SCRATCH/err" ] || ! diff "$SCRATCH/$wanted" "$SCRATCH/out"; then
+        cat "$SCRATCH/err" >&2
+        die "toy $* ends with $status or does not print what docs/gc.md says"
+    fi
+    runs=$((runs + 1))
+}
+for layout in fine ruby powers single; do
+    for words in "" at-once scan verify "verify at-once" "verify scan"; do
+        # shellcheck disable=SC2086
+        prints want $layout $words
+    done
+    for words in stress "stress verify" "stress at-once" "stress verify scan" "crumbs verify"; do
+        # shellcheck disable=SC2086
+        prints want-small $layout small $words
+    done
+done
+
+# Without a collector nobody closes the file.
+"$SCRATCH/toy-without" >"$SCRATCH/out"
+diff <(sed 's/^0 files are open$/1 files are open/' "$SCRATCH/want") "$SCRATCH/out" || die "the toy without a collector prints something else"
+
+# What is left out, and what says so (docs/gc.md, "When a duty is left out").
+caught() { # NAME SED-SCRIPT MESSAGE WORDS...
+    local name=$1 script=$2 message=$3 status=0
+    shift 3
+    sed "$script" $toy >"$SCRATCH/$name.c"
+    ! cmp -s "$SCRATCH/$name.c" $toy || die "$name: nothing was left out"
+    cc -std=c99 -O2 -w -I include "$SCRATCH/$name.c" -o "$SCRATCH/$name" "${LINKED[@]}"
+    (ulimit -c 0 && exec timeout 300 "$SCRATCH/$name" "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
+    if [ $status -eq 0 ] || ! grep -q "$message" "$SCRATCH/err"; then
+        cat "$SCRATCH/err" >&2
+        die "$name: ended with $status and did not say: $message"
+    fi
+    runs=$((runs + 1))
+}
+caught barrier 's|hw_gc_write(t->mutator, a\[0\], slot(a), a\[2\]);|*slot(a) = a[2];|' \
+    'which is not marked: it was stored there without the write barrier' crumbs verify small
+caught root '/^static value cons/,/^}/{/push(t, d);/d;s/t->depth -= 2/t->depth -= 1/}' \
+    'which is no object: it was freed, or never allocated' stress verify small
+
+say "ok: $runs runs"
