@@ -25,7 +25,7 @@ miri() { # SECONDS FLAGS ARGUMENTS...
 }
 
 say "miri: heapwright-record"
-miri 300 "" -p heapwright-record --lib
+miri 600 "" -p heapwright-record --lib
 say "miri: heapwright"
 miri 900 "" -p heapwright --lib -- "$@"
 # Spans, side memory, the table of checked blocks: what the debug heap believes of

@@ -108,6 +108,8 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     /// A page, and which of its slots are taken: a bit a slot, the lowest bit of a word
     /// first. Bits behind the last slot are ignored, words that are missing are zero.
     pub fn page(&mut self, page: &Page, occupancy: &[u64]) -> bool {
+        // One of more slots than any buffer has bits for is not tried.
+        self.good = self.good && page.slots.div_ceil(u8::BITS) as usize <= self.buffer.len();
         self.counts.pages += 1;
         self.entry(|_, out| Coder::put_page(page, occupancy, out))
     }
