@@ -276,9 +276,16 @@ impl Heap {
         for (live, kept) in live.iter_mut().zip(&self.counted) {
             *live = kept.take();
         }
-        self.allocated_before.add(self.allocated.take());
-        self.external_before.set(self.external.get());
-        self.set_goal(self.counted_bytes.take() + self.external.get());
+        let allocated = self.allocated.take();
+        self.allocated_before.add(allocated);
+        // How much of what the runtime has elsewhere goes with what is dead the sweep will
+        // tell; until then as much as of the heap itself.
+        let slots = self.counted_bytes.take();
+        let before = self.live.get().saturating_sub(self.external_live.get()) + allocated;
+        let share = slots.min(before) as f64 / before.max(1) as f64;
+        self.external_live.set((self.external.get() as f64 * share) as usize);
+        self.external_added.set(0);
+        self.set_goal(slots + self.external_live.get());
         self.cycles.add(1);
         self.phase.store(Phase::Sweeping as u32, Relaxed);
         self.shelves.lock().begin_sweep(&live);

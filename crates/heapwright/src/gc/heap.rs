@@ -93,7 +93,12 @@ pub(super) struct Heap {
     pub(super) allocated: Num,
     /// Bytes that the runtime has in malloc, and had when the last cycle ended.
     pub(super) external: Num,
-    pub(super) external_before: Num,
+    /// Of these, the bytes that go with live objects: estimated when marking ends, known when
+    /// the sweep does. And those that were added since.
+    pub(super) external_live: Num,
+    pub(super) external_added: Num,
+    /// Mutators that free what died: what they take from `external` was no live object's.
+    pub(super) freeing: Num,
     /// Bytes allocated in cycles before.
     pub(super) allocated_before: Num,
     /// Bytes that must be marked before mutators are even with what they allocated.
@@ -236,7 +241,9 @@ impl Heap {
             &heap.live,
             &heap.allocated,
             &heap.external,
-            &heap.external_before,
+            &heap.external_live,
+            &heap.external_added,
+            &heap.freeing,
             &heap.allocated_before,
             &heap.debt,
             &heap.peak,
@@ -444,13 +451,30 @@ impl Heap {
 
     /// Bytes allocated since the last cycle ended, in pages and elsewhere.
     pub(super) fn used(&self) -> usize {
-        let external = self.external.get().saturating_sub(self.external_before.get());
-        self.allocated.get() + external
+        self.allocated.get() + self.external_added.get()
     }
 
     /// Bytes it has, of pages and elsewhere.
     fn bytes(&self, pages: usize) -> usize {
         pages + self.external.get()
+    }
+
+    /// The runtime has `bytes` more elsewhere, or less. By any thread.
+    pub(super) fn add_external(&self, bytes: isize) {
+        self.external.add_shared(bytes.cast_unsigned());
+        if bytes > 0 {
+            self.external_added.add_shared(bytes.unsigned_abs());
+        } else if self.freeing.get() == 0 {
+            self.external_added.sub_shared(bytes.unsigned_abs());
+        }
+    }
+
+    /// The sweep is over: what is left of external bytes is live, or was added since.
+    pub(super) fn know_external(&self) {
+        let live = self.external.get().saturating_sub(self.external_added.get());
+        let slots = self.live.get().saturating_sub(self.external_live.get());
+        self.external_live.set(live);
+        self.set_goal(slots + live);
     }
 
     /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
@@ -470,12 +494,14 @@ impl Heap {
         self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
     }
 
-    /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it.
+    /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it;
+    /// what the runtime has elsewhere for objects that are dead does not count there.
     pub(super) fn new_page(&self, shelf: usize, most: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
-        let most = most.min(self.target().most);
         let mut lists = self.shelves.lock();
-        if self.bytes(lists.bytes() + UNIT) > most {
+        let pages = lists.bytes() + UNIT;
+        let external = self.external_live.get() + self.external_added.get();
+        if pages.saturating_add(external) > most || self.bytes(pages) > self.target().most {
             return None;
         }
         let page = this.pages.make()?;

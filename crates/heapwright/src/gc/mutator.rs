@@ -304,6 +304,17 @@ impl Mutator {
                 heap.note_claimed(page);
                 return Some(page);
             }
+            // While the sweep is under way, what it frees comes first, and then a new page:
+            // never a collection, which would have to finish it.
+            if attempt == 0 && heap.phase() == Phase::Sweeping {
+                heap.sweep_more();
+                if let Some(page) =
+                    self.find_page(shelf).or_else(|| heap.new_page(shelf, usize::MAX))
+                {
+                    heap.note_claimed(page);
+                    return Some(page);
+                }
+            }
             let worth = attempt == 0 && self.deferred.get() == 0 && heap.is_worth_collecting();
             if worth {
                 heap.collect_or_begin(self);

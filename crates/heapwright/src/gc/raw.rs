@@ -529,7 +529,7 @@ impl Mutator {
 
     /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
     pub fn external(&self, bytes: isize) {
-        self.heap().external.add_shared(bytes.cast_unsigned());
+        self.heap().add_external(bytes);
     }
 
     /// When nothing leads to the object any more, `run` is to be called. False: there is no memory.

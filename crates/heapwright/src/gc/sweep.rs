@@ -25,12 +25,17 @@ use super::page::Page;
 use super::raw::Sweep;
 use super::{FREED, growth};
 
+/// Pages that a mutator sweeps when it found nothing in its own pool.
+const MORE: usize = 16;
+
 impl Heap {
     /// Sweeps a page that is claimed. Returns how many objects are left.
     pub(super) fn sweep_page(&self, page: &Page) -> usize {
         if page.kind() as u32 & FREED != 0 {
             let size = page.slot.get();
+            self.freeing.add_shared(1);
             page.each_dead(|object| self.runtime().free(object, size));
+            self.freeing.sub_shared(1);
         }
         page.sweep(self.cycles.get())
     }
@@ -63,8 +68,20 @@ impl Heap {
     /// Every page has been claimed for the sweep.
     fn end_sweep(&self) {
         let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
-        let _other =
+        let first =
             self.phase.compare_exchange(sweeping, idle, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() {
+            self.know_external();
+        }
+    }
+
+    /// Sweeps some pages more than the share, of whatever shelf: a mutator found nothing.
+    pub(super) fn sweep_more(&self) {
+        for _ in 0..MORE {
+            if !self.sweep_next() {
+                break;
+            }
+        }
     }
 
     /// A mutator's share, for a page that it takes.
