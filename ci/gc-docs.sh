@@ -31,10 +31,10 @@ PYTHON
 said() { sed -n "/^\$ toy$1\$/,/^\`\`\`/{/^\\$/d;/^\`\`\`/d;p}" docs/gc.md; }
 said '' >"$SCRATCH/want"
 said ' small' >"$SCRATCH/want-small"
-[ -s "$SCRATCH/want" ] && [ -s "$SCRATCH/want-small" ] || die "docs/gc.md does not say what the toy prints"
+if [ ! -s "$SCRATCH/want" ] || [ ! -s "$SCRATCH/want-small" ]; then die "docs/gc.md does not say what the toy prints"; fi
 
 STRICT=(-std=c99 -O2 -g -Wall -Wextra -Wpedantic -Werror)
-LINKED=(-L"$library" -Wl,-rpath,"$library" -lheapwright -pthread)
+LINKED=(-L"$library" "-Wl,-rpath,$library" -lheapwright -pthread)
 cc "${STRICT[@]}" -I include $toy -o "$SCRATCH/toy" "${LINKED[@]}"
 cc "${STRICT[@]}" -I docs/toy-vm/without $toy -o "$SCRATCH/toy-without" -pthread
 printf '#include <heapwright_gc.h>\nint main() { return 0; }\n' |
@@ -73,7 +73,8 @@ caught() { # NAME SED-SCRIPT MESSAGE WORDS...
     sed "$script" $toy >"$SCRATCH/$name.c"
     ! cmp -s "$SCRATCH/$name.c" $toy || die "$name: nothing was left out"
     cc -std=c99 -O2 -w -I include "$SCRATCH/$name.c" -o "$SCRATCH/$name" "${LINKED[@]}"
-    (ulimit -c 0 && exec timeout 300 "$SCRATCH/$name" "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
+    # In a group, for the shell's own word on how the program ended.
+    { (ulimit -c 0 && exec timeout 300 "$SCRATCH/$name" "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?; } 2>/dev/null
     if [ $status -eq 0 ] || ! grep -q "$message" "$SCRATCH/err"; then
         cat "$SCRATCH/err" >&2
         die "$name: ended with $status and did not say: $message"

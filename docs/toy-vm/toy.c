@@ -9,7 +9,7 @@
  *
  *   an object is         | type, length | what its type has, as wide as it is long |
  *
- *   toy [fine|ruby|powers|single] [stress] [verify] [crumbs] [scan] [at-once] [stats] [small]
+ *   toy [fine|ruby|powers|single] [stress] [verify] [crumbs] [scan] [at-once] [stats] [dump] [small]
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
@@ -523,6 +523,12 @@ static void print_census(struct thread *t) {
             fprintf(stderr, "  %6zu %s of %zu bytes\n", census.count[n], type_names[n], census.bytes[n]);
 }
 
+static void dump(struct thread *t, const char *path) {
+    FILE *file = fopen(path, "wb");
+    hw_gc_collect(t->mutator);
+    if (file == NULL || !hw_gc_dump(t->mutator, fileno(file)) || fclose(file) != 0) fail("no dump");
+}
+
 /* --- Beginning and ending --------------------------------------------------------- */
 
 static void idle(struct thread *t) {
@@ -610,6 +616,7 @@ int main(int count, char **words) {
         print_statistics(&vm);
         print_census(t);
     }
+    if (has(words, "dump")) dump(t, "toy.heap");
     end(t);
     return 0;
 }

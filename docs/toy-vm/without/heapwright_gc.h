@@ -54,5 +54,6 @@ HW_WITHOUT bool hw_gc_finalize(hw_gc_mutator *m, void *object, void (*run)(void 
 HW_WITHOUT size_t hw_gc_run_finalizers(hw_gc_mutator *m, size_t most) { return (void)m, (void)most, 0; }
 HW_WITHOUT size_t hw_gc_stats(hw_gc_heap *h, hw_gc_statistics *out, size_t size) { hw_gc_statistics none = { 0 }; return (void)h, *out = none, size; }
 HW_WITHOUT bool hw_gc_walk(hw_gc_mutator *m, bool (*visit)(void *, size_t, uint32_t, void *), void *context) { return (void)m, (void)visit, (void)context, true; }
+HW_WITHOUT bool hw_gc_dump(hw_gc_mutator *m, int32_t descriptor) { return (void)m, (void)descriptor, false; }
 
 #endif
