@@ -77,7 +77,7 @@
 #define HW_GC_VERIFY_BARRIERS 2
 
 /**
- * Collect at every allocation.
+ * Collect at every allocation; where marking goes in steps, make a small one.
  */
 #define HW_GC_STRESS 4
 
@@ -569,7 +569,7 @@ typedef struct hw_gc_options {
    */
   size_t least;
   /**
-   * Bytes of pages and external memory that are never exceeded. 0: no limit.
+   * Bytes of pages and external memory beyond which no page is taken. 0: no limit.
    */
   size_t most;
   /**
@@ -1172,7 +1172,8 @@ void hw_gc_destroy(struct hw_gc_heap *heap);
  * The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
  * at work.
  *
- * Returns NULL with errno ENOMEM if there is no memory.
+ * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
+ * this heap.
  *
  * The program's duties:
  *
@@ -1310,16 +1311,6 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
- * object and calls nothing here; the frame that called this does not return before.
- *
- * The program's duties:
- *
- * mutator is this thread's; the duties listed in heapwright_gc.h.
- */
-void hw_gc_leave(struct hw_gc_mutator *mutator);
-
-/**
  * The thread is back. Waits while a collection is at work.
  *
  * The program's duties:
@@ -1358,6 +1349,15 @@ void hw_gc_collect(struct hw_gc_mutator *mutator);
  * mutator is this thread's.
  */
 bool hw_gc_owed(struct hw_gc_mutator *mutator);
+
+/**
+ * From now on a collection is due, so that hw_gc_step begins one: for a program that has time.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void hw_gc_ask(struct hw_gc_mutator *mutator);
 
 /**
  * Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
@@ -1412,11 +1412,11 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
 
 /**
  * As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
- * well.
+ * well. mutator may be NULL when the heap is being destroyed: nobody counts any more.
  *
  * The program's duties:
  *
- * mutator is this thread's; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+ * mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
  */
 void hw_gc_free(struct hw_gc_mutator *mutator,
                 void *block,
@@ -1449,8 +1449,8 @@ size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
                             size_t most);
 
 /**
- * The object of a heap that an address lies in, or NULL. Any address may be asked about;
- * constant time.
+ * The object of a heap that an address lies in, or NULL. Any address may be asked about.
+ * Constant time, but for objects that were just allocated.
  *
  * The program's duties:
  *
@@ -1460,8 +1460,8 @@ void *hw_gc_find(struct hw_gc_heap *heap,
                  const void *address);
 
 /**
- * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is no
- * object's address.
+ * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
+ * no collected heap.
  */
 size_t hw_gc_object_size(const void *object);
 

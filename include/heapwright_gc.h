@@ -51,7 +51,7 @@ extern "C" {
  * instructions. */
 HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
     if (HW_GC_LIKELY(size <= 32768)) {
-        char *first = (char *)&mutator->regions[kind];
+        char *first = (char *)&mutator->regions[kind & 3u];
         hw_gc_region *region = (hw_gc_region *)(void *)(first + mutator->places[(size + 7) / 8]);
         char *object = region->next;
         uintptr_t next = (uintptr_t)object + region->slot;

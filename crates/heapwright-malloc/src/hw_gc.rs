@@ -38,7 +38,7 @@ pub const GC_PAUSE_BUCKETS: usize = 64;
 pub const GC_VERIFY_HEAP: u32 = 1;
 /// Verify when marking ends that every store was told.
 pub const GC_VERIFY_BARRIERS: u32 = 2;
-/// Collect at every allocation.
+/// Collect at every allocation; where marking goes in steps, make a small one.
 pub const GC_STRESS: u32 = 4;
 
 /// A stretch of free slots: allocating moves next. For heapwright_gc.h.
@@ -159,7 +159,7 @@ pub struct GcOptions {
     pub verify: u32,
     /// Bytes that may be allocated between two collections in any case. 0: 4 MiB.
     pub least: usize,
-    /// Bytes of pages and external memory that are never exceeded. 0: no limit.
+    /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
     /// The longest step on the allocation path of an incremental heap, in nanoseconds.
     /// 0: 500000.
@@ -381,7 +381,8 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
 /// The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
 /// at work.
 ///
-/// Returns NULL with errno ENOMEM if there is no memory.
+/// Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
+/// this heap.
 ///
 /// # Safety
 ///
@@ -389,7 +390,11 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
     // SAFETY: as the caller promises.
-    match unsafe { heap_of(heap) }.attach() {
+    let heap = unsafe { heap_of(heap) };
+    if heap.is_attached() {
+        return errno::fail(libc::EBUSY).cast();
+    }
+    match heap.attach() {
         Some(mutator) => mutator.into_ptr().cast(),
         None => errno::fail(libc::ENOMEM).cast(),
     }
@@ -566,17 +571,20 @@ pub unsafe extern "C" fn hw_gc_safepoint(mutator: *mut GcMutator) {
     unsafe { mutator.safepoint() };
 }
 
-/// The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
-/// object and calls nothing here; the frame that called this does not return before.
-///
-/// # Safety
-///
-/// mutator is this thread's; the duties listed in heapwright_gc.h.
+/// A jump.
 #[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
-    core::arch::naked_asm!("jmp {}", sym raw::save_and_leave)
+macro_rules! jump {
+    () => {
+        "jmp {}"
+    };
+}
+
+/// A jump.
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    () => {
+        "b {}"
+    };
 }
 
 /// The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
@@ -585,11 +593,10 @@ pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
 /// # Safety
 ///
 /// mutator is this thread's; the duties listed in heapwright_gc.h.
-#[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
-    core::arch::naked_asm!("b {}", sym raw::save_and_leave)
+    core::arch::naked_asm!(jump!(), sym raw::save_and_leave)
 }
 
 /// The thread is back. Waits while a collection is at work.
@@ -643,6 +650,17 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_owed(mutator: *mut GcMutator) -> bool {
     // SAFETY: as the caller promises.
     unsafe { of(mutator) }.is_owed()
+}
+
+/// From now on a collection is due, so that hw_gc_step begins one: for a program that has time.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_ask(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.ask();
 }
 
 /// Not now: until hw_gc_resume, allocation does no collecting of its own. Nests. The limit of
@@ -719,15 +737,17 @@ pub unsafe extern "C" fn hw_gc_realloc(
 }
 
 /// As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
-/// well.
+/// well. mutator may be NULL when the heap is being destroyed: nobody counts any more.
 ///
 /// # Safety
 ///
-/// mutator is this thread's; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+/// mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_free(mutator: *mut GcMutator, block: *mut c_void, size: usize) {
-    // SAFETY: as the caller promises.
-    unsafe { of(mutator) }.external(size.cast_signed().wrapping_neg());
+    if !mutator.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { of(mutator) }.external(size.cast_signed().wrapping_neg());
+    }
     // SAFETY: as the caller promises.
     unsafe { heap::free(block.cast()) };
 }
@@ -775,8 +795,8 @@ pub unsafe extern "C" fn hw_gc_run_finalizers(mutator: *mut GcMutator, most: usi
     unsafe { mutator.run_finalizers(most) }
 }
 
-/// The object of a heap that an address lies in, or NULL. Any address may be asked about;
-/// constant time.
+/// The object of a heap that an address lies in, or NULL. Any address may be asked about.
+/// Constant time, but for objects that were just allocated.
 ///
 /// # Safety
 ///
@@ -788,8 +808,8 @@ pub unsafe extern "C" fn hw_gc_find(heap: *mut GcHeap, address: *const c_void) -
     found.map_or(ptr::null_mut(), <*mut u8>::cast)
 }
 
-/// Bytes of an object's slot; of a large object, those that were asked for. 0 for what is no
-/// object's address.
+/// Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
+/// no collected heap.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
     raw::object_size(object.cast())

@@ -116,6 +116,7 @@ const EXPORTS: &[&str] = &[
     "hw_gc_step",
     "hw_gc_collect",
     "hw_gc_owed",
+    "hw_gc_ask",
     "hw_gc_defer",
     "hw_gc_resume",
     "hw_gc_external",

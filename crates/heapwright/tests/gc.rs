@@ -62,7 +62,7 @@ fn a_store_that_is_not_told() {
         *top = old;
         let long = mutator.new_root(core::ptr::null_mut()).unwrap();
         list(&mutator, long, 300_000);
-        mutator.external(1 << 30);
+        mutator.ask();
         // One step marks the short way; the long list takes many.
         while heap.statistics().pauses < 2 {
             assert!(!mutator.step(20_000));

@@ -30,6 +30,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::os;
 
 use super::bits;
+use super::growth;
 use super::heap::{Heap, Phase};
 use super::layout::SHELVES;
 use super::mutator::Mutator;
@@ -81,10 +82,11 @@ impl Heap {
         let left = self.live.get().saturating_sub(self.marked_so_far());
         self.debt.add_shared(self.target().marking(bytes, left, room));
         if self.debt.get() >= STEP {
-            let deadline = os::now_ns() + self.options().step();
+            let patience = growth::patience(self.used(), self.allowance.get());
+            let deadline = os::now_ns() + self.options().step().saturating_mul(patience);
             let marked = self.marked_so_far();
             self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
-            self.debt.sub_shared(self.marked_so_far().saturating_sub(marked).max(STEP));
+            self.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
         }
     }
 
@@ -97,7 +99,7 @@ impl Heap {
 
     /// Whether a cycle is to begin.
     fn is_due(&self) -> bool {
-        self.used() >= self.target().trigger(self.allowance.get())
+        self.wanted.get() != 0 || self.used() >= self.target().trigger(self.allowance.get())
     }
 
     /// Whether a cycle is to begin, or under way.
@@ -179,6 +181,7 @@ impl Heap {
         self.phase.store(Phase::Marking as u32, Relaxed);
         self.set_barrier(u32::from(self.options().incremental));
         self.debt.set(0);
+        self.wanted.set(0);
     }
 
     fn set_barrier(&self, barrier: u32) {
@@ -297,7 +300,14 @@ impl Heap {
     /// Collects at an allocation, because it is asked to at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
-        if me.deferred.get() == 0 {
+        if me.deferred.get() > 0 {
+            return;
+        }
+        if self.options().incremental {
+            // One little step at each, so that stores come between all of them.
+            let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
+            self.advance(me, budget, true);
+        } else {
             self.collect(me);
         }
     }

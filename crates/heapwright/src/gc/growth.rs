@@ -27,6 +27,9 @@
 //! Many pools that are each a little short would grow the heap together: so a pool grows
 //! only below 7/8 of the 20 %, and all grants together stay within the allowance.
 //!
+//! Marking that goes in steps begins when half of the allowance is used: the sooner, the smaller
+//! the steps, and no garbage is kept by it, because new objects are white.
+//!
 //! A pool whose sweep is still under way and has yielded nothing may *borrow*: pages up to an
 //! eighth of the allowance, which the pages that the sweep frees repay. So that
 //! allocation never has to finish a sweep.
@@ -59,7 +62,7 @@ impl Target {
 
     /// Bytes after whose allocation a cycle begins, of those that may be allocated in all.
     pub(super) fn trigger(&self, allowance: usize) -> usize {
-        if self.incremental { allowance - allowance / 4 } else { allowance }
+        if self.incremental { allowance / 2 } else { allowance }
     }
 
     /// Bytes to mark for each of `allocated` so that `left` to be marked are done before
@@ -120,10 +123,18 @@ pub(super) fn credit(allowance: usize) -> usize {
     (allowance / 8 / UNIT).max(4)
 }
 
-/// Pages to sweep for each page that is taken, so that `unswept` are done before half of
+/// How much longer than usual a step on the allocation path may take, when so much of the
+/// allowance was used: steps that are too short for what is allocated must not let a heap
+/// grow without end.
+pub(super) fn patience(used: usize, allowance: usize) -> u64 {
+    let over = used.saturating_sub(allowance);
+    1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
+}
+
+/// Pages to sweep for each page that is taken, so that `unswept` are done before a quarter of
 /// the allowance is used.
 pub(super) fn sweep_share(unswept: usize, allowance: usize) -> usize {
-    let takes = (allowance / 2 / UNIT).max(1);
+    let takes = (allowance / 4 / UNIT).max(1);
     unswept.div_ceil(takes).max(4)
 }
 
@@ -171,7 +182,7 @@ mod tests {
 
         #[test]
         fn sweeping_ends_in_time(unswept in 0usize..1 << 20, allowance in 0usize..1 << 36) {
-            let takes = (allowance / 2 / UNIT).max(1);
+            let takes = (allowance / 4 / UNIT).max(1);
             prop_assert!(sweep_share(unswept, allowance) * takes >= unswept);
         }
     }

@@ -110,6 +110,10 @@ pub(super) struct Heap {
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
     pub(super) torn: Num,
+    /// A cycle is to begin, due or not.
+    pub(super) wanted: Num,
+    /// Bytes of its pages, as when a page last came.
+    pages_bytes: Num,
     /// Its part in the fork under way: see `fork`.
     pub(super) forking: Num,
     open: Num,
@@ -244,6 +248,8 @@ impl Heap {
             &heap.external_live,
             &heap.external_added,
             &heap.freeing,
+            &heap.wanted,
+            &heap.pages_bytes,
             &heap.allocated_before,
             &heap.debt,
             &heap.peak,
@@ -385,6 +391,25 @@ impl Heap {
         self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
+    /// Bytes that it has of the heap.
+    #[cold]
+    pub(super) fn large_footprint(&self, unit: usize) -> usize {
+        Shelves::footprint(self.large_size(unit))
+    }
+
+    /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
+    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
+        let (unit, entry) = MAP.lookup(address.addr());
+        self.find(address).or_else(|| {
+            let shelf = entry.shelf(self.tag());
+            let page = self.pages.at_unit(unit).filter(|_| shelf < SHELVES)?;
+            let start = MAP.address_of(unit).wrapping_add(self.slot_in(unit, address.addr())?.1);
+            let mut found = false;
+            self.each_mutator(|mutator| found |= mutator.has_used(page, start));
+            found.then_some(start)
+        })
+    }
+
     /// Marking had no memory: the object's page is to be looked through.
     #[cold]
     pub(super) fn note_overflow(&self, object: *mut u8) {
@@ -464,6 +489,7 @@ impl Heap {
         self.external.add_shared(bytes.cast_unsigned());
         if bytes > 0 {
             self.external_added.add_shared(bytes.unsigned_abs());
+            self.note_peak(self.pages_bytes.get());
         } else if self.freeing.get() == 0 {
             self.external_added.sub_shared(bytes.unsigned_abs());
         }
@@ -562,11 +588,12 @@ impl Heap {
         lists.add(&self.pages, page);
         self.note_peak(lists.bytes());
         drop(lists);
-        self.allocated.add_shared(size);
+        self.allocated.add_shared(Shelves::footprint(size));
         Some(page)
     }
 
     fn note_peak(&self, pages: usize) {
+        self.pages_bytes.set(pages);
         self.peak.set(self.peak.get().max(self.bytes(pages)));
     }
 

@@ -47,6 +47,8 @@ const REGION: usize = 8 << 10;
 /// Collections before an allocation is refused: what one of them frees other mutators may
 /// take first.
 const ATTEMPTS: usize = 4;
+/// Bytes elsewhere that are paid for together.
+const OWES: usize = 256 << 10;
 /// Pages of its own shelf that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;
 
@@ -78,6 +80,8 @@ pub(super) struct Mutator {
     pub(super) handles: handles::Own,
     /// Regions within which nothing is collected.
     pub(super) deferred: Num,
+    /// Bytes that the runtime took elsewhere, and that are not paid for.
+    owed: Num,
     /// The end of the C stack that is scanned; null: none is.
     pub(super) stack_base: Ptr<u8>,
     pub(super) stack_top: Ptr<u8>,
@@ -150,6 +154,7 @@ impl Mutator {
         self.regions.iter().for_each(Region::close);
         self.used.iter().for_each(|word| word.set(0));
         self.deferred.set(0);
+        self.owed.set(0);
         self.stack_base.set(ptr::null_mut());
         self.stack_top.set(ptr::null_mut());
         self.handles.balance.set(0);
@@ -214,6 +219,9 @@ impl Mutator {
         if heap.is_stressed() {
             heap.stress(self);
         }
+        if self.owed.get() >= OWES {
+            heap.pay(self, self.owed.take());
+        }
         loop {
             heap.at_safepoint(self);
             let region = &self.regions[shelf];
@@ -269,6 +277,25 @@ impl Mutator {
                     with(shelf, &self.regions[shelf], page);
                 }
             }
+        }
+    }
+
+    /// Whether it has allocated the slot of a page that begins at `start`, from a region that it
+    /// is still at.
+    pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
+        let mut used = false;
+        self.each_region(|_, region, of| {
+            used |= core::ptr::eq(of, page) && start.addr() < region.next.get().addr();
+        });
+        used
+    }
+
+    /// The runtime has `bytes` more elsewhere. From time to time this is paid for like a page: the
+    /// regions are cut off where they are, so that the next allocation comes by.
+    pub(super) fn owe(&self, bytes: usize) {
+        self.owed.add(bytes);
+        if self.owed.get() >= OWES {
+            self.each_region(|_, region, _| region.end.set(region.next.get()));
         }
     }
 

@@ -80,7 +80,7 @@ pub struct Options {
     pub verify: u32,
     /// Bytes that may be allocated before the first collection, and between any two. 0: 4 MiB.
     pub least: usize,
-    /// Bytes of pages and external memory that are never exceeded. 0: no limit.
+    /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,
     /// The longest step on the allocation path, in nanoseconds, of an incremental heap.
     /// 0: 500,000.
@@ -246,16 +246,27 @@ impl Heap {
         &self.slot.value
     }
 
-    /// The calling thread joins. Waits while the world stands still. `None` where there is no memory.
+    /// Whether the calling thread has a mutator here.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        let me = crate::os::thread_token();
+        let mut found = false;
+        self.inner().each_mutator(|mutator| found |= mutator.thread.get() == me);
+        found
+    }
+
+    /// The calling thread joins; it must not have joined. Waits while the world stands still.
+    /// `None` where there is no memory.
     #[must_use]
     pub fn attach(&self) -> Option<Mutator> {
         mutator::Mutator::attach(self.inner()).map(|slot| Mutator { slot, one: PhantomData })
     }
 
-    /// The object that an address lies in: any address at all. Constant time.
+    /// The object that an address lies in: any address at all. Constant time, but for objects that
+    /// mutators have just allocated: then their number.
     #[must_use]
     pub fn find(&self, address: *const u8) -> Option<*mut u8> {
-        self.inner().find(address)
+        self.inner().find_fresh(address)
     }
 
     /// Bytes of the slot that an object of `size` bytes gets.
@@ -511,6 +522,11 @@ impl Mutator {
         self.heap().collect(self.inner());
     }
 
+    /// From now on a collection is due: steps begin one.
+    pub fn ask(&self) {
+        self.heap().wanted.set(1);
+    }
+
     /// Whether a collection is due or under way.
     #[must_use]
     pub fn is_owed(&self) -> bool {
@@ -530,6 +546,9 @@ impl Mutator {
     /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
     pub fn external(&self, bytes: isize) {
         self.heap().add_external(bytes);
+        if bytes > 0 {
+            self.inner().owe(bytes.unsigned_abs());
+        }
     }
 
     /// When nothing leads to the object any more, `run` is to be called. False: there is no memory.

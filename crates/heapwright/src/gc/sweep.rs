@@ -13,7 +13,7 @@
 //! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
 //! for objects of kinds that want it.
 //!
-//! The share is such that the sweep is over before half of what may be allocated until the
+//! The share is such that the sweep is over before a quarter of what may be allocated until the
 //! next cycle is: so that cycle need not begin with the rest of this one.
 
 use crate::os;

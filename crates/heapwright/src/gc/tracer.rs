@@ -464,7 +464,8 @@ impl Tracer {
             return false;
         }
         self.marked[shelf].add(1);
-        let size = if shelf / KINDS == LARGE { heap.large_size(unit) } else { heap.slot(shelf) };
+        let size =
+            if shelf / KINDS == LARGE { heap.large_footprint(unit) } else { heap.slot(shelf) };
         self.bytes.add(size);
         let traced = shelf & super::LEAF as usize == 0;
         if traced {

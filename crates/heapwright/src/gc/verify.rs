@@ -94,6 +94,8 @@ struct Walk<'a> {
     /// Whether what is reached must be marked.
     marked: bool,
     found: usize,
+    /// Of these, references to what is no object.
+    dangling: usize,
     out_of_memory: bool,
 }
 
@@ -118,6 +120,7 @@ impl Walk<'_> {
             return;
         }
         let Some((page, offset)) = self.heap.object_at(reference) else {
+            self.dangling += 1;
             return self.tell(reference, "which is no object: it was freed, or never allocated");
         };
         if !self.see(page.number.get(), offset) {
@@ -190,8 +193,9 @@ impl Walk<'_> {
 }
 
 impl Heap {
-    /// Walks from the roots. Returns how many things are wrong. While the world stands still.
-    fn look_over(&self, me: &Mutator, marked: bool) -> usize {
+    /// Walks from the roots. Returns how many things are wrong; ends the program if references
+    /// are, and it `stops`. While the world stands still.
+    fn look_over(&self, me: &Mutator, marked: bool, stops: bool) -> usize {
         me.tracer.publish();
         let pages = self.pages.all().count();
         let Some(seen) = Side::take((pages * size_of::<Bits>()).max(1)) else {
@@ -205,6 +209,7 @@ impl Heap {
             source: "",
             marked,
             found: 0,
+            dangling: 0,
             out_of_memory: false,
         };
         for (number, source) in SOURCES.into_iter().enumerate() {
@@ -223,22 +228,23 @@ impl Heap {
         }
         walk.stack.side.give();
         walk.seen.give();
+        if walk.dangling > 0 && stops {
+            Self::refuse("a collected heap has references that lead to no object");
+        }
         walk.found
     }
 
     /// Looks whether all that can be reached is marked, and ends the program if not: what follows
     /// would free objects that are in use.
     pub(super) fn verify_barriers(&self, me: &Mutator) {
-        if self.look_over(me, true) > 0 {
+        if self.look_over(me, true, true) > 0 {
             Self::refuse("a store of a reference was not told (hw_gc_write)");
         }
     }
 
     /// Looks whether all references lead to objects, and ends the program if not.
     pub(super) fn verify(&self, me: &Mutator) {
-        if self.look_over(me, false) > 0 {
-            Self::refuse("a collected heap has references that lead to no object");
-        }
+        self.look_over(me, false, true);
     }
 
     fn refuse(why: &str) -> ! {
@@ -247,6 +253,6 @@ impl Heap {
 
     /// See [`verify`](super::raw::Mutator::verify).
     pub(super) fn verify_now(&self, me: &Mutator) -> usize {
-        self.stopped(me, || self.look_over(me, false))
+        self.stopped(me, || self.look_over(me, false, false))
     }
 }
