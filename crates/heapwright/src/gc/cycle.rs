@@ -79,7 +79,7 @@ impl Heap {
             return;
         }
         let room = self.allowance.get().saturating_sub(self.used());
-        let left = self.live.get().saturating_sub(self.marked_so_far());
+        let left = self.live_slots().saturating_sub(self.marked_so_far());
         self.debt.add_shared(self.target().marking(bytes, left, room));
         if self.debt.get() >= STEP {
             let patience = growth::patience(self.used(), self.allowance.get());
@@ -284,7 +284,7 @@ impl Heap {
         // How much of what the runtime has elsewhere goes with what is dead the sweep will
         // tell; until then as much as of the heap itself.
         let slots = self.counted_bytes.take();
-        let before = self.live.get().saturating_sub(self.external_live.get()) + allocated;
+        let before = self.live_slots() + allocated;
         let share = slots.min(before) as f64 / before.max(1) as f64;
         self.external_live.set((self.external.get() as f64 * share) as usize);
         self.external_added.set(0);

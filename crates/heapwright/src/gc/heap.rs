@@ -495,10 +495,15 @@ impl Heap {
         }
     }
 
+    /// Bytes of slots that the last cycle found live: what there is to mark.
+    pub(super) fn live_slots(&self) -> usize {
+        self.live.get().saturating_sub(self.external_live.get())
+    }
+
     /// The sweep is over: what is left of external bytes is live, or was added since.
     pub(super) fn know_external(&self) {
         let live = self.external.get().saturating_sub(self.external_added.get());
-        let slots = self.live.get().saturating_sub(self.external_live.get());
+        let slots = self.live_slots();
         self.external_live.set(live);
         self.set_goal(slots + live);
     }
