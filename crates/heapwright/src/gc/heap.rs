@@ -425,6 +425,10 @@ impl Heap {
 
     /// An empty chunk for items.
     pub(super) fn take_chunk(&self) -> Option<*mut Chunk> {
+        #[cfg(test)]
+        if self.starved.get() != 0 {
+            return None;
+        }
         self.gang.take_empty().or_else(|| self.make_chunks())
     }
 
@@ -447,10 +451,6 @@ impl Heap {
     /// Cuts side memory into chunks. The first of them is the caller's.
     #[cold]
     fn make_chunks(&self) -> Option<*mut Chunk> {
-        #[cfg(test)]
-        if self.starved.get() != 0 {
-            return None;
-        }
         let side = chunk::Side::take(UNIT)?;
         let mut runs = self.chunk_runs.lock();
         // SAFETY: fresh memory, whose first chunk's place is the link's alone.

@@ -376,15 +376,14 @@ impl Tracer {
         let items = Self::items(chunk);
         let count = (self.next.get().addr() - items.addr()) / size_of::<usize>();
         let mut keep = count.div_ceil(2);
-        // SAFETY: an item of its own. A range and its count stay together.
-        if keep > 0
-            && keep < count
-            && unsafe { items.wrapping_add(keep).read() }.addr() & TAGS == RANGE
-        {
-            keep += 1;
-        }
         if count < 8 || keep >= count {
             return;
+        }
+        // SAFETY: an item of its own.
+        let cut = unsafe { items.wrapping_add(keep).read() };
+        // A range and its count stay together.
+        if cut.addr() & TAGS == RANGE {
+            keep += 1;
         }
         let Some(other) = self.heap().take_chunk() else { return };
         // The lower half: what was found first leads to more.

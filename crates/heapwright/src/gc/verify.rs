@@ -132,7 +132,7 @@ impl Walk<'_> {
                 "which is not marked: it was stored there without the write barrier",
             );
         }
-        if page.kind() as u32 & LEAF as u32 == 0 && !self.stack.push(reference) {
+        if page.kind() as u32 & LEAF == 0 && !self.stack.push(reference) {
             self.out_of_memory = true;
         }
     }

@@ -209,3 +209,39 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
         scene.end();
     });
 }
+
+/// A leader who waits until a helper has nothing to do, and then does what `then` says.
+fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
+    loom::model(move || {
+        let scene = Scene::new(items);
+        scene.gang.open();
+        let helper = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.help(ALL))
+        };
+        while !scene.gang.is_hungry() {
+            thread::yield_now();
+        }
+        then(&scene);
+        scene.gang.close();
+        helper.join().unwrap();
+        scene.end();
+    });
+}
+
+#[test]
+fn loom_who_waits_is_told_of_work() {
+    with_a_hungry_helper(1, |scene| {
+        scene.give(&[0]);
+        // The helper takes it, not the leader.
+        while !scene.gang.is_empty() {
+            thread::yield_now();
+        }
+        assert!(scene.gang.take().is_none());
+    });
+}
+
+#[test]
+fn loom_who_waits_is_told_to_stop() {
+    with_a_hungry_helper(0, |scene| scene.gang.stop());
+}

@@ -84,24 +84,30 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
     }
 }
 
-/// An object of a list: the references of the test's objects, of which the last goes on.
-fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
-    // SAFETY: everything is led to by the root.
-    unsafe {
-        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
-        for _ in 0..length {
-            let at = mutator.alloc(size_of::<Head>() + 8 * width, TRACED);
-            let next = *root;
-            *root = at;
-            at.cast::<Head>().write(Head { serial: 0, count: width });
-            mutator.write(at, references(at).wrapping_add(width - 1), next);
-            for n in 0..width - 1 {
-                let leaf = mutator.alloc(16, LEAF);
-                mutator.write(at, references(at).wrapping_add(n), leaf);
-            }
-        }
-        root
+/// An object for a list: references to leaves, and to what is to be behind it.
+fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
+    // SAFETY: what is wanted is led to by the root, as for all that follow.
+    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * width, TRACED) };
+    // SAFETY: a root that is read and written as its owner likes.
+    let next = unsafe { root.replace(at) };
+    // SAFETY: fresh, and large enough.
+    unsafe { at.cast::<Head>().write(Head { serial: 0, count: width }) };
+    // SAFETY: the object has so many references.
+    unsafe { mutator.write(at, references(at).wrapping_add(width - 1), next) };
+    for n in 0..width - 1 {
+        // SAFETY: as above.
+        let leaf = unsafe { mutator.alloc(16, LEAF) };
+        // SAFETY: as above.
+        unsafe { mutator.write(at, references(at).wrapping_add(n), leaf) };
     }
+}
+
+/// A list, and its root.
+fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
+    // SAFETY: it keeps nothing yet.
+    let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+    (0..length).for_each(|_| link(mutator, root, width));
+    root
 }
 
 /// Whether all of a list is there. The heap finds what it has swept and kept.
@@ -121,10 +127,19 @@ fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
     assert!(at.is_null());
 }
 
+/// Tells all references as a range, however few they are.
+unsafe extern "C" fn trace_ranges(tracer: &Tracer, object: *mut c_void, _data: *mut c_void) {
+    // SAFETY: made by `list`, or zero.
+    let count = unsafe { (*object.cast::<Head>()).count };
+    tracer.mark_range(references(object.cast()), count);
+}
+
 #[test]
 fn marking_comes_to_its_end_without_memory_for_chunks() {
-    // Objects with few references; and with ranges, of which a page alone has more than fit.
-    for (length, width) in [(3000, 4), (1500, 50)] {
+    // Objects with few references; and with ranges, of which a page has more than fit a chunk.
+    for (length, width) in [(3000, 4), (3000, 10)] {
+        let trace: unsafe extern "C" fn(&Tracer, *mut c_void, *mut c_void) =
+            if width == 4 { trace } else { trace_ranges };
         for incremental in [false, true] {
             let options = Options {
                 incremental,
@@ -136,12 +151,16 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
                 Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
             let mutator = heap.attach().unwrap();
             let root = list(&mutator, length, width);
-            // Roots without number, which are told all at once.
-            let more: Vec<_> = (0..5000)
-                // SAFETY: the list is live.
-                .map(|_| unsafe { mutator.new_root(*root) }.unwrap())
-                .collect();
-            // SAFETY: the handle is live.
+            // More roots than fit a chunk, which are told all at once.
+            let mut more = Vec::new();
+            // SAFETY: the root is live.
+            let mut at = unsafe { *root };
+            while !at.is_null() {
+                // SAFETY: the list is live, as it is for what follows.
+                more.push(unsafe { mutator.new_root(at) }.unwrap());
+                // SAFETY: as above.
+                at = unsafe { references(at).wrapping_add(width - 1).read() };
+            }
             let inner: &heap::Heap = heap::of(heap.id()).unwrap();
             inner.starved.set(1);
             for _ in 0..2 {
@@ -179,14 +198,14 @@ fn barriers_shade_without_memory_for_chunks() {
     let before = heap.statistics().cycles;
     let mut made = 0;
     while heap.statistics().cycles == before {
-        // SAFETY: what is made is led to by the first of the list, at once.
-        unsafe {
-            let leaf = mutator.alloc(16, LEAF);
-            mutator.write(first, references(first), leaf);
-            made += 1;
-            if made % 50 == 0 {
-                mutator.step(1);
-            }
+        // SAFETY: it is led to by the first of the list, at once.
+        let leaf = unsafe { mutator.alloc(16, LEAF) };
+        // SAFETY: the first of the list is live.
+        unsafe { mutator.write(first, references(first), leaf) };
+        made += 1;
+        if made % 50 == 0 {
+            // SAFETY: as above.
+            unsafe { mutator.step(1) };
         }
     }
     heap::of(heap.id()).unwrap().starved.set(0);
@@ -289,16 +308,21 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
     assert_eq!(heap.statistics().handles, 0);
 }
 
-/// Counts the objects that it is told of, and allocates.
+/// What a finalizer of these tests is told of: a mutator, and where it counts.
+type Context = (*const Mutator, AtomicUsize);
+
+/// Counts, allocates, and collects what is being finalized, but for its handle.
 unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's, which outlives its heap.
-    let (mutator, count) = unsafe { &*context.cast::<(*const Mutator, AtomicUsize)>() };
+    let (mutator, count) = unsafe { &*context.cast::<Context>() };
+    // SAFETY: as above.
+    let mutator = unsafe { &**mutator };
     for _ in 0..200 {
-        // SAFETY: nothing of it is wanted; the mutator is the test's.
-        assert!(!unsafe { (**mutator).alloc(1000, LEAF) }.is_null());
+        // SAFETY: nothing of it is wanted.
+        assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
     }
-    // SAFETY: as above. Collects what is being finalized, but for its handle.
-    unsafe { (**mutator).collect() };
+    // SAFETY: as above.
+    unsafe { mutator.collect() };
     count.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -307,10 +331,10 @@ fn a_finalizer_may_allocate_and_collect() {
     let options = Options { verify: VERIFY_HEAP, least: 64 << 10, ..Options::new() };
     let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
     let mutator = heap.attach().unwrap();
-    let context = (&raw const mutator, AtomicUsize::new(0));
+    let context: Context = (&raw const mutator, AtomicUsize::new(0));
     for _ in 0..20 {
         let (at, root, _) = parent(&mutator, 10);
-        let context: *const (*const Mutator, AtomicUsize) = &raw const context;
+        let context = &raw const context;
         // SAFETY: the object is live, and the context outlives the heap.
         assert!(unsafe { mutator.finalize(at, finalizer, context.cast_mut().cast()) });
         // SAFETY: made by `parent`.
