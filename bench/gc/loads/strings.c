@@ -133,14 +133,26 @@ static struct list *lookup(struct door *door, struct list *table, struct string 
     return array;
 }
 
-// A word of the vocabulary: some are frequent, most are rare.
-static size_t word(uint64_t *random, char *text) {
-    uint64_t r = next_random(random), number = (r % VOCABULARY) * (r >> 32 & 0xffff) >> 16;
-    uint64_t letters = stream(number);
-    size_t length = 2 + letters % 9;
-    for (size_t i = 0; i < length; i++)
-        text[i] = (char)('a' + (letters >> (8 + 4 * i) & 15));
-    return length;
+// The vocabulary is made before anything is measured: to think of words is no interpreter's work.
+static struct word {
+    size_t length;
+    char text[16];
+} vocabulary[VOCABULARY];
+
+static void think_of_words(void) {
+    for (size_t number = 0; number < VOCABULARY; number++) {
+        struct word *word = &vocabulary[number];
+        uint64_t letters = stream(number);
+        word->length = 2 + letters % 9;
+        for (size_t i = 0; i < word->length; i++)
+            word->text[i] = (char)('a' + (letters >> (8 + 4 * i) & 15));
+    }
+}
+
+// A word: some are frequent, most are rare.
+static const struct word *next_word(uint64_t *random) {
+    uint64_t r = next_random(random);
+    return &vocabulary[(r % VOCABULARY) * (r >> 32 & 0xffff) >> 16];
 }
 
 static struct list *write_lines(struct door *door, uint64_t *random) {
@@ -148,8 +160,8 @@ static struct list *write_lines(struct door *door, uint64_t *random) {
     for (size_t i = 0; i < lines; i++) {
         struct string *line = string_new(door, 0);
         for (size_t n = 0; n < WORDS_A_LINE; n++) {
-            char text[16];
-            line = join(door, line, text, word(random, text));
+            const struct word *word = next_word(random);
+            line = join(door, line, word->text, word->length);
         }
         append(door, all, line);
     }
@@ -204,6 +216,7 @@ int main(int argc, char **argv) {
     texts = setting("texts", 600, 1, 10000000);
     kept = setting("kept", 64, 1, 100000);
     lines = setting("lines", 500, 1, 1000000);
+    think_of_words();
     door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
     begin();
     result_begin(workers_run(threads, work));

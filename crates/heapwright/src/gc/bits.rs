@@ -52,7 +52,9 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
 
 /// Where the slot of `size` bytes begins whose bit is that of `granule`.
 fn start(granule: usize, size: usize) -> usize {
-    (granule * GRANULE).div_ceil(size) * size
+    let at = granule * GRANULE;
+    // Of most sizes, without a division.
+    if size % GRANULE == 0 { at } else { at.div_ceil(size) * size }
 }
 
 /// The first granule at or behind `granule` whose bit is set.

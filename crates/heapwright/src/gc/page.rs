@@ -71,7 +71,9 @@ pub(super) struct Page {
     pub(super) next_available: Num,
     /// Whether objects of it were marked, and not looked at for want of memory.
     pub(super) overflowed: Num,
-    _spare: [usize; 2],
+    /// Bytes from its start to the end of its last slot.
+    end: Num,
+    _spare: usize,
     taken: Bits,
 }
 
@@ -99,6 +101,7 @@ impl Page {
     pub(super) fn assign(&self, shelf: usize, slot: usize) {
         self.shelf.set(shelf);
         self.slot.set(slot);
+        self.end.set(self.slots() * slot);
         self.cursor.set(0);
         self.live.set(0);
         self.overflowed.set(0);
@@ -155,7 +158,7 @@ impl Page {
 
     /// Where its last slot ends.
     pub(super) fn end(&self) -> usize {
-        self.slots() * self.slot.get()
+        self.end.get()
     }
 
     /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
