@@ -54,7 +54,7 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
 fn start(granule: usize, size: usize) -> usize {
     let at = granule * GRANULE;
     // Of most sizes, without a division.
-    if size % GRANULE == 0 { at } else { at.div_ceil(size) * size }
+    if size.is_multiple_of(GRANULE) { at } else { at.div_ceil(size) * size }
 }
 
 /// The first granule at or behind `granule` whose bit is set.

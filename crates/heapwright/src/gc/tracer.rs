@@ -515,6 +515,8 @@ impl Tracer {
         let mut ring = [ptr::null_mut(); RING];
         let mut at = 0;
         let mut edges = 0;
+        // In stress mode a step may end after any edge.
+        let check = if self.heap().is_stressed() { 1 } else { CHECK };
         loop {
             while let Some(item) = self.pop() {
                 if item.addr() & TAGS != 0 {
@@ -527,7 +529,11 @@ impl Tracer {
                     }
                 }
                 edges += 1;
-                if edges % CHECK == 0 && self.is_over(deadline, until) {
+                if edges < check {
+                    continue;
+                }
+                edges = 0;
+                if self.is_over(deadline, until) {
                     let left = ring.into_iter().filter(|object| !object.is_null());
                     left.for_each(|object| self.push(object.map_addr(|at| at | MARKED)));
                     return false;
