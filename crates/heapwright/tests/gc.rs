@@ -8,6 +8,10 @@
     clippy::disallowed_macros,
     reason = "tests run on std, whose allocator is not this one"
 )]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a runtime is unsafe from end to end: each test says once what it promises"
+)]
 
 mod common;
 
@@ -89,7 +93,10 @@ fn a_reference_to_what_was_freed() {
     }
 }
 
-const ENDS: [(&str, fn(), &[&str]); 2] = [
+/// A case: its name, what it does, and what the lines say.
+type Case = (&'static str, fn(), &'static [&'static str]);
+
+const ENDS: [Case; 2] = [
     (
         "untold store",
         a_store_that_is_not_told,

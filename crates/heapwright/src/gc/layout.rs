@@ -168,7 +168,7 @@ mod tests {
             assert!(sizes.pools() < LARGE);
             for pool in 0..sizes.pools() {
                 let size = sizes.slot(pool);
-                assert!(size >= 16 && size % 8 == 0 && slots_in_page(size) >= 2);
+                assert!(size >= 16 && size.is_multiple_of(8) && slots_in_page(size) >= 2);
                 assert!(pool == 0 || sizes.slot(pool - 1) < size);
             }
         }

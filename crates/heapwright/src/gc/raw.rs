@@ -9,9 +9,9 @@
 //! **The runtime's duties**, to which every function here refers:
 //!
 //! 1. *Roots.* Where anything may be collected (an allocation, a safepoint, a step), every
-//!    object that is still wanted is led to by a handle, by what [`Runtime::roots`] tells, by
+//!    object that is still wanted is led to by a handle, by what [`Runtime::roots`](Runtime#structfield.roots) tells, by
 //!    a C stack that is scanned, or by such an object.
-//! 2. *Tracing.* [`Runtime::trace`] tells every reference that an object holds, by the address that
+//! 2. *Tracing.* [`Runtime::trace`](Runtime#structfield.trace) tells every reference that an object holds, by the address that
 //!    `alloc` gave. It changes nothing, allocates nothing, and does not call the heap but
 //!    through its tracer. It may be called from any mutator's thread.
 //! 3. *Initialising.* What is traced arrives zeroed, and zero is something that `trace`
@@ -22,7 +22,7 @@
 //! 5. *Safepoints.* A thread that is attached allocates, polls, or is away ([`Mutator::away`])
 //!    within reasonable time, or all others wait for it. A mutator is used by one thread at a
 //!    time, and a thread has one mutator a heap.
-//! 6. *Freeing.* [`Runtime::free`] looks at no other object, allocates nothing, and does not
+//! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) looks at no other object, allocates nothing, and does not
 //!    unwind; nor does any other callback.
 //!
 //! The heap's duties: what roots lead to is never freed or moved; what they do not lead to is,
