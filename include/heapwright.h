@@ -565,7 +565,7 @@ typedef struct hw_gc_options {
    */
   uint32_t verify;
   /**
-   * Bytes that may be allocated between two collections in any case. 0: 4 MiB.
+   * Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
    */
   size_t least;
   /**

@@ -157,7 +157,7 @@ pub struct GcOptions {
     pub factor_percent: u32,
     /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
     pub verify: u32,
-    /// Bytes that may be allocated between two collections in any case. 0: 4 MiB.
+    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,

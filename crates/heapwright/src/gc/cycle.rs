@@ -220,10 +220,13 @@ impl Heap {
             }
             return through;
         }
+        // What this one has is for all; nothing is not worth calling anybody for.
+        me.tracer.publish();
+        if self.gang.is_empty() {
+            return true;
+        }
         me.tracer.shared.set(1);
         self.gang.open();
-        // What this one has is for all.
-        me.tracer.publish();
         self.world.call_for_help();
         let through = me.tracer.drain(budget);
         if !through {
@@ -239,7 +242,12 @@ impl Heap {
         self.handles.each(|object| tracer.mark(object));
         self.finalizers.lock().each_due(|object| tracer.mark(object));
         self.runtime().roots(tracer);
-        self.each_mutator(|mutator| mutator.scan_stack(tracer));
+        self.each_mutator(|mutator| {
+            // Each stack's in a chunk of its own: what one mutator made lies together, and those who
+            // mark should not meet in the same lines of marks.
+            tracer.publish();
+            mutator.scan_stack(tracer);
+        });
     }
 
     /// Finalizers whose object nothing leads to are due. How many.

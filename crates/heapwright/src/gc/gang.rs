@@ -291,7 +291,7 @@ impl Gang {
 
 #[cfg(not(loom))]
 fn wait(word: &AtomicU32, expected: u32) {
-    for _ in 0..400 {
+    for _ in 0..2000 {
         if word.load(Ordering::Acquire) != expected {
             return;
         }

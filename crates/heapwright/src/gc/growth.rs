@@ -44,7 +44,7 @@ use crate::size_class::UNIT;
 pub(super) struct Target {
     /// Percent of what is live.
     pub(super) factor: usize,
-    /// Bytes that may always be allocated between two cycles.
+    /// Bytes that each mutator may allocate between two cycles in any case.
     pub(super) least: usize,
     /// Bytes never exceeded.
     pub(super) most: usize,
@@ -53,10 +53,13 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// How many bytes may be live and garbage when the next cycle ends.
-    pub(super) fn goal(&self, live: usize) -> usize {
+    /// How many bytes may be live and garbage when the next cycle ends. What may be allocated in any
+    /// case is for each of the `mutators`, so that two of them on one heap collect no more often
+    /// than on two.
+    pub(super) fn goal(&self, live: usize, mutators: usize) -> usize {
         let grown = live.saturating_mul(self.factor) / 100;
-        let goal = grown.max(live.saturating_add(self.least));
+        let least = self.least.saturating_mul(mutators.max(1));
+        let goal = grown.max(live.saturating_add(least));
         goal.min(self.most).max(live)
     }
 
@@ -148,11 +151,11 @@ mod tests {
 
     #[test]
     fn the_goal_is_a_factor_of_what_is_live_within_bounds() {
-        assert_eq!(TARGET.goal(100 << 20), 200 << 20);
-        assert_eq!(TARGET.goal(1 << 20), 5 << 20);
-        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20), 150 << 20);
-        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20), 100 << 20);
-        assert!(TARGET.goal(usize::MAX / 2) > usize::MAX / 2);
+        assert_eq!(TARGET.goal(100 << 20, 1), 200 << 20);
+        assert_eq!(TARGET.goal(1 << 20, 1), 5 << 20);
+        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1), 150 << 20);
+        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1), 100 << 20);
+        assert!(TARGET.goal(usize::MAX / 2, 1) > usize::MAX / 2);
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub struct Options {
     pub factor_percent: u32,
     /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
     pub verify: u32,
-    /// Bytes that may be allocated before the first collection, and between any two. 0: 4 MiB.
+    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
     pub least: usize,
     /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
     pub most: usize,

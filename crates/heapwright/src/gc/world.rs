@@ -199,9 +199,10 @@ impl World {
         // collection.
         while self.stop.load(Ordering::Acquire) != 0 {
             self.stand(seat, PARKED);
+            let mut looks = 0;
             while self.stop.load(Ordering::Relaxed) != 0 {
                 help();
-                wait_a_little(&self.stop, 1);
+                wait_for_work(&self.stop, 1, &mut looks);
             }
             Self::come_in(seat);
         }
@@ -236,7 +237,7 @@ impl World {
                 self.go_on();
                 return false;
             }
-            wait_a_little(&self.arrivals, seen);
+            wait_soon(&self.arrivals, seen);
         }
     }
 
@@ -317,13 +318,42 @@ fn wait_a_little(word: &AtomicU32, expected: u32) {
     crate::os::futex_wait_for(word, expected, 1_000_000);
 }
 
+/// As [`wait_a_little`], but for what mostly comes within a few microseconds.
+#[cfg(not(loom))]
+fn wait_soon(word: &AtomicU32, expected: u32) {
+    for _ in 0..1000 {
+        if word.load(Ordering::Relaxed) != expected {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    wait_a_little(word, expected);
+}
+
+/// As [`wait_a_little`], but at first hardly at all: a step is short, and who sleeps comes late.
+#[cfg(not(loom))]
+fn wait_for_work(word: &AtomicU32, expected: u32, looks: &mut u32) {
+    *looks += 1;
+    if *looks > 500 {
+        return wait_a_little(word, expected);
+    }
+    for _ in 0..8 {
+        core::hint::spin_loop();
+    }
+}
+
 #[cfg(not(loom))]
 fn wake(word: &AtomicU32) {
     crate::os::futex_wake_all(word);
 }
 
 #[cfg(loom)]
-use crate::sync::{futex_wait as wait, futex_wait as wait_a_little, futex_wake_all as wake};
+use crate::sync::{futex_wait as wait, futex_wait as wait_soon, futex_wake_all as wake};
+
+#[cfg(loom)]
+fn wait_for_work(word: &AtomicU32, expected: u32, _looks: &mut u32) {
+    wait(word, expected);
+}
 
 #[cfg(all(test, loom))]
 mod loom_tests;
