@@ -61,7 +61,7 @@ impl Scene {
     fn join(&self, me: usize) {
         let place = &self.places[me];
         // SAFETY: the place is in no world yet, and the scene outlives its membership.
-        unsafe { self.world.join(&place.seat, &place.poll) };
+        unsafe { self.world.join(&place.seat, &place.poll, core::ptr::null_mut()) };
     }
 
     fn part(&self, me: usize) {
