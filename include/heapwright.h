@@ -77,7 +77,7 @@
 #define HW_GC_VERIFY_BARRIERS 2
 
 /**
- * Collect at every allocation; where marking goes in steps, make a small one.
+ * Collect at every allocation; where marking goes in steps, make small ones, by turns.
  */
 #define HW_GC_STRESS 4
 

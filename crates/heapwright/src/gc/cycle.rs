@@ -311,8 +311,9 @@ impl Heap {
         if me.deferred.get() > 0 {
             return;
         }
-        if self.options().incremental {
-            // One little step at each, so that stores come between all of them.
+        self.stresses.add_shared(1);
+        if self.options().incremental && self.stresses.get() % 32 < 16 {
+            // Little steps, so that stores come between them; by turns with whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {
