@@ -77,7 +77,8 @@
 #define HW_GC_VERIFY_BARRIERS 2
 
 /**
- * Collect at every allocation; where marking goes in steps, make small ones, by turns.
+ * Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
+ * asked for, make a small step.
  */
 #define HW_GC_STRESS 4
 

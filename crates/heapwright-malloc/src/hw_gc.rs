@@ -38,7 +38,8 @@ pub const GC_PAUSE_BUCKETS: usize = 64;
 pub const GC_VERIFY_HEAP: u32 = 1;
 /// Verify when marking ends that every store was told.
 pub const GC_VERIFY_BARRIERS: u32 = 2;
-/// Collect at every allocation; where marking goes in steps, make small ones, by turns.
+/// Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
+/// asked for, make a small step.
 pub const GC_STRESS: u32 = 4;
 
 /// A stretch of free slots: allocating moves next. For heapwright_gc.h.

@@ -311,9 +311,10 @@ impl Heap {
         if me.deferred.get() > 0 {
             return;
         }
-        self.stresses.add_shared(1);
-        if self.options().incremental && self.stresses.get() % 32 < 16 {
-            // Little steps, so that stores come between them; by turns with whole collections.
+        let verify = self.options().verify;
+        if self.options().incremental && verify & super::raw::VERIFY_HEAP == 0 {
+            // Little steps, so that stores come between them. Who looks for forgotten roots
+            // wants whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {

@@ -110,8 +110,6 @@ pub(super) struct Heap {
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
     pub(super) torn: Num,
-    /// Allocations in stress mode.
-    pub(super) stresses: Num,
     /// A cycle is to begin, due or not.
     pub(super) wanted: Num,
     /// Bytes of its pages, as when a page last came.
@@ -251,7 +249,6 @@ impl Heap {
             &heap.external_added,
             &heap.freeing,
             &heap.wanted,
-            &heap.stresses,
             &heap.pages_bytes,
             &heap.allocated_before,
             &heap.debt,
