@@ -27,6 +27,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::address_map::MAP;
 use crate::os;
 
 use super::bits;
@@ -34,7 +35,8 @@ use super::growth;
 use super::heap::{Heap, Phase};
 use super::layout::SHELVES;
 use super::mutator::Mutator;
-use super::tracer::{Budget, Tracer};
+use super::page;
+use super::tracer::{self, Budget, Tracer};
 
 /// Bytes of marking that a step on the allocation path is for.
 const STEP: usize = 256 << 10;
@@ -176,6 +178,21 @@ impl Heap {
         self.world.go_on();
     }
 
+    /// See [`Mutator::step`](super::raw::Mutator::step).
+    pub(super) fn step(&self, me: &Mutator, budget: u64) -> bool {
+        let deadline = os::now_ns().saturating_add(budget).max(1);
+        self.at_safepoint(me);
+        let due = self.is_owed();
+        let incremental = self.options().incremental;
+        // Without barriers marking cannot be left half done.
+        let until = if incremental || !due { deadline } else { 0 };
+        self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
+        if self.phase() == Phase::Sweeping && os::now_ns() < deadline {
+            self.sweep_until(deadline);
+        }
+        self.phase() == Phase::Idle
+    }
+
     /// From now on there are marks.
     fn begin(&self) {
         self.phase.store(Phase::Marking as u32, Relaxed);
@@ -257,12 +274,9 @@ impl Heap {
 
     /// Whether an object of the heap has its mark.
     pub(super) fn is_marked(&self, object: *mut u8) -> bool {
-        let (unit, shelf) = crate::address_map::MAP.lookup(object.addr());
-        let ours = shelf.shelf(self.tag()) < SHELVES;
-        ours && bits::is_set(
-            super::page::marks(unit),
-            object.addr() - crate::address_map::MAP.address_of(unit).addr(),
-        )
+        tracer::shelf_of(object.addr(), self.tag()).is_some_and(|(unit, _)| {
+            bits::is_set(page::marks(unit), object.addr() - MAP.address_of(unit).addr())
+        })
     }
 
     /// Keeps what a mutator counted that leaves.

@@ -26,6 +26,11 @@ use core::ptr;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
+use super::waiting::{Patience, Then, wait, wake};
+
+/// How long a worker without work waits for news.
+const UNTIL_THERE_IS_NEWS: Patience = Patience { looks: 2000, then: Then::SleepFor(200_000) };
+
 /// Items of a chunk.
 pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1022 };
 
@@ -211,7 +216,7 @@ impl Gang {
             }
             let seen = self.news.load(Ordering::Relaxed);
             drop(inner);
-            wait(&self.news, seen);
+            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
         }
     }
 
@@ -238,7 +243,7 @@ impl Gang {
         while inner.present > 0 {
             let seen = self.news.load(Ordering::Relaxed);
             drop(inner);
-            wait(&self.news, seen);
+            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
             inner = self.inner.lock();
         }
     }
@@ -288,25 +293,6 @@ impl Gang {
         unsafe { self.inner.release() };
     }
 }
-
-#[cfg(not(loom))]
-fn wait(word: &AtomicU32, expected: u32) {
-    for _ in 0..2000 {
-        if word.load(Ordering::Acquire) != expected {
-            return;
-        }
-        core::hint::spin_loop();
-    }
-    crate::os::futex_wait_for(word, expected, 200_000);
-}
-
-#[cfg(not(loom))]
-fn wake(word: &AtomicU32) {
-    crate::os::futex_wake_all(word);
-}
-
-#[cfg(loom)]
-use crate::sync::{futex_wait as wait, futex_wake_all as wake};
 
 #[cfg(all(test, loom))]
 mod loom_tests;

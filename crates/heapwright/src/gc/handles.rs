@@ -1,10 +1,10 @@
 //! Handles: cells that keep what they lead to.
 //!
 //! ```text
-//!   segments  | cell | cell | cell | ...      side memory, of the heap
-//!               |      |      +-- free: the next free cell, with its lowest bit set
-//!               |      +--------- a word that is no object: passed over
-//!               +---------------- an object: a root
+//!   table  | cell | cell | cell | ...      side memory, of the heap
+//!            |      |      +-- free: the next free cell, with its lowest bit set
+//!            |      +--------- a word that is no object: passed over
+//!            +---------------- an object: a root
 //! ```
 //!
 //! The runtime reads and writes a cell as it likes: cells are roots and looked at while the
@@ -18,15 +18,12 @@
 
 use core::ptr;
 
-use crate::chunk::Side;
-use crate::segments;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::cell::{Num, Ptr};
+use super::table::Table;
 
-const FIRST: usize = 512;
-const SEGMENTS: usize = 20;
 /// Cells that a mutator takes at a time.
 const BATCH: usize = 64;
 
@@ -46,7 +43,7 @@ struct Inner {
 
 /// All cells of one heap. Zero has none.
 pub(super) struct Handles {
-    segments: [AtomicPtr<Cell>; SEGMENTS],
+    cells: Table<Cell, 512, 20>,
     inner: Lock<Inner>,
     /// Cells in use or with mutators.
     made: AtomicUsize,
@@ -96,30 +93,15 @@ impl Handles {
         own.balance.set(own.balance.get().wrapping_sub(1));
     }
 
-    fn at(&self, number: usize) -> Option<*mut Cell> {
-        let (segment, index) = segments::place(number, FIRST);
-        let at = self.segments.get(segment)?.load(Ordering::Acquire);
-        (!at.is_null()).then_some(at.wrapping_add(index))
-    }
-
     #[cold]
     fn take_batch(&self) -> Option<*mut Cell> {
         let mut inner = self.inner.lock();
         let mut chain = ptr::null_mut();
         for _ in 0..BATCH {
             let cell = if inner.free.0.is_null() {
-                let number = inner.made;
-                let (segment, _) = segments::place(number, FIRST);
-                let place = self.segments.get(segment);
-                if let Some(place) = place
-                    && place.load(Ordering::Relaxed).is_null()
-                    && let Some(side) = Side::take((FIRST << segment) * size_of::<Cell>())
-                {
-                    place.store(side.at().cast(), Ordering::Release);
-                }
-                let Some(cell) = self.at(number) else { break };
+                let Some(cell) = self.cells.get_or_make(inner.made) else { break };
                 inner.made += 1;
-                cell
+                ptr::from_ref(cell).cast_mut()
             } else {
                 let cell = inner.free.0;
                 inner.free.0 = behind(cell);
@@ -146,9 +128,8 @@ impl Handles {
     /// Calls `with` for what each cell keeps. While nobody writes them.
     pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
         for number in 0..self.made.load(Ordering::Acquire) {
-            if let Some(cell) = self.at(number) {
-                // SAFETY: a cell of the heap, which lives as long as it.
-                let kept = unsafe { &*cell }.load(Ordering::Relaxed);
+            if let Some(cell) = self.cells.get(number) {
+                let kept = cell.load(Ordering::Relaxed);
                 if !kept.is_null() && kept.addr() & 7 == 0 {
                     with(kept);
                 }
@@ -158,9 +139,7 @@ impl Handles {
 
     /// Gives all cells back. Nobody uses one any more.
     pub(super) fn end(&self) {
-        for segment in &self.segments {
-            Side::give_at(segment.swap(ptr::null_mut(), Ordering::Relaxed).cast());
-        }
+        self.cells.end();
         let mut inner = self.inner.lock();
         inner.free.0 = ptr::null_mut();
         inner.made = 0;

@@ -91,7 +91,7 @@ pub(super) struct Heap {
     pub(super) allowance: Num,
     /// Bytes that mutators may have allocated since the last cycle ended.
     pub(super) allocated: Num,
-    /// Bytes that the runtime has in malloc, and had when the last cycle ended.
+    /// Bytes that the runtime has in malloc.
     pub(super) external: Num,
     /// Of these, the bytes that go with live objects: estimated when marking ends, known when
     /// the sweep does. And those that were added since.
@@ -191,7 +191,6 @@ impl Heap {
         *heap.finalizers.lock() = Finalizers::new();
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
-        heap.live.set(0);
         heap.set_goal(0);
         let reserve = heap.make_chunks();
         if reserve.is_none() {
@@ -340,15 +339,19 @@ impl Heap {
         self.options().verify & super::raw::STRESS != 0
     }
 
+    /// The unit at which the page begins that an address lies in, if it is one of this heap's.
+    pub(super) fn head_of(&self, address: usize) -> Option<usize> {
+        let (unit, entry) = MAP.lookup(address);
+        let head = match entry.kind() {
+            UnitKind::CollectedRest(head) => head,
+            _ => unit,
+        };
+        tracer::shelf_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
+    }
+
     /// The object that an address lies in.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
-        let (unit, entry) = MAP.lookup(address.addr());
-        let head = match entry.kind() {
-            UnitKind::Collected(_) => unit,
-            UnitKind::CollectedRest(head) => head,
-            _ => return None,
-        };
-        let (head, _) = tracer::shelf_of(MAP.address_of(head).addr(), self.tag())?;
+        let head = self.head_of(address.addr())?;
         let (page, start) = self.slot_in(head, address.addr())?;
         self.holds(page, start).then(|| MAP.address_of(head).wrapping_add(start))
     }
@@ -399,11 +402,10 @@ impl Heap {
 
     /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
     pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
-        let (unit, entry) = MAP.lookup(address.addr());
         self.find(address).or_else(|| {
-            let shelf = entry.shelf(self.tag());
-            let page = self.pages.at_unit(unit).filter(|_| shelf < SHELVES)?;
-            let start = MAP.address_of(unit).wrapping_add(self.slot_in(unit, address.addr())?.1);
+            let head = self.head_of(address.addr())?;
+            let (page, start) = self.slot_in(head, address.addr())?;
+            let start = MAP.address_of(head).wrapping_add(start);
             let mut found = false;
             self.each_mutator(|mutator| found |= mutator.has_used(page, start));
             found.then_some(start)
@@ -413,11 +415,7 @@ impl Heap {
     /// Marking had no memory: the object's page is to be looked through.
     #[cold]
     pub(super) fn note_overflow(&self, object: *mut u8) {
-        let head = match MAP.lookup(object.addr()).1.kind() {
-            UnitKind::CollectedRest(head) => head,
-            _ => MAP.unit_of(object.addr()),
-        };
-        if let Some(page) = self.pages.at_unit(head) {
+        if let Some(page) = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head)) {
             page.overflowed.set(1);
             self.overflowed.store(1, Ordering::Release);
         }
@@ -615,7 +613,7 @@ impl Heap {
     /// Lets go of a large object that is dead. Its page is claimed.
     pub(super) fn release_large(&self, page: &Page) {
         let mut lists = self.shelves.lock();
-        lists.remove_large(&self.pages, page);
+        lists.remove(&self.pages, page);
         self.give_units(page);
         self.pages.give(page);
     }

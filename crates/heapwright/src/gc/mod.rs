@@ -14,7 +14,7 @@
 //! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; tombs,
 //! per-pool growth and stable heaps as there. It does not move objects yet.
 //!
-//! - `layout`, `growth`, `bits`: arithmetic
+//! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
 //! - `page`, `pages`, `shelves`: pages, and which are where
 //! - `mutator`: how a thread allocates; `world`: how threads stand still
 //! - `tracer`, `gang`: marking, by one or several
@@ -25,6 +25,8 @@
 //!
 //! Fork: see `fork`.
 
+#[cfg(not(loom))]
+mod array;
 #[cfg(not(loom))]
 mod bits;
 #[cfg(not(loom))]
@@ -60,12 +62,15 @@ mod shelves;
 mod statistics;
 #[cfg(not(loom))]
 mod sweep;
+#[cfg(not(loom))]
+mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]
 mod tracer;
 #[cfg(not(loom))]
 mod verify;
+mod waiting;
 #[cfg(not(loom))]
 mod walk;
 mod world;

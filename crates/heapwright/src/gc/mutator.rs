@@ -29,6 +29,7 @@
 use core::ptr;
 
 use crate::ids::{Recycled, Slot};
+use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
@@ -88,7 +89,7 @@ pub(super) struct Mutator {
     pub(super) registers: [Num; crate::os::SAVED_REGISTERS],
     /// The thread it is of.
     pub(super) thread: Num,
-    /// Bytes allocated in pages that it is through with.
+    /// Its number among all mutators.
     pub(super) number: Num,
 }
 
@@ -319,27 +320,32 @@ impl Mutator {
         });
     }
 
-    /// Claims a page of a shelf that has free slots. `None`: there is no memory.
+    /// Claims a page of a shelf that has free slots, and pays for it. `None`: there is no memory.
     fn acquire(&self, shelf: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.torn.get() != 0 {
             return heap.new_page(shelf, usize::MAX);
         }
-        heap.pay(self, crate::size_class::UNIT);
+        heap.pay(self, UNIT);
+        let page = self.look_for_page(shelf)?;
+        heap.note_claimed(page);
+        Some(page)
+    }
+
+    /// Steps 1 to 7.
+    fn look_for_page(&self, shelf: usize) -> Option<&'static Page> {
+        let heap = self.heap();
         for attempt in 0..ATTEMPTS {
             if let Some(page) = self.find_page(shelf) {
-                heap.note_claimed(page);
                 return Some(page);
             }
             // While the sweep is under way, what it frees comes first, and then a new page:
             // never a collection, which would have to finish it.
             if attempt == 0 && heap.phase() == Phase::Sweeping {
                 heap.sweep_more();
-                if let Some(page) =
-                    self.find_page(shelf).or_else(|| heap.new_page(shelf, usize::MAX))
-                {
-                    heap.note_claimed(page);
-                    return Some(page);
+                let page = self.find_page(shelf).or_else(|| heap.new_page(shelf, usize::MAX));
+                if page.is_some() {
+                    return page;
                 }
             }
             let worth = attempt == 0 && self.deferred.get() == 0 && heap.is_worth_collecting();
@@ -348,7 +354,6 @@ impl Mutator {
                 continue;
             }
             if let Some(page) = heap.new_page(shelf, usize::MAX) {
-                heap.note_claimed(page);
                 return Some(page);
             }
             // The limit, or no memory: everything that is to be had.

@@ -37,13 +37,13 @@ use core::ptr;
 use crate::ids::Slot;
 use crate::sync::atomic::Ordering;
 
+use super::KIND_MASK;
 use super::finalizers::{Entry, Finalizer};
-use super::heap::{self, Phase};
+use super::heap;
 use super::layout::{LARGE, Layout};
 use super::mutator;
 use super::statistics::Statistics;
 pub use super::tracer::Tracer;
-use super::{KIND_MASK, tracer};
 
 /// How a heap is swept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -628,23 +628,6 @@ pub fn object_size(object: *const u8) -> usize {
     let Kind::Collected(shelf) = entry.kind() else { return 0 };
     let Some(heap) = heap::of(entry.owner()) else { return 0 };
     if shelf / super::layout::KINDS == LARGE { heap.large_size(unit) } else { heap.slot(shelf) }
-}
-
-impl heap::Heap {
-    /// See [`Mutator::step`].
-    pub(super) fn step(&self, me: &mutator::Mutator, budget: u64) -> bool {
-        let deadline = crate::os::now_ns().saturating_add(budget).max(1);
-        self.at_safepoint(me);
-        let due = self.is_owed();
-        let incremental = self.options().incremental;
-        // Without barriers marking cannot be left half done.
-        let until = if incremental || !due { deadline } else { 0 };
-        self.advance(me, tracer::Budget { deadline: until, bytes: usize::MAX }, due);
-        if self.phase() == Phase::Sweeping && crate::os::now_ns() < deadline {
-            self.sweep_until(deadline);
-        }
-        self.phase() == Phase::Idle
-    }
 }
 
 /// Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.

@@ -30,7 +30,6 @@ struct Shelf {
     first: usize,
     sweep: usize,
     available: usize,
-    pages: usize,
 }
 
 /// What is counted of a pool.
@@ -89,7 +88,7 @@ pub(super) struct Shelves {
 impl Shelves {
     /// No page on any shelf.
     pub(super) const fn new() -> Self {
-        const SHELF: Shelf = Shelf { first: 0, sweep: 0, available: 0, pages: 0 };
+        const SHELF: Shelf = Shelf { first: 0, sweep: 0, available: 0 };
         const POOL: Pool = Pool {
             pages: 0,
             unswept: 0,
@@ -157,7 +156,6 @@ impl Shelves {
             first.prev.set(page.number.get());
         }
         shelf.first = page.number.get();
-        shelf.pages += 1;
         self.pool[page.pool()].pages += 1;
         if page.is_large() {
             self.large += Self::footprint(page.slot.get());
@@ -167,7 +165,7 @@ impl Shelves {
     }
 
     /// Takes a page off its shelf. It is claimed.
-    fn remove(&mut self, pages: &Pages, page: &Page) {
+    pub(super) fn remove(&mut self, pages: &Pages, page: &Page) {
         let shelf = &mut self.shelf[page.shelf.get()];
         let (next, prev) = (page.next.get(), page.prev.get());
         match pages.get(prev) {
@@ -177,7 +175,6 @@ impl Shelves {
         if let Some(behind) = pages.get(next) {
             behind.prev.set(prev);
         }
-        shelf.pages -= 1;
         self.pool[page.pool()].pages -= 1;
         if page.is_large() {
             self.large -= Self::footprint(page.slot.get());
@@ -285,11 +282,6 @@ impl Shelves {
         let from =
             if self.own_tombs { (0..POOLS).find(|&pool| self.pool[pool].tomb != 0)? } else { 0 };
         self.exhume(pages, from)
-    }
-
-    /// Takes a large page off its shelf. It is claimed, and nobody's any more.
-    pub(super) fn remove_large(&mut self, pages: &Pages, page: &Page) {
-        self.remove(pages, page);
     }
 
     /// The first page of each shelf: for walks.

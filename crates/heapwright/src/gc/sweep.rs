@@ -75,13 +75,14 @@ impl Heap {
         }
     }
 
-    /// Sweeps some pages more than the share, of whatever shelf: a mutator found nothing.
+    /// Sweeps up to `most` pages, of whatever shelf. Returns how many there were.
+    fn sweep_some(&self, most: usize) -> usize {
+        (0..most).take_while(|_| self.sweep_next()).count()
+    }
+
+    /// Sweeps some pages more than the share: a mutator found nothing.
     pub(super) fn sweep_more(&self) {
-        for _ in 0..MORE {
-            if !self.sweep_next() {
-                break;
-            }
-        }
+        self.sweep_some(MORE);
     }
 
     /// A mutator's share, for a page that it takes.
@@ -90,11 +91,7 @@ impl Heap {
             return;
         }
         let unswept = self.shelves.lock().unswept;
-        for _ in 0..growth::sweep_share(unswept, self.allowance.get()) {
-            if !self.sweep_next() {
-                break;
-            }
-        }
+        self.sweep_some(growth::sweep_share(unswept, self.allowance.get()));
     }
 
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
@@ -114,11 +111,7 @@ impl Heap {
 
     /// Sweeps all there is. Returns how many pages that were.
     pub(super) fn sweep_all(&self) -> usize {
-        let mut pages = 0;
-        while self.sweep_next() {
-            pages += 1;
-        }
-        pages
+        self.sweep_some(usize::MAX)
     }
 
     /// Sweeps until pages in the tomb, and large objects that went, have `bytes`, and gives

@@ -18,16 +18,14 @@
 //! they cost a second, slower marking and 1.6 % of the heap's size.
 
 use core::ffi::CStr;
-use core::ptr;
 
-use crate::address_map::MAP;
 use crate::chunk::Side;
 use crate::text::Line;
 
 use super::LEAF;
+use super::array::Array;
 use super::bits::{self, Bits};
 use super::heap::Heap;
-use super::layout::SHELVES;
 use super::mutator::Mutator;
 use super::tracer::Tracer;
 
@@ -42,53 +40,10 @@ const BEEN: usize = 1;
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
 
-/// A stack of addresses that grows.
-struct Stack {
-    side: Side,
-    length: usize,
-    room: usize,
-}
-
-impl Stack {
-    const fn new() -> Self {
-        Self { side: Side::NONE, length: 0, room: 0 }
-    }
-
-    fn at(&self, index: usize) -> *mut *mut u8 {
-        self.side.at().cast::<*mut u8>().wrapping_add(index)
-    }
-
-    fn push(&mut self, entry: *mut u8) -> bool {
-        if self.length == self.room {
-            let room = (self.room * 2).max(8192);
-            let Some(mut side) = Side::take(room * size_of::<usize>()) else { return false };
-            // SAFETY: both have room for so many, and are not the same.
-            unsafe { ptr::copy_nonoverlapping(self.at(0), side.at().cast(), self.length) };
-            core::mem::swap(&mut self.side, &mut side);
-            side.give();
-            self.room = room;
-        }
-        // SAFETY: there is room.
-        unsafe { self.at(self.length).write(entry) };
-        self.length += 1;
-        true
-    }
-
-    fn get(&self, index: usize) -> *mut u8 {
-        // SAFETY: pushed before.
-        unsafe { self.at(index).read() }
-    }
-
-    fn pop(&mut self) -> Option<*mut u8> {
-        self.length = self.length.checked_sub(1)?;
-        Some(self.get(self.length))
-    }
-}
-
 /// A walk under way.
 struct Walk<'a> {
     heap: &'a Heap,
-    stack: Stack,
+    stack: Array<*mut u8>,
     seen: Side,
     source: &'static str,
     /// Whether what is reached must be marked.
@@ -112,11 +67,8 @@ impl Walk<'_> {
         if reference.is_null() || reference.addr() & 7 != 0 {
             return;
         }
-        let (unit, entry) = MAP.lookup(reference.addr());
-        let _ = unit;
-        let ours = entry.shelf(self.heap.tag()) < SHELVES
-            || matches!(entry.kind(), crate::address_map::Kind::CollectedRest(_));
-        if !ours {
+        // Static data, another heap's objects: none of ours.
+        if self.heap.head_of(reference.addr()).is_none() {
             return;
         }
         let Some((page, offset)) = self.heap.object_at(reference) else {
@@ -155,11 +107,8 @@ impl Walk<'_> {
             return;
         }
         let path = || {
-            (0..self.stack.length)
-                .rev()
-                .map(|index| self.stack.get(index))
-                .filter(|entry| entry.addr() & BEEN != 0)
-                .map(|entry| entry.map_addr(|at| at & !BEEN))
+            let been = self.stack.iter().rev().filter(|entry| entry.addr() & BEEN != 0);
+            been.map(|entry| entry.map_addr(|at| at & !BEEN))
         };
         let line = Line::new().text("collected heap ").number(self.heap.id() as usize).text(": ");
         let line = match path().next() {
@@ -204,7 +153,7 @@ impl Heap {
         };
         let mut walk = Walk {
             heap: self,
-            stack: Stack::new(),
+            stack: Array::new(),
             seen,
             source: "",
             marked,
@@ -226,7 +175,7 @@ impl Heap {
         if walk.out_of_memory {
             Line::new().text("no memory to verify all of a collected heap").write();
         }
-        walk.stack.side.give();
+        walk.stack.end();
         walk.seen.give();
         if walk.dangling > 0 && stops {
             Self::refuse("a collected heap has references that lead to no object");

@@ -33,12 +33,25 @@ use core::ptr;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
 
+use super::waiting::{Patience, Then, wait, wake};
+
 /// Away: touches no object.
 const OUT: u32 = 0;
 /// At work.
 const IN: u32 = 1;
 /// Waits until the world goes on.
 const PARKED: u32 = 2;
+
+/// Of who comes in while the world stands still.
+const UNTIL_IT_GOES_ON: Patience = Patience { looks: 200, then: Then::Sleep };
+/// Of the collector: mutators mostly stop within a few microseconds.
+const UNTIL_ALL_STOPPED: Patience = Patience { looks: 1000, then: Then::SleepFor(1_000_000) };
+/// Of those who help, who at first hardly wait: a step is short, and who sleeps comes late.
+const A_MOMENT: Patience = Patience { looks: 8, then: Then::Return };
+/// How many moments.
+const MOMENTS: u32 = 500;
+/// And afterwards.
+const A_WHILE: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000) };
 
 /// A mutator's place in the world.
 pub(crate) struct Seat {
@@ -166,7 +179,7 @@ impl World {
             }
             self.leave(seat);
             while self.stop.load(Ordering::Relaxed) != 0 {
-                wait(&self.stop, 1);
+                wait(&self.stop, 1, UNTIL_IT_GOES_ON);
             }
         }
     }
@@ -199,10 +212,11 @@ impl World {
         // collection.
         while self.stop.load(Ordering::Acquire) != 0 {
             self.stand(seat, PARKED);
-            let mut looks = 0;
+            let mut moments = 0;
             while self.stop.load(Ordering::Relaxed) != 0 {
                 help();
-                wait_for_work(&self.stop, 1, &mut looks);
+                moments += 1;
+                wait(&self.stop, 1, if moments <= MOMENTS { A_MOMENT } else { A_WHILE });
             }
             Self::come_in(seat);
         }
@@ -237,7 +251,7 @@ impl World {
                 self.go_on();
                 return false;
             }
-            wait_soon(&self.arrivals, seen);
+            wait(&self.arrivals, seen, UNTIL_ALL_STOPPED);
         }
     }
 
@@ -299,60 +313,6 @@ impl World {
         // SAFETY: the same contract.
         unsafe { self.seats.release() };
     }
-}
-
-#[cfg(not(loom))]
-fn wait(word: &AtomicU32, expected: u32) {
-    for _ in 0..200 {
-        if word.load(Ordering::Relaxed) != expected {
-            return;
-        }
-        core::hint::spin_loop();
-    }
-    crate::os::futex_wait(word, expected);
-}
-
-/// Waits until there may be something to do: woken, or after a while.
-#[cfg(not(loom))]
-fn wait_a_little(word: &AtomicU32, expected: u32) {
-    crate::os::futex_wait_for(word, expected, 1_000_000);
-}
-
-/// As [`wait_a_little`], but for what mostly comes within a few microseconds.
-#[cfg(not(loom))]
-fn wait_soon(word: &AtomicU32, expected: u32) {
-    for _ in 0..1000 {
-        if word.load(Ordering::Relaxed) != expected {
-            return;
-        }
-        core::hint::spin_loop();
-    }
-    wait_a_little(word, expected);
-}
-
-/// As [`wait_a_little`], but at first hardly at all: a step is short, and who sleeps comes late.
-#[cfg(not(loom))]
-fn wait_for_work(word: &AtomicU32, expected: u32, looks: &mut u32) {
-    *looks += 1;
-    if *looks > 500 {
-        return wait_a_little(word, expected);
-    }
-    for _ in 0..8 {
-        core::hint::spin_loop();
-    }
-}
-
-#[cfg(not(loom))]
-fn wake(word: &AtomicU32) {
-    crate::os::futex_wake_all(word);
-}
-
-#[cfg(loom)]
-use crate::sync::{futex_wait as wait, futex_wait as wait_soon, futex_wake_all as wake};
-
-#[cfg(loom)]
-fn wait_for_work(word: &AtomicU32, expected: u32, _looks: &mut u32) {
-    wait(word, expected);
 }
 
 #[cfg(all(test, loom))]
