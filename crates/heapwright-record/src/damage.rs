@@ -45,6 +45,23 @@ pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Headers of versions to come: flags that must be understood and another version are refused,
+/// flags that need not be are passed over.
+pub(crate) fn newer<P: Debug + PartialEq>(
+    mut header: [u8; HEADER_BYTES],
+    refused: impl Fn(&[u8]) -> Option<P>,
+    flags: impl Fn(u32) -> P,
+    version: impl Fn(u32) -> P,
+) {
+    header[12] = 1;
+    assert_eq!(refused(&header), None);
+    header[12] = 0;
+    header[15] = 1;
+    assert_eq!(refused(&header), Some(flags(1 << 24)));
+    header[8] = 2;
+    assert_eq!(refused(&header), Some(version(2)));
+}
+
 /// Cuts a file anywhere: it is read as far as it goes.
 pub(crate) fn cut<P: Debug + PartialEq>(
     header: &[u8],

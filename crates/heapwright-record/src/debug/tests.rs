@@ -194,14 +194,7 @@ fn what_is_no_record_is_refused() {
     assert_eq!(Reader::new(b"").err(), Some(Problem::Short));
     assert_eq!(Reader::new(b"HWST").err(), Some(Problem::NotARecord));
     assert_eq!(Reader::new(b"HWSTATS\0\x02\0\0\0\0\0\0\0").err(), Some(Problem::NotARecord));
-    let mut header = HEADER;
-    header[15] = 1;
-    assert_eq!(Reader::new(&header).err(), Some(Problem::Flags(1 << 24)));
-    header[8] = 2;
-    assert_eq!(Reader::new(&header).err(), Some(Problem::Version(2)));
-    header = HEADER;
-    header[12] = 1;
-    assert!(Reader::new(&header).is_ok());
+    damage::newer(HEADER, |header| Reader::new(header).err(), Problem::Flags, Problem::Version);
 }
 
 #[test]

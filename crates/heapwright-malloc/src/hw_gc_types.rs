@@ -1,0 +1,257 @@
+//! The constants and structs of the collected heaps' part of `include/heapwright.h`.
+//!
+//! Written out here as those of `hw_types` are: a promise to programs compiled long ago.
+//! `const` assertions tie each to the library's own. Of [`GcMutator`] and [`GcTracer`] only
+//! the heads are shown, which the inline functions of `heapwright_gc.h` use.
+
+use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
+
+use heapwright::gc::raw::{Options, Runtime, shown};
+
+/// A collected heap. Make one with hw_gc_create.
+pub struct GcHeap {
+    _opaque: [u8; 0],
+}
+
+/// An object may hold references. It arrives zeroed.
+pub const GC_TRACED: u32 = 0;
+/// An object holds no references. It arrives as its memory was left.
+pub const GC_LEAF: u32 = 1;
+/// To be added to either: the runtime's free is called when the object has died.
+pub const GC_FREED: u32 = 2;
+/// Regions of a mutator: pools times kinds.
+pub const GC_REGIONS: usize = 256;
+/// Sizes that have a place: multiples of 8 up to 32 KiB.
+pub const GC_PLACES: usize = 4097;
+/// Pools a heap can have, and that of large objects.
+pub const GC_POOLS: usize = 64;
+/// Buckets of the histogram of pauses.
+pub const GC_PAUSE_BUCKETS: usize = 64;
+
+/// Verify after each collection that all references lead to objects.
+pub const GC_VERIFY_HEAP: u32 = 1;
+/// Verify when marking ends that every store was told.
+pub const GC_VERIFY_BARRIERS: u32 = 2;
+/// Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
+/// asked for, make a small step.
+pub const GC_STRESS: u32 = 4;
+
+/// A stretch of free slots: allocating moves next. For heapwright_gc.h.
+#[repr(C)]
+pub struct GcRegion {
+    /// The next slot.
+    pub next: *mut c_char,
+    /// The end of the last one.
+    pub end: *mut c_char,
+    /// Bytes of a slot.
+    pub slot: usize,
+    /// heapwright's own.
+    pub page: usize,
+}
+
+/// A thread's way into a heap, from hw_gc_attach. What is not declared here is
+/// heapwright's own.
+#[repr(C)]
+pub struct GcMutator {
+    /// Not 0: a call of hw_gc_safepoint is asked for.
+    pub poll: u32,
+    /// Not 0: stores of references must be told.
+    pub barrier: u32,
+    /// The heap.
+    pub heap: *mut GcHeap,
+    /// A region for each pool and kind: pool * 4 + kind.
+    pub regions: [GcRegion; GC_REGIONS],
+    /// Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
+    /// first. For up to 32 KiB.
+    pub places: [u16; GC_PLACES],
+}
+
+const _: () = assert!(
+    shown::REGIONS == GC_REGIONS
+        && shown::MUTATOR[0] == offset_of!(GcMutator, poll)
+        && shown::MUTATOR[1] == offset_of!(GcMutator, barrier)
+        && shown::MUTATOR[2] == offset_of!(GcMutator, heap)
+        && shown::MUTATOR[3] == offset_of!(GcMutator, regions)
+        && shown::MUTATOR[4] == offset_of!(GcMutator, places)
+        && shown::REGION[0] == offset_of!(GcRegion, next)
+        && shown::REGION[1] == offset_of!(GcRegion, end)
+        && shown::REGION[2] == offset_of!(GcRegion, slot)
+        && shown::REGION[3] == size_of::<GcRegion>()
+);
+
+/// What references are told to, in a callback and during its call. What is not declared
+/// here is heapwright's own.
+#[repr(C)]
+pub struct GcTracer {
+    /// Where the next reference goes.
+    pub next: *mut *mut c_void,
+    /// Where there is no more room.
+    pub end: *mut *mut c_void,
+}
+
+/// What the runtime of a language does for its heap. Zero what is not used, trace alone must
+/// be there if objects are traced. data is handed to each callback. No callback may allocate,
+/// collect, throw or jump out.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcRuntime {
+    /// sizeof(hw_gc_runtime).
+    pub size: usize,
+    /// Handed to each callback.
+    pub data: *mut c_void,
+    /// Tells every reference that object holds: hw_gc_mark for each.
+    pub trace:
+        Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
+    /// Tells the roots that are neither handles nor on a stack that is scanned.
+    pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
+    /// An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
+    /// object.
+    pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
+    /// The name of an object's type, for dumps and verifiers: a string that stays.
+    pub type_name:
+        Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
+}
+
+const _: () = assert!(size_of::<GcRuntime>() == size_of::<Runtime>());
+
+/// Which slot sizes a heap has.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum GcLayout {
+    /// Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
+    Fine = 0,
+    /// 40, 80, 160, 320 and 640 bytes.
+    Ruby = 1,
+    /// Powers of two from 32 bytes to 32 KiB, and 40.
+    Powers = 2,
+    /// 40 bytes alone.
+    Single = 3,
+}
+
+/// How a heap is swept.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum GcSweep {
+    /// A little of every pool at each step; a pool that has nothing borrows.
+    Lazy = 0,
+    /// A pool that has nothing and may not grow waits until all are swept. For comparison.
+    ToEnd = 1,
+}
+
+/// How a heap is to be. Zero is a good choice for everything.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcOptions {
+    /// sizeof(hw_gc_options).
+    pub size: usize,
+    /// A hw_gc_layout: the pools' slot sizes.
+    pub layout: u32,
+    /// A hw_gc_sweep.
+    pub sweep: u32,
+    /// The memory target: the heap may be so many percent of what is live. 0: 200.
+    pub factor_percent: u32,
+    /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
+    pub verify: u32,
+    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
+    pub least: usize,
+    /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
+    pub most: usize,
+    /// The longest step on the allocation path of an incremental heap, in nanoseconds.
+    /// 0: 500000.
+    pub step_ns: u64,
+    /// Whether all stores of references are told (hw_gc_write), so that marking goes in
+    /// steps.
+    pub incremental: bool,
+}
+
+const _: () = assert!(
+    size_of::<GcOptions>() == size_of::<Options>()
+        && offset_of!(GcOptions, incremental) == offset_of!(Options, incremental)
+);
+
+/// What there is of a pool.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcPoolStatistics {
+    /// Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
+    pub slot_size: u64,
+    /// Pages in use.
+    pub pages: u64,
+    /// Slots in them.
+    pub slots: u64,
+    /// Objects that the last collection found live.
+    pub live: u64,
+    /// Slots that were free when it ended.
+    pub free_slots: u64,
+    /// Pages with free slots that no mutator has.
+    pub available_pages: u64,
+    /// Pages that mutators took since the last collection.
+    pub taken_pages: u64,
+    /// Pages that were granted beyond the goal, ever.
+    pub grown_pages: u64,
+    /// Pages that were borrowed while the pool's sweep was under way, ever.
+    pub borrowed_pages: u64,
+    /// What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
+    /// 2 stable, 3 it grows, 4 it gave pages back.
+    pub decision: u32,
+    /// Not used.
+    pub spare: u32,
+}
+
+/// What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
+/// give hw_gc_stats the size of the struct you were compiled with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcStatistics {
+    /// Collections whose marking has ended.
+    pub cycles: u64,
+    /// Times the world stood still.
+    pub pauses: u64,
+    /// Bytes that the last collection found live, external ones included.
+    pub live_bytes: u64,
+    /// Bytes the runtime has elsewhere and told of.
+    pub external_bytes: u64,
+    /// Bytes that may be live or garbage when the next collection ends.
+    pub goal_bytes: u64,
+    /// Bytes of pages in use, without large objects.
+    pub eden_bytes: u64,
+    /// Bytes of pages that are wholly free.
+    pub tomb_bytes: u64,
+    /// Bytes of the pages of large objects.
+    pub large_bytes: u64,
+    /// The most bytes the heap ever had, external ones included.
+    pub peak_bytes: u64,
+    /// Bytes allocated so far, counted when a mutator takes a page.
+    pub allocated_bytes: u64,
+    /// Time the world stood still, by the clock.
+    pub pause_ns: u64,
+    /// Time that steps swept.
+    pub sweep_ns: u64,
+    /// The longest pause, in CPU time of the collecting thread.
+    pub pause_max_ns: u64,
+    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
+    pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
+    /// 0: idle, 1: marking, 2: sweeping.
+    pub phase: u32,
+    /// Pools, without that of large objects.
+    pub pools: u32,
+    /// Mutators attached.
+    pub mutators: u32,
+    /// Finalizers that wait to be run.
+    pub finalizers_pending: u32,
+    /// Handles in use.
+    pub handles: u64,
+    /// The pools, smallest first; at the end that of large objects.
+    pub pool: [GcPoolStatistics; GC_POOLS],
+}
+
+const _: () = assert!(size_of::<GcStatistics>() == size_of::<heapwright::gc::Statistics>());
+
+/// What hw_gc_walk calls for each object. Return false to stop the walk.
+pub type GcVisitor = Option<
+    unsafe extern "C" fn(object: *mut c_void, size: usize, kind: u32, context: *mut c_void) -> bool,
+>;
+
+/// What hw_gc_run_finalizers calls.
+pub type GcFinalizer = Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void)>;
