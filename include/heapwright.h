@@ -583,6 +583,13 @@ typedef struct hw_gc_options {
    * steps.
    */
   bool incremental;
+  /**
+   * Threads that mark at most, mutators that stand still among them. Where there is much
+   * to mark, threads that only mark are made up to this number, as far as processors are idle;
+   * they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
+   * none is made.
+   */
+  uint32_t markers;
 } hw_gc_options;
 
 /**

@@ -16,7 +16,8 @@
  *     such an object.
  *  2. Tracing. The runtime's trace tells every reference an object holds, by the address
  *     that the allocation gave. It changes nothing and calls nothing but the functions on
- *     tracers. Any mutator's thread may call it.
+ *     tracers. Any thread may call it, several at a time: mutators, and threads of the
+ *     heap's own that only mark (see markers in hw_gc_options).
  *  3. Initialising. A traced object arrives zeroed, and trace understands zeroes.
  *  4. Barriers. If the heap is incremental, every store of a reference into an object goes
  *     through hw_gc_write, but for stores into an object that was allocated since the last

@@ -7,7 +7,7 @@
 //
 // Settings of this door: layout=, sweep=, incremental=, factor= (percent of what lives
 // that the heap may take), begin= (percent of the limit that is allocated before the first
-// collection), verify= (bits, for finding faults).
+// collection), markers= (threads that mark), verify= (bits, for finding faults).
 
 #ifndef DOOR_HEAPWRIGHT_H
 #define DOOR_HEAPWRIGHT_H
@@ -47,6 +47,7 @@ static inline hw_gc_options door_options(void) {
         .least = setting("least", 0, 0, SIZE_MAX >> 10) << 10,
         .most = setting("limit", 0, 0, SIZE_MAX >> 10) << 10,
         .step_ns = setting("step", 0, 0, 1000000000),
+        .markers = (uint32_t)setting("markers", 0, 0, 64),
     };
 }
 

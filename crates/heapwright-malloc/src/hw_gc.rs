@@ -65,6 +65,7 @@ pub unsafe extern "C" fn hw_gc_create(
         most: 0,
         step_ns: 0,
         incremental: false,
+        markers: 0,
     };
     // SAFETY: as the caller promises; zero is valid for all fields.
     unsafe { read_known(options, &raw mut chosen) };
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn hw_gc_create(
         1 => raw::Sweep::ToTheEnd,
         _ => return errno::fail(libc::EINVAL).cast(),
     };
-    if chosen.verify > 7 {
+    if chosen.verify > 7 || (1..=100).contains(&chosen.factor_percent) {
         return errno::fail(libc::EINVAL).cast();
     }
     let options = Options {
@@ -95,6 +96,7 @@ pub unsafe extern "C" fn hw_gc_create(
         most: chosen.most,
         step_ns: chosen.step_ns,
         incremental: chosen.incremental,
+        markers: chosen.markers,
         ..Options::new()
     };
     match Heap::new(options, kept) {

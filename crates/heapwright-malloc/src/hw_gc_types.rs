@@ -163,11 +163,17 @@ pub struct GcOptions {
     /// Whether all stores of references are told (hw_gc_write), so that marking goes in
     /// steps.
     pub incremental: bool,
+    /// Threads that mark at most, mutators that stand still among them. Where there is much
+    /// to mark, threads that only mark are made up to this number, as far as processors are idle;
+    /// they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
+    /// none is made.
+    pub markers: u32,
 }
 
 const _: () = assert!(
     size_of::<GcOptions>() == size_of::<Options>()
         && offset_of!(GcOptions, incremental) == offset_of!(Options, incremental)
+        && offset_of!(GcOptions, markers) == offset_of!(Options, markers)
 );
 
 /// What there is of a pool.

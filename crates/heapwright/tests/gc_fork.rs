@@ -9,12 +9,13 @@
     reason = "tests run on std, whose allocator is not this one"
 )]
 
+use core::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
 use heapwright::gc::TRACED;
-use heapwright::gc::raw::{Heap, Mutator, Options, Runtime};
+use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer};
 
 /// Forks, runs `life` in the child, and waits for it to end well.
 fn in_a_child(life: impl FnOnce()) {
@@ -78,6 +79,43 @@ fn a_fork_in_the_midst_of_collections_tears_nothing() {
         // SAFETY: nothing is wanted; the others need not wait.
         unsafe { mutator.detach() };
     });
+}
+
+/// Every traced object begins with a reference.
+unsafe extern "C" fn trace_a_list(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    // SAFETY: so it does.
+    tracer.mark(unsafe { object.cast::<*mut u8>().read() });
+}
+
+#[test]
+fn a_child_has_helpers_of_its_own() {
+    let options = Options { markers: 2, ..Options::new() };
+    let runtime = Runtime { trace: Some(trace_a_list), ..Runtime::new() };
+    let heap = Heap::new(options, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: all that is wanted is led to by this root.
+    let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+    for _ in 0..40_000 {
+        // SAFETY: as above.
+        let at = unsafe { mutator.alloc(100, TRACED) };
+        // SAFETY: a root is written as its owner likes.
+        let next = unsafe { root.replace(at) };
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast::<*mut u8>().write(next) };
+    }
+    collects(&heap, &mutator);
+    for _ in 0..10 {
+        in_a_child(|| {
+            collects(&heap, &mutator);
+            in_a_child(|| collects(&heap, &mutator));
+            collects(&heap, &mutator);
+        });
+        collects(&heap, &mutator);
+    }
+    let live: u64 = heap.statistics().pool.iter().map(|pool| pool.live).sum();
+    assert_eq!(live, 40_000);
+    // SAFETY: nothing is wanted any more.
+    unsafe { mutator.detach() };
 }
 
 #[test]

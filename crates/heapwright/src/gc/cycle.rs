@@ -9,7 +9,7 @@
 //!
 //! **Marking** is tri-colour: white objects have no mark; grey ones are marked and in some
 //! chunk; black ones are marked, and what they lead to was told. It goes on only while the
-//! world stands still, all stopped mutators marking together; between steps mutators
+//! world stands still, all stopped mutators and helpers marking together; between steps mutators
 //! run. New objects are white, so nothing need be told of them, and those that die
 //! before marking ends are not kept. A store into a black object shades what is stored
 //! (Dijkstra, Lamport, Martin, Scholten, Steffens: "On-the-fly garbage collection", 1978).
@@ -54,17 +54,13 @@ impl Heap {
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         me.note_stack();
-        self.world.rest(&me.seat, || {
-            while self.gang.come() {
-                me.tracer.shared.set(1);
-                let budget = Budget { deadline: self.deadline.get() as u64, ..Budget::NONE };
-                if !me.tracer.drain(budget) {
-                    self.gang.stop();
-                }
-                me.tracer.publish();
-                self.gang.go();
-            }
-        });
+        self.world.rest(&me.seat, self.is_keen(0), || self.help(&me.tracer, |_| {}));
+    }
+
+    /// Whether all mutators, and so many helpers, have a processor each: then who waits looks
+    /// longer before it sleeps.
+    fn is_keen(&self, helpers: usize) -> bool {
+        self.world.members() + helpers <= self.processors.get()
     }
 
     /// What a mutator owes for `bytes` that it is about to take.
@@ -81,8 +77,7 @@ impl Heap {
             return;
         }
         let room = self.allowance.get().saturating_sub(self.used());
-        let left = self.live_slots().saturating_sub(self.marked_so_far());
-        self.debt.add_shared(self.target().marking(bytes, left, room));
+        self.debt.add_shared(self.target().marking(bytes, self.left(), room));
         if self.debt.get() >= STEP {
             let patience = growth::patience(self.used(), self.allowance.get());
             let deadline = os::now_ns() + self.options().step().saturating_mul(patience);
@@ -94,9 +89,17 @@ impl Heap {
 
     /// Bytes marked in this cycle.
     fn marked_so_far(&self) -> usize {
-        let mut bytes = 0;
+        let mut bytes = self.counted_bytes.get();
         self.each_mutator(|mutator| bytes += mutator.tracer.bytes.get());
         bytes
+    }
+
+    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
+    /// there was one, as were allocated.
+    pub(super) fn left(&self) -> usize {
+        let expected =
+            if self.cycles.get() == 0 { self.allocated.get() } else { self.live_slots() };
+        expected.saturating_sub(self.marked_so_far())
     }
 
     /// Whether a cycle is to begin.
@@ -226,10 +229,15 @@ impl Heap {
         }
     }
 
-    /// Marks what is known to be left, with all who stand still.
+    /// Marks what is known to be left, with all who stand still, and with helpers.
     fn drain(&self, me: &Mutator, budget: Budget) -> bool {
-        let alone = self.world.each(|seat| core::ptr::eq(seat, &me.seat) || !seat.is_parked());
-        if alone {
+        let mut parked = 0;
+        self.world.each(|seat| {
+            parked += usize::from(!core::ptr::eq(seat, &me.seat) && seat.is_parked());
+            true
+        });
+        let helpers = self.helpers_wanted(parked, budget);
+        if parked + helpers == 0 {
             me.tracer.shared.set(0);
             let through = me.tracer.drain(budget);
             if !through {
@@ -243,8 +251,9 @@ impl Heap {
             return true;
         }
         me.tracer.shared.set(1);
-        self.gang.open();
+        self.gang.open(self.is_keen(helpers));
         self.world.call_for_help();
+        self.call_helpers(helpers);
         let through = me.tracer.drain(budget);
         if !through {
             self.gang.stop();
@@ -279,12 +288,14 @@ impl Heap {
         })
     }
 
-    /// Keeps what a mutator counted that leaves.
-    pub(super) fn keep_counts(&self, mutator: &Mutator) {
-        for (kept, count) in self.counted.iter().zip(&mutator.tracer.marked) {
-            kept.add_shared(count.get());
+    /// Keeps what a tracer counted whose mutator or helper leaves, or whose cycle ends.
+    pub(super) fn keep_counts(&self, tracer: &Tracer) {
+        for (kept, count) in self.counted.iter().zip(&tracer.marked) {
+            if count.get() != 0 {
+                kept.add_shared(count.get());
+            }
         }
-        self.counted_bytes.add_shared(mutator.tracer.forget_counts());
+        self.counted_bytes.add_shared(tracer.forget_counts());
     }
 
     /// All is marked. From now on pages are swept.
@@ -295,7 +306,7 @@ impl Heap {
         self.set_barrier(0);
         self.each_mutator(|mutator| {
             mutator.drop_regions(false);
-            self.keep_counts(mutator);
+            self.keep_counts(&mutator.tracer);
         });
         let mut live = [0; SHELVES];
         for (live, kept) in live.iter_mut().zip(&self.counted) {

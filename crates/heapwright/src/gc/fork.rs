@@ -103,6 +103,7 @@ fn in_child(alone: bool) {
         if heap.forking.get() == MOVES {
             heap.torn.set(1);
         }
+        heap.helpers.forget();
         heap.world.forget_others(own_seat(heap), |seat| {
             // SAFETY: a seat of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(seat) };

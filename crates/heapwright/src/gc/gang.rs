@@ -28,8 +28,10 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::waiting::{Patience, Then, wait, wake};
 
-/// How long a worker without work waits for news.
-const UNTIL_THERE_IS_NEWS: Patience = Patience { looks: 2000, then: Then::SleepFor(200_000) };
+/// How long a keen worker without work looks for news: most of a millisecond, as long as a marking.
+const KEEN: Patience = Patience { looks: 20_000, then: Then::SleepFor(200_000) };
+/// And where there are more workers than processors, which somebody else can use.
+const TIRED: Patience = Patience { looks: 500, then: Then::SleepFor(200_000) };
 
 /// Items of a chunk.
 pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1022 };
@@ -92,6 +94,15 @@ struct Inner {
     /// Workers that are here, active or waiting.
     present: usize,
     done: bool,
+    /// Whether each of them has a processor.
+    keen: bool,
+}
+
+impl Inner {
+    /// How long who has nothing to do waits for news.
+    fn patience(&self) -> Patience {
+        if self.keen { KEEN } else { TIRED }
+    }
 }
 
 /// Those who mark one heap, while its world stands still.
@@ -117,6 +128,7 @@ impl Gang {
             active: 0,
             present: 0,
             done: false,
+            keen: false,
         };
         Self {
             inner: Lock::new(inner),
@@ -127,12 +139,13 @@ impl Gang {
         }
     }
 
-    /// Lets workers come. The caller is the first of them.
-    pub(crate) fn open(&self) {
+    /// Lets workers come. The caller is the first of them. They are `keen` where each has a processor.
+    pub(crate) fn open(&self, keen: bool) {
         let mut inner = self.inner.lock();
         inner.active = 1;
         inner.present = 1;
         inner.done = false;
+        inner.keen = keen;
         self.stop.store(0, Ordering::Relaxed);
         self.open.store(1, Ordering::Release);
     }
@@ -215,8 +228,9 @@ impl Gang {
                 continue;
             }
             let seen = self.news.load(Ordering::Relaxed);
+            let patience = inner.patience();
             drop(inner);
-            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            wait(&self.news, seen, patience);
         }
     }
 
@@ -242,8 +256,9 @@ impl Gang {
         inner.present -= 1;
         while inner.present > 0 {
             let seen = self.news.load(Ordering::Relaxed);
+            let patience = inner.patience();
             drop(inner);
-            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            wait(&self.news, seen, patience);
             inner = self.inner.lock();
         }
     }

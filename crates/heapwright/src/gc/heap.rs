@@ -33,6 +33,7 @@ use super::finalizers::Finalizers;
 use super::gang::{Chunk, Gang};
 use super::growth::Target;
 use super::handles::Handles;
+use super::helpers::Helpers;
 use super::layout::{KINDS, SHELVES, Sizes};
 use super::mutator::Mutator;
 use super::page::{Page, State};
@@ -62,6 +63,10 @@ pub(super) struct Setup {
     pub(super) sizes: Sizes,
 }
 
+/// Pages of a pool from which on fresh ones are had from the system in one go, and not as they are
+/// touched: that costs two thirds of it, and of the last page only some may ever be used.
+const USED_WHOLE: usize = 16;
+
 /// A heap. Zero is one that nobody has.
 pub(super) struct Heap {
     setup: UnsafeCell<MaybeUninit<Setup>>,
@@ -69,6 +74,7 @@ pub(super) struct Heap {
     id: Num,
     pub(super) world: World,
     pub(super) gang: Gang,
+    pub(super) helpers: Helpers,
     pub(super) pages: Pages,
     pub(super) shelves: Lock<Shelves>,
     pub(super) handles: Handles,
@@ -85,6 +91,8 @@ pub(super) struct Heap {
     /// The deadline of the step under way, for those who help.
     pub(super) deadline: Num,
     pub(super) cycles: Num,
+    /// How many the process may use.
+    pub(super) processors: Num,
     /// Bytes that the last cycle found live, what the runtime has in malloc included.
     pub(super) live: Num,
     pub(super) goal: Num,
@@ -103,7 +111,7 @@ pub(super) struct Heap {
     pub(super) allocated_before: Num,
     /// Bytes that must be marked before mutators are even with what they allocated.
     pub(super) debt: Num,
-    /// Objects marked in this cycle by mutators that have left, and their bytes.
+    /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
     pub(super) counted: [Num; SHELVES],
     pub(super) counted_bytes: Num,
     /// Handles made less handles freed by mutators that have left.
@@ -191,6 +199,7 @@ impl Heap {
         *heap.finalizers.lock() = Finalizers::new();
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
+        heap.processors.set(os::cpus());
         heap.set_goal(0);
         let reserve = heap.make_chunks();
         if reserve.is_none() {
@@ -206,6 +215,7 @@ impl Heap {
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
         heap.open.set(0);
+        heap.helpers.end();
         // Who is still attached is not to be waited for by who has the heap next.
         heap.world.forget_others(None, |seat| {
             // SAFETY: a seat of a heap's world is a mutator's.
@@ -466,9 +476,7 @@ impl Heap {
 
     /// What the target makes of bytes that are live.
     pub(super) fn set_goal(&self, live: usize) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
-        let goal = self.target().goal(live, mutators);
+        let goal = self.target().goal(live, self.world.members());
         self.live.set(live);
         self.goal.set(goal);
         self.allowance.set(goal - live);
@@ -549,6 +557,12 @@ impl Heap {
         lists.add(&self.pages, page);
         lists.pool[shelf / KINDS].taken += 1;
         self.note_peak(lists.bytes());
+        let used_whole = lists.pool[shelf / KINDS].pages >= USED_WHOLE;
+        drop(lists);
+        if run.zero && used_whole {
+            // SAFETY: the run was just taken, in whole system pages or more.
+            unsafe { os::populate(page.base(), UNIT) };
+        }
         Some(page)
     }
 
@@ -649,7 +663,7 @@ impl Heap {
     }
 
     /// The heap, for as long as the process: heaps are never freed.
-    fn whole(&self) -> &'static Self {
+    pub(super) fn whole(&self) -> &'static Self {
         // SAFETY: heaps are made in memory that lives as long as the process.
         unsafe { &*ptr::from_ref(self) }
     }
@@ -662,7 +676,7 @@ impl Heap {
     /// A mutator that is no more: keeps what it counted.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
-        self.keep_counts(mutator);
+        self.keep_counts(&mutator.tracer);
         self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();
     }

@@ -17,7 +17,7 @@
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
 //! - `page`, `pages`, `shelves`: pages, and which are where
 //! - `mutator`: how a thread allocates; `world`: how threads stand still
-//! - `tracer`, `gang`: marking, by one or several
+//! - `tracer`, `gang`, `helpers`: marking, by one or several
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
@@ -46,6 +46,8 @@ mod growth;
 mod handles;
 #[cfg(not(loom))]
 mod heap;
+#[cfg(not(loom))]
+mod helpers;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]

@@ -13,7 +13,8 @@
 //!    a C stack that is scanned, or by such an object.
 //! 2. *Tracing.* [`Runtime::trace`](Runtime#structfield.trace) tells every reference that an object holds, by the address that
 //!    `alloc` gave. It changes nothing, allocates nothing, and does not call the heap but
-//!    through its tracer. It may be called from any mutator's thread.
+//!    through its tracer. It is called from any thread, by several at a time: mutators, and
+//!    threads of the heap's own that only mark.
 //! 3. *Initialising.* What is traced arrives zeroed, and zero is something that `trace`
 //!    understands.
 //! 4. *Barriers.* On a heap that is `incremental`, every store of a reference into an object
@@ -87,6 +88,10 @@ pub struct Options {
     pub step_ns: u64,
     /// Whether the runtime tells all stores, so that marking goes in steps.
     pub incremental: bool,
+    /// Threads that mark at most, mutators that stand still among them. Where there is much to
+    /// mark, threads that only mark are made up to this number, as far as processors are idle; they
+    /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
+    pub markers: u32,
 }
 
 impl Options {
@@ -103,6 +108,7 @@ impl Options {
             most: 0,
             step_ns: 0,
             incremental: false,
+            markers: 0,
         }
     }
 

@@ -19,7 +19,7 @@
 //! An edge that does not lead to a page of this heap is passed over: null, small numbers,
 //! static data, another heap's objects. An object's address is its slot's first byte.
 //!
-//! Each mutator has a tracer. While the world goes on it takes what barriers shade; while
+//! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade; while
 //! the world stands still it works in the gang. What is marked it counts by shelf, so
 //! when marking ends, what is live is known before a page is swept.
 //!
@@ -132,6 +132,14 @@ fn mark_word(marks: *const AtomicU64, offset: usize) -> *const AtomicU64 {
 }
 
 impl Tracer {
+    /// One of its own, for a helper.
+    pub(super) fn new(heap: &'static Heap) -> Self {
+        // SAFETY: zero is one that has nothing.
+        let tracer: Self = unsafe { core::mem::zeroed() };
+        tracer.belong(heap);
+        tracer
+    }
+
     /// Says whose it is.
     pub(super) fn belong(&self, heap: &'static Heap) {
         self.heap.set(ptr::from_ref(heap).cast_mut());

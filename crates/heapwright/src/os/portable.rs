@@ -184,6 +184,15 @@ pub(crate) fn futex_wake_all(_word: &AtomicU32) {}
 /// Waiters here look again by themselves.
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 
+/// No thread: whoever would have one does without.
+pub(crate) fn spawn(
+    _name: &CStr,
+    _run: extern "C" fn(*mut c_void) -> *mut c_void,
+    _with: *mut c_void,
+) -> bool {
+    false
+}
+
 /// Lets other threads run.
 pub(crate) fn yield_now() {
     std::thread::yield_now();

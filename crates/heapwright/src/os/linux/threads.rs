@@ -1,6 +1,8 @@
 //! Threads: what happens when one ends, and around a fork.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::{EXITS, Exit};
@@ -40,7 +42,7 @@ pub(crate) fn watched(exit: Exit) -> *mut c_void {
     match EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) {
         // SAFETY: the key was created above and is never deleted.
         Some(key) => unsafe { libc::pthread_getspecific(key) },
-        None => core::ptr::null_mut(),
+        None => ptr::null_mut(),
     }
 }
 
@@ -56,6 +58,39 @@ pub(crate) fn thread_token() -> usize {
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: no preconditions.
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
+}
+
+/// Makes a thread that runs `run(with)`, named `name`, with all signals blocked, and that nobody
+/// waits for. False where there can be none.
+pub(crate) fn spawn(
+    name: &CStr,
+    run: extern "C" fn(*mut c_void) -> *mut c_void,
+    with: *mut c_void,
+) -> bool {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    keeping_errno(|| {
+        // SAFETY: a valid place for the set.
+        unsafe { libc::sigfillset(all.as_mut_ptr()) };
+        // SAFETY: both are valid places, and `all` was filled. The new thread has this mask from
+        // its first instruction on.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        // SAFETY: `run` takes what it is given; a valid place for the answer.
+        let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), run, with) };
+        // SAFETY: `before` was filled above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+        if made != 0 {
+            return false;
+        }
+        // SAFETY: it was made.
+        let thread = unsafe { thread.assume_init() };
+        // SAFETY: not detached yet, so it can be named even if it has ended.
+        unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
+        // SAFETY: as above; nobody uses it any more.
+        unsafe { libc::pthread_detach(thread) };
+        true
+    })
 }
 
 /// Names the functions that run around every fork.
