@@ -6,6 +6,7 @@
 #   it prints what docs/gc.md says, in all layouts, in one step and in the smallest, collecting
 #   at every allocation, verified, with a scanned stack; and without a collector, but for
 #   the file that nobody closes
+#   its dump, read by `heapwright heap`, has the types and sizes that docs/gc.md shows
 #   a program that leaves a duty out is caught where docs/gc.md says so
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -65,6 +66,25 @@ done
 # Without a collector nobody closes the file.
 "$SCRATCH/toy-without" >"$SCRATCH/out"
 diff <(sed 's/^0 files are open$/1 files are open/' "$SCRATCH/want") "$SCRATCH/out" || die "the toy without a collector prints something else"
+
+# From a program's heap to the command: the page's tables are what it says of this dump.
+cargo build --quiet --locked -p heapwright-cli
+heapwright=$CARGO_TARGET_DIR/debug/heapwright
+(cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --html heap.html toy.heap >told)
+tables() { sed -n '/^by type /,/^  and .* wholly free/{/wholly free/d;p}' "$1"; }
+[ -n "$(tables docs/gc.md)" ] || die "docs/gc.md has no tables of a dump"
+diff <(tables docs/gc.md) <(tables "$SCRATCH/told") || die "heapwright heap says something else of toy.heap than docs/gc.md"
+grep -q '^ *root handle #1 -> pair 0x' "$SCRATCH/told" || die "heapwright heap names no path from the root"
+python3 - "$SCRATCH/heap.html" <<'PYTHON'
+import sys
+from html.parser import HTMLParser
+page = open(sys.argv[1]).read()
+HTMLParser().feed(page)
+for part in ("pair", "symbol", "closure", "</svg>"):
+    if part not in page:
+        sys.exit(f"the page of toy.heap has no {part}")
+PYTHON
+runs=$((runs + 1))
 
 # What is left out, and what says so (docs/gc.md, "When a duty is left out").
 caught() { # NAME SED-SCRIPT MESSAGE WORDS...
