@@ -97,7 +97,7 @@ fn a_child_has_helpers_of_its_own() {
     let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
     for _ in 0..40_000 {
         // SAFETY: as above.
-        let at = unsafe { mutator.alloc(100, TRACED) };
+        let at = unsafe { mutator.alloc(400, TRACED) };
         // SAFETY: a root is written as its owner likes.
         let next = unsafe { root.replace(at) };
         // SAFETY: fresh, and large enough.

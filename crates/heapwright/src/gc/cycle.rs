@@ -54,13 +54,7 @@ impl Heap {
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         me.note_stack();
-        self.world.rest(&me.seat, self.is_keen(0), || self.help(&me.tracer, |_| {}));
-    }
-
-    /// Whether all mutators, and so many helpers, have a processor each: then who waits looks
-    /// longer before it sleeps.
-    fn is_keen(&self, helpers: usize) -> bool {
-        self.world.members() + helpers <= self.processors.get()
+        self.world.rest(&me.seat, || self.help(&me.tracer, |_| {}));
     }
 
     /// What a mutator owes for `bytes` that it is about to take.
@@ -251,7 +245,7 @@ impl Heap {
             return true;
         }
         me.tracer.shared.set(1);
-        self.gang.open(self.is_keen(helpers));
+        self.gang.open();
         self.world.call_for_help();
         self.call_helpers(helpers);
         let through = me.tracer.drain(budget);
@@ -269,10 +263,11 @@ impl Heap {
         self.finalizers.lock().each_due(|object| tracer.mark(object));
         self.runtime().roots(tracer);
         self.each_mutator(|mutator| {
-            // Each stack's in a chunk of its own: what one mutator made lies together, and those who
-            // mark should not meet in the same lines of marks.
+            // Each stack's in a chunk of its own: what one mutator made lies together, in its
+            // processor's caches, and those who mark should not meet in the same lines of marks.
             tracer.publish();
             mutator.scan_stack(tracer);
+            tracer.publish_for(&mutator.tracer);
         });
     }
 

@@ -7,13 +7,17 @@
 //!                       are hungry  v  |
 //!   gang     | full chunks |  active workers, done |  empty chunks |       under one lock
 //!
-//!   chunk    | next | count | item | item | ...... |      8 KiB
+//!   chunk    | next | count | home | item | item | ...... |      8 KiB
 //! ```
 //!
 //! A marker needs no recursion and no memory of its own depth: what it has yet to look at
 //! is in chunks, which are the heap's. Where no chunk can be had, `mark` notes the page
 //! of the object instead, and looks through the page later, so marking never
 //! fails half-way.
+//!
+//! A chunk may have a *home*: the mutator whose stack its items were on, and who has most of what
+//! they lead to in its own processor's caches. Who takes a chunk takes one of its own first, then
+//! one of nobody's, and somebody else's last.
 //!
 //! Work is over when no worker is active and no full chunk is left; or when somebody's
 //! time is up and it says so. Workers come and go as they stop at safepoints; who has nothing
@@ -28,13 +32,11 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::waiting::{Patience, Then, wait, wake};
 
-/// How long a keen worker without work looks for news: most of a millisecond, as long as a marking.
-const KEEN: Patience = Patience { looks: 20_000, then: Then::SleepFor(200_000) };
-/// And where there are more workers than processors, which somebody else can use.
-const TIRED: Patience = Patience { looks: 500, then: Then::SleepFor(200_000) };
+/// How long a worker without work waits for news.
+const UNTIL_THERE_IS_NEWS: Patience = Patience { looks: 2000, then: Then::SleepFor(200_000) };
 
 /// Items of a chunk.
-pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1022 };
+pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
 
 /// Some of what is still to be looked at.
 #[repr(C)]
@@ -42,11 +44,16 @@ pub(crate) struct Chunk {
     pub(crate) next: *mut Chunk,
     /// Items in it, while it is nobody's newest.
     pub(crate) count: usize,
+    /// Whose stack they were on; 0: nobody's.
+    pub(crate) home: usize,
     pub(crate) items: [usize; ITEMS],
 }
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Chunk>() == 8192);
+
+/// How many chunks are looked at for one of a home.
+const LOOKS: usize = 8;
 
 /// A stack of chunks.
 pub(crate) struct Chunks(*mut Chunk);
@@ -84,6 +91,27 @@ impl Chunks {
         let next = unsafe { self.0.as_ref() }?.next;
         Some(core::mem::replace(&mut self.0, next))
     }
+
+    /// Takes one of `home`'s, or else of nobody's, or else the top one.
+    fn pop_for(&mut self, home: usize) -> Option<*mut Chunk> {
+        self.pop_of(home).or_else(|| self.pop_of(0)).or_else(|| self.pop())
+    }
+
+    /// Takes the first that is `home`'s, of some.
+    fn pop_of(&mut self, home: usize) -> Option<*mut Chunk> {
+        let mut link = &mut self.0;
+        for _ in 0..LOOKS {
+            let chunk = *link;
+            // SAFETY: null, or a chunk that is in this list and nobody else's.
+            let of = unsafe { chunk.as_mut() }?;
+            if of.home == home {
+                *link = of.next;
+                return Some(chunk);
+            }
+            link = &mut of.next;
+        }
+        None
+    }
 }
 
 struct Inner {
@@ -94,15 +122,6 @@ struct Inner {
     /// Workers that are here, active or waiting.
     present: usize,
     done: bool,
-    /// Whether each of them has a processor.
-    keen: bool,
-}
-
-impl Inner {
-    /// How long who has nothing to do waits for news.
-    fn patience(&self) -> Patience {
-        if self.keen { KEEN } else { TIRED }
-    }
 }
 
 /// Those who mark one heap, while its world stands still.
@@ -128,7 +147,6 @@ impl Gang {
             active: 0,
             present: 0,
             done: false,
-            keen: false,
         };
         Self {
             inner: Lock::new(inner),
@@ -139,13 +157,12 @@ impl Gang {
         }
     }
 
-    /// Lets workers come. The caller is the first of them. They are `keen` where each has a processor.
-    pub(crate) fn open(&self, keen: bool) {
+    /// Lets workers come. The caller is the first of them.
+    pub(crate) fn open(&self) {
         let mut inner = self.inner.lock();
         inner.active = 1;
         inner.present = 1;
         inner.done = false;
-        inner.keen = keen;
         self.stop.store(0, Ordering::Relaxed);
         self.open.store(1, Ordering::Release);
     }
@@ -204,12 +221,12 @@ impl Gang {
     }
 
     /// Takes a full chunk; waits for one while another worker may still push. `None`: there
-    /// will be none, or somebody's time is up. The caller is an active worker with nothing of its own.
-    pub(crate) fn take(&self) -> Option<*mut Chunk> {
+    /// will be none, or somebody's time is up. The caller is an active worker with nothing of its own, at `home`.
+    pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
         let mut waits = false;
         loop {
             let mut inner = self.inner.lock();
-            let full = if inner.done { None } else { inner.full.pop() };
+            let full = if inner.done { None } else { inner.full.pop_for(home) };
             if full.is_some() || inner.done {
                 if waits {
                     self.hungry.fetch_sub(1, Ordering::Relaxed);
@@ -228,9 +245,8 @@ impl Gang {
                 continue;
             }
             let seen = self.news.load(Ordering::Relaxed);
-            let patience = inner.patience();
             drop(inner);
-            wait(&self.news, seen, patience);
+            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
         }
     }
 
@@ -256,9 +272,8 @@ impl Gang {
         inner.present -= 1;
         while inner.present > 0 {
             let seen = self.news.load(Ordering::Relaxed);
-            let patience = inner.patience();
             drop(inner);
-            wait(&self.news, seen, patience);
+            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
             inner = self.inner.lock();
         }
     }

@@ -476,7 +476,9 @@ impl Heap {
 
     /// What the target makes of bytes that are live.
     pub(super) fn set_goal(&self, live: usize) {
-        let goal = self.target().goal(live, self.world.members());
+        let mut mutators = 0;
+        self.each_mutator(|_| mutators += 1);
+        let goal = self.target().goal(live, mutators);
         self.live.set(live);
         self.goal.set(goal);
         self.allowance.set(goal - live);

@@ -32,8 +32,10 @@ use super::waiting::{Patience, Then, wait, wake};
 
 /// Who marks at most, where the options do not say: more of them wait for memory.
 const MARKERS: usize = 4;
-/// Bytes that must be expected to be marked: for less a thread is not awake in time.
-const WORTH: usize = 1 << 20;
+/// Bytes that must be expected to be marked, a few milliseconds' work: for less, who marks alone
+/// is soon through, and a thread that comes takes a processor from somebody (two processes of
+/// 4 MiB each on two processors: 1.15 of the time).
+const WORTH: usize = 8 << 20;
 /// How long a helper waits for a call.
 const A_SECOND: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000_000) };
 /// How long the heap waits for those who are to end.
@@ -170,7 +172,7 @@ mod tests {
         }
     }
 
-    /// Objects of three storeys, some 4 MiB: a root's, and how many there are.
+    /// Objects of three storeys, some 10 MiB: a root's, and how many there are.
     fn building(mutator: &Mutator) -> usize {
         let floor = |storey: &dyn Fn() -> *mut u8| {
             let at: *mut *mut u8 = mutator.alloc(8 * WIDTH, TRACED as usize).cast();
@@ -181,7 +183,7 @@ mod tests {
             at.cast::<u8>()
         };
         mutator.deferred.add(1);
-        let top = floor(&|| floor(&|| floor(&|| mutator.alloc(64, LEAF as usize))));
+        let top = floor(&|| floor(&|| floor(&|| mutator.alloc(300, LEAF as usize))));
         mutator.deferred.sub(1);
         assert!(mutator.heap().handles.make(&mutator.handles, top).is_some());
         1 + WIDTH + WIDTH * WIDTH + WIDTH * WIDTH * WIDTH

@@ -323,6 +323,10 @@ impl Tracer {
     fn resume(&self, chunk: *mut Chunk) {
         // SAFETY: the chunk is this tracer's, and says how many items it has.
         let count = unsafe { (*chunk).count };
+        // SAFETY: as above.
+        let home = unsafe { &raw mut (*chunk).home };
+        // SAFETY: as above.
+        unsafe { home.write(0) };
         self.open_chunk(chunk, count);
     }
 
@@ -348,8 +352,22 @@ impl Tracer {
         Some(unsafe { next.read() })
     }
 
+    /// Where it is at home: which chunks it is to take first.
+    fn home(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
     /// Gives everything it has to the gang.
     pub(super) fn publish(&self) {
+        self.publish_at(0);
+    }
+
+    /// As [`Tracer::publish`], what was on the stack of the mutator that has `other`.
+    pub(super) fn publish_for(&self, other: &Self) {
+        self.publish_at(other.home());
+    }
+
+    fn publish_at(&self, home: usize) {
         if !self.chunk.get().is_null() {
             let chunk = self.chunk.get();
             self.close_chunk();
@@ -357,7 +375,7 @@ impl Tracer {
             let count = unsafe { (*chunk).count };
             if count > 0 {
                 // SAFETY: as above.
-                unsafe { self.heap().gang.give(chunk) };
+                unsafe { self.give_at(home, chunk) };
             } else {
                 // SAFETY: as above.
                 unsafe { self.heap().gang.give_empty(chunk) };
@@ -365,8 +383,20 @@ impl Tracer {
         }
         while let Some(chunk) = self.take_older() {
             // SAFETY: taken from the list just now.
-            unsafe { self.heap().gang.give(chunk.as_ptr()) };
+            unsafe { self.give_at(home, chunk.as_ptr()) };
         }
+    }
+
+    /// # Safety
+    ///
+    /// The chunk is this tracer's, closed, and in no list.
+    unsafe fn give_at(&self, home: usize, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        let place = unsafe { &raw mut (*chunk).home };
+        // SAFETY: as above.
+        unsafe { place.write(home) };
+        // SAFETY: as above.
+        unsafe { self.heap().gang.give(chunk) };
     }
 
     /// Gives half of what it has to those who have nothing, if that is worth it.
@@ -513,7 +543,8 @@ impl Tracer {
                 // SAFETY: nothing is in it, and it is in no list.
                 unsafe { gang.give_empty(spent) };
             }
-            let more = if self.shared.get() == 0 { gang.take_now() } else { gang.take() };
+            let more =
+                if self.shared.get() == 0 { gang.take_now() } else { gang.take(self.home()) };
             let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
             self.resume(chunk);
         }

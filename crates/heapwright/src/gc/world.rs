@@ -46,12 +46,10 @@ const PARKED: u32 = 2;
 const UNTIL_IT_GOES_ON: Patience = Patience { looks: 200, then: Then::Sleep };
 /// Of the collector: mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: Patience = Patience { looks: 1000, then: Then::SleepFor(1_000_000) };
-/// Of those who help, while they are keen: a step is short, and who sleeps comes late.
+/// Of those who help, who at first hardly wait: a step is short, and who sleeps comes late.
 const A_MOMENT: Patience = Patience { looks: 8, then: Then::Return };
-/// How many moments they are keen: most of a millisecond.
-const MOMENTS: u32 = 2000;
-/// And where there are more mutators than processors, which somebody else can use.
-const FEW_MOMENTS: u32 = 100;
+/// How many moments.
+const MOMENTS: u32 = 500;
 /// And afterwards.
 const A_WHILE: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000) };
 
@@ -107,8 +105,6 @@ pub(crate) struct World {
     /// Moves whenever a mutator stops: where the collector sleeps.
     arrivals: AtomicU32,
     seats: Lock<Seats>,
-    /// How many there are.
-    members: AtomicU32,
 }
 
 impl World {
@@ -119,7 +115,6 @@ impl World {
             stop: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
             seats: Lock::new(Seats(ptr::null_mut())),
-            members: AtomicU32::new(0),
         }
     }
 
@@ -138,18 +133,11 @@ impl World {
         poll.store(0, Ordering::Relaxed);
         seat.next.store(seats.0, Ordering::Relaxed);
         seats.0 = ptr::from_ref(seat).cast_mut();
-        self.members.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many mutators there are.
-    pub(crate) fn members(&self) -> usize {
-        self.members.load(Ordering::Relaxed) as usize
     }
 
     /// Takes a seat out, whose mutator is away.
     pub(crate) fn part(&self, seat: &Seat) {
         let mut seats = self.seats.lock();
-        self.members.fetch_sub(1, Ordering::Relaxed);
         let next = seat.next.load(Ordering::Relaxed);
         if ptr::eq(seats.0, seat) {
             seats.0 = next;
@@ -219,9 +207,7 @@ impl World {
 
     /// If the world is to stand still, the mutator does, until it goes on; calls `help` again
     /// and again meanwhile, which returns when there is nothing to help with.
-    /// It is `keen` where no other thread needs its processor.
-    pub(crate) fn rest(&self, seat: &Seat, keen: bool, mut help: impl FnMut()) {
-        let keen = if keen { MOMENTS } else { FEW_MOMENTS };
+    pub(crate) fn rest(&self, seat: &Seat, mut help: impl FnMut()) {
         // Acquire, as in `enter`: between the wait and this look there may have been another
         // collection.
         while self.stop.load(Ordering::Acquire) != 0 {
@@ -230,7 +216,7 @@ impl World {
             while self.stop.load(Ordering::Relaxed) != 0 {
                 help();
                 moments += 1;
-                wait(&self.stop, 1, if moments <= keen { A_MOMENT } else { A_WHILE });
+                wait(&self.stop, 1, if moments <= MOMENTS { A_MOMENT } else { A_WHILE });
             }
             Self::come_in(seat);
         }
@@ -293,7 +279,6 @@ impl World {
         let mut seats = self.seats.lock();
         let mut at = seats.0;
         seats.0 = ptr::null_mut();
-        self.members.store(0, Ordering::Relaxed);
         // SAFETY: null, or a seat of the list, whose lock is held.
         while let Some(seat) = unsafe { at.as_ref() } {
             at = seat.next.load(Ordering::Relaxed);
@@ -304,7 +289,6 @@ impl World {
                 unsafe { &*poll }.store(0, Ordering::Relaxed);
                 seat.next.store(seats.0, Ordering::Relaxed);
                 seats.0 = ptr::from_ref(seat).cast_mut();
-                self.members.store(1, Ordering::Relaxed);
             } else {
                 seat.state.store(OUT, Ordering::SeqCst);
                 with(seat);

@@ -30,7 +30,7 @@ struct Scene {
 }
 
 fn chunk(items: &[usize]) -> *mut Chunk {
-    let mut chunk = Chunk { next: ptr::null_mut(), count: items.len(), items: [0; ITEMS] };
+    let mut chunk = Chunk { next: ptr::null_mut(), count: items.len(), home: 0, items: [0; ITEMS] };
     chunk.items[..items.len()].copy_from_slice(items);
     Box::into_raw(Box::new(chunk))
 }
@@ -83,7 +83,7 @@ impl Scene {
                     self.give(&own.split_off(1));
                 }
             }
-            match self.gang.take() {
+            match self.gang.take(0) {
                 Some(chunk) => own = items(chunk),
                 None => return !self.gang.is_stopped(),
             }
@@ -102,7 +102,7 @@ impl Scene {
 
     /// The first worker's part. Whether all was done.
     fn lead(&self, most: usize) -> bool {
-        self.gang.open(true);
+        self.gang.open();
         let through = self.drain(most);
         if !through {
             self.gang.stop();
@@ -214,7 +214,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
 fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
     loom::model(move || {
         let scene = Scene::new(items);
-        scene.gang.open(true);
+        scene.gang.open();
         let helper = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.help(ALL))

@@ -76,7 +76,7 @@ impl Scene {
         self.world.enter(seat);
         touch(canary);
         if poll.load(Ordering::Relaxed) != 0 {
-            self.world.rest(seat, true, || {});
+            self.world.rest(seat, || {});
             touch(canary);
         }
         self.world.leave(seat);
@@ -106,7 +106,7 @@ impl Scene {
         if first {
             self.collect();
         } else {
-            self.world.rest(seat, true, || {});
+            self.world.rest(seat, || {});
         }
         touch(canary);
         self.world.leave(seat);
@@ -178,7 +178,7 @@ fn loom_who_is_asked_rests() {
                         touch(canary);
                         thread::yield_now();
                     }
-                    scene.world.rest(seat, true, || {});
+                    scene.world.rest(seat, || {});
                     touch(canary);
                     scene.world.leave(seat);
                 },
