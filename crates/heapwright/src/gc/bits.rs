@@ -103,6 +103,21 @@ pub(super) fn copy(from: &Bits, to: &Bits) -> usize {
     count
 }
 
+/// Adds all bits of `from` to `to`; `from` has none any more. Returns how many were in both.
+pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
+    let mut twice = 0;
+    for (from, to) in from.iter().zip(to) {
+        let bits = from.load(Ordering::Relaxed);
+        if bits != 0 {
+            let before = to.load(Ordering::Relaxed);
+            twice += (before & bits).count_ones() as usize;
+            to.store(before | bits, Ordering::Relaxed);
+            from.store(0, Ordering::Relaxed);
+        }
+    }
+    twice
+}
+
 /// Clears all bits.
 pub(super) fn clear(bits: &Bits) {
     bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));

@@ -35,8 +35,9 @@ use super::growth;
 use super::heap::{Heap, Phase};
 use super::layout::SHELVES;
 use super::mutator::Mutator;
-use super::page;
-use super::tracer::{self, Budget, Tracer};
+use super::page::{self, Page};
+use super::shelves::Shelves;
+use super::tracer::{self, Budget, Marks, Tracer};
 
 /// Bytes of marking that a step on the allocation path is for.
 const STEP: usize = 256 << 10;
@@ -84,7 +85,7 @@ impl Heap {
     /// Bytes marked in this cycle.
     fn marked_so_far(&self) -> usize {
         let mut bytes = self.counted_bytes.get();
-        self.each_mutator(|mutator| bytes += mutator.tracer.bytes.get());
+        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
         bytes
     }
 
@@ -232,7 +233,7 @@ impl Heap {
         });
         let helpers = self.helpers_wanted(parked, budget);
         if parked + helpers == 0 {
-            me.tracer.shared.set(0);
+            me.tracer.mark_as(Marks::Alone);
             let through = me.tracer.drain(budget);
             if !through {
                 me.tracer.publish();
@@ -244,8 +245,9 @@ impl Heap {
         if self.gang.is_empty() {
             return true;
         }
-        me.tracer.shared.set(1);
-        self.gang.open();
+        let two = parked + helpers == 1 && budget.is_none() && self.open_lanes();
+        me.tracer.mark_as(if two { Marks::First } else { Marks::Locked });
+        self.gang.open(1 + parked + helpers);
         self.world.call_for_help();
         self.call_helpers(helpers);
         let through = me.tracer.drain(budget);
@@ -254,6 +256,10 @@ impl Heap {
         }
         me.tracer.publish();
         self.gang.close();
+        if two {
+            me.tracer.mark_as(Marks::Locked);
+            self.merge_lanes();
+        }
         through && self.gang.is_empty()
     }
 
@@ -281,6 +287,14 @@ impl Heap {
         tracer::shelf_of(object.addr(), self.tag()).is_some_and(|(unit, _)| {
             bits::is_set(page::marks(unit), object.addr() - MAP.address_of(unit).addr())
         })
+    }
+
+    /// Takes back what was counted twice of a page.
+    pub(super) fn uncount(&self, page: &Page, twice: usize) {
+        let size =
+            if page.is_large() { Shelves::footprint(page.slot.get()) } else { page.slot.get() };
+        self.counted[page.shelf.get()].add(twice.wrapping_neg());
+        self.counted_bytes.add((twice * size).wrapping_neg());
     }
 
     /// Keeps what a tracer counted whose mutator or helper leaves, or whose cycle ends.

@@ -104,6 +104,7 @@ fn in_child(alone: bool) {
             heap.torn.set(1);
         }
         heap.helpers.forget();
+        heap.gang.forget_workers();
         heap.world.forget_others(own_seat(heap), |seat| {
             // SAFETY: a seat of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(seat) };

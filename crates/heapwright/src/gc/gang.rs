@@ -121,6 +121,8 @@ struct Inner {
     active: usize,
     /// Workers that are here, active or waiting.
     present: usize,
+    /// How many there may be.
+    most: usize,
     done: bool,
 }
 
@@ -146,6 +148,7 @@ impl Gang {
             empty: Chunks::none(),
             active: 0,
             present: 0,
+            most: 0,
             done: false,
         };
         Self {
@@ -157,11 +160,12 @@ impl Gang {
         }
     }
 
-    /// Lets workers come. The caller is the first of them.
-    pub(crate) fn open(&self) {
+    /// Lets workers come, until there are `most`. The caller is the first of them.
+    pub(crate) fn open(&self, most: usize) {
         let mut inner = self.inner.lock();
         inner.active = 1;
         inner.present = 1;
+        inner.most = most;
         inner.done = false;
         self.stop.store(0, Ordering::Relaxed);
         self.open.store(1, Ordering::Release);
@@ -173,7 +177,8 @@ impl Gang {
             return false;
         }
         let mut inner = self.inner.lock();
-        let comes = self.open.load(Ordering::Relaxed) != 0 && !inner.done;
+        let comes =
+            self.open.load(Ordering::Relaxed) != 0 && !inner.done && inner.present < inner.most;
         if comes {
             inner.active += 1;
             inner.present += 1;
@@ -304,6 +309,19 @@ impl Gang {
         let mut inner = self.inner.lock();
         inner.full = Chunks::none();
         inner.empty = Chunks::none();
+    }
+
+    /// In a forked child, where nobody else is: whoever was here, and what was wanted of them, is
+    /// no more.
+    #[cfg(not(loom))]
+    pub(crate) fn forget_workers(&self) {
+        self.open.store(0, Ordering::Relaxed);
+        self.stop.store(0, Ordering::Relaxed);
+        self.hungry.store(0, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.active = 0;
+        inner.present = 0;
+        inner.done = true;
     }
 
     /// Holds the lock across a fork.

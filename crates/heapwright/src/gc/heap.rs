@@ -34,6 +34,7 @@ use super::gang::{Chunk, Gang};
 use super::growth::Target;
 use super::handles::Handles;
 use super::helpers::Helpers;
+use super::lanes::Lanes;
 use super::layout::{KINDS, SHELVES, Sizes};
 use super::mutator::Mutator;
 use super::page::{Page, State};
@@ -75,6 +76,7 @@ pub(super) struct Heap {
     pub(super) world: World,
     pub(super) gang: Gang,
     pub(super) helpers: Helpers,
+    pub(super) lanes: Lanes,
     pub(super) pages: Pages,
     pub(super) shelves: Lock<Shelves>,
     pub(super) handles: Handles,
@@ -91,8 +93,6 @@ pub(super) struct Heap {
     /// The deadline of the step under way, for those who help.
     pub(super) deadline: Num,
     pub(super) cycles: Num,
-    /// How many the process may use.
-    pub(super) processors: Num,
     /// Bytes that the last cycle found live, what the runtime has in malloc included.
     pub(super) live: Num,
     pub(super) goal: Num,
@@ -199,7 +199,6 @@ impl Heap {
         *heap.finalizers.lock() = Finalizers::new();
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
-        heap.processors.set(os::cpus());
         heap.set_goal(0);
         let reserve = heap.make_chunks();
         if reserve.is_none() {
@@ -248,6 +247,7 @@ impl Heap {
         }
         drop(runs);
         heap.gang.forget();
+        heap.lanes.end();
         for number in [
             &heap.deadline,
             &heap.cycles,

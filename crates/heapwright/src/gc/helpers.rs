@@ -16,7 +16,8 @@
 //! deadline are over before a thread is awake, and do without.
 //!
 //! A helper is no mutator: it has a tracer, and is in the gang while that is open, which is only
-//! while the world stands still. All signals are blocked in it.
+//! while the world stands still. All signals are blocked in it, but those of faults: what a runtime
+//! does about them it does on a helper as well.
 //!
 //! Called by `cycle`.
 
@@ -27,7 +28,7 @@ use crate::os;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::heap::Heap;
-use super::tracer::{Budget, Tracer};
+use super::tracer::{Budget, Marks, Tracer};
 use super::waiting::{Patience, Then, wait, wake};
 
 /// Who marks at most, where the options do not say: more of them wait for memory.
@@ -49,14 +50,17 @@ pub(super) struct Helpers {
     calls: AtomicU32,
     /// Whether they are to end.
     ending: AtomicU32,
+    /// The process they are of: a child made behind the back of `fork` has none of them.
+    process: AtomicU32,
 }
 
 impl Helpers {
     /// Calls helpers, and makes those of `wanted` that there are not.
     fn call(&self, heap: &'static Heap, wanted: usize) {
+        self.process.store(os::process_id(), Ordering::Relaxed);
         while (self.count.load(Ordering::Relaxed) as usize) < wanted {
             self.count.fetch_add(1, Ordering::Relaxed);
-            if !os::spawn(c"heapwright gc", run, ptr::from_ref(heap).cast_mut().cast()) {
+            if !os::spawn(run, ptr::from_ref(heap).cast_mut().cast()) {
                 self.leave();
                 break;
             }
@@ -78,12 +82,13 @@ impl Helpers {
         loop {
             // Acquire: they touch nothing of the heap any more.
             let count = self.count.load(Ordering::Acquire);
-            if count == 0 {
+            if count == 0 || self.process.load(Ordering::Relaxed) != os::process_id() {
                 break;
             }
             wait(&self.count, count, UNTIL_ONE_ENDS);
         }
         self.ending.store(0, Ordering::Relaxed);
+        self.forget();
     }
 
     /// In a forked child, which has no other threads.
@@ -96,6 +101,7 @@ impl Helpers {
 extern "C" fn run(heap: *mut c_void) -> *mut c_void {
     // SAFETY: `call` passed a heap, and heaps are never freed.
     let heap = unsafe { &*heap.cast::<Heap>() };
+    os::name_thread(c"heapwright gc");
     let tracer = Tracer::new(heap);
     let helpers = &heap.helpers;
     loop {
@@ -117,15 +123,16 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
 impl Heap {
     /// How many helpers a marking is worth, if so many others help already.
     pub(super) fn helpers_wanted(&self, others: usize, budget: Budget) -> usize {
-        let worth = budget.deadline == 0 && budget.bytes == usize::MAX && self.left() >= WORTH;
+        let worth = budget.is_none() && self.left() >= WORTH;
         if worth { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// Those who mark at most.
+    /// Those who mark at most: never more than the caller, whose they are, may use processors.
     fn markers(&self) -> usize {
         match self.options().markers as usize {
-            0 => self.processors.get().min(MARKERS),
-            markers => markers,
+            0 => os::cpus().min(MARKERS),
+            1 => 1,
+            markers => os::cpus().min(markers),
         }
     }
 
@@ -139,11 +146,13 @@ impl Heap {
     /// Marks with the gang as long as it is open. `done` is called before it goes, each time.
     pub(super) fn help(&self, tracer: &Tracer, done: impl Fn(&Tracer)) {
         while self.gang.come() {
-            tracer.shared.set(1);
+            tracer.mark_as(if self.lanes.is_used() { Marks::Second } else { Marks::Locked });
             let budget = Budget { deadline: self.deadline.get() as u64, ..Budget::NONE };
             if !tracer.drain(budget) {
                 self.gang.stop();
             }
+            // Without lanes again: nobody merges what would be marked there later.
+            tracer.mark_as(Marks::Locked);
             tracer.publish();
             done(tracer);
             self.gang.go();
@@ -210,9 +219,10 @@ mod tests {
         let objects = building(me);
         // How much there is the heap knows when it has marked it once.
         heap.collect(me);
+        let helpers = 2.min(os::cpus() as u32 - 1);
         for _ in 0..20 {
             heap.collect(me);
-            assert_eq!((count(), live(heap)), (2, objects));
+            assert_eq!((count(), live(heap)), (helpers, objects));
         }
         let until = Instant::now() + Duration::from_secs(20);
         while count() > 0 && Instant::now() < until {
@@ -220,7 +230,7 @@ mod tests {
         }
         assert_eq!(count(), 0, "a second later");
         heap.collect(me);
-        assert_eq!((count(), live(heap)), (2, objects), "again");
+        assert_eq!((count(), live(heap)), (helpers, objects), "again");
         Mutator::detach(mutator);
         Heap::end(slot);
         assert_eq!(count(), 0, "the heap has ended");

@@ -17,7 +17,7 @@
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
 //! - `page`, `pages`, `shelves`: pages, and which are where
 //! - `mutator`: how a thread allocates; `world`: how threads stand still
-//! - `tracer`, `gang`, `helpers`: marking, by one or several
+//! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
@@ -48,6 +48,8 @@ mod handles;
 mod heap;
 #[cfg(not(loom))]
 mod helpers;
+#[cfg(not(loom))]
+mod lanes;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]

@@ -31,7 +31,7 @@ use core::ptr::{self, NonNull};
 use crate::address_map::{Entry, MAP};
 use crate::os;
 use crate::size_class::UNIT_SHIFT;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::bits::{self, GRANULE};
 use super::cell::{Num, Ptr};
@@ -73,12 +73,28 @@ pub struct Tracer {
     older: Ptr<Chunk>,
     /// The closure that looks, if one does.
     look: Ptr<Look<'static>>,
-    /// Whether others mark at the same time.
-    pub(super) shared: Num,
+    /// How it marks: a [`Marks`].
+    marks: Num,
+    /// Of two, each with a lane: the second's marks, and where there are any (see `lanes`).
+    lane: Ptr<AtomicU64>,
+    dirty: Ptr<AtomicU8>,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
     /// Objects that were marked, by shelf.
     pub(super) marked: [Num; SHELVES],
+}
+
+/// How a tracer marks.
+#[derive(Clone, Copy)]
+pub(super) enum Marks {
+    /// Nobody else does.
+    Alone = 0,
+    /// Others do at the same time: with locked instructions.
+    Locked = 1,
+    /// Another does, in a lane of its own.
+    First = 2,
+    /// The same, and this one has the lane.
+    Second = 3,
 }
 
 /// When a drain ends before it is through.
@@ -93,6 +109,11 @@ pub(super) struct Budget {
 impl Budget {
     /// No end.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
+
+    /// Whether there is no end.
+    pub(super) fn is_none(self) -> bool {
+        self.deadline == 0 && self.bytes == usize::MAX
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -149,6 +170,20 @@ impl Tracer {
     fn heap(&self) -> &'static Heap {
         // SAFETY: set by `belong` before anything else; heaps are never freed.
         unsafe { &*self.heap.get() }
+    }
+
+    /// Chooses how it marks.
+    pub(super) fn mark_as(&self, marks: Marks) {
+        let lanes = &self.heap().lanes;
+        self.marks.set(marks as usize);
+        self.lane.set(lanes.words());
+        self.dirty.set(lanes.dirty());
+    }
+
+    /// Whether others mark at the same time.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.marks.get() != Marks::Alone as usize
     }
 
     /// Tells a reference: to an object, or null, or what is no address of a word (numbers that
@@ -249,7 +284,7 @@ impl Tracer {
         };
         if !chunk.is_null() {
             self.close_chunk();
-            if self.shared.get() != 0 && self.heap().gang.is_hungry() {
+            if self.is_shared() && self.heap().gang.is_hungry() {
                 // SAFETY: closed above, and in no list.
                 unsafe { self.heap().gang.give(chunk) };
             } else {
@@ -342,12 +377,13 @@ impl Tracer {
         // What will be popped soon, unless other things come first. At a chunk's start this
         // is a word of its head, or of its neighbour, and the prefetch is for nothing.
         // SAFETY: in the run of side memory that chunks are cut from; the first chunk's
-        // place has none.
-        let soon = unsafe { next.wrapping_sub(AHEAD).read() };
-        prefetch(
-            mark_word(MAP.side_bitmap(0).cast(), soon.addr().wrapping_sub(MAP.base().addr()))
-                .cast(),
-        );
+        // place has none. Volatile: the neighbour may be somebody else's, who writes it.
+        let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
+        let offset = soon.addr().wrapping_sub(MAP.base().addr());
+        prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
+        if self.marks.get() >= Marks::First as usize {
+            prefetch(mark_word(self.lane.get(), offset).cast());
+        }
         // SAFETY: pushed before, and in this tracer's chunk.
         Some(unsafe { next.read() })
     }
@@ -495,10 +531,27 @@ impl Tracer {
         if before & mask != 0 {
             return false;
         }
-        if self.shared.get() == 0 {
+        let marks = self.marks.get();
+        if marks == Marks::Alone as usize {
             word.store(before | mask, Ordering::Relaxed);
-        } else if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
-            return false;
+        } else if marks == Marks::Locked as usize {
+            if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
+                return false;
+            }
+        } else {
+            // SAFETY: as above: the lane has as many words.
+            let lane = unsafe { &*mark_word(self.lane.get(), offset) };
+            let there = lane.load(Ordering::Relaxed);
+            if there & mask != 0 {
+                return false;
+            }
+            if marks == Marks::First as usize {
+                word.store(before | mask, Ordering::Relaxed);
+            } else {
+                lane.store(there | mask, Ordering::Relaxed);
+                // SAFETY: there is a byte for each unit.
+                unsafe { &*self.dirty.get().wrapping_add(unit) }.store(1, Ordering::Relaxed);
+            }
         }
         self.marked[shelf].add(1);
         let size =
@@ -514,8 +567,7 @@ impl Tracer {
     /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
     /// number of threads, each with a tracer of its own.
     pub(super) fn shade(&self, object: *mut u8) {
-        let shared = self.shared.get();
-        self.shared.set(1);
+        self.marks.set(Marks::Locked as usize);
         if self.set_mark(object, |_| {}) {
             // Without a chunk, and while others are at work, it must not wait for one.
             if self.next.get() == self.end.get() && !self.has_made_room() {
@@ -524,7 +576,6 @@ impl Tracer {
                 self.push(object.map_addr(|at| at | MARKED));
             }
         }
-        self.shared.set(shared);
     }
 
     /// Marks until nothing is left of its own, nor in the gang if it is one of several.
@@ -543,14 +594,14 @@ impl Tracer {
                 // SAFETY: nothing is in it, and it is in no list.
                 unsafe { gang.give_empty(spent) };
             }
-            let more =
-                if self.shared.get() == 0 { gang.take_now() } else { gang.take(self.home()) };
-            let Some(chunk) = more else { return !gang.is_stopped() || self.shared.get() == 0 };
+            let more = if !self.is_shared() { gang.take_now() } else { gang.take(self.home()) };
+            let Some(chunk) = more else { return !gang.is_stopped() || !self.is_shared() };
             self.resume(chunk);
         }
     }
 
-    fn drain_own(&self, deadline: u64, until: usize) -> bool {
+    /// Marks until nothing is left of its own. False: the budget was used up.
+    pub(super) fn drain_own(&self, deadline: u64, until: usize) -> bool {
         let mut ring = [ptr::null_mut(); RING];
         let mut at = 0;
         let mut edges = 0;
@@ -596,7 +647,7 @@ impl Tracer {
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
-        if self.shared.get() != 0 {
+        if self.is_shared() {
             let gang = &self.heap().gang;
             if gang.is_stopped() {
                 return true;

@@ -184,12 +184,11 @@ pub(crate) fn futex_wake_all(_word: &AtomicU32) {}
 /// Waiters here look again by themselves.
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 
+/// Nobody looks from outside.
+pub(crate) fn name_thread(_name: &CStr) {}
+
 /// No thread: whoever would have one does without.
-pub(crate) fn spawn(
-    _name: &CStr,
-    _run: extern "C" fn(*mut c_void) -> *mut c_void,
-    _with: *mut c_void,
-) -> bool {
+pub(crate) fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
     false
 }
 

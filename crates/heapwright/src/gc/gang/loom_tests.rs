@@ -102,7 +102,7 @@ impl Scene {
 
     /// The first worker's part. Whether all was done.
     fn lead(&self, most: usize) -> bool {
-        self.gang.open();
+        self.gang.open(8);
         let through = self.drain(most);
         if !through {
             self.gang.stop();
@@ -214,7 +214,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
 fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
     loom::model(move || {
         let scene = Scene::new(items);
-        scene.gang.open();
+        scene.gang.open(8);
         let helper = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.help(ALL))
