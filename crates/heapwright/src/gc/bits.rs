@@ -180,6 +180,13 @@ mod tests {
             let live = count(&bits);
             prop_assert_eq!(copy(&bits, &other), live);
             prop_assert_eq!((count(&bits), count(&other)), (live, live));
+            // What is in both is told, and nothing is left behind.
+            let some = none();
+            let both = (0..slots).step_by(3).map(|slot| slot * size);
+            let fresh = both.clone().filter(|&at| set(&some, at) && !is_set(&other, at)).count();
+            prop_assert_eq!(merge(&some, &other), both.clone().count() - fresh);
+            prop_assert_eq!((count(&some), count(&other)), (0, live + fresh));
+            prop_assert!(both.clone().all(|at| is_set(&other, at)));
         }
     }
 }

@@ -344,3 +344,28 @@ impl Gang {
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    #[test]
+    fn ones_own_come_first_then_nobodys_then_the_others() {
+        let mut chunks = Chunks::none();
+        for home in [1, 2, 0, 2, 1, 0, 3] {
+            // SAFETY: zero is a chunk without items.
+            let mut chunk: Box<Chunk> = unsafe { Box::new(core::mem::zeroed()) };
+            chunk.home = home;
+            // SAFETY: just made.
+            unsafe { chunks.push(Box::into_raw(chunk)) };
+        }
+        let taken: Vec<usize> = core::iter::from_fn(|| chunks.pop_for(2))
+            // SAFETY: made above, and in the list no more.
+            .map(|chunk| unsafe { Box::from_raw(chunk) }.home)
+            .collect();
+        assert_eq!(taken, [2, 2, 0, 0, 3, 1, 1]);
+    }
+}

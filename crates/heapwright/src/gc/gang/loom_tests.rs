@@ -237,7 +237,42 @@ fn loom_who_waits_is_told_of_work() {
         while !scene.gang.is_empty() {
             thread::yield_now();
         }
-        assert!(scene.gang.take().is_none());
+        assert!(scene.gang.take(0).is_none());
+    });
+}
+
+#[test]
+fn loom_no_more_come_than_may() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let scene = Scene::new(1);
+        // What one helper has for itself: two would meet there.
+        let lane = Arc::new(UnsafeCell::new(0));
+        scene.give(&[0]);
+        let helpers = [(); 2].map(|()| {
+            let (scene, lane) = (Arc::clone(&scene), Arc::clone(&lane));
+            thread::spawn(move || {
+                while scene.gang.come() {
+                    lane.with_mut(|count| {
+                        // SAFETY: loom checks that nobody else has it.
+                        unsafe { *count += 1 };
+                    });
+                    scene.drain(ALL);
+                    scene.gang.go();
+                }
+            })
+        });
+        scene.gang.open(2);
+        assert!(scene.drain(ALL));
+        scene.gang.close();
+        let came = lane.with(|count| {
+            // SAFETY: who came has gone.
+            unsafe { *count }
+        });
+        assert!(came <= 1, "one comes when another has gone");
+        helpers.into_iter().for_each(|helper| helper.join().unwrap());
+        scene.end();
     });
 }
 
