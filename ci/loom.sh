@@ -86,7 +86,7 @@ mutant $gang "news does not move" '(fn tell[^;]*)self\.news\.fetch_add\(1, Order
 mutant $gang "who sleeps is not woken" 'if self\.hungry\.load\(Ordering::Relaxed\) != 0 \{' 'if false {'
 mutant $gang "who goes does not tell" '(inner\.present -= 1;\s+self\.news[^;]*;\s+)wake\(&self\.news\);' '$1'
 mutant $gang "who comes is not counted" 'inner\.present \+= 1;' ''
-mutant $gang "one comes before there is a gang" 'if self\.open\.load\(Ordering::Acquire\) == 0 \{\s+return false;\s+\}(\s+let mut inner = self\.inner\.lock\(\);\s+let comes =\s+)self\.open\.load\(Ordering::Relaxed\) != 0 && ' '$1'
+mutant $gang "one comes before there is a gang" 'if self\.open\.load\(Ordering::Relaxed\) == 0 \{\s+return false;\s+\}(\s+let mut inner = self\.inner\.lock\(\);\s+let comes = !inner\.done) && inner\.present < inner\.most' '$1'
 mutant $gang "more come than may" '&& inner\.present < inner\.most' ''
 mutant $gang "closing does not wait" 'while inner\.present > 0' 'while false'
 all_noticed

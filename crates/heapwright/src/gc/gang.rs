@@ -168,17 +168,17 @@ impl Gang {
         inner.most = most;
         inner.done = false;
         self.stop.store(0, Ordering::Relaxed);
-        self.open.store(1, Ordering::Release);
+        self.open.store(1, Ordering::Relaxed);
     }
 
     /// Comes to help. False: there is nothing to help with.
     pub(crate) fn come(&self) -> bool {
-        if self.open.load(Ordering::Acquire) == 0 {
+        // Only so that nobody takes the lock for nothing.
+        if self.open.load(Ordering::Relaxed) == 0 {
             return false;
         }
         let mut inner = self.inner.lock();
-        let comes =
-            self.open.load(Ordering::Relaxed) != 0 && !inner.done && inner.present < inner.most;
+        let comes = !inner.done && inner.present < inner.most;
         if comes {
             inner.active += 1;
             inner.present += 1;

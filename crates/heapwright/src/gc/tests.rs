@@ -30,7 +30,7 @@ use super::raw::{
 };
 use super::{FREED, LEAF, Layout, TRACED};
 
-const STEPS: usize = if cfg!(miri) { 24 } else { 400 };
+const STEPS: usize = if cfg!(miri) { 12 } else { 400 };
 const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
 const MIDDLE: usize = if cfg!(miri) { 2_000 } else { 40_000 };
 
@@ -301,7 +301,7 @@ fn garbage_is_collected_as_it_comes() {
     let freed = Freed::default();
     let heap = Heap::new(Options { least: 1 << 20, ..Options::new() }, runtime(&freed)).unwrap();
     let mutator = heap.attach().unwrap();
-    let rounds = if cfg!(miri) { 1_500 } else { 3_000_000 };
+    let rounds = if cfg!(miri) { 300 } else { 3_000_000 };
     for _ in 0..rounds {
         // SAFETY: nothing is wanted.
         let object = unsafe { mutator.alloc(48, TRACED) };
@@ -401,7 +401,7 @@ fn marking_needs_no_memory() {
     let freed = Freed::default();
     let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
     let mutator = heap.attach().unwrap();
-    let width = if cfg!(miri) { 30 } else { 1500 };
+    let width = if cfg!(miri) { 8 } else { 1500 };
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
