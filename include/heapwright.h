@@ -558,7 +558,8 @@ typedef struct hw_gc_options {
    */
   uint32_t sweep;
   /**
-   * The memory target: the heap may be so many percent of what is live. 0: 200.
+   * The memory target: the heap may be so many percent of what is live: more than 100.
+   * 0: 200.
    */
   uint32_t factor_percent;
   /**
@@ -587,7 +588,7 @@ typedef struct hw_gc_options {
    * Threads that mark at most, mutators that stand still among them. Where there is much
    * to mark, threads that only mark are made up to this number, as far as processors are idle;
    * they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
-   * none is made.
+   * none is made. Never more than there are processors.
    */
   uint32_t markers;
 } hw_gc_options;

@@ -149,7 +149,8 @@ pub struct GcOptions {
     pub layout: u32,
     /// A hw_gc_sweep.
     pub sweep: u32,
-    /// The memory target: the heap may be so many percent of what is live. 0: 200.
+    /// The memory target: the heap may be so many percent of what is live: more than 100.
+    /// 0: 200.
     pub factor_percent: u32,
     /// HW_GC_VERIFY_HEAP, HW_GC_VERIFY_BARRIERS, HW_GC_STRESS.
     pub verify: u32,
@@ -166,7 +167,7 @@ pub struct GcOptions {
     /// Threads that mark at most, mutators that stand still among them. Where there is much
     /// to mark, threads that only mark are made up to this number, as far as processors are idle;
     /// they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
-    /// none is made.
+    /// none is made. Never more than there are processors.
     pub markers: u32,
 }
 

@@ -91,6 +91,7 @@ pub struct Options {
     /// Threads that mark at most, mutators that stand still among them. Where there is much to
     /// mark, threads that only mark are made up to this number, as far as processors are idle; they
     /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
+    /// Never more than there are processors.
     pub markers: u32,
 }
 

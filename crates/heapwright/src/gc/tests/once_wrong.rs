@@ -266,7 +266,7 @@ fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
 #[test]
 fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-    for _ in 0..100 {
+    for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let mutator = heap.attach().unwrap();
         // SAFETY: nothing is wanted.
         assert!(!unsafe { mutator.alloc(48, LEAF) }.is_null());
@@ -317,7 +317,7 @@ unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
     let (mutator, count) = unsafe { &*context.cast::<Context>() };
     // SAFETY: as above.
     let mutator = unsafe { &**mutator };
-    for _ in 0..200 {
+    for _ in 0..if cfg!(miri) { 70 } else { 200 } {
         // SAFETY: nothing of it is wanted.
         assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
     }
