@@ -9,35 +9,16 @@
     reason = "tests run on std, whose allocator is not this one"
 )]
 
+mod common;
+
 use core::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
+use common::in_a_child;
 use heapwright::gc::TRACED;
 use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer};
-
-/// Forks, runs `life` in the child, and waits for it to end well.
-fn in_a_child(life: impl FnOnce()) {
-    // SAFETY: the child uses the heap, which is what is tested, and ends without
-    // running anything of the parent's.
-    match unsafe { libc::fork() } {
-        -1 => panic!("no child"),
-        0 => {
-            // SAFETY: no preconditions. A child that hangs dies of SIGALRM.
-            unsafe { libc::alarm(60) };
-            let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_ok();
-            // SAFETY: no preconditions.
-            unsafe { libc::_exit(i32::from(!well)) };
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: `status` is a valid place for the answer.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the child ended with status {status:#x}");
-        }
-    }
-}
 
 fn collects(heap: &Heap, mutator: &Mutator) {
     let before = heap.statistics().cycles;
