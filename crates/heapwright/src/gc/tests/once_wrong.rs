@@ -13,6 +13,9 @@ use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS
 use super::super::{LEAF, TRACED, heap};
 use super::{Head, references, trace};
 
+/// Objects of a list.
+const LENGTH: usize = if cfg!(miri) { 60 } else { 3000 };
+
 /// Collects in steps that are as short as they can be, from the beginning to the end.
 fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
     mutator.defer();
@@ -61,7 +64,7 @@ unsafe extern "C" fn trace_with_a_range(tracer: &Tracer, object: *mut c_void, da
 
 #[test]
 fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
-    for before in 1010..1030 {
+    for before in if cfg!(miri) { 1016..1021 } else { 1010..1030 } {
         let runtime = Runtime {
             trace: Some(trace_with_a_range),
             data: core::ptr::without_provenance_mut(before),
@@ -137,7 +140,7 @@ unsafe extern "C" fn trace_ranges(tracer: &Tracer, object: *mut c_void, _data: *
 #[test]
 fn marking_comes_to_its_end_without_memory_for_chunks() {
     // Objects with few references; and with ranges, of which a page has more than fit a chunk.
-    for (length, width) in [(3000, 4), (3000, 10)] {
+    for (length, width) in [(LENGTH, 4), (LENGTH, 10)] {
         let trace: unsafe extern "C" fn(&Tracer, *mut c_void, *mut c_void) =
             if width == 4 { trace } else { trace_ranges };
         for incremental in [false, true] {
@@ -191,7 +194,7 @@ fn barriers_shade_without_memory_for_chunks() {
     let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
     let mutator = heap.attach().unwrap();
     mutator.defer();
-    let root = list(&mutator, 3000, 4);
+    let root = list(&mutator, LENGTH, 4);
     // SAFETY: made above.
     let first = unsafe { *root };
     heap::of(heap.id()).unwrap().starved.set(1);
@@ -212,7 +215,7 @@ fn barriers_shade_without_memory_for_chunks() {
     mutator.resume();
     // SAFETY: as above.
     unsafe { mutator.collect() };
-    is_whole(&heap, first, 3000);
+    is_whole(&heap, first, LENGTH);
     // SAFETY: nothing is used any more.
     unsafe { mutator.detach() };
 }
@@ -221,7 +224,7 @@ fn barriers_shade_without_memory_for_chunks() {
 fn an_object_is_found_while_its_page_is_swept() {
     let heap = Heap::new(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
     let mutator = heap.attach().unwrap();
-    let (_, root, leaves) = parent(&mutator, 20_000);
+    let (_, root, leaves) = parent(&mutator, if cfg!(miri) { 50 } else { 20_000 });
     let places: Vec<usize> = leaves.iter().map(|leaf| leaf.addr()).collect();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
