@@ -15,9 +15,9 @@
 //! when lanes are merged such objects are seen and counted once.
 //!
 //! More than two share the map's bitmaps, with locked instructions; as do those who mark in steps,
-//! because merging looks at each of the heap's pages. The lane is address space of its own as long as the map is, and
-//! has memory where the second has marked: less than a hundredth of the heap. Where it cannot be had,
-//! marks are locked.
+//! because merging looks at each of the heap's pages, and those who have much to mark. The lane is
+//! address space of its own, as long as the map is, and has memory where the second has marked: less
+//! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
 //!
 //! Called by `cycle`; `tracer` marks in it.
 
@@ -41,6 +41,10 @@ pub(super) struct Lanes {
     /// Whether there is a second to mark there.
     used: Num,
 }
+
+/// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
+/// fetching them is what marking waits for, and lanes are twice as many to fetch.
+const SMALL: usize = 16 << 20;
 
 /// Bytes of the lane of a unit: marks, and whether there are any.
 const A_UNIT: usize = SIDE_BITMAP + 1;
@@ -124,9 +128,10 @@ impl Lanes {
 }
 
 impl Heap {
-    /// From now on two mark, each in a lane of its own. False: there is no memory for it.
+    /// From now on two mark, each in a lane of its own. False: there is no memory for it, or it is
+    /// not worth it.
     pub(super) fn open_lanes(&self) -> bool {
-        let ready = self.lanes.prepare();
+        let ready = self.left() <= SMALL && self.lanes.prepare();
         self.lanes.used.set(usize::from(ready));
         ready
     }
