@@ -66,7 +66,7 @@ pub(super) struct Setup {
 
 /// Pages of a pool from which on fresh ones are had from the system in one go, and not as they are
 /// touched: that costs two thirds of it, and of the last page only some may ever be used.
-const USED_WHOLE: usize = 16;
+const USED_WHOLE: usize = 64;
 
 /// A heap. Zero is one that nobody has.
 pub(super) struct Heap {
