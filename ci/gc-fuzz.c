@@ -131,6 +131,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         .size = sizeof options, .layout = next() % 4, .sweep = next() % 2, .incremental = next() % 2,
         .verify = next() % 8, .least = 4096 << next() % 8, .most = next() % 2 == 0 ? 0 : 1 << 20, .step_ns = 1 << next() % 16,
     };
+#ifdef WITHOUT_BARRIER
+    // Where barriers are needed most: steps between any two calls, and their verifier.
+    options.incremental = true;
+    options.verify = HW_GC_VERIFY_BARRIERS | HW_GC_STRESS;
+#endif
     hw_gc_runtime runtime = { .size = sizeof runtime, .trace = trace, .free = died };
     heap = hw_gc_create(&options, &runtime);
     mutator = hw_gc_attach(heap);

@@ -168,7 +168,8 @@ impl Page {
 
     /// Whether the slot that begins at byte `offset` holds an object, by what was settled.
     pub(super) fn is_taken(&self, offset: usize) -> bool {
-        offset < self.cursor.get() || bits::is_set(&self.taken, offset)
+        // Acquired: who sees that a sweep has moved the cursor sees what it says is taken.
+        offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
     /// Notes how far a mutator has come: to byte `next` of a stretch it was handed.
@@ -215,7 +216,7 @@ impl Page {
     /// swept the marks are there, and afterwards what is taken is.
     pub(super) fn sweep(&self, cycle: usize) -> usize {
         let live = bits::copy(self.marks(), &self.taken);
-        self.cursor.set(0);
+        self.cursor.set_released(0);
         self.live.set(live);
         self.swept.set_released(cycle);
         // Who sees a mark gone sees that the page is swept.

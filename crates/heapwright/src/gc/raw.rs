@@ -694,7 +694,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
 #[unsafe(naked)]
 pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     core::arch::naked_asm!(
-        "add x1, x0, {registers}",
+        "mov x1, {registers}",
+        "add x1, x0, x1",
         "stp x19, x20, [x1]",
         "stp x21, x22, [x1, 16]",
         "stp x23, x24, [x1, 32]",
@@ -702,7 +703,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "stp x27, x28, [x1, 64]",
         "stp x29, x30, [x1, 80]",
         "mov x2, sp",
-        "add x1, x0, {top}",
+        "mov x1, {top}",
+        "add x1, x0, x1",
         "str x2, [x1]",
         "b {leave}",
         registers = const core::mem::offset_of!(mutator::Mutator, registers),

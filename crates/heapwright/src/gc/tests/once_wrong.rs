@@ -5,7 +5,7 @@ extern crate std;
 use core::ffi::c_void;
 use std::vec::Vec;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
@@ -282,23 +282,24 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
 
 #[test]
 fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
+    /// A root on its way to another thread.
+    type Root = AtomicPtr<*mut u8>;
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
     let rounds = if cfg!(miri) { 3 } else { 300 };
-    let (there, here) = (mpsc::channel::<usize>(), mpsc::channel::<usize>());
-    let pass = |to: mpsc::Sender<usize>, from: mpsc::Receiver<usize>| {
+    let (there, here) = (mpsc::channel::<Root>(), mpsc::channel::<Root>());
+    let pass = |to: mpsc::Sender<Root>, from: mpsc::Receiver<Root>| {
         for _ in 0..rounds {
             let mutator = heap.attach().unwrap();
             for _ in 0..70 {
                 // SAFETY: nothing is kept.
                 let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
-                to.send(cell.expose_provenance()).unwrap();
+                to.send(Root::new(cell)).unwrap();
             }
             for _ in 0..70 {
                 // SAFETY: the other's thread makes as many.
                 let cell = unsafe { mutator.away(|| from.recv()) }.unwrap();
-                let cell = core::ptr::with_exposed_provenance_mut(cell);
                 // SAFETY: made by the other.
-                unsafe { mutator.free_root(cell) };
+                unsafe { mutator.free_root(cell.into_inner()) };
             }
             // SAFETY: nothing is used any more.
             unsafe { mutator.detach() };
