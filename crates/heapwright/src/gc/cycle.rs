@@ -331,7 +331,8 @@ impl Heap {
         self.external_live.set((self.external.get() as f64 * share) as usize);
         self.external_added.set(0);
         self.set_goal(slots + self.external_live.get());
-        self.cycles.add(1);
+        // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
+        self.cycles.set_released(self.cycles.get() + 1);
         self.phase.store(Phase::Sweeping as u32, Relaxed);
         self.shelves.lock().begin_sweep(&live);
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {

@@ -395,7 +395,7 @@ impl Heap {
 
     /// Whether the page awaits the sweep of this cycle.
     pub(super) fn is_unswept(&self, page: &Page) -> bool {
-        page.swept.get_acquired() != self.cycles.get()
+        page.swept.get_acquired() != self.cycles.get_acquired()
     }
 
     /// Bytes of the large object that begins at `unit`.
