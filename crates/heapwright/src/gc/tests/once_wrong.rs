@@ -14,7 +14,7 @@ use super::super::{LEAF, TRACED, heap};
 use super::{Head, references, trace};
 
 /// Objects of a list.
-const LENGTH: usize = if cfg!(miri) { 60 } else { 3000 };
+const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
 
 /// Collects in steps that are as short as they can be, from the beginning to the end.
 fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
