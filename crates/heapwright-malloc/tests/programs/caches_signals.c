@@ -10,7 +10,9 @@
  * central lists, and units come and go.
  *
  * A handler that has interrupted something slow is served from a small reserve; it must
- * cope with null, and there must be few.
+ * cope with null. How often depends on how long slow things are kept from going on by other
+ * processes, so here is no bound for it (`cache/central.rs` tests the reserve itself); but
+ * one that has interrupted nothing is always served.
  *
  * Prints how many signals were handled, and the longest that a handler took.
  */
@@ -138,14 +140,18 @@ int main(int argc, char **argv)
     atomic_store(&stop, 1);
     for (size_t i = 0; i < count; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
-    for (size_t i = 0; i < POST; i++)
-        if (post[i])
-            give_back(post[i], 3);
+    for (size_t i = 0; i < POST; i++) {
+        void *block = atomic_exchange(&post[i], NULL);
+        if (block)
+            give_back(block, 3);
+    }
     printf("%lu handled, the slowest in %lu us; of their requests %lu were refused\n",
            atomic_load(&handled), atomic_load(&slowest_us), atomic_load(&refused));
     CHECK(atomic_load(&handled) > 4);
-    /* Of five requests each: one in five, and hardly ever so many. (With far more caches
-     * than threads, every list that a handler finds is empty.) */
-    CHECK(atomic_load(&refused) <= atomic_load(&handled));
+    unsigned long before = atomic_load(&refused);
+    handler_state = 1;
+    for (int i = 0; i < 100; i++)
+        CHECK(raise(SIGUSR1) == 0);
+    CHECK(atomic_load(&refused) == before);
     return 0;
 }

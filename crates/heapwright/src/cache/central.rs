@@ -487,3 +487,36 @@ impl Central {
         }
     }
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn the_reserve_serves_so_many_and_is_filled_by_what_comes_back() {
+        assert!(crate::substrate::open_and_begin());
+        fill_reserves();
+        let class = |size: usize| size_class::of(size);
+        let all = || -> Vec<*mut Block> { core::iter::from_fn(|| reserved(class(24))).collect() };
+        let blocks = all();
+        // The small ones first, though the large would do.
+        let size = |&block: &*mut Block| match MAP.lookup(block.addr()).1.kind() {
+            Kind::Slab(class) => size_class::size(class),
+            kind => panic!("a reserved block in {kind:?}"),
+        };
+        let sizes: Vec<usize> = blocks.iter().map(size).collect();
+        assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
+        assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
+        // What handlers free is theirs again, before anybody has been here who may wait.
+        blocks.iter().for_each(|block| stray(class(size(block)), *block));
+        assert!(STRAYS.is_empty());
+        assert_eq!(all().len(), blocks.len());
+        // Whoever takes a chain fills it up.
+        let taken = take(class(48), 1).expect("there is memory");
+        give(class(48), taken.chain);
+        assert_eq!(all().len(), blocks.len());
+    }
+}
