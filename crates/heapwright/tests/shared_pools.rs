@@ -10,12 +10,15 @@
     reason = "tests run on std, whose allocator is not this one"
 )]
 
+mod common;
+
 use std::cell::RefCell;
 use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use common::end_of_a_child;
 use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
 
@@ -72,32 +75,10 @@ fn a_child_of_many_threads_uses_pools() {
                 }
             });
         }
-        let ends: Vec<_> = (0..200).map(|_| in_a_child(|| use_pool(&POOL))).collect();
+        let ends: Vec<_> = (0..200).map(|_| end_of_a_child(|| use_pool(&POOL))).collect();
         stop.store(true, Ordering::Relaxed);
         assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
     });
-}
-
-/// Forks, runs `life` in the child, and returns how that ended.
-fn in_a_child(life: impl FnOnce()) -> i32 {
-    // SAFETY: the child uses pools and arenas, which is what is tested, and ends at
-    // once.
-    match unsafe { libc::fork() } {
-        -1 => -1,
-        0 => {
-            // SAFETY: no preconditions. A child that hangs dies of SIGALRM.
-            unsafe { libc::alarm(30) };
-            let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life)).is_ok();
-            // SAFETY: no preconditions.
-            unsafe { libc::_exit(i32::from(!well)) };
-        }
-        child => {
-            let mut status = 0;
-            // SAFETY: `status` is a valid place for the answer.
-            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-            if waited == child { status } else { -1 }
-        }
-    }
 }
 
 #[test]
@@ -105,7 +86,7 @@ fn threads_that_fork_at_the_same_time() {
     begin();
     static POOL: SharedPool<[u64; 4]> = SharedPool::new();
     let ends: Vec<i32> = thread::scope(|scope| {
-        let forks = || (0..100).map(|_| in_a_child(|| drop(POOL.boxed([1; 4])))).max().unwrap();
+        let forks = || (0..100).map(|_| end_of_a_child(|| drop(POOL.boxed([1; 4])))).max().unwrap();
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(forks)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -155,7 +136,7 @@ fn a_child_finds_every_slot_of_magazines_that_were_shared() {
             POOL.trim();
             assert_eq!(POOL.len(), before);
         };
-        let ends: Vec<_> = (0..200).map(|_| in_a_child(life)).collect();
+        let ends: Vec<_> = (0..200).map(|_| end_of_a_child(life)).collect();
         stop.store(true, Ordering::Relaxed);
         assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
     });
@@ -175,7 +156,7 @@ fn a_child_uses_an_arena_of_many_threads() {
             }
         });
         let life = || drop(arena.try_alloc([0u8; 100_000]));
-        let ends: Vec<_> = (0..200).map(|_| in_a_child(life)).collect();
+        let ends: Vec<_> = (0..200).map(|_| end_of_a_child(life)).collect();
         stop.store(true, Ordering::Relaxed);
         assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
     });
@@ -192,7 +173,7 @@ fn threads_come_and_go_while_another_forks() {
                 thread::spawn(|| drop(POOL.boxed(1))).join().unwrap();
             }
         });
-        let ends: Vec<_> = (0..200).map(|_| in_a_child(|| drop(POOL.boxed(2)))).collect();
+        let ends: Vec<_> = (0..200).map(|_| end_of_a_child(|| drop(POOL.boxed(2)))).collect();
         stop.store(true, Ordering::Relaxed);
         assert!(ends.iter().all(|&status| status == 0), "{ends:x?}");
     });

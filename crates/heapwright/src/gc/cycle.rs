@@ -36,7 +36,6 @@ use super::heap::{Heap, Phase};
 use super::layout::SHELVES;
 use super::mutator::Mutator;
 use super::page::{self, Page};
-use super::shelves::Shelves;
 use super::tracer::{self, Budget, Marks, Tracer};
 
 /// Bytes of marking that a step on the allocation path is for.
@@ -231,7 +230,9 @@ impl Heap {
             parked += usize::from(!core::ptr::eq(seat, &me.seat) && seat.is_parked());
             true
         });
-        let helpers = self.helpers_wanted(parked, budget);
+        // Who has a budget marks a little, often: not worth helpers or lanes.
+        let left = budget.is_none().then(|| self.left());
+        let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
         if parked + helpers == 0 {
             me.tracer.mark_as(Marks::Alone);
             let through = me.tracer.drain(budget);
@@ -245,7 +246,7 @@ impl Heap {
         if self.gang.is_empty() {
             return true;
         }
-        let two = parked + helpers == 1 && budget.is_none() && self.open_lanes();
+        let two = parked + helpers == 1 && left.is_some_and(|left| self.open_lanes(left));
         me.tracer.mark_as(if two { Marks::First } else { Marks::Locked });
         self.gang.open(1 + parked + helpers);
         self.world.call_for_help();
@@ -291,10 +292,8 @@ impl Heap {
 
     /// Takes back what was counted twice of a page.
     pub(super) fn uncount(&self, page: &Page, twice: usize) {
-        let size =
-            if page.is_large() { Shelves::footprint(page.slot.get()) } else { page.slot.get() };
         self.counted[page.shelf.get()].add(twice.wrapping_neg());
-        self.counted_bytes.add((twice * size).wrapping_neg());
+        self.counted_bytes.add((twice * page.footprint()).wrapping_neg());
     }
 
     /// Keeps what a tracer counted whose mutator or helper leaves, or whose cycle ends.

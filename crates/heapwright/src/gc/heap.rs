@@ -37,7 +37,7 @@ use super::helpers::Helpers;
 use super::lanes::Lanes;
 use super::layout::{KINDS, SHELVES, Sizes};
 use super::mutator::Mutator;
-use super::page::{Page, State};
+use super::page::{self, Page, State};
 use super::pages::Pages;
 use super::raw::{Options, Runtime, Sweep};
 use super::shelves::Shelves;
@@ -407,7 +407,7 @@ impl Heap {
     /// Bytes that it has of the heap.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
-        Shelves::footprint(self.large_size(unit))
+        self.pages.at_unit(unit).map_or(0, Page::footprint)
     }
 
     /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
@@ -588,7 +588,7 @@ impl Heap {
         let traced = shelf & super::LEAF as usize == 0;
         let want = if traced { Want::Zero } else { Want::Any };
         let lists = self.shelves.lock();
-        if self.bytes(lists.bytes() + Shelves::footprint(size)) > self.target().most {
+        if self.bytes(lists.bytes() + page::large_footprint(size)) > self.target().most {
             return None;
         }
         let page = this.pages.make()?;
@@ -611,7 +611,7 @@ impl Heap {
         lists.add(&self.pages, page);
         self.note_peak(lists.bytes());
         drop(lists);
-        self.allocated.add_shared(Shelves::footprint(size));
+        self.allocated.add_shared(page::large_footprint(size));
         Some(page)
     }
 

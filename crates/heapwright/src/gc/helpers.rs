@@ -121,10 +121,9 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
 }
 
 impl Heap {
-    /// How many helpers a marking is worth, if so many others help already.
-    pub(super) fn helpers_wanted(&self, others: usize, budget: Budget) -> usize {
-        let worth = budget.is_none() && self.left() >= WORTH;
-        if worth { self.markers().saturating_sub(1 + others) } else { 0 }
+    /// How many helpers it is worth to mark `left` bytes, if so many others help already.
+    pub(super) fn helpers_wanted(&self, others: usize, left: usize) -> usize {
+        if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
     /// Those who mark at most: never more than the caller, whose they are, may use processors.

@@ -33,6 +33,13 @@ use super::cell::Num;
 use super::heap::Heap;
 use super::page::{Page, State};
 
+/// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
+/// fetching them is what marking waits for, and lanes are twice as many to fetch.
+const SMALL: usize = 16 << 20;
+
+/// Bytes of the lane of a unit: marks, and whether there are any.
+const A_UNIT: usize = SIDE_BITMAP + 1;
+
 /// The lane of one heap. Zero has no memory.
 pub(super) struct Lanes {
     at: AtomicPtr<u8>,
@@ -41,13 +48,6 @@ pub(super) struct Lanes {
     /// Whether there is a second to mark there.
     used: Num,
 }
-
-/// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
-/// fetching them is what marking waits for, and lanes are twice as many to fetch.
-const SMALL: usize = 16 << 20;
-
-/// Bytes of the lane of a unit: marks, and whether there are any.
-const A_UNIT: usize = SIDE_BITMAP + 1;
 
 impl Lanes {
     /// Makes sure that there is a lane for all units. By the collector, while nobody marks.
@@ -128,10 +128,10 @@ impl Lanes {
 }
 
 impl Heap {
-    /// From now on two mark, each in a lane of its own. False: there is no memory for it, or it is
-    /// not worth it.
-    pub(super) fn open_lanes(&self) -> bool {
-        let ready = self.left() <= SMALL && self.lanes.prepare();
+    /// From now on two mark `left` bytes, each in a lane of its own. False: there is no memory for
+    /// it, or it is not worth it.
+    pub(super) fn open_lanes(&self, left: usize) -> bool {
+        let ready = left <= SMALL && self.lanes.prepare();
         self.lanes.used.set(usize::from(ready));
         ready
     }
@@ -166,7 +166,7 @@ mod tests {
         let mutators = [Mutator::attach(heap).unwrap(), Mutator::attach(heap).unwrap()];
         let [first, second] = [&mutators[0].value, &mutators[1].value];
         let objects: [_; 6] = core::array::from_fn(|_| first.alloc(48, LEAF as usize));
-        assert!(heap.open_lanes());
+        assert!(heap.open_lanes(0));
         first.tracer.mark_as(Marks::First);
         second.tracer.mark_as(Marks::Second);
         let mark = |tracer: &Tracer, from: usize| {

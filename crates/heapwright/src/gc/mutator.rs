@@ -36,9 +36,8 @@ use super::cell::{Num, Ptr};
 use super::handles;
 use super::heap::{Heap, Phase};
 use super::layout::{KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
-use super::page::Page;
+use super::page::{self, Page};
 use super::raw::Sweep;
-use super::shelves::Shelves;
 use super::tracer::Tracer;
 use super::world::Seat;
 use super::{LEAF, growth};
@@ -448,7 +447,7 @@ impl Mutator {
                 if let Some(page) = heap.new_large(size, shelf) {
                     return page.base();
                 }
-                if !heap.sweep_for(Shelves::footprint(size)) {
+                if !heap.sweep_for(page::large_footprint(size)) {
                     break;
                 }
             }

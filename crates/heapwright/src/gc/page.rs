@@ -44,6 +44,12 @@ pub(super) enum State {
     Tomb = 2,
 }
 
+/// Bytes that a large object has of memory: whole units, because what is behind it may have been
+/// touched before.
+pub(super) fn large_footprint(size: usize) -> usize {
+    size.next_multiple_of(UNIT)
+}
+
 /// What is known of a page. Zero is a record without a page.
 #[repr(C, align(64))]
 pub(super) struct Page {
@@ -149,6 +155,11 @@ impl Page {
     /// Whether it is one large object.
     pub(super) fn is_large(&self) -> bool {
         self.pool() == LARGE
+    }
+
+    /// Bytes that an object of it has of memory.
+    pub(super) fn footprint(&self) -> usize {
+        if self.is_large() { large_footprint(self.slot.get()) } else { self.slot.get() }
     }
 
     /// How many slots it has.

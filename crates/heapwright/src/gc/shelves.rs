@@ -141,12 +141,6 @@ impl Shelves {
         (self.eden + self.tombs) * UNIT + self.large
     }
 
-    /// Bytes that a large object has of memory: whole units, because what is behind it may
-    /// have been touched before.
-    pub(super) fn footprint(size: usize) -> usize {
-        size.next_multiple_of(UNIT)
-    }
-
     /// Puts a page on its shelf, in front of the cursor: it counts as swept.
     pub(super) fn add(&mut self, pages: &Pages, page: &Page) {
         let shelf = &mut self.shelf[page.shelf.get()];
@@ -158,7 +152,7 @@ impl Shelves {
         shelf.first = page.number.get();
         self.pool[page.pool()].pages += 1;
         if page.is_large() {
-            self.large += Self::footprint(page.slot.get());
+            self.large += page.footprint();
         } else {
             self.eden += 1;
         }
@@ -177,7 +171,7 @@ impl Shelves {
         }
         self.pool[page.pool()].pages -= 1;
         if page.is_large() {
-            self.large -= Self::footprint(page.slot.get());
+            self.large -= page.footprint();
         } else {
             self.eden -= 1;
         }

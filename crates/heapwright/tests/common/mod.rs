@@ -215,6 +215,12 @@ pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
 
 /// Forks, runs `life` in the child, and waits for it to end well.
 pub(crate) fn in_a_child(life: impl FnOnce()) {
+    let status = end_of_a_child(life);
+    assert_eq!(status, 0, "the child ended with status {status:#x}");
+}
+
+/// Forks, runs `life` in the child, waits for it, and returns the status it ended with.
+pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
     // SAFETY: the child uses the heap, which is what is tested, and ends without
     // running anything of the parent's.
     match unsafe { libc::fork() } {
@@ -230,7 +236,7 @@ pub(crate) fn in_a_child(life: impl FnOnce()) {
             let mut status = 0;
             // SAFETY: `status` is a valid place for the answer.
             assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the child ended with status {status:#x}");
+            status
         }
     }
 }
