@@ -585,6 +585,11 @@ typedef struct hw_gc_options {
    */
   bool incremental;
   /**
+   * Whether all stores of references are told (hw_gc_write), so that most collections need
+   * not look at what has survived two others: minor ones.
+   */
+  bool generations;
+  /**
    * Threads that mark at most, mutators that stand still among them. Where there is much
    * to mark, threads that only mark are made up to this number, as far as processors are idle;
    * they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
@@ -689,6 +694,10 @@ typedef struct hw_gc_mutator {
    * first. For up to 32 KiB.
    */
   uint16_t places[HW_GC_PLACES];
+  /**
+   * Where the mark of an object is: a bit for 16 bytes of its address.
+   */
+  const uint8_t *marks;
 } hw_gc_mutator;
 
 /**
@@ -832,6 +841,14 @@ typedef struct hw_gc_statistics {
    * The pools, smallest first; at the end that of large objects.
    */
   struct hw_gc_pool_statistics pool[HW_GC_POOLS];
+  /**
+   * Collections that were minor ones, of all.
+   */
+  uint64_t minor_cycles;
+  /**
+   * Bytes of objects that are old: what a minor collection does not look at.
+   */
+  uint64_t old_bytes;
 } hw_gc_statistics;
 
 /**
@@ -1386,6 +1403,37 @@ void hw_gc_defer(struct hw_gc_mutator *mutator);
  * mutator is this thread's.
  */
 void hw_gc_resume(struct hw_gc_mutator *mutator);
+
+/**
+ * No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
+ * the heap has generations, and memory for it. For requests, between which there is time for the
+ * rest. Nests, also with those of other mutators. Only within the first such scope of a heap there may
+ * be a major collection, if it was chosen before.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void hw_gc_defer_majors(struct hw_gc_mutator *mutator);
+
+/**
+ * Ends a hw_gc_defer_majors.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
+
+/**
+ * Whether the next collection is to be a major one, and would be but for hw_gc_defer_majors.
+ * hw_gc_ask and hw_gc_step make it, a little at a time.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
 
 /**
  * The runtime has bytes more, or less, elsewhere that go with objects of the heap: they count

@@ -19,7 +19,7 @@
  *     tracers. Any thread may call it, several at a time: mutators, and threads of the
  *     heap's own that only mark (see markers in hw_gc_options).
  *  3. Initialising. A traced object arrives zeroed, and trace understands zeroes.
- *  4. Barriers. If the heap is incremental, every store of a reference into an object goes
+ *  4. Barriers. If the heap is incremental or has generations, every store of a reference into an object goes
  *     through hw_gc_write, but for stores into an object that was allocated since the last
  *     time something might have been collected.
  *  5. Safepoints. An attached thread allocates, polls, or has left (hw_gc_leave) before long, or
@@ -67,8 +67,12 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
 /* Stores child into *slot, which lies in parent. */
 HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
     *slot = child;
-    if (!HW_GC_LIKELY(*(volatile uint32_t *)&mutator->barrier == 0))
-        hw_gc_shade(mutator, parent, child);
+    if (!HW_GC_LIKELY(*(volatile uint32_t *)&mutator->barrier == 0)) {
+        /* Only parents with a mark matter: those that were looked at, or are old. */
+        uintptr_t at = (uintptr_t)parent;
+        if (at == 0 || *(const volatile uint8_t *)(mutator->marks + (at >> 7)) >> (at >> 4 & 7) & 1)
+            hw_gc_shade(mutator, parent, child);
+    }
 }
 
 /* Tells a reference: an object's address. NULL, and words that are no multiple of 8 (small

@@ -5,7 +5,7 @@
 // full. What lives is told by load_trace; the stacks are looked through word for word, as
 // bdwgc does, so that both keep what a stale word keeps.
 //
-// Settings of this door: layout=, sweep=, incremental=, factor= (percent of what lives
+// Settings of this door: layout=, sweep=, incremental=, generations=, factor= (percent of what lives
 // that the heap may take), begin= (percent of the limit that is allocated before the first
 // collection), markers= (threads that mark), verify= (bits, for finding faults).
 
@@ -43,6 +43,7 @@ static inline hw_gc_options door_options(void) {
         .sweep = setting_choice("sweep", sweeps) == 0 ? HW_GC_SWEEP_LAZY : HW_GC_SWEEP_TO_END,
         .factor_percent = (uint32_t)setting("factor", 0, 0, 1000000),
         .incremental = setting("incremental", 0, 0, 1),
+        .generations = setting("generations", 0, 0, 1),
         .verify = (uint32_t)setting("verify", 0, 0, 7),
         .least = setting("least", 0, 0, SIZE_MAX >> 10) << 10,
         .most = setting("limit", 0, 0, SIZE_MAX >> 10) << 10,
@@ -96,6 +97,7 @@ static inline void door_fields(void) {
     hw_gc_statistics told;
     hw_gc_stats(door_heap, &told, sizeof told);
     field("cycles", told.cycles);
+    field("minors", told.minor_cycles);
     field("heap", told.peak_bytes);
     field("live", told.live_bytes);
     field("external", told.external_bytes);

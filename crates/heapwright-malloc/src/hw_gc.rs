@@ -65,6 +65,7 @@ pub unsafe extern "C" fn hw_gc_create(
         most: 0,
         step_ns: 0,
         incremental: false,
+        generations: false,
         markers: 0,
     };
     // SAFETY: as the caller promises; zero is valid for all fields.
@@ -96,6 +97,7 @@ pub unsafe extern "C" fn hw_gc_create(
         most: chosen.most,
         step_ns: chosen.step_ns,
         incremental: chosen.incremental,
+        generations: chosen.generations,
         markers: chosen.markers,
         ..Options::new()
     };
@@ -443,6 +445,43 @@ pub unsafe extern "C" fn hw_gc_defer(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_resume(mutator: *mut GcMutator) {
     // SAFETY: as the caller promises.
     unsafe { of(mutator) }.resume();
+}
+
+/// No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
+/// the heap has generations, and memory for it. For requests, between which there is time for the
+/// rest. Nests, also with those of other mutators. Only within the first such scope of a heap there may
+/// be a major collection, if it was chosen before.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_defer_majors(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.defer_majors();
+}
+
+/// Ends a hw_gc_defer_majors.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_resume_majors(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.resume_majors();
+}
+
+/// Whether the next collection is to be a major one, and would be but for hw_gc_defer_majors.
+/// hw_gc_ask and hw_gc_step make it, a little at a time.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_major_owed(mutator: *mut GcMutator) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.is_major_owed()
 }
 
 /// The runtime has bytes more, or less, elsewhere that go with objects of the heap: they count

@@ -65,6 +65,8 @@ pub struct GcMutator {
     /// Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
     /// first. For up to 32 KiB.
     pub places: [u16; GC_PLACES],
+    /// Where the mark of an object is: a bit for 16 bytes of its address.
+    pub marks: *const u8,
 }
 
 const _: () = assert!(
@@ -74,6 +76,7 @@ const _: () = assert!(
         && shown::MUTATOR[2] == offset_of!(GcMutator, heap)
         && shown::MUTATOR[3] == offset_of!(GcMutator, regions)
         && shown::MUTATOR[4] == offset_of!(GcMutator, places)
+        && shown::MUTATOR[5] == offset_of!(GcMutator, marks)
         && shown::REGION[0] == offset_of!(GcRegion, next)
         && shown::REGION[1] == offset_of!(GcRegion, end)
         && shown::REGION[2] == offset_of!(GcRegion, slot)
@@ -164,6 +167,9 @@ pub struct GcOptions {
     /// Whether all stores of references are told (hw_gc_write), so that marking goes in
     /// steps.
     pub incremental: bool,
+    /// Whether all stores of references are told (hw_gc_write), so that most collections need
+    /// not look at what has survived two others: minor ones.
+    pub generations: bool,
     /// Threads that mark at most, mutators that stand still among them. Where there is much
     /// to mark, threads that only mark are made up to this number, as far as processors are idle;
     /// they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
@@ -174,6 +180,7 @@ pub struct GcOptions {
 const _: () = assert!(
     size_of::<GcOptions>() == size_of::<Options>()
         && offset_of!(GcOptions, incremental) == offset_of!(Options, incremental)
+        && offset_of!(GcOptions, generations) == offset_of!(Options, generations)
         && offset_of!(GcOptions, markers) == offset_of!(Options, markers)
 );
 
@@ -251,6 +258,10 @@ pub struct GcStatistics {
     pub handles: u64,
     /// The pools, smallest first; at the end that of large objects.
     pub pool: [GcPoolStatistics; GC_POOLS],
+    /// Collections that were minor ones, of all.
+    pub minor_cycles: u64,
+    /// Bytes of objects that are old: what a minor collection does not look at.
+    pub old_bytes: u64,
 }
 
 const _: () = assert!(size_of::<GcStatistics>() == size_of::<heapwright::gc::Statistics>());

@@ -50,6 +50,13 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     before & mask == 0
 }
 
+/// Clears a bit. Returns whether it was set. By any number of threads.
+#[inline]
+pub(super) fn take(bits: &Bits, offset: usize) -> bool {
+    let (word, mask) = place(offset);
+    bits[word].fetch_and(!mask, Ordering::Relaxed) & mask != 0
+}
+
 /// Where the slot of `size` bytes begins whose bit is that of `granule`.
 fn start(granule: usize, size: usize) -> usize {
     let at = granule * GRANULE;
@@ -92,15 +99,23 @@ pub(super) fn next_clear(
     Some((at, stop.min(end).min(most)))
 }
 
-/// Copies all bits of `from` to `to`, whose own are lost. Returns how many there are.
-pub(super) fn copy(from: &Bits, to: &Bits) -> usize {
-    let mut count = 0;
-    for (from, to) in from.iter().zip(to) {
+/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well. Returns how
+/// many were copied, and how many are left.
+pub(super) fn copy_and_compare(from: &Bits, to: &Bits, both: &mut [u64; WORDS]) -> (usize, usize) {
+    let (mut count, mut stay) = (0, 0);
+    for ((from, to), both) in from.iter().zip(to).zip(both) {
         let bits = from.load(Ordering::Relaxed);
+        *both = bits & to.load(Ordering::Relaxed);
         count += bits.count_ones() as usize;
+        stay += both.count_ones() as usize;
         to.store(bits, Ordering::Relaxed);
     }
-    count
+    (count, stay)
+}
+
+/// Makes the bits what `words` say.
+pub(super) fn assign(bits: &Bits, words: &[u64; WORDS]) {
+    bits.iter().zip(words).for_each(|(bits, &word)| bits.store(word, Ordering::Relaxed));
 }
 
 /// Adds all bits of `from` to `to`; `from` has none any more. Returns how many were in both.
@@ -178,8 +193,17 @@ mod tests {
             prop_assert_eq!(found, expected);
             let other = none();
             let live = count(&bits);
-            prop_assert_eq!(copy(&bits, &other), live);
+            let every_other = (0..slots).step_by(2).map(|slot| slot * size);
+            every_other.clone().for_each(|at| _ = set(&other, at));
+            let stay = every_other.filter(|&at| is_set(&bits, at)).count();
+            let mut both = [0; WORDS];
+            prop_assert_eq!(copy_and_compare(&bits, &other, &mut both), (live, stay));
             prop_assert_eq!((count(&bits), count(&other)), (live, live));
+            let old = none();
+            assign(&old, &both);
+            prop_assert_eq!(count(&old), stay);
+            let taken = (0..slots).filter(|slot| take(&old, slot * size)).count();
+            prop_assert_eq!((taken, count(&old)), (stay, 0));
             // What is in both is told, and nothing is left behind.
             let some = none();
             let both = (0..slots).step_by(3).map(|slot| slot * size);

@@ -31,12 +31,20 @@ use crate::address_map::MAP;
 use crate::os;
 
 use super::bits;
-use super::growth;
+use super::growth::{self, Outcome};
 use super::heap::{Heap, Phase};
 use super::layout::SHELVES;
 use super::mutator::Mutator;
-use super::page::{self, Page};
+use super::page::{self, Page, State, Stays};
 use super::tracer::{self, Budget, Marks, Tracer};
+
+/// What stores are told for: the marking under way.
+pub(super) const MARKING: u32 = 1;
+/// And for the next one, a minor collection: who is old has a mark.
+pub(super) const STORES: u32 = 2;
+
+/// Pages whose marks are taken off under one lock.
+const UNSTUCK_AT_A_TIME: usize = 64;
 
 /// Bytes of marking that a step on the allocation path is for.
 const STEP: usize = 256 << 10;
@@ -89,10 +97,13 @@ impl Heap {
     }
 
     /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
-    /// there was one, as were allocated.
+    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
     pub(super) fn left(&self) -> usize {
-        let expected =
-            if self.cycles.get() == 0 { self.allocated.get() } else { self.live_slots() };
+        let expected = match self.cycles.get() {
+            _ if self.is_minor() => self.young.get(),
+            0 => self.allocated.get(),
+            _ => self.live_slots(),
+        };
         expected.saturating_sub(self.marked_so_far())
     }
 
@@ -103,7 +114,60 @@ impl Heap {
 
     /// Whether a cycle is to begin, or under way.
     pub(super) fn is_owed(&self) -> bool {
-        self.phase() == Phase::Marking || self.is_due()
+        self.phase() == Phase::Marking || self.is_due() || self.unstuck.get() != 0
+    }
+
+    /// Whether the next cycle is to be a major one although the marks of old objects stayed.
+    pub(super) fn is_major_owed(&self) -> bool {
+        self.wants_major.get() != 0 || self.remembered.has_lost()
+    }
+
+    /// Takes off the marks that stayed, if the next cycle is to be a major one: a page at a time,
+    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
+    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
+    fn unstick(&self, me: &Mutator, deadline: u64) -> bool {
+        if self.stays() == Stays::Nothing {
+            return true;
+        }
+        if self.unstuck.get() == 0 {
+            let wanted = self.wants_major.get() != 0 && self.minors_only.get() == 0;
+            if !wanted && !self.remembered.has_lost() {
+                return true;
+            }
+            // Who is still at the last pages of the sweep is through with them when it stops.
+            me.note_stack();
+            if !self.world.stop(&me.seat) {
+                self.rest(me);
+                return false;
+            }
+            self.unstuck.set(usize::from(self.phase() == Phase::Idle));
+            self.world.go_on();
+        }
+        loop {
+            // Under the lock pages neither come nor go, and who else does this goes on from here.
+            let lists = self.shelves.lock();
+            let from = self.unstuck.get();
+            if from == 0 {
+                return self.stays() == Stays::Nothing;
+            }
+            let end = self.pages.made() + 1;
+            let to = (from + UNSTUCK_AT_A_TIME).min(end);
+            for page in (from..to).filter_map(|number| self.pages.get(number)) {
+                if page.state() == State::Eden {
+                    bits::clear(page.marks());
+                }
+            }
+            if to == end {
+                self.set_stays(Stays::Nothing);
+                self.unstuck.set(0);
+                return true;
+            }
+            self.unstuck.set(to);
+            drop(lists);
+            if deadline != 0 && os::now_ns() >= deadline {
+                return false;
+            }
+        }
     }
 
     /// Whether enough was allocated since the last cycle that another may find something.
@@ -126,6 +190,7 @@ impl Heap {
         let mut begun = self.phase() != Phase::Marking;
         let mut cycles = self.cycles.get();
         while self.torn.get() == 0 {
+            self.wants_major.set(usize::from(self.options().generations));
             self.advance(me, Budget::NONE, true);
             if self.cycles.get() != cycles {
                 cycles = self.cycles.get();
@@ -147,7 +212,7 @@ impl Heap {
         if self.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
-        if self.phase() != Phase::Marking && !begin {
+        if self.phase() != Phase::Marking && !(begin && self.unstick(me, budget.deadline)) {
             return;
         }
         me.note_stack();
@@ -187,13 +252,23 @@ impl Heap {
         if self.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.phase() == Phase::Idle
+        self.phase() == Phase::Idle && self.unstuck.get() == 0
     }
 
     /// From now on there are marks.
     fn begin(&self) {
+        let minor = self.stays() != Stays::Nothing;
         self.phase.store(Phase::Marking as u32, Relaxed);
-        self.set_barrier(u32::from(self.options().incremental));
+        self.set_minor(minor);
+        self.set_barrier(
+            if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
+        );
+        if minor {
+            self.begin_telling();
+        } else if self.options().generations {
+            self.forget_remembered();
+            self.wants_major.set(0);
+        }
         self.debt.set(0);
         self.wanted.set(0);
     }
@@ -214,6 +289,8 @@ impl Heap {
                 for page in self.pages.all().filter(|page| page.overflowed.get() != 0) {
                     me.tracer.look_through(page);
                 }
+            } else if self.is_minor() && self.tell_remembered(&me.tracer) {
+                // And another chunk, when what these lead to is marked.
             } else if !told {
                 self.tell_roots(&me.tracer);
                 told = true;
@@ -283,6 +360,13 @@ impl Heap {
         self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.mark(object))
     }
 
+    /// Takes an object's mark. Whether it had one.
+    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
+        tracer::shelf_of(object.addr(), self.tag()).is_some_and(|(unit, _)| {
+            bits::take(page::marks(unit), object.addr() - MAP.address_of(unit).addr())
+        })
+    }
+
     /// Whether an object of the heap has its mark.
     pub(super) fn is_marked(&self, object: *mut u8) -> bool {
         tracer::shelf_of(object.addr(), self.tag()).is_some_and(|(unit, _)| {
@@ -311,25 +395,41 @@ impl Heap {
         if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
-        self.set_barrier(0);
         self.each_mutator(|mutator| {
             mutator.drop_regions(false);
             self.keep_counts(&mutator.tracer);
         });
+        let minor = self.is_minor();
         let mut live = [0; SHELVES];
+        let mut old_bytes = 0;
+        if minor {
+            let lists = self.shelves.lock();
+            live = lists.old;
+            old_bytes = lists.old_bytes;
+        }
         for (live, kept) in live.iter_mut().zip(&self.counted) {
-            *live = kept.take();
+            *live += kept.take();
         }
         let allocated = self.allocated.take();
         self.allocated_before.add(allocated);
         // How much of what the runtime has elsewhere goes with what is dead the sweep will
         // tell; until then as much as of the heap itself.
-        let slots = self.counted_bytes.take();
+        let marked = self.counted_bytes.take();
+        let slots = old_bytes + marked;
+        // What survives of what is new: of major cycles their sweep tells, so of the one before.
+        let survived = match self.allocated_last.get() {
+            _ if minor || self.cycles.get() == 0 => (allocated, marked),
+            last => (last, self.shelves.lock().young_bytes),
+        };
+        self.allocated_last.set(allocated);
+        self.young.set(marked.min(allocated));
+        self.minors.add(usize::from(minor));
         let before = self.live_slots() + allocated;
         let share = slots.min(before) as f64 / before.max(1) as f64;
         self.external_live.set((self.external.get() as f64 * share) as usize);
         self.external_added.set(0);
         self.set_goal(slots + self.external_live.get());
+        self.choose_next(survived);
         // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
         self.cycles.set_released(self.cycles.get() + 1);
         self.phase.store(Phase::Sweeping as u32, Relaxed);
@@ -337,6 +437,30 @@ impl Heap {
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
             self.verify(me);
         }
+    }
+
+    /// Chooses what the next cycle is to be, which is what marks are for until then.
+    fn choose_next(&self, (allocated, survived): (usize, usize)) {
+        let mut stays = Stays::Nothing;
+        if self.options().generations {
+            let due = growth::is_major_due(Outcome {
+                live: self.live.get(),
+                live_at_major: self.live_at_major.get(),
+                goal: self.goal.get(),
+                allocated,
+                survived,
+            });
+            // Where there are scopes, one may begin at any time.
+            let scopes = self.has_scopes.get() != 0;
+            if due && scopes {
+                self.wants_major.set(1);
+            }
+            if !due || scopes {
+                stays = if self.is_minor() { Stays::Survivors } else { Stays::Everything };
+            }
+        }
+        self.set_stays(stays);
+        self.set_barrier(if stays == Stays::Nothing { 0 } else { STORES });
     }
 
     /// Collects at an allocation, because it is asked to at each.

@@ -76,6 +76,43 @@ impl Target {
     }
 }
 
+/// What part of what may be allocated after a major cycle may be in any case after a minor one.
+pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
+
+/// How things stand when a cycle has ended, in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Outcome {
+    /// What it found live, garbage that is old included.
+    pub(super) live: usize,
+    /// What the last major one found live.
+    pub(super) live_at_major: usize,
+    /// What may be live and garbage when the next one ends.
+    pub(super) goal: usize,
+    /// Of what was allocated between two cycles, and how much of that the second found live: the
+    /// last two of which that is known.
+    pub(super) allocated: usize,
+    pub(super) survived: usize,
+}
+
+/// Allocations from which on what survives of them tells something.
+const TELLS: usize = 64 << 10;
+
+/// Whether the next cycle of a heap with generations is to be a major one. Garbage that is old may
+/// have taken half of what might be allocated. Or minor cycles do not pay: they mark what has
+/// survived of the young to free the rest, where a major one marks what lives to free all that does
+/// not. (In the long run as much dies old as becomes old; if nothing did, they would pay sooner.)
+pub(super) fn is_major_due(outcome: Outcome) -> bool {
+    let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
+    let room = goal.saturating_sub(live_at_major);
+    if goal.saturating_sub(live) < room / 2 {
+        return true;
+    }
+    let freed = allocated.saturating_sub(survived);
+    // What is marked for a byte that is freed; a minor one is to do with half.
+    let (minor, major) = (survived as f64 * room as f64, live_at_major as f64 * freed as f64);
+    allocated >= TELLS && minor > major * 0.5
+}
+
 /// What was decided for a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -156,6 +193,24 @@ mod tests {
         assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1), 150 << 20);
         assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1), 100 << 20);
         assert!(TARGET.goal(usize::MAX / 2, 1) > usize::MAX / 2);
+    }
+
+    #[test]
+    fn minor_cycles_go_on_for_as_long_as_they_pay() {
+        let mib = |n: usize| n << 20;
+        let outcome = Outcome {
+            live: mib(120),
+            live_at_major: mib(100),
+            goal: mib(200),
+            allocated: mib(80),
+            survived: mib(20),
+        };
+        assert!(!is_major_due(outcome));
+        assert!(is_major_due(Outcome { live: mib(151), ..outcome }), "garbage that is old");
+        assert!(is_major_due(Outcome { survived: mib(40), ..outcome }), "half survives");
+        // Where little lives a major one costs little.
+        assert!(is_major_due(Outcome { live_at_major: mib(10), live: mib(10), ..outcome }));
+        assert!(!is_major_due(Outcome { allocated: 0, survived: 0, ..outcome }), "not known yet");
     }
 
     #[test]

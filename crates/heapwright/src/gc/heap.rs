@@ -31,15 +31,16 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use super::cell::Num;
 use super::finalizers::Finalizers;
 use super::gang::{Chunk, Gang};
-use super::growth::Target;
+use super::growth::{self, Target};
 use super::handles::Handles;
 use super::helpers::Helpers;
 use super::lanes::Lanes;
 use super::layout::{KINDS, SHELVES, Sizes};
 use super::mutator::Mutator;
-use super::page::{self, Page, State};
+use super::page::{self, Page, State, Stays};
 use super::pages::Pages;
 use super::raw::{Options, Runtime, Sweep};
+use super::remembered::Remembered;
 use super::shelves::Shelves;
 use super::statistics::Pauses;
 use super::tracer;
@@ -75,6 +76,7 @@ pub(super) struct Heap {
     id: Num,
     pub(super) world: World,
     pub(super) gang: Gang,
+    pub(super) remembered: Remembered,
     pub(super) helpers: Helpers,
     pub(super) lanes: Lanes,
     pub(super) pages: Pages,
@@ -93,6 +95,24 @@ pub(super) struct Heap {
     /// The deadline of the step under way, for those who help.
     pub(super) deadline: Num,
     pub(super) cycles: Num,
+    /// Whether the last cycle, or the one under way, is a minor one.
+    minor: Num,
+    /// Which marks the last cycle's sweep leaves: a [`Stays`].
+    stays: Num,
+    /// Whether the next cycle is to be a major one, although marks stayed.
+    pub(super) wants_major: Num,
+    /// Scopes within which cycles are minor, and whether there ever was one.
+    pub(super) has_scopes: Num,
+    pub(super) minors_only: Num,
+    /// The number of the next page whose marks, which stayed, are to be taken off; 0: of none.
+    pub(super) unstuck: Num,
+    /// Bytes that the last major cycle found live, and that the last minor one marked.
+    pub(super) live_at_major: Num,
+    pub(super) young: Num,
+    /// Bytes that were allocated before the last cycle.
+    pub(super) allocated_last: Num,
+    /// Cycles that were minor.
+    pub(super) minors: Num,
     /// Bytes that the last cycle found live, what the runtime has in malloc included.
     pub(super) live: Num,
     pub(super) goal: Num,
@@ -247,10 +267,21 @@ impl Heap {
         }
         drop(runs);
         heap.gang.forget();
+        heap.remembered.end();
         heap.lanes.end();
         for number in [
             &heap.deadline,
             &heap.cycles,
+            &heap.minor,
+            &heap.stays,
+            &heap.wants_major,
+            &heap.minors_only,
+            &heap.has_scopes,
+            &heap.unstuck,
+            &heap.live_at_major,
+            &heap.young,
+            &heap.minors,
+            &heap.allocated_last,
             &heap.live,
             &heap.allocated,
             &heap.external,
@@ -336,6 +367,30 @@ impl Heap {
     /// Whether stores of references must be told, as mutators see it.
     pub(super) fn barrier(&self) -> u32 {
         self.barrier.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last cycle, or the one under way, is a minor one.
+    pub(super) fn is_minor(&self) -> bool {
+        self.minor.get() != 0
+    }
+
+    /// Says of the cycle that begins what it is.
+    pub(super) fn set_minor(&self, minor: bool) {
+        self.minor.set(usize::from(minor));
+    }
+
+    /// Which marks the last cycle's sweep leaves.
+    pub(super) fn stays(&self) -> Stays {
+        match self.stays.get() {
+            0 => Stays::Nothing,
+            1 => Stays::Everything,
+            _ => Stays::Survivors,
+        }
+    }
+
+    /// Chooses them.
+    pub(super) fn set_stays(&self, stays: Stays) {
+        self.stays.set(stays as usize);
     }
 
     /// How it sweeps.
@@ -474,14 +529,17 @@ impl Heap {
         Some(chunks.wrapping_add(1))
     }
 
-    /// What the target makes of bytes that are live.
+    /// What the target makes of bytes that are live; of garbage that is old it makes nothing.
     pub(super) fn set_goal(&self, live: usize) {
         let mut mutators = 0;
         self.each_mutator(|_| mutators += 1);
-        let goal = self.target().goal(live, mutators);
+        let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
+        let goal = self.target().goal(known, mutators);
+        self.live_at_major.set(known);
         self.live.set(live);
         self.goal.set(goal);
-        self.allowance.set(goal - live);
+        let least = if self.is_minor() { (goal - known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
+        self.allowance.set(goal.saturating_sub(live).max(least));
     }
 
     /// Bytes allocated since the last cycle ended, in pages and elsewhere.
@@ -533,6 +591,8 @@ impl Heap {
     /// Notes that a page was claimed: what is free in it counts as allocated.
     pub(super) fn note_claimed(&self, page: &Page) {
         self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
+        // Until it is let go of, or swept: there are objects that are not old.
+        page.live.set(page.slots());
     }
 
     /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it;
@@ -678,6 +738,7 @@ impl Heap {
     /// A mutator that is no more: keeps what it counted.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
+        mutator.tracer.give_remembered();
         self.keep_counts(&mutator.tracer);
         self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();
@@ -689,6 +750,7 @@ impl Heap {
         self.shelves.acquire();
         self.chunk_runs.acquire();
         self.gang.before_fork();
+        self.remembered.before_fork();
         self.handles.before_fork();
     }
 
@@ -700,6 +762,8 @@ impl Heap {
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: the same contract, as for all that follow.
         unsafe { self.handles.after_fork() };
+        // SAFETY: as above.
+        unsafe { self.remembered.after_fork() };
         // SAFETY: as above.
         unsafe { self.gang.after_fork() };
         // SAFETY: as above.

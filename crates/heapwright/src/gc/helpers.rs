@@ -110,7 +110,10 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
         if helpers.ending.load(Ordering::Relaxed) != 0 {
             break;
         }
-        heap.help(&tracer, |tracer| heap.keep_counts(tracer));
+        heap.help(&tracer, |tracer| {
+            tracer.give_remembered();
+            heap.keep_counts(tracer);
+        });
         wait(&helpers.calls, seen, A_SECOND);
         if helpers.calls.load(Ordering::Relaxed) == seen {
             break;

@@ -18,6 +18,7 @@
 //! - `page`, `pages`, `shelves`: pages, and which are where
 //! - `mutator`: how a thread allocates; `world`: how threads stand still
 //! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
+//! - `remembered`: what minor collections are told of old objects
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
@@ -60,6 +61,8 @@ mod page;
 mod pages;
 #[cfg(not(loom))]
 pub mod raw;
+#[cfg(not(loom))]
+mod remembered;
 #[cfg(not(loom))]
 mod shelves;
 #[cfg(not(loom))]

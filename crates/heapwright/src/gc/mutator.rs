@@ -38,7 +38,7 @@ use super::heap::{Heap, Phase};
 use super::layout::{KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
 use super::page::{self, Page};
 use super::raw::Sweep;
-use super::tracer::Tracer;
+use super::tracer::{self, Tracer};
 use super::world::Seat;
 use super::{LEAF, growth};
 
@@ -72,6 +72,8 @@ pub(super) struct Mutator {
     pub(super) heap: Ptr<Heap>,
     pub(super) regions: [Region; SHELVES],
     pub(super) places: [AtomicU16; STEPS],
+    /// Where the marks would be of address 0: a bit for 16 bytes.
+    pub(super) marks: Ptr<u8>,
 
     pub(super) seat: Seat,
     pub(super) tracer: Tracer,
@@ -121,6 +123,7 @@ impl Mutator {
         }
         me.number.set(slot.id() as usize);
         me.thread.set(crate::os::thread_token());
+        me.marks.set(tracer::marks_of_nothing());
         me.tracer.belong(heap);
         for (shelf, region) in me.regions.iter().enumerate() {
             // What is in no pool must not fit, though the region is empty.
@@ -375,10 +378,10 @@ impl Mutator {
                 let Some(page) = lists.take_unswept(&heap.pages, shelf) else { break };
                 drop(lists);
                 swept += 1;
-                let live = heap.sweep_page(page);
+                let found = heap.sweep_page(page);
                 lists = heap.shelves.lock();
-                lists.note_swept(page, live, heap.allowance.get());
-                if live < page.slots() {
+                lists.note_swept(page, found, heap.allowance.get());
+                if found.live < page.slots() {
                     lists.pool[pool].taken += 1;
                     return Some(page);
                 }

@@ -50,6 +50,28 @@ pub(super) fn large_footprint(size: usize) -> usize {
     size.next_multiple_of(UNIT)
 }
 
+/// Which marks a sweep leaves: of objects that the next collection, a minor one, takes for live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stays {
+    /// None: the next one looks at everything.
+    Nothing = 0,
+    /// All: everything that has survived a major collection is old.
+    Everything = 1,
+    /// Those of objects that had survived before.
+    Survivors = 2,
+}
+
+/// What a sweep found in a page.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    /// Objects.
+    pub(super) live: usize,
+    /// Of these, those that are old.
+    pub(super) old: usize,
+    /// Of these, those that survived for the first time.
+    pub(super) young: usize,
+}
+
 /// What is known of a page. Zero is a record without a page.
 #[repr(C, align(64))]
 pub(super) struct Page {
@@ -79,7 +101,8 @@ pub(super) struct Page {
     pub(super) overflowed: Num,
     /// Bytes from its start to the end of its last slot.
     end: Num,
-    _spare: usize,
+    /// Objects that are old: their marks stayed when it was swept.
+    old: Num,
     taken: Bits,
 }
 
@@ -110,6 +133,7 @@ impl Page {
         self.end.set(self.slots() * slot);
         self.cursor.set(0);
         self.live.set(0);
+        self.old.set(0);
         self.overflowed.set(0);
         self.set_state(State::Eden);
         bits::clear(&self.taken);
@@ -213,6 +237,32 @@ impl Page {
         }
     }
 
+    /// Objects that were old when it was swept.
+    pub(super) fn old(&self) -> usize {
+        self.old.get()
+    }
+
+    /// Notes how many there are. Under the lock of the lists, which have the sum.
+    pub(super) fn set_old(&self, old: usize) {
+        self.old.set(old);
+    }
+
+    /// Whether all objects in it are old: nothing was allocated since it was swept.
+    pub(super) fn is_settled(&self) -> bool {
+        self.live.get() == self.old.get()
+    }
+
+    /// A minor collection has nothing to free here. What was free is free.
+    pub(super) fn pass(&self, cycle: usize) -> Found {
+        self.swept.set_released(cycle);
+        Found { live: self.live.get(), old: self.old.get(), young: 0 }
+    }
+
+    /// Whether an object was there when the page was last swept: it has survived that.
+    pub(super) fn has_survived(&self, offset: usize) -> bool {
+        bits::is_set(&self.taken, offset)
+    }
+
     /// Whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
         let marked = bits::is_set(self.marks(), offset);
@@ -220,24 +270,36 @@ impl Page {
         marked
     }
 
-    /// What is marked is taken, nothing else is, and no mark is left. The page has been
-    /// through the sweep of `cycle`. Returns how many objects there are.
+    /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
+    /// been through the sweep of `cycle`.
     ///
     /// In an order that misleads nobody who looks for an object meanwhile: until the page is
     /// swept the marks are there, and afterwards what is taken is.
-    pub(super) fn sweep(&self, cycle: usize) -> usize {
-        let live = bits::copy(self.marks(), &self.taken);
+    pub(super) fn sweep(&self, cycle: usize, stays: Stays) -> Found {
+        let mut stay = [0; WORDS];
+        let (live, survivors) = bits::copy_and_compare(self.marks(), &self.taken, &mut stay);
         self.cursor.set_released(0);
         self.live.set(live);
         self.swept.set_released(cycle);
         // Who sees a mark gone sees that the page is swept.
         fence(Ordering::Release);
-        bits::clear(self.marks());
-        live
+        let old = match stays {
+            Stays::Nothing => {
+                bits::clear(self.marks());
+                0
+            }
+            Stays::Everything => live,
+            Stays::Survivors => {
+                bits::assign(self.marks(), &stay);
+                survivors
+            }
+        };
+        Found { live, old, young: live - survivors }
     }
 
     /// Takes the first and only slot of a large page.
     pub(super) fn take_large(&self) {
         self.cursor.set(self.slot.get());
+        self.live.set(1);
     }
 }

@@ -65,6 +65,11 @@ impl Pages {
         (1..=self.made.get()).filter_map(|number| self.get(number))
     }
 
+    /// How many records were ever made: the largest number.
+    pub(super) fn made(&self) -> usize {
+        self.made.get()
+    }
+
     /// Gives all records back. Nobody looks any more.
     pub(super) fn end(&self) {
         self.records.end();

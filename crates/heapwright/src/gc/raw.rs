@@ -17,7 +17,7 @@
 //!    threads of the heap's own that only mark.
 //! 3. *Initialising.* What is traced arrives zeroed, and zero is something that `trace`
 //!    understands.
-//! 4. *Barriers.* On a heap that is `incremental`, every store of a reference into an object
+//! 4. *Barriers.* On a heap that is `incremental` or has `generations`, every store of a reference into an object
 //!    that may have been seen by a safepoint goes through [`Mutator::write`], or is followed by
 //!    [`Mutator::shade`] before the next safepoint.
 //! 5. *Safepoints.* A thread that is attached allocates, polls, or is away ([`Mutator::away`])
@@ -39,6 +39,7 @@ use crate::ids::Slot;
 use crate::sync::atomic::Ordering;
 
 use super::KIND_MASK;
+use super::cycle::{MARKING, STORES};
 use super::finalizers::{Entry, Finalizer};
 use super::heap;
 use super::layout::{LARGE, Layout};
@@ -88,6 +89,9 @@ pub struct Options {
     pub step_ns: u64,
     /// Whether the runtime tells all stores, so that marking goes in steps.
     pub incremental: bool,
+    /// Whether the runtime tells all stores, so that most collections need not look at what has
+    /// survived others: see [`Mutator::write`].
+    pub generations: bool,
     /// Threads that mark at most, mutators that stand still among them. Where there is much to
     /// mark, threads that only mark are made up to this number, as far as processors are idle; they
     /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
@@ -109,6 +113,7 @@ impl Options {
             most: 0,
             step_ns: 0,
             incremental: false,
+            generations: false,
             markers: 0,
         }
     }
@@ -422,12 +427,18 @@ impl Mutator {
     #[cold]
     pub fn shade(&self, parent: *mut u8, child: *mut u8) {
         let (heap, inner) = (self.heap(), self.inner());
-        if inner.barrier.load(Ordering::Relaxed) != 0
-            && !child.is_null()
-            && child.addr() & 7 == 0
-            && (parent.is_null() || heap.is_marked(parent))
-        {
+        let barrier = inner.barrier.load(Ordering::Relaxed);
+        if barrier == 0 || child.is_null() || child.addr() & 7 != 0 {
+            return;
+        }
+        if !parent.is_null() && !heap.is_marked(parent) {
+            return;
+        }
+        if barrier & MARKING != 0 {
             inner.tracer.shade(child);
+        }
+        if barrier & STORES != 0 && !parent.is_null() {
+            heap.remember(inner, parent, child);
         }
     }
 
@@ -532,6 +543,27 @@ impl Mutator {
     /// From now on a collection is due: steps begin one.
     pub fn ask(&self) {
         self.heap().wanted.set(1);
+    }
+
+    /// Until [`Mutator::resume_majors`], collections are minor ones, as far as the heap has
+    /// generations and memory: for requests, between which there is time for a major one. Nests, also
+    /// with those of other mutators. Within the first such scope of a heap there may be a major one,
+    /// if it was chosen before.
+    pub fn defer_majors(&self) {
+        self.heap().has_scopes.set(1);
+        self.heap().minors_only.add_shared(1);
+    }
+
+    /// Ends a [`Mutator::defer_majors`].
+    pub fn resume_majors(&self) {
+        self.heap().minors_only.sub_shared(1);
+    }
+
+    /// Whether the next collection is to be a major one, and would be but for
+    /// [`Mutator::defer_majors`].
+    #[must_use]
+    pub fn is_major_owed(&self) -> bool {
+        self.heap().is_major_owed()
     }
 
     /// Whether a collection is due or under way.
@@ -645,13 +677,14 @@ pub mod shown {
 
     /// Regions of a mutator: pools times kinds.
     pub const REGIONS: usize = SHELVES;
-    /// Offsets of poll, barrier, heap, regions, places in a mutator.
-    pub const MUTATOR: [usize; 5] = [
+    /// Offsets of poll, barrier, heap, regions, places, marks in a mutator.
+    pub const MUTATOR: [usize; 6] = [
         offset_of!(Mutator, poll),
         offset_of!(Mutator, barrier),
         offset_of!(Mutator, heap),
         offset_of!(Mutator, regions),
         offset_of!(Mutator, places),
+        offset_of!(Mutator, marks),
     ];
     /// Offsets of next, end, slot in a region, and its size.
     pub const REGION: [usize; 4] = [

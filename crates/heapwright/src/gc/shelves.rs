@@ -21,7 +21,7 @@ use crate::size_class::UNIT;
 
 use super::growth::{self, Decision, Swept};
 use super::layout::{KINDS, LARGE, POOLS, SHELVES, slots_in_page};
-use super::page::{Page, State};
+use super::page::{Found, Page, State};
 use super::pages::Pages;
 
 /// Pages of one pool and kind.
@@ -77,6 +77,11 @@ pub(super) struct Shelves {
     pub(super) large: usize,
     /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
+    /// Old objects on each shelf, and their bytes.
+    pub(super) old: [usize; SHELVES],
+    pub(super) old_bytes: usize,
+    /// Bytes of objects that survived the last cycle as their first.
+    pub(super) young_bytes: usize,
     /// Pages on credit.
     pub(super) debt: usize,
     /// The shelf whose turn it is to be swept a little.
@@ -115,6 +120,9 @@ impl Shelves {
             eden: 0,
             large: 0,
             unswept: 0,
+            old: [0; SHELVES],
+            old_bytes: 0,
+            young_bytes: 0,
             debt: 0,
             turn: 0,
             own_tombs: false,
@@ -128,6 +136,8 @@ impl Shelves {
         self.pool.copy_from_slice(&FRESH.pool);
         (self.tomb, self.tombs, self.tomb_low, self.tomb_since) = (0, 0, 0, 0);
         (self.eden, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
+        self.old.fill(0);
+        (self.old_bytes, self.young_bytes) = (0, 0);
         self.own_tombs = false;
     }
 
@@ -222,7 +232,16 @@ impl Shelves {
     }
 
     /// Notes what a sweep found in a page. If it is the last of its pool, the pool is judged.
-    pub(super) fn note_swept(&mut self, page: &Page, live: usize, allowance: usize) {
+    pub(super) fn note_swept(&mut self, page: &Page, found: Found, allowance: usize) {
+        let Found { live, old, young } = found;
+        self.young_bytes += young * page.footprint();
+        let were = page.old();
+        if old != were {
+            let sum = &mut self.old[page.shelf.get()];
+            *sum = *sum - were + old;
+            self.old_bytes = self.old_bytes - were * page.footprint() + old * page.footprint();
+            page.set_old(old);
+        }
         let pool = &mut self.pool[page.pool()];
         pool.free += page.slots() - live;
         pool.freed += usize::from(live == 0);
@@ -301,5 +320,6 @@ impl Shelves {
             shelf.sweep = shelf.first;
         }
         self.debt = 0;
+        self.young_bytes = 0;
     }
 }

@@ -110,6 +110,10 @@ pub struct Statistics {
     pub handles: u64,
     /// The pools: first those of the layout, at the end that of large objects.
     pub pool: [PoolStatistics; POOLS],
+    /// Collections that were minor ones, of all.
+    pub minor_cycles: u64,
+    /// Bytes of objects that are old: what a minor collection does not look at.
+    pub old_bytes: u64,
 }
 
 impl Heap {
@@ -135,6 +139,7 @@ impl Heap {
             };
         }
         let (eden, tombs, large) = (lists.eden, lists.tombs, lists.large);
+        let old_bytes = lists.old_bytes as u64;
         drop(lists);
         let (mut mutators, mut handles) = (0, 0usize);
         self.each_mutator(|mutator| {
@@ -168,6 +173,8 @@ impl Heap {
             finalizers_pending: self.finalizers.lock().pending() as u32,
             handles: handles as u64,
             pool,
+            minor_cycles: self.minors.get() as u64,
+            old_bytes,
         }
     }
 }

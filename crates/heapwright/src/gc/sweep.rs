@@ -21,7 +21,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::heap::{Heap, Phase};
-use super::page::Page;
+use super::page::{Found, Page, Stays};
 use super::raw::Sweep;
 use super::{FREED, growth};
 
@@ -29,15 +29,19 @@ use super::{FREED, growth};
 const MORE: usize = 16;
 
 impl Heap {
-    /// Sweeps a page that is claimed. Returns how many objects are left.
-    pub(super) fn sweep_page(&self, page: &Page) -> usize {
+    /// Sweeps a page that is claimed.
+    pub(super) fn sweep_page(&self, page: &Page) -> Found {
+        let stays = self.stays();
+        if stays == Stays::Survivors && page.is_settled() {
+            return page.pass(self.cycles.get());
+        }
         if page.kind() as u32 & FREED != 0 {
             let size = page.slot.get();
             self.freeing.add_shared(1);
             page.each_dead(|object| self.runtime().free(object, size));
             self.freeing.sub_shared(1);
         }
-        page.sweep(self.cycles.get())
+        page.sweep(self.cycles.get(), stays)
     }
 
     /// Sweeps the next page of the shelf whose turn it is. False: none is left.
@@ -49,9 +53,10 @@ impl Heap {
             return false;
         };
         drop(lists);
-        let live = self.sweep_page(page);
+        let found = self.sweep_page(page);
+        let live = found.live;
         let mut lists = self.shelves.lock();
-        lists.note_swept(page, live, self.allowance.get());
+        lists.note_swept(page, found, self.allowance.get());
         if live > 0 {
             if live < page.slots() {
                 lists.put_available(page);

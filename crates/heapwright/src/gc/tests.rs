@@ -14,6 +14,7 @@
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
 )]
 
+mod generations;
 mod once_wrong;
 
 extern crate std;
@@ -99,6 +100,7 @@ struct Model<'a> {
     objects: HashMap<usize, Shadow>,
     handles: Vec<(*mut *mut u8, usize)>,
     next: usize,
+    stressed: bool,
 }
 
 impl Model<'_> {
@@ -144,6 +146,15 @@ impl Model<'_> {
         let (cell, _) = self.handles.swap_remove(handle % self.handles.len());
         // SAFETY: made by `make` and freed once.
         unsafe { self.mutator.free_root(cell) };
+    }
+
+    /// Makes garbage, as much as makes collections come.
+    fn churn(&self, bytes: usize) {
+        let count = if cfg!(miri) || self.stressed { 3 } else { bytes / 512 };
+        for _ in 0..count {
+            // SAFETY: everything wanted is led to by handles.
+            assert!(!unsafe { self.mutator.alloc(512, TRACED) }.is_null());
+        }
     }
 
     fn reachable(&self) -> HashSet<usize> {
@@ -216,6 +227,8 @@ enum Op {
     Store(usize, usize, Option<usize>),
     Drop(usize),
     Step(u64),
+    /// So many bytes of garbage, so that collections come, and minor ones.
+    Churn(usize),
     Check,
 }
 
@@ -227,6 +240,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(parent, place, child)| Op::Store(parent, place, child)),
         4 => any::<usize>().prop_map(Op::Drop),
         3 => (0u64..20_000).prop_map(Op::Step),
+        3 => (0usize..1 << 20).prop_map(Op::Churn),
         1 => Just(Op::Check),
     ]
 }
@@ -240,8 +254,8 @@ fn options() -> impl Strategy<Value = Options> {
     ];
     let sweep = prop_oneof![Just(Sweep::Lazy), Just(Sweep::ToTheEnd)];
     let verify = VERIFY_HEAP | VERIFY_BARRIERS;
-    (layout, sweep, any::<bool>(), any::<bool>()).prop_map(
-        move |(layout, sweep, incremental, stress)| {
+    (layout, sweep, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        move |(layout, sweep, incremental, generations, stress)| {
             // Under Miri some are verified, and none is stressed: it takes its time.
             let verify = match (cfg!(miri), stress) {
                 (true, false) => 0,
@@ -252,6 +266,7 @@ fn options() -> impl Strategy<Value = Options> {
                 layout,
                 sweep,
                 incremental,
+                generations,
                 verify,
                 least: 256 << 10,
                 step_ns: 2_000,
@@ -272,6 +287,7 @@ fn run(options: Options, ops: Vec<Op>) {
         objects: HashMap::new(),
         handles: Vec::new(),
         next: 1,
+        stressed: options.verify & STRESS != 0,
     };
     for op in ops {
         match op {
@@ -281,6 +297,7 @@ fn run(options: Options, ops: Vec<Op>) {
             Op::Drop(handle) => model.drop_handle(handle),
             // SAFETY: everything wanted is led to by handles.
             Op::Step(budget) => _ = unsafe { mutator.step(budget) },
+            Op::Churn(bytes) => model.churn(bytes),
             Op::Check => model.check(),
         }
     }
@@ -443,10 +460,17 @@ fn marking_needs_no_memory() {
 #[test]
 fn several_mutators_share_a_heap() {
     let freed = Freed::default();
-    for incremental in [false, true] {
+    let both = [false, true];
+    for (incremental, generations) in both.into_iter().flat_map(|i| both.map(|g| (i, g))) {
         let verify = if cfg!(miri) { 0 } else { VERIFY_HEAP | VERIFY_BARRIERS };
-        let options =
-            Options { incremental, verify, least: 512 << 10, step_ns: 20_000, ..Options::new() };
+        let options = Options {
+            incremental,
+            generations,
+            verify,
+            least: 512 << 10,
+            step_ns: 20_000,
+            ..Options::new()
+        };
         let heap = Heap::new(options, runtime(&freed)).unwrap();
         let (threads, rounds) = if cfg!(miri) { (2, 2) } else { (4, 60) };
         std::thread::scope(|scope| {

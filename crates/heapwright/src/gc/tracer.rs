@@ -30,7 +30,7 @@ use core::ptr::{self, NonNull};
 
 use crate::address_map::{Entry, MAP};
 use crate::os;
-use crate::size_class::UNIT_SHIFT;
+use crate::size_class::{UNIT, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::bits::{self, GRANULE};
@@ -39,6 +39,7 @@ use super::gang::{Chunk, ITEMS};
 use super::heap::Heap;
 use super::layout::{KINDS, LARGE, SHELVES};
 use super::page;
+use super::remembered::{Buffer, Why};
 
 /// The tag of an item that is marked already.
 const MARKED: usize = 1;
@@ -78,6 +79,11 @@ pub struct Tracer {
     /// Of two, each with a lane: the second's marks, and where there are any (see `lanes`).
     lane: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
+    /// Whether the cycle is a minor one.
+    minor: Num,
+    /// Old objects that a store was told of, and objects that become old.
+    pub(super) stores: Buffer,
+    survivors: Buffer,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
     /// Objects that were marked, by shelf.
@@ -176,6 +182,7 @@ impl Tracer {
     pub(super) fn mark_as(&self, marks: Marks) {
         let lanes = &self.heap().lanes;
         self.marks.set(marks as usize);
+        self.minor.set(usize::from(self.heap().is_minor()));
         self.lane.set(lanes.words());
         self.dirty.set(lanes.dirty());
     }
@@ -560,14 +567,43 @@ impl Tracer {
         let traced = shelf & super::LEAF as usize == 0;
         if traced {
             fetch(size);
+            if self.minor.get() != 0 {
+                self.note_young(unit, offset % UNIT);
+            }
         }
         traced
+    }
+
+    /// A young object was marked, which is to be looked at. If it has survived before, it becomes
+    /// old, and what it leads to may stay young.
+    #[inline(never)]
+    fn note_young(&self, unit: usize, offset: usize) {
+        let heap = self.heap();
+        if heap.pages.at_unit(unit).is_some_and(|page| page.has_survived(offset)) {
+            let address = MAP.address_of(unit).addr() + offset;
+            self.survivors.push(heap, Why::Survivors, address);
+        }
+    }
+
+    /// Gives what it remembers to the heap.
+    pub(super) fn give_remembered(&self) {
+        self.stores.give(self.heap(), Why::Stores);
+        self.survivors.give(self.heap(), Why::Survivors);
+    }
+
+    /// An old object is to be looked at once more; it has its mark again. While nobody else marks.
+    pub(super) fn look_again(&self, address: usize) {
+        let object = MAP.base().with_addr(address);
+        let unit = MAP.unit_of(address);
+        bits::set(page::marks(unit), address - MAP.address_of(unit).addr());
+        self.push(object.map_addr(|at| at | MARKED));
     }
 
     /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
     /// number of threads, each with a tracer of its own.
     pub(super) fn shade(&self, object: *mut u8) {
         self.marks.set(Marks::Locked as usize);
+        self.minor.set(usize::from(self.heap().is_minor()));
         if self.set_mark(object, |_| {}) {
             // Without a chunk, and while others are at work, it must not wait for one.
             if self.next.get() == self.end.get() && !self.has_made_room() {
@@ -732,6 +768,13 @@ impl Tracer {
         self.marked.iter().for_each(|count| count.set(0));
         self.bytes.take()
     }
+}
+
+/// Where the marks would be of address 0: those of an object are an eighth of a sixteenth of its
+/// address further on.
+pub(super) fn marks_of_nothing() -> *mut u8 {
+    let skipped = MAP.base().addr() / GRANULE / 8;
+    MAP.side_bitmap(0).wrapping_sub(skipped)
 }
 
 /// The shelf of an object's page, if it is an object of the heap whose entries have `tag`.

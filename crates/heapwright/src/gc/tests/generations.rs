@@ -1,0 +1,190 @@
+//! Minor collections, and what must be remembered for them.
+
+extern crate std;
+
+use std::vec::Vec;
+
+use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
+use super::super::{TRACED, heap};
+use super::{Head, references, trace};
+
+/// References of the table that becomes old.
+const WIDTH: usize = if cfg!(miri) { 4 } else { 500 };
+const ROUNDS: usize = if cfg!(miri) { 8 } else { 300 };
+
+fn options(incremental: bool) -> Options {
+    Options {
+        incremental,
+        generations: true,
+        least: if cfg!(miri) { 64 << 10 } else { 512 << 10 },
+        step_ns: 5_000,
+        verify: VERIFY_HEAP | VERIFY_BARRIERS,
+        ..Options::new()
+    }
+}
+
+fn heap_of(options: Options) -> Heap {
+    Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap()
+}
+
+/// An object with `count` references, all null.
+fn node(mutator: &Mutator, serial: usize, count: usize) -> *mut u8 {
+    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
+    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
+    assert!(!at.is_null());
+    // SAFETY: fresh, and large enough.
+    unsafe { at.cast::<Head>().write(Head { serial, count }) };
+    at
+}
+
+fn store(mutator: &Mutator, parent: *mut u8, place: usize, child: *mut u8) {
+    // SAFETY: the parent is live and has this reference.
+    unsafe { mutator.write(parent, references(parent).wrapping_add(place), child) };
+}
+
+fn load(parent: *mut u8, place: usize) -> *mut u8 {
+    // SAFETY: as above.
+    unsafe { references(parent).wrapping_add(place).read() }
+}
+
+fn serial(object: *mut u8) -> usize {
+    // SAFETY: the object is live.
+    unsafe { (*object.cast::<Head>()).serial }
+}
+
+/// Garbage, enough for a collection or so.
+fn churn(mutator: &Mutator) {
+    for n in 0..if cfg!(miri) { 150 } else { 400 } {
+        node(mutator, n, 60);
+    }
+}
+
+/// A table that a root keeps, and that is old.
+fn old_table(mutator: &Mutator) -> (*mut u8, *mut *mut u8) {
+    let table = node(mutator, 0, WIDTH);
+    // SAFETY: the table is live.
+    let root = unsafe { mutator.new_root(table) }.unwrap();
+    // SAFETY: everything wanted is led to by handles.
+    unsafe { mutator.collect() };
+    (table, root)
+}
+
+fn leave(mutator: Mutator, root: *mut *mut u8) {
+    // SAFETY: made by `old_table`, and freed once.
+    unsafe { mutator.free_root(root) };
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+fn what_only_old_objects_lead_to_lives() {
+    for incremental in [false, true] {
+        let heap = heap_of(options(incremental));
+        let mutator = heap.attach().unwrap();
+        let (table, root) = old_table(&mutator);
+        let mut expected: Vec<Option<usize>> = std::vec![None; WIDTH];
+        for round in 0..ROUNDS {
+            // A pair, the second of which only the first leads to; at a place, a few, or by
+            // way of a pair that is there already.
+            for n in 0..1 + round % 5 {
+                let place = (round * 31 + n * 7) % WIDTH;
+                let first = node(&mutator, round, 2);
+                store(&mutator, table, place, first);
+                let second = node(&mutator, round + 1, 2);
+                store(&mutator, first, 1, second);
+                let first = load(table, (place + 1) % WIDTH);
+                if !first.is_null() {
+                    let third = node(&mutator, round + 2, 2);
+                    store(&mutator, load(first, 1), 0, third);
+                }
+                expected[place] = Some(round);
+            }
+            churn(&mutator);
+            for (place, expected) in expected.iter().enumerate() {
+                let Some(round) = *expected else { continue };
+                let first = load(table, place);
+                assert_eq!((serial(first), serial(load(first, 1))), (round, round + 1));
+                let third = load(load(first, 1), 0);
+                assert!(third.is_null() || serial(third) > round);
+                assert_eq!(heap.find(first), Some(first));
+            }
+        }
+        let statistics = heap.statistics();
+        let (cycles, minors) = (statistics.cycles, statistics.minor_cycles);
+        assert!(minors >= 2 && (cfg!(miri) || minors > cycles / 2), "{minors} of {cycles}");
+        leave(mutator, root);
+    }
+}
+
+#[test]
+fn what_was_old_and_dies_goes_with_a_major_collection() {
+    let heap = heap_of(Options { verify: 0, ..options(false) });
+    let mutator = heap.attach().unwrap();
+    let (table, root) = old_table(&mutator);
+    for round in 0..20 * ROUNDS {
+        // Each lives long enough to become old, and then dies.
+        let large = node(&mutator, round, 300);
+        store(&mutator, table, round % WIDTH, large);
+        churn(&mutator);
+    }
+    let statistics = heap.statistics();
+    assert!(statistics.cycles > statistics.minor_cycles, "no major one of {}", statistics.cycles);
+    assert!(cfg!(miri) || statistics.peak_bytes < 6 << 20, "{}", statistics.peak_bytes);
+    // SAFETY: nothing else is wanted.
+    unsafe { mutator.collect() };
+    assert!(heap.statistics().live_bytes < (WIDTH as u64 + 1) * 2560 + 10_000);
+    leave(mutator, root);
+}
+
+#[test]
+fn within_a_scope_collections_are_minor() {
+    for incremental in [false, true] {
+        let heap = heap_of(Options { verify: 0, ..options(incremental) });
+        let mutator = heap.attach().unwrap();
+        // It is known from the beginning that there are scopes.
+        mutator.defer_majors();
+        mutator.resume_majors();
+        let (table, root) = old_table(&mutator);
+        let majors = || heap.statistics().cycles - heap.statistics().minor_cycles;
+        let before = majors();
+        mutator.defer_majors();
+        let mut round = 0;
+        while !mutator.is_major_owed() {
+            let large = node(&mutator, round, 300);
+            store(&mutator, table, round % WIDTH, large);
+            churn(&mutator);
+            round += 1;
+        }
+        (0..20).for_each(|_| churn(&mutator));
+        assert_eq!(majors(), before, "of {} cycles", heap.statistics().cycles);
+        assert!(heap.statistics().minor_cycles > 0);
+        mutator.resume_majors();
+        mutator.ask();
+        // SAFETY: everything wanted is led to by handles.
+        while !unsafe { mutator.step(10_000) } {}
+        assert_eq!(majors(), before + 1);
+        assert!(!mutator.is_major_owed());
+        leave(mutator, root);
+    }
+}
+
+#[test]
+fn what_could_not_be_remembered_is_looked_for() {
+    let heap = heap_of(options(false));
+    let mutator = heap.attach().unwrap();
+    let (table, root) = old_table(&mutator);
+    let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+    let mut places = Vec::new();
+    for round in 0..20 {
+        let young = node(&mutator, round, 1);
+        inner.starved.set(1);
+        store(&mutator, table, round % WIDTH, young);
+        inner.starved.set(0);
+        places.push(round % WIDTH);
+        churn(&mutator);
+        for &place in &places {
+            assert_eq!(serial(load(table, place)) % WIDTH, place);
+        }
+    }
+    leave(mutator, root);
+}
