@@ -849,6 +849,10 @@ typedef struct hw_gc_statistics {
    * Bytes of objects that are old: what a minor collection does not look at.
    */
   uint64_t old_bytes;
+  /**
+   * Weak references, and ephemerons, that became NULL.
+   */
+  uint64_t cleared;
 } hw_gc_statistics;
 
 /**
@@ -1267,6 +1271,31 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
                       size_t count);
 
 /**
+ * Tells that the reference in slot is weak: the object that it leads to may die, and slot becomes
+ * NULL then, before the object's finalizers run.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given; slot lies in the object that is being traced.
+ */
+void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
+                     void **slot);
+
+/**
+ * Tells an ephemeron: the reference in key is weak, and the one in value leads to its object for as
+ * long as the key's lives. When that has died, both become NULL. A key that is no object of the
+ * heap lives for ever, but for NULL.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given; key and value lie in the object that is being
+ * traced.
+ */
+void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
+                          void **key,
+                          void **value);
+
+/**
  * Tells a word that may be an address within an object, or anything else.
  *
  * The program's duties:
@@ -1304,6 +1333,28 @@ void **hw_gc_root_new(struct hw_gc_mutator *mutator,
  * mutator is this thread's; cell is NULL or of hw_gc_root_new and was not freed.
  */
 void hw_gc_root_free(struct hw_gc_mutator *mutator, void **cell);
+
+/**
+ * Makes a weak handle: a cell that keeps nothing, may be read and written freely, and becomes NULL
+ * when what it leads to has died, before the object's finalizers run.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is NULL or an object of its heap.
+ */
+void **hw_gc_weak_new(struct hw_gc_mutator *mutator,
+                      void *object);
+
+/**
+ * Frees a weak handle, of any mutator of the heap. NULL is ignored.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; cell is NULL or of hw_gc_weak_new and was not freed.
+ */
+void hw_gc_weak_free(struct hw_gc_mutator *mutator, void **cell);
 
 /**
  * From now on the calling thread's stack below base, and its registers, are scanned: every
@@ -1493,6 +1544,18 @@ bool hw_gc_finalize(struct hw_gc_mutator *mutator,
                     void *object,
                     hw_gc_finalizer run,
                     void *context);
+
+/**
+ * Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
+ *
+ * Returns how many there were.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is an object of its heap.
+ */
+size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
+                             void *object);
 
 /**
  * Runs up to most finalizers that are due, in the order in which they were asked for. They may

@@ -244,6 +244,40 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     unsafe { tracer_of(tracer) }.mark_range(slots.cast(), count);
 }
 
+/// Tells that the reference in slot is weak: the object that it leads to may die, and slot becomes
+/// NULL then, before the object's finalizers run.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; slot lies in the object that is being traced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut c_void) {
+    // SAFETY: as the caller promises.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: as the caller promises.
+    unsafe { tracer.mark_weak(slot.cast()) };
+}
+
+/// Tells an ephemeron: the reference in key is weak, and the one in value leads to its object for as
+/// long as the key's lives. When that has died, both become NULL. A key that is no object of the
+/// heap lives for ever, but for NULL.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; key and value lie in the object that is being
+/// traced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_ephemeron(
+    tracer: *mut GcTracer,
+    key: *mut *mut c_void,
+    value: *mut *mut c_void,
+) {
+    // SAFETY: as the caller promises.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: as the caller promises.
+    unsafe { tracer.mark_ephemeron(key.cast(), value.cast()) };
+}
+
 /// Tells a word that may be an address within an object, or anything else.
 ///
 /// # Safety
@@ -301,6 +335,43 @@ pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mu
         let mutator = unsafe { of(mutator) };
         // SAFETY: as the caller promises.
         unsafe { mutator.free_root(cell.cast()) };
+    }
+}
+
+/// Makes a weak handle: a cell that keeps nothing, may be read and written freely, and becomes NULL
+/// when what it leads to has died, before the object's finalizers run.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is NULL or an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_weak_new(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+) -> *mut *mut c_void {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    match unsafe { mutator.new_weak(object.cast()) } {
+        Some(cell) => cell.cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
+/// Frees a weak handle, of any mutator of the heap. NULL is ignored.
+///
+/// # Safety
+///
+/// mutator is this thread's; cell is NULL or of hw_gc_weak_new and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_weak_free(mutator: *mut GcMutator, cell: *mut *mut c_void) {
+    if !cell.is_null() {
+        // SAFETY: as the caller promises.
+        let mutator = unsafe { of(mutator) };
+        // SAFETY: as the caller promises.
+        unsafe { mutator.free_weak(cell.cast()) };
     }
 }
 
@@ -577,6 +648,24 @@ pub unsafe extern "C" fn hw_gc_finalize(
         errno::fail(libc::ENOMEM);
     }
     added
+}
+
+/// Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
+///
+/// Returns how many there were.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_finalize_cancel(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.cancel_finalizers(object.cast()) }
 }
 
 /// Runs up to most finalizers that are due, in the order in which they were asked for. They may

@@ -262,6 +262,8 @@ pub struct GcStatistics {
     pub minor_cycles: u64,
     /// Bytes of objects that are old: what a minor collection does not look at.
     pub old_bytes: u64,
+    /// Weak references, and ephemerons, that became NULL.
+    pub cleared: u64,
 }
 
 const _: () = assert!(size_of::<GcStatistics>() == size_of::<heapwright::gc::Statistics>());

@@ -281,8 +281,10 @@ impl Heap {
     /// Marks. Whether all is marked that roots lead to, now.
     fn mark(&self, me: &Mutator, budget: Budget) -> bool {
         let mut told = false;
+        self.weak.stop_watching();
         loop {
             if !self.drain(me, budget) {
+                self.weak.stop_watching();
                 return false;
             }
             if self.overflowed.swap(0, Relaxed) != 0 {
@@ -294,8 +296,12 @@ impl Heap {
             } else if !told {
                 self.tell_roots(&me.tracer);
                 told = true;
-            } else if self.judge_finalizers(&me.tracer) == 0 {
-                return true;
+            } else if !self.mark_values(me) {
+                self.clear_weak();
+                if self.judge_finalizers(&me.tracer) == 0 {
+                    self.clear_ephemerons();
+                    return true;
+                }
             }
         }
     }
@@ -310,7 +316,7 @@ impl Heap {
         // Who has a budget marks a little, often: not worth helpers or lanes.
         let left = budget.is_none().then(|| self.left());
         let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
-        if parked + helpers == 0 {
+        if parked + helpers == 0 || self.weak.is_watching() {
             me.tracer.mark_as(Marks::Alone);
             let through = me.tracer.drain(budget);
             if !through {

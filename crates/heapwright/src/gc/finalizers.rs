@@ -53,6 +53,21 @@ impl Finalizers {
         self.due.reserve(self.waiting.len() + 1) && self.waiting.push(entry)
     }
 
+    /// Forgets those of an object that are not due. Returns how many.
+    pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
+        let before = self.waiting.len();
+        let mut kept = 0;
+        for index in 0..before {
+            let entry = self.waiting[index];
+            if entry.object != object {
+                self.waiting[kept] = entry;
+                kept += 1;
+            }
+        }
+        self.waiting.truncate(kept);
+        before - kept
+    }
+
     /// Makes those due whose object `is_dead`. Calls `due` with these objects. Returns how many.
     pub(super) fn judge(
         &mut self,

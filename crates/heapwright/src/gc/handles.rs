@@ -1,4 +1,4 @@
-//! Handles: cells that keep what they lead to.
+//! Handles: cells that keep what they lead to; or, as weak ones, do not (see `weak`).
 //!
 //! ```text
 //!   table  | cell | cell | cell | ...      side memory, of the heap
@@ -127,11 +127,16 @@ impl Handles {
 
     /// Calls `with` for what each cell keeps. While nobody writes them.
     pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
+        self.each_cell(|cell| with(cell.load(Ordering::Relaxed)));
+    }
+
+    /// Calls `with` for each cell that keeps something. While nobody else writes them.
+    pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
         for number in 0..self.made.load(Ordering::Acquire) {
             if let Some(cell) = self.cells.get(number) {
                 let kept = cell.load(Ordering::Relaxed);
                 if !kept.is_null() && kept.addr() & 7 == 0 {
-                    with(kept);
+                    with(cell);
                 }
             }
         }

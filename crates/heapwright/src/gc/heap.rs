@@ -44,6 +44,7 @@ use super::remembered::Remembered;
 use super::shelves::Shelves;
 use super::statistics::Pauses;
 use super::tracer;
+use super::weak::Weak;
 use super::world::World;
 
 /// What a heap is doing.
@@ -82,6 +83,7 @@ pub(super) struct Heap {
     pub(super) pages: Pages,
     pub(super) shelves: Lock<Shelves>,
     pub(super) handles: Handles,
+    pub(super) weak: Weak,
     pub(super) finalizers: Lock<Finalizers>,
     /// The chunk of items that is there when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -217,6 +219,7 @@ impl Heap {
         }
         drop(lists);
         *heap.finalizers.lock() = Finalizers::new();
+        heap.weak.begin();
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
         heap.set_goal(0);
@@ -257,6 +260,7 @@ impl Heap {
         }
         heap.pages.end();
         heap.handles.end();
+        heap.weak.end();
         heap.finalizers.lock().end();
         let mut runs = heap.chunk_runs.lock();
         while !runs.0.is_null() {
@@ -739,6 +743,7 @@ impl Heap {
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_remembered();
+        mutator.tracer.give_weak();
         self.keep_counts(&mutator.tracer);
         self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();
@@ -752,6 +757,7 @@ impl Heap {
         self.gang.before_fork();
         self.remembered.before_fork();
         self.handles.before_fork();
+        self.weak.before_fork();
     }
 
     /// Gives them back on either side of a fork.
@@ -761,6 +767,8 @@ impl Heap {
     /// Follows [`Heap::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: the same contract, as for all that follow.
+        unsafe { self.weak.after_fork() };
+        // SAFETY: as above.
         unsafe { self.handles.after_fork() };
         // SAFETY: as above.
         unsafe { self.remembered.after_fork() };

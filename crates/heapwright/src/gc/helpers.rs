@@ -112,6 +112,7 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
         }
         heap.help(&tracer, |tracer| {
             tracer.give_remembered();
+            tracer.give_weak();
             heap.keep_counts(tracer);
         });
         wait(&helpers.calls, seen, A_SECOND);

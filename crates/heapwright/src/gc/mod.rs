@@ -20,6 +20,7 @@
 //! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
 //! - `remembered`: what minor collections are told of old objects
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
+//! - `weak`: what leads to objects without keeping them; `pile`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
 //! - [`raw`]: the door for runtimes; the C interface is made of it
@@ -60,6 +61,8 @@ mod page;
 #[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]
+mod pile;
+#[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
 mod remembered;
@@ -80,6 +83,8 @@ mod verify;
 mod waiting;
 #[cfg(not(loom))]
 mod walk;
+#[cfg(not(loom))]
+mod weak;
 mod world;
 
 #[cfg(not(loom))]

@@ -80,6 +80,7 @@ pub(super) struct Mutator {
     /// Shelves whose region is in use, as bits.
     used: [Num; SHELVES / 64],
     pub(super) handles: handles::Own,
+    pub(super) weak: handles::Own,
     /// Regions within which nothing is collected.
     pub(super) deferred: Num,
     /// Bytes that the runtime took elsewhere, and that are not paid for.
@@ -144,6 +145,7 @@ impl Mutator {
         heap.at_safepoint(me);
         me.drop_regions(true);
         heap.handles.take_back(&me.handles);
+        heap.weak.handles.take_back(&me.weak);
         heap.forget_mutator(me);
         heap.world.leave(&me.seat);
         heap.world.part(&me.seat);
@@ -161,6 +163,7 @@ impl Mutator {
         self.stack_base.set(ptr::null_mut());
         self.stack_top.set(ptr::null_mut());
         self.handles.balance.set(0);
+        self.weak.balance.set(0);
     }
 
     /// The mutator of a seat.

@@ -461,6 +461,26 @@ impl Mutator {
         self.heap().handles.free(&self.inner().handles, cell.cast());
     }
 
+    /// A weak root: a cell that may be read and written freely, keeps nothing, and becomes null
+    /// when what it leads to has died, before its finalizers run. `None` where there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    #[must_use]
+    pub unsafe fn new_weak(&self, object: *mut u8) -> Option<*mut *mut u8> {
+        self.heap().weak.handles.make(&self.inner().weak, object).map(<*mut _>::cast)
+    }
+
+    /// Frees a weak root.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is a weak root of this heap that was not freed.
+    pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
+        self.heap().weak.handles.free(&self.inner().weak, cell.cast());
+    }
+
     /// From now on the thread's C stack up to `base` is scanned for addresses; null: no more.
     ///
     /// # Safety
@@ -598,6 +618,16 @@ impl Mutator {
     /// may allocate.
     pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
         self.heap().finalizers.lock().add(Entry { object, run, context })
+    }
+
+    /// Forgets all finalizers of an object that are not due yet. Returns how many. Linear in the
+    /// number of all that are registered.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self).
+    pub unsafe fn cancel_finalizers(&self, object: *mut u8) -> usize {
+        self.heap().finalizers.lock().cancel(object)
     }
 
     /// Runs up to `most` finalizers that are due. Returns how many.

@@ -18,125 +18,71 @@
 //! gives it back. While its page awaits the sweep the mark says that it lives, and stays; then
 //! an object may be remembered more than once, which costs time and nothing else.
 //!
-//! What is remembered lies in chunks as marking's own, of each tracer, and, when they are full, here.
-//! Where there is no memory for one, all is forgotten, and the next collection is a major one.
+//! Where there is no memory to remember with, all is forgotten, and the next collection is a major one.
 //!
 //! Called by `cycle`; filled by `tracer`, and by stores (`raw`).
 
-use core::ptr;
-
-use crate::sync::Lock;
-
-use super::cell::{Num, Ptr};
-use super::gang::{Chunk, Chunks, ITEMS};
+use super::cell::Num;
+use super::gang::Chunk;
 use super::heap::{Heap, Phase};
 use super::mutator::Mutator;
+use super::pile::{self, Pile};
 use super::tracer::{self, Tracer};
 
-/// What is remembered of an object.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+/// What is remembered for one minor collection.
+struct Piles {
     /// A store was told.
-    Stores = 0,
+    stores: Pile,
     /// It was told to the last minor collection, because of a store before.
-    Again = 1,
+    again: Pile,
     /// It has become old.
-    Survivors = 2,
+    survivors: Pile,
 }
-
-const WHYS: [Why; 3] = [Why::Stores, Why::Again, Why::Survivors];
 
 /// The remembered set of a heap. Zero is an empty one.
 pub(super) struct Remembered {
-    lists: Lock<Lists>,
+    /// For the next minor collection.
+    next: Piles,
+    /// What is still to be told to the one under way.
+    now: Piles,
     /// Something was not remembered for want of memory.
     lost: Num,
 }
 
-struct Lists {
-    /// For the next minor collection.
-    next: [Chunks; 3],
-    /// What is still to be told to the one under way.
-    now: [Chunks; 3],
-}
-
-// SAFETY: chunks are the heap's memory, under the lock.
-unsafe impl Send for Lists {}
-
-/// What one tracer remembers, and has not given to the heap yet. Zero is empty.
-pub(super) struct Buffer {
-    chunk: Ptr<Chunk>,
-    count: Num,
-}
-
-impl Buffer {
-    fn items(chunk: *mut Chunk) -> *mut usize {
-        // SAFETY: in bounds of the chunk, and nothing is read.
-        unsafe { &raw mut (*chunk).items }.cast()
-    }
-
-    /// Remembers an object.
-    pub(super) fn push(&self, heap: &Heap, why: Why, object: usize) {
-        if self.chunk.get().is_null() || self.count.get() == ITEMS {
-            self.give(heap, why);
-            let Some(chunk) = heap.take_chunk() else {
-                heap.remembered.lost.set(1);
-                return;
-            };
-            self.chunk.set(chunk);
-        }
-        let place = Self::items(self.chunk.get()).wrapping_add(self.count.get());
-        // SAFETY: the chunk is this buffer's, and has room.
-        unsafe { place.write(object) };
-        self.count.add(1);
-    }
-
-    /// The object that was remembered last, or 0.
-    fn last(&self) -> usize {
-        let Some(last) = self.count.get().checked_sub(1) else { return 0 };
-        // SAFETY: so many were written.
-        unsafe { Self::items(self.chunk.get()).wrapping_add(last).read() }
-    }
-
-    /// Gives what it has to the heap.
-    pub(super) fn give(&self, heap: &Heap, why: Why) {
-        let chunk = self.chunk.get();
-        if chunk.is_null() {
-            return;
-        }
-        // SAFETY: the chunk is this buffer's, and in no list.
-        let place = unsafe { &raw mut (*chunk).count };
-        // SAFETY: as above.
-        unsafe { place.write(self.count.take()) };
-        self.chunk.set(ptr::null_mut());
-        let mut lists = heap.remembered.lists.lock();
-        // SAFETY: as above.
-        unsafe { lists.next[why as usize].push(chunk) };
+impl Piles {
+    fn all(&self) -> [&Pile; 3] {
+        [&self.stores, &self.again, &self.survivors]
     }
 }
 
 impl Remembered {
+    /// Where stores go.
+    pub(super) fn stores(&self) -> &Pile {
+        &self.next.stores
+    }
+
+    /// Where objects go that become old.
+    pub(super) fn survivors(&self) -> &Pile {
+        &self.next.survivors
+    }
+
     /// A minor collection begins, which is to be told of what was remembered until now.
     fn begin(&self) {
-        let mut lists = self.lists.lock();
-        lists.now = core::mem::replace(&mut lists.next, [const { Chunks::none() }; 3]);
+        self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
-    /// A chunk of what is still to be told.
-    fn take(&self) -> Option<(Why, *mut Chunk)> {
-        let mut lists = self.lists.lock();
-        WHYS.into_iter().find_map(|why| Some((why, lists.now[why as usize].pop()?)))
+    /// A chunk of what is still to be told, and whether the next one is to be told of it as well.
+    fn take(&self) -> Option<(*mut Chunk, bool)> {
+        let stores = self.now.stores.take().map(|chunk| (chunk, true));
+        stores.or_else(|| {
+            let other = self.now.again.take().or_else(|| self.now.survivors.take());
+            other.map(|chunk| (chunk, false))
+        })
     }
 
-    /// The next minor collection is to be told of a chunk as well.
-    ///
-    /// # Safety
-    ///
-    /// The chunk is the caller's, and in no list.
-    unsafe fn keep(&self, chunk: *mut Chunk) {
-        let mut lists = self.lists.lock();
-        // SAFETY: by the contract.
-        unsafe { lists.next[Why::Again as usize].push(chunk) };
+    /// Something could not be remembered.
+    pub(super) fn lose(&self) {
+        self.lost.set(1);
     }
 
     /// Whether something was forgotten.
@@ -144,27 +90,29 @@ impl Remembered {
         self.lost.get() != 0
     }
 
+    fn each_pile(&self, with: impl FnMut(&Pile)) {
+        self.now.all().into_iter().chain(self.next.all()).for_each(with);
+    }
+
     /// Forgets all; the memory goes with the heap's.
     pub(super) fn end(&self) {
-        let mut lists = self.lists.lock();
-        lists.next = [const { Chunks::none() }; 3];
-        lists.now = [const { Chunks::none() }; 3];
+        self.each_pile(Pile::end);
         self.lost.set(0);
     }
 
-    /// Holds the lock across a fork.
+    /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
-        self.lists.acquire();
+        self.each_pile(Pile::before_fork);
     }
 
-    /// Gives it back on either side of a fork.
+    /// Gives them back on either side of a fork.
     ///
     /// # Safety
     ///
     /// Follows [`Remembered::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: the same contract.
-        unsafe { self.lists.release() };
+        self.each_pile(|pile| unsafe { pile.after_fork() });
     }
 }
 
@@ -188,7 +136,9 @@ impl Heap {
         } else if stores.last() == parent.addr() {
             return;
         }
-        stores.push(self, Why::Stores, parent.addr());
+        if !stores.push(self, self.remembered.stores(), [parent.addr()]) {
+            self.remembered.lose();
+        }
     }
 
     /// A minor collection begins: it is to be told of what was remembered until now.
@@ -199,17 +149,11 @@ impl Heap {
 
     /// Tells some of what is remembered. False: nothing is left.
     pub(super) fn tell_remembered(&self, tracer: &Tracer) -> bool {
-        let Some((why, chunk)) = self.remembered.take() else { return false };
-        // SAFETY: taken from the list just now.
-        let count = unsafe { (*chunk).count };
-        for n in 0..count {
-            // SAFETY: so many were written.
-            let object = unsafe { Buffer::items(chunk).wrapping_add(n).read() };
-            tracer.look_again(object);
-        }
-        if why == Why::Stores {
-            // SAFETY: the chunk is ours.
-            unsafe { self.remembered.keep(chunk) };
+        let Some((chunk, again)) = self.remembered.take() else { return false };
+        pile::each(chunk, |[object]| tracer.look_again(object));
+        if again {
+            // SAFETY: taken just now.
+            unsafe { self.remembered.next.again.give(chunk) };
         } else {
             self.give_back(chunk);
         }
@@ -220,13 +164,14 @@ impl Heap {
     /// stands still.
     pub(super) fn forget_remembered(&self) {
         self.begin_telling();
-        while let Some((_, chunk)) = self.remembered.take() {
+        while let Some((chunk, _)) = self.remembered.take() {
             self.give_back(chunk);
         }
         self.remembered.lost.set(0);
     }
 
-    fn give_back(&self, chunk: *mut Chunk) {
+    /// Keeps a chunk that was taken from a pile, and is empty now.
+    pub(super) fn give_back(&self, chunk: *mut Chunk) {
         // SAFETY: taken from a list, and in none.
         unsafe { self.gang.give_empty(chunk) };
     }

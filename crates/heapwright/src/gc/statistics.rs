@@ -114,6 +114,8 @@ pub struct Statistics {
     pub minor_cycles: u64,
     /// Bytes of objects that are old: what a minor collection does not look at.
     pub old_bytes: u64,
+    /// Weak references, and ephemerons, that became null.
+    pub cleared: u64,
 }
 
 impl Heap {
@@ -175,6 +177,7 @@ impl Heap {
             pool,
             minor_cycles: self.minors.get() as u64,
             old_bytes,
+            cleared: self.weak.cleared.get() as u64,
         }
     }
 }

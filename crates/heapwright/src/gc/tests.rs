@@ -16,6 +16,7 @@
 
 mod generations;
 mod once_wrong;
+mod weak;
 
 extern crate std;
 

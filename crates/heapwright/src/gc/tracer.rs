@@ -30,7 +30,7 @@ use core::ptr::{self, NonNull};
 
 use crate::address_map::{Entry, MAP};
 use crate::os;
-use crate::size_class::{UNIT, UNIT_SHIFT};
+use crate::size_class::UNIT_SHIFT;
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::bits::{self, GRANULE};
@@ -39,13 +39,18 @@ use super::gang::{Chunk, ITEMS};
 use super::heap::Heap;
 use super::layout::{KINDS, LARGE, SHELVES};
 use super::page;
-use super::remembered::{Buffer, Why};
+use super::pile::Buffer;
 
 /// The tag of an item that is marked already.
 const MARKED: usize = 1;
 /// The tag of a range.
 const RANGE: usize = 2;
 const TAGS: usize = 7;
+
+/// Of what is marked, and young: some of it becomes old.
+const YOUNG: usize = 1;
+/// What is marked may be a key.
+const KEYS: usize = 2;
 
 /// Edges that wait for their lines.
 const RING: usize = 16;
@@ -79,11 +84,14 @@ pub struct Tracer {
     /// Of two, each with a lane: the second's marks, and where there are any (see `lanes`).
     lane: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
-    /// Whether the cycle is a minor one.
-    minor: Num,
-    /// Old objects that a store was told of, and objects that become old.
+    /// What else is to be done with what is marked: `YOUNG`, `KEYS`.
+    notes: Num,
+    /// Old objects that a store was told of, and objects that become old (see `remembered`).
     pub(super) stores: Buffer,
     survivors: Buffer,
+    /// Weak slots and ephemerons (see `weak`).
+    slots: Buffer,
+    ephemerons: Buffer,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
     /// Objects that were marked, by shelf.
@@ -182,7 +190,7 @@ impl Tracer {
     pub(super) fn mark_as(&self, marks: Marks) {
         let lanes = &self.heap().lanes;
         self.marks.set(marks as usize);
-        self.minor.set(usize::from(self.heap().is_minor()));
+        self.choose_notes();
         self.lane.set(lanes.words());
         self.dirty.set(lanes.dirty());
     }
@@ -225,6 +233,49 @@ impl Tracer {
             return;
         }
         self.push_range(slots, count);
+    }
+
+    /// Tells that the reference in a slot is weak: the object that it leads to may die, and then the
+    /// slot becomes null.
+    ///
+    /// # Safety
+    ///
+    /// The slot lies in the object that is being traced.
+    pub unsafe fn mark_weak(&self, slot: *mut *mut u8) {
+        let heap = self.heap();
+        // SAFETY: by the contract.
+        let object = unsafe { slot.read() };
+        if self.look.get().is_null()
+            && heap.is_unmarked(object)
+            && !self.slots.push(heap, heap.weak.slots(), [slot.addr()])
+        {
+            // No memory: this time it is kept.
+            self.mark(object);
+        }
+    }
+
+    /// Tells an ephemeron: the reference in `key` is weak, the one in `value` leads to its
+    /// object for as long as the key's lives. When that dies, both become null. Keys that are no
+    /// objects of the heap live for ever, but for null.
+    ///
+    /// # Safety
+    ///
+    /// Both lie in the object that is being traced.
+    pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
+        let heap = self.heap();
+        // SAFETY: by the contract.
+        let held_by = unsafe { key.read() };
+        // SAFETY: by the contract.
+        let held = unsafe { value.read() };
+        if held_by.is_null() {
+            return;
+        }
+        if !self.look.get().is_null()
+            || !heap.is_unmarked(held_by)
+            || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key.addr(), value.addr()])
+        {
+            self.mark(held);
+        }
     }
 
     /// Keeps a range to be looked at. The count is below it, so that the range is popped
@@ -567,28 +618,52 @@ impl Tracer {
         let traced = shelf & super::LEAF as usize == 0;
         if traced {
             fetch(size);
-            if self.minor.get() != 0 {
-                self.note_young(unit, offset % UNIT);
-            }
+        }
+        if self.notes.get() != 0 {
+            self.note(object, unit, traced);
         }
         traced
     }
 
-    /// A young object was marked, which is to be looked at. If it has survived before, it becomes
-    /// old, and what it leads to may stay young.
-    #[inline(never)]
-    fn note_young(&self, unit: usize, offset: usize) {
+    /// Chooses what is to be done with what is marked.
+    fn choose_notes(&self) {
         let heap = self.heap();
-        if heap.pages.at_unit(unit).is_some_and(|page| page.has_survived(offset)) {
-            let address = MAP.address_of(unit).addr() + offset;
-            self.survivors.push(heap, Why::Survivors, address);
+        let young = if heap.is_minor() { YOUNG } else { 0 };
+        self.notes.set(young | if heap.weak.is_watching() { KEYS } else { 0 });
+    }
+
+    /// An object was marked. If it is young and has survived before it becomes old, and what it
+    /// leads to may stay young.
+    #[cold]
+    #[inline(never)]
+    fn note(&self, object: *mut u8, unit: usize, traced: bool) {
+        let heap = self.heap();
+        if self.notes.get() & KEYS != 0 {
+            heap.mark_values_of(object, self);
+        }
+        if self.notes.get() & YOUNG == 0 || !traced {
+            return;
+        }
+        let offset = object.addr() - MAP.address_of(unit).addr();
+        let page = heap.pages.at_unit(unit);
+        if page.is_some_and(|page| page.has_survived(offset))
+            && !self.survivors.push(heap, heap.remembered.survivors(), [object.addr()])
+        {
+            heap.remembered.lose();
         }
     }
 
     /// Gives what it remembers to the heap.
     pub(super) fn give_remembered(&self) {
-        self.stores.give(self.heap(), Why::Stores);
-        self.survivors.give(self.heap(), Why::Survivors);
+        let remembered = &self.heap().remembered;
+        self.stores.give(remembered.stores());
+        self.survivors.give(remembered.survivors());
+    }
+
+    /// Gives what it was told of weak references to the heap.
+    pub(super) fn give_weak(&self) {
+        self.slots.give(self.heap().weak.slots());
+        self.ephemerons.give(self.heap().weak.ephemerons());
     }
 
     /// An old object is to be looked at once more; it has its mark again. While nobody else marks.
@@ -603,7 +678,7 @@ impl Tracer {
     /// number of threads, each with a tracer of its own.
     pub(super) fn shade(&self, object: *mut u8) {
         self.marks.set(Marks::Locked as usize);
-        self.minor.set(usize::from(self.heap().is_minor()));
+        self.choose_notes();
         if self.set_mark(object, |_| {}) {
             // Without a chunk, and while others are at work, it must not wait for one.
             if self.next.get() == self.end.get() && !self.has_made_room() {

@@ -1,0 +1,141 @@
+//! Piles: words that many put down, and one looks at later.
+//!
+//! ```text
+//!   buffer, a tracer's     | word | word | .... |       no lock
+//!        |  full, or asked for
+//!        v
+//!   pile, the heap's       chunk --> chunk --> chunk    a lock for each chunk
+//! ```
+//!
+//! A collection has to remember things that it comes by: old objects that were stored into, weak
+//! slots, ephemerons. How many, nobody knows before. They lie in chunks as marking's own items do, and
+//! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and whoever calls it
+//! does without.
+//!
+//! Used by `remembered` and `weak`; the buffers are tracers'.
+
+use core::ptr;
+
+use crate::sync::Lock;
+
+use super::cell::{Num, Ptr};
+use super::gang::{Chunk, Chunks, ITEMS};
+use super::heap::Heap;
+
+/// Chunks of words. Zero is empty.
+pub(super) struct Pile {
+    chunks: Lock<Stack>,
+}
+
+struct Stack(Chunks);
+
+// SAFETY: chunks are the heap's memory, under the lock.
+unsafe impl Send for Stack {}
+
+/// What one tracer has put down, and not given to the heap yet. Zero is empty.
+pub(super) struct Buffer {
+    chunk: Ptr<Chunk>,
+    count: Num,
+}
+
+fn words(chunk: *mut Chunk) -> *mut usize {
+    // SAFETY: in bounds of the chunk, and nothing is read.
+    unsafe { &raw mut (*chunk).items }.cast()
+}
+
+impl Buffer {
+    /// Puts words down that belong together. False: there is no memory, and they are not.
+    #[must_use]
+    pub(super) fn push<const N: usize>(
+        &self,
+        heap: &Heap,
+        pile: &Pile,
+        together: [usize; N],
+    ) -> bool {
+        if self.chunk.get().is_null() || self.count.get() + N > ITEMS {
+            self.give(pile);
+            let Some(chunk) = heap.take_chunk() else { return false };
+            self.chunk.set(chunk);
+        }
+        let place = words(self.chunk.get()).wrapping_add(self.count.get());
+        // SAFETY: the chunk is this buffer's, and has room.
+        unsafe { place.cast::<[usize; N]>().write(together) };
+        self.count.add(N);
+        true
+    }
+
+    /// The word that was put down last, or 0.
+    pub(super) fn last(&self) -> usize {
+        let Some(last) = self.count.get().checked_sub(1) else { return 0 };
+        // SAFETY: so many were written.
+        unsafe { words(self.chunk.get()).wrapping_add(last).read() }
+    }
+
+    /// Gives what it has to a pile.
+    pub(super) fn give(&self, pile: &Pile) {
+        let chunk = self.chunk.get();
+        if chunk.is_null() {
+            return;
+        }
+        // SAFETY: the chunk is this buffer's, and in no list.
+        let place = unsafe { &raw mut (*chunk).count };
+        // SAFETY: as above.
+        unsafe { place.write(self.count.take()) };
+        self.chunk.set(ptr::null_mut());
+        // SAFETY: as above.
+        unsafe { pile.give(chunk) };
+    }
+}
+
+impl Pile {
+    /// Adds a chunk.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, says how many words it has, and is in no list.
+    pub(super) unsafe fn give(&self, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        unsafe { self.chunks.lock().0.push(chunk) };
+    }
+
+    /// Takes a chunk.
+    pub(super) fn take(&self) -> Option<*mut Chunk> {
+        self.chunks.lock().0.pop()
+    }
+
+    /// Takes all that another one has. This one is empty.
+    pub(super) fn take_all(&self, other: &Self) {
+        let all = core::mem::replace(&mut other.chunks.lock().0, Chunks::none());
+        self.chunks.lock().0 = all;
+    }
+
+    /// Forgets all; the memory goes with the heap's.
+    pub(super) fn end(&self) {
+        self.chunks.lock().0 = Chunks::none();
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.chunks.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Pile::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract.
+        unsafe { self.chunks.release() };
+    }
+}
+
+/// The words of a chunk that was taken from a pile, `N` together.
+pub(super) fn each<const N: usize>(chunk: *mut Chunk, mut with: impl FnMut([usize; N])) {
+    // SAFETY: the chunk is the caller's, who took it, and says how many it has.
+    let count = unsafe { (*chunk).count };
+    for n in (0..count).step_by(N) {
+        // SAFETY: so many were written, `N` at a time.
+        with(unsafe { words(chunk).wrapping_add(n).cast::<[usize; N]>().read() });
+    }
+}

@@ -1,0 +1,342 @@
+//! Weak references and ephemerons, against a model.
+//!
+//! ```text
+//!   object   | serial | counts | strong ... | key, value ... | weak ... |
+//! ```
+
+extern crate std;
+
+use core::ffi::c_void;
+use std::collections::HashSet;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
+use super::super::{LEAF, TRACED, heap};
+
+/// References of each sort that an object has.
+const EACH: usize = 3;
+const STRONG: usize = 0;
+const PAIRS: usize = EACH;
+const WEAK: usize = 3 * EACH;
+const WORDS: usize = 4 * EACH;
+
+#[repr(C)]
+struct Node {
+    serial: usize,
+    words: [*mut u8; WORDS],
+}
+
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let node = object.cast::<Node>();
+    // SAFETY: every traced object of these tests is a node, or zero.
+    let words = unsafe { &raw mut (*node).words }.cast::<*mut u8>();
+    for n in 0..EACH {
+        // SAFETY: as above, as for all that follow.
+        tracer.mark(unsafe { words.wrapping_add(STRONG + n).read() });
+        let pair = words.wrapping_add(PAIRS + 2 * n);
+        // SAFETY: as above.
+        unsafe { tracer.mark_ephemeron(pair, pair.wrapping_add(1)) };
+        // SAFETY: as above.
+        unsafe { tracer.mark_weak(words.wrapping_add(WEAK + n)) };
+    }
+}
+
+fn heap_of(options: Options) -> Heap {
+    let verify = VERIFY_HEAP | VERIFY_BARRIERS;
+    let options = Options { verify, least: 256 << 10, ..options };
+    Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap()
+}
+
+fn node(mutator: &Mutator, serial: usize) -> *mut u8 {
+    // SAFETY: what is wanted is led to by roots, or is this object, until the next call.
+    let at = unsafe { mutator.alloc(size_of::<Node>(), TRACED) };
+    assert!(!at.is_null());
+    // SAFETY: fresh, and a node.
+    unsafe { (*at.cast::<Node>()).serial = serial };
+    at
+}
+
+fn slot(object: *mut u8, word: usize) -> *mut *mut u8 {
+    // SAFETY: a live node.
+    unsafe { &raw mut (*object.cast::<Node>()).words }.cast::<*mut u8>().wrapping_add(word)
+}
+
+fn store(mutator: &Mutator, parent: *mut u8, word: usize, child: *mut u8) {
+    // SAFETY: a live node, and its word.
+    unsafe { mutator.write(parent, slot(parent, word), child) };
+}
+
+fn load(object: *mut u8, word: usize) -> *mut u8 {
+    // SAFETY: a live node's word.
+    unsafe { slot(object, word).read() }
+}
+
+fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
+    // SAFETY: the object is live.
+    unsafe { mutator.new_root(object) }.unwrap()
+}
+
+fn collect(mutator: &Mutator) {
+    // SAFETY: what is wanted is led to by roots.
+    unsafe { mutator.collect() };
+}
+
+fn leave(mutator: Mutator) {
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+/// An edge: from, word, to.
+type Edge = (usize, usize, usize);
+
+/// What lives of `count` objects, by the definition.
+fn living(roots: &HashSet<usize>, words: &[[Option<usize>; WORDS]]) -> HashSet<usize> {
+    let mut live = roots.clone();
+    loop {
+        let before = live.len();
+        for at in live.clone() {
+            let words = &words[at];
+            live.extend(words[STRONG..STRONG + EACH].iter().flatten());
+            for pair in words[PAIRS..PAIRS + 2 * EACH].chunks(2) {
+                if let [Some(key), Some(value)] = *pair
+                    && live.contains(&key)
+                {
+                    live.insert(value);
+                }
+            }
+        }
+        if live.len() == before {
+            return live;
+        }
+    }
+}
+
+const NODES: usize = if cfg!(miri) { 8 } else { 40 };
+
+fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: bool) {
+    let heap = heap_of(options);
+    let mutator = heap.attach().unwrap();
+    let roots: Vec<_> = (0..NODES).map(|n| root(&mutator, node(&mutator, n))).collect();
+    // SAFETY: roots are read and written as their owner likes.
+    let mut places: Vec<_> = roots.iter().map(|root| unsafe { root.read() }).collect();
+    let mut words = std::vec![[None; WORDS]; NODES];
+    for (edges, kept) in edges.iter().zip(kept) {
+        for &(from, word, to) in edges {
+            let [from, to] = [from % NODES, to % NODES];
+            if !places[from].is_null() && !places[to].is_null() {
+                store(&mutator, places[from], word, places[to]);
+                words[from][word] = Some(to);
+            }
+        }
+        // Only these are roots for a while.
+        let kept: HashSet<_> =
+            kept.iter().map(|n| n % NODES).filter(|&n| !places[n].is_null()).collect();
+        for (n, root) in roots.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe {
+                root.write(if kept.contains(&n) { places[n] } else { core::ptr::null_mut() })
+            };
+        }
+        if in_steps {
+            mutator.ask();
+            // SAFETY: what is wanted is led to by roots.
+            while !unsafe { mutator.step(1) } {}
+        }
+        // Whatever was marked before stores were made and roots went is gone after two.
+        collect(&mutator);
+        collect(&mutator);
+        let live = living(&kept, &words);
+        for n in 0..NODES {
+            if !live.contains(&n) {
+                places[n] = core::ptr::null_mut();
+                continue;
+            }
+            for pair in 0..EACH {
+                let [key, value] = [PAIRS + 2 * pair, PAIRS + 2 * pair + 1];
+                // Without a key nothing is said of the value.
+                if words[n][key].is_some_and(|key| !live.contains(&key)) {
+                    (words[n][key], words[n][value]) = (None, None);
+                } else if words[n][key].is_none() {
+                    store(&mutator, places[n], value, core::ptr::null_mut());
+                    words[n][value] = None;
+                }
+            }
+            for to in &mut words[n][WEAK..WEAK + EACH] {
+                *to = to.filter(|to| live.contains(to));
+            }
+        }
+        for &n in &live {
+            for (word, to) in words[n].iter().enumerate() {
+                let expected = to.map_or(core::ptr::null_mut(), |to| places[to]);
+                assert_eq!(load(places[n], word), expected, "{n}, word {word}");
+            }
+        }
+        let mut found = 0;
+        // SAFETY: nothing is called.
+        assert!(unsafe {
+            mutator.walk(|_, _, _| {
+                found += 1;
+                true
+            })
+        });
+        assert_eq!(found, live.len());
+        // All that lives is a root again, so that more may be stored.
+        for (root, place) in roots.iter().zip(&places) {
+            // SAFETY: as above.
+            unsafe { root.write(*place) };
+        }
+    }
+    leave(mutator);
+}
+
+proptest! {
+    #![proptest_config(crate::testing::cases(64))]
+    #[test]
+    fn what_lives_is_what_the_definition_says(
+        incremental in any::<bool>(),
+        generations in any::<bool>(),
+        in_steps in any::<bool>(),
+        edges in proptest::collection::vec(
+            proptest::collection::vec((any::<usize>(), 0..WORDS, any::<usize>()), 0..3 * NODES),
+            if cfg!(miri) { 1..2 } else { 1..4 },
+        ),
+        kept in proptest::collection::vec(proptest::collection::vec(any::<usize>(), 0..8), 4),
+    ) {
+        check(Options { incremental, generations, ..Options::new() }, &edges, &kept, in_steps);
+    }
+}
+
+/// A chain: the value of each ephemeron is the key of another. In the order of the list.
+fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
+    let heap = heap_of(Options { verify: 0, ..Options::new() });
+    let mutator = heap.attach().unwrap();
+    // Holders are in a list; keys are led to by holders' pairs alone, but the first.
+    let holders = root(&mutator, core::ptr::null_mut());
+    let keys: Vec<_> = (0..=length).map(|n| root(&mutator, node(&mutator, n))).collect();
+    // SAFETY: roots are read and written as their owner likes, as for all that follow.
+    let key = |n: usize| unsafe { keys[n].read() };
+    for n in order {
+        let holder = node(&mutator, n);
+        // SAFETY: as above.
+        store(&mutator, holder, STRONG, unsafe { holders.replace(holder) });
+        store(&mutator, holder, PAIRS, key(n));
+        store(&mutator, holder, PAIRS + 1, key(n + 1));
+    }
+    let first = keys[0];
+    for &root in &keys[1..] {
+        // SAFETY: as above, and made above.
+        unsafe { mutator.free_root(root) };
+    }
+    let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+    inner.starved.set(usize::from(starved));
+    collect(&mutator);
+    inner.starved.set(0);
+    let count = || {
+        let mut count = 0;
+        // SAFETY: nothing is called.
+        assert!(unsafe {
+            mutator.walk(|_, _, _| {
+                count += 1;
+                true
+            })
+        });
+        count
+    };
+    assert_eq!(count(), 2 * length + 1);
+    // SAFETY: as above.
+    unsafe { first.write(core::ptr::null_mut()) };
+    collect(&mutator);
+    assert_eq!(count(), length, "holders alone");
+    assert_eq!(heap.statistics().cleared, length as u64);
+    leave(mutator);
+}
+
+#[test]
+fn chains_of_ephemerons_are_followed_in_any_order() {
+    // Quadratic time would be hours.
+    let length = if cfg!(miri) { 10 } else { 60_000 };
+    chain(0..length, length, false);
+    chain((0..length).rev(), length, false);
+    chain((0..length).map(|n| (n * 7919 + 13) % length), length, false);
+}
+
+#[test]
+fn without_memory_ephemerons_keep_what_they_lead_to() {
+    let length = if cfg!(miri) { 5 } else { 3000 };
+    chain(0..length, length, true);
+}
+
+#[test]
+fn a_key_that_only_its_own_value_leads_to_dies() {
+    let heap = heap_of(Options::new());
+    let mutator = heap.attach().unwrap();
+    let holder = root(&mutator, node(&mutator, 0));
+    // SAFETY: a root.
+    let holder = unsafe { holder.read() };
+    let (key, value) = (node(&mutator, 1), node(&mutator, 2));
+    store(&mutator, value, STRONG, key);
+    store(&mutator, holder, PAIRS, key);
+    store(&mutator, holder, PAIRS + 1, value);
+    collect(&mutator);
+    assert!(load(holder, PAIRS).is_null() && load(holder, PAIRS + 1).is_null());
+    // A key that is no object of the heap lives for ever.
+    store(&mutator, holder, PAIRS, core::ptr::without_provenance_mut(41));
+    store(&mutator, holder, PAIRS + 1, node(&mutator, 3));
+    collect(&mutator);
+    assert_eq!(heap.find(load(holder, PAIRS + 1)), Some(load(holder, PAIRS + 1)));
+    leave(mutator);
+}
+
+/// What a finalizer saw: whether the weak references to its object were null.
+unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
+    // SAFETY: the test's, which outlives the heap.
+    let seen = unsafe { &mut *context.cast::<Vec<usize>>() };
+    // SAFETY: the object is a node, whole.
+    seen.push(unsafe { (*object.cast::<Node>()).serial });
+}
+
+#[test]
+fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
+    let heap = heap_of(Options::new());
+    let mutator = heap.attach().unwrap();
+    let mut seen: Vec<usize> = Vec::new();
+    let context: *mut Vec<usize> = &raw mut seen;
+    let mut weak = Vec::new();
+    let keep = root(&mutator, core::ptr::null_mut());
+    for serial in 0..5 {
+        let object = node(&mutator, serial);
+        // SAFETY: a root.
+        store(&mutator, object, STRONG, unsafe { keep.replace(object) });
+        // A leaf that the object alone leads to, and an ephemeron of which it is the key.
+        // SAFETY: everything wanted is led to by roots.
+        let leaf = unsafe { mutator.alloc(40, LEAF) };
+        store(&mutator, object, STRONG + 1, leaf);
+        // SAFETY: the objects are live.
+        unsafe {
+            weak.push(mutator.new_weak(object).unwrap());
+            weak.push(mutator.new_weak(leaf).unwrap());
+            assert!(mutator.finalize(object, note, context.cast()));
+            assert!(mutator.finalize(leaf, note, context.cast()));
+            assert_eq!(mutator.cancel_finalizers(leaf), 1);
+        }
+    }
+    // SAFETY: roots, as for all that follow.
+    let all_null = |null: bool| weak.iter().all(|cell| unsafe { cell.read().is_null() } == null);
+    collect(&mutator);
+    assert!(all_null(false) && seen.is_empty());
+    // SAFETY: as above.
+    unsafe { keep.write(core::ptr::null_mut()) };
+    collect(&mutator);
+    assert!(all_null(true), "also to what finalizers keep for a while");
+    // SAFETY: everything wanted is led to by roots.
+    assert_eq!(unsafe { mutator.run_finalizers(9) }, 5);
+    assert_eq!(seen, [0, 1, 2, 3, 4]);
+    assert_eq!(heap.statistics().cleared, 10);
+    for cell in weak {
+        // SAFETY: made above.
+        unsafe { mutator.free_weak(cell) };
+    }
+    leave(mutator);
+}

@@ -1,0 +1,294 @@
+//! What leads to objects without keeping them: weak references and ephemerons.
+//!
+//! ```text
+//!   weak slot     a reference in an object, of which `trace` says that it is weak
+//!   weak handle   a cell of the runtime's own
+//!   ephemeron     two references in an object, a key and a value: the key is weak, and the value
+//!                 is led to for as long as the key lives
+//!
+//!   marking   roots, and all they lead to
+//!       1     values whose keys are marked, and all they lead to, and again
+//!       2     weak slots and handles that lead to what has no mark: null
+//!       3     finalizers whose objects have no mark are due, and are marked; if there are any, from 1
+//!       4     ephemerons whose keys have no mark: both null
+//! ```
+//!
+//! So a weak reference never leads to an object whose finalizer is due, and a finalizer finds its
+//! object whole, with the ephemerons of which it is a key. All this is in the pause in which marking
+//! ends, so no mutator sees half of it; which slots there are was told before, in steps.
+//!
+//! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
+//! that is to be marked, those that still wait are put into a table by their keys, and each object
+//! that is marked from then on is looked up there: chains of them cost no more than their length, in
+//! whatever order they are told (the idea is Hayes', "Ephemerons: a new finalization mechanism", 1997;
+//! the table as in Racket CS and V8). Where there is no memory for the table they are
+//! looked through again and again; where there is none to put one down its value is marked: a
+//! collection that frees less, and the next one frees it.
+//!
+//! With generations nothing changes: who holds a weak reference to something young is looked at like
+//! any other who does.
+//!
+//! Called by `cycle`; filled by `tracer`.
+
+use crate::address_map::MAP;
+use crate::chunk::Side;
+use crate::sync::Lock;
+
+use super::array::Array;
+use super::cell::Num;
+use super::handles::Handles;
+use super::heap::Heap;
+use super::mutator::Mutator;
+use super::pile::{self, Pile};
+use super::tracer::{self, Tracer};
+
+/// A heap's weak references. Zero has none.
+pub(super) struct Weak {
+    pub(super) handles: Handles,
+    /// Weak slots, and ephemerons, that were told in this cycle.
+    slots: Pile,
+    ephemerons: Pile,
+    waiting: Lock<Waiting>,
+    /// Whether what is marked is looked up among the waiting.
+    watching: Num,
+    /// References that were made null, ever.
+    pub(super) cleared: Num,
+}
+
+/// Ephemerons whose keys had no mark when they were looked at.
+struct Waiting {
+    entries: Array<Ephemeron>,
+    /// By a hash of the key: the number of the first entry, from 1.
+    heads: Side,
+    mask: usize,
+}
+
+// SAFETY: slots are whoever's whose heap it is; the lock orders all else.
+unsafe impl Send for Waiting {}
+
+#[derive(Clone, Copy)]
+struct Ephemeron {
+    key: *mut *mut u8,
+    value: *mut *mut u8,
+    /// The number of the next entry with the same hash, from 1.
+    next: u32,
+}
+
+impl Ephemeron {
+    fn key(self) -> *mut u8 {
+        // SAFETY: told by `trace` of an object that is marked, and so is there until the sweep.
+        unsafe { self.key.read() }
+    }
+
+    fn value(self) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { self.value.read() }
+    }
+
+    /// The key is dead.
+    fn clear(self) {
+        // SAFETY: as above; the world stands still.
+        unsafe { self.key.write(core::ptr::null_mut()) };
+        // SAFETY: as above.
+        unsafe { self.value.write(core::ptr::null_mut()) };
+    }
+}
+
+fn slot_at(address: usize) -> *mut *mut u8 {
+    MAP.base().with_addr(address).cast()
+}
+
+impl Waiting {
+    const NONE: Self = Self { entries: Array::new(), heads: Side::NONE, mask: 0 };
+
+    fn place(&self, key: *mut u8) -> *mut u32 {
+        let hash = (key.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
+    }
+
+    /// Puts all entries into the table. False: there is no memory for one.
+    fn index(&mut self) -> bool {
+        let places = (2 * self.entries.len()).next_power_of_two();
+        self.heads.give();
+        let Some(heads) = Side::take(places * size_of::<u32>()) else {
+            self.heads = Side::NONE;
+            return false;
+        };
+        (self.heads, self.mask) = (heads, places - 1);
+        for number in 0..self.entries.len() {
+            let place = self.place(self.entries[number].key());
+            // SAFETY: within the table, which is zeroed at first.
+            self.entries[number].next = unsafe { place.read() };
+            // SAFETY: as above.
+            unsafe { place.write(number as u32 + 1) };
+        }
+        true
+    }
+
+    /// Calls `with` for the value of each entry that has this key.
+    fn each_value(&self, key: *mut u8, mut with: impl FnMut(*mut u8)) {
+        // SAFETY: within the table.
+        let mut number = unsafe { self.place(key).read() };
+        while let Some(entry) = number.checked_sub(1).map(|n| self.entries[n as usize]) {
+            if entry.key() == key {
+                with(entry.value());
+            }
+            number = entry.next;
+        }
+    }
+
+    fn end(&mut self) {
+        self.entries.end();
+        self.heads.give();
+        *self = Self::NONE;
+    }
+}
+
+impl Weak {
+    /// Makes it what zero is not: an empty array has no null in it.
+    pub(super) fn begin(&self) {
+        *self.waiting.lock() = Waiting::NONE;
+    }
+
+    /// Where weak slots are put down.
+    pub(super) fn slots(&self) -> &Pile {
+        &self.slots
+    }
+
+    /// Where ephemerons are put down: their keys' slots and their values'.
+    pub(super) fn ephemerons(&self) -> &Pile {
+        &self.ephemerons
+    }
+
+    /// Whether each object that is marked is to be looked up.
+    pub(super) fn is_watching(&self) -> bool {
+        self.watching.get() != 0
+    }
+
+    /// Nobody looks up what is marked.
+    pub(super) fn stop_watching(&self) {
+        self.watching.set(0);
+    }
+
+    /// Gives all memory back.
+    pub(super) fn end(&self) {
+        self.handles.end();
+        self.slots.end();
+        self.ephemerons.end();
+        self.waiting.lock().end();
+        self.watching.set(0);
+        self.cleared.set(0);
+    }
+
+    /// Holds the locks across a fork.
+    pub(super) fn before_fork(&self) {
+        self.handles.before_fork();
+        self.slots.before_fork();
+        self.ephemerons.before_fork();
+        self.waiting.acquire();
+    }
+
+    /// Gives them back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Weak::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: the same contract, as for all that follow.
+        unsafe { self.waiting.release() };
+        // SAFETY: as above.
+        unsafe { self.ephemerons.after_fork() };
+        // SAFETY: as above.
+        unsafe { self.slots.after_fork() };
+        // SAFETY: as above.
+        unsafe { self.handles.after_fork() };
+    }
+}
+
+impl Heap {
+    /// Whether a reference leads to an object of this heap that has no mark.
+    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
+        !reference.is_null()
+            && reference.addr() & 7 == 0
+            && tracer::shelf_of(reference.addr(), self.tag()).is_some()
+            && !self.is_marked(reference)
+    }
+
+    /// Marks the values of ephemerons whose keys are marked. Whether there were any. While nothing
+    /// else is left to mark.
+    pub(super) fn mark_values(&self, me: &Mutator) -> bool {
+        self.each_mutator(|mutator| mutator.tracer.give_weak());
+        let mut waiting = self.weak.waiting.lock();
+        let mut found = false;
+        // What is marked already must not be left to be looked at: if that were all, nobody would.
+        let mut mark = |ephemeron: Ephemeron| {
+            if self.is_unmarked(ephemeron.value()) {
+                found = true;
+                me.tracer.mark(ephemeron.value());
+            }
+        };
+        while let Some(chunk) = self.weak.ephemerons.take() {
+            pile::each(chunk, |[key, value]| {
+                let ephemeron = Ephemeron { key: slot_at(key), value: slot_at(value), next: 0 };
+                if !waiting.entries.push(ephemeron) {
+                    mark(ephemeron);
+                }
+            });
+            self.give_back(chunk);
+        }
+        let mut kept = 0;
+        for number in 0..waiting.entries.len() {
+            let ephemeron = waiting.entries[number];
+            if self.is_unmarked(ephemeron.key()) {
+                waiting.entries[kept] = ephemeron;
+                kept += 1;
+            } else if !ephemeron.key().is_null() {
+                mark(ephemeron);
+            }
+        }
+        waiting.entries.truncate(kept);
+        let watch = found && kept > 0 && waiting.index();
+        self.weak.watching.set(usize::from(watch));
+        found
+    }
+
+    /// An object was marked: so is what it is the key of.
+    pub(super) fn mark_values_of(&self, key: *mut u8, tracer: &Tracer) {
+        self.weak.waiting.lock().each_value(key, |value| tracer.mark(value));
+    }
+
+    /// Weak references to what is dead become null. When everything is marked that is to be, but
+    /// for what finalizers want.
+    pub(super) fn clear_weak(&self) {
+        let mut cleared = 0;
+        self.weak.handles.each_cell(|cell| {
+            if self.is_unmarked(cell.load(crate::sync::atomic::Ordering::Relaxed)) {
+                cell.store(core::ptr::null_mut(), crate::sync::atomic::Ordering::Relaxed);
+                cleared += 1;
+            }
+        });
+        while let Some(chunk) = self.weak.slots.take() {
+            pile::each(chunk, |[slot]| {
+                let slot = slot_at(slot);
+                // SAFETY: told by `trace` of an object that is marked, and so is there.
+                if self.is_unmarked(unsafe { slot.read() }) {
+                    // SAFETY: as above; the world stands still.
+                    unsafe { slot.write(core::ptr::null_mut()) };
+                    cleared += 1;
+                }
+            });
+            self.give_back(chunk);
+        }
+        self.weak.cleared.add(cleared);
+    }
+
+    /// Ephemerons whose keys are dead become null. When everything is marked.
+    pub(super) fn clear_ephemerons(&self) {
+        let mut waiting = self.weak.waiting.lock();
+        for ephemeron in waiting.entries.iter() {
+            ephemeron.clear();
+        }
+        self.weak.cleared.add(waiting.entries.len());
+        waiting.end();
+    }
+}
