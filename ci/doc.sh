@@ -8,7 +8,7 @@ export RUSTDOCFLAGS="-D warnings"
 for package in heapwright-record heapwright; do
     say "doc $package"
     features=()
-    [ $package = heapwright ] && features=(--features allocator-api2-02,allocator-api2-04,debug)
+    [ $package = heapwright ] && features=(--features allocator-api2-02,allocator-api2-04,debug,derive,std)
     cargo doc --quiet --locked --no-deps -p $package "${features[@]}"
 done
 say "doc heapwright-cli"

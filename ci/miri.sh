@@ -33,6 +33,8 @@ miri 1200 "" -p heapwright --lib -- --skip gc::tests "$@"
 # (arrays, lanes, tracers, bits) ran with it above.
 say "miri: collected heaps"
 miri 900 "-Zmiri-disable-stacked-borrows" -p heapwright --lib -- gc::tests
+say "miri: realms"
+miri 600 "-Zmiri-disable-stacked-borrows" -p heapwright --features derive,std --test realm
 # Spans, side memory, the table of checked blocks: what the debug heap believes of
 # pointers. Guards and stacks there are none here.
 say "miri: the debug heap"

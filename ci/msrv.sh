@@ -10,5 +10,6 @@ rustup run "$version" rustc --version 2>/dev/null || rustup toolchain install "$
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/msrv
 rustup run "$version" cargo check --quiet --locked --workspace
 rustup run "$version" cargo check --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-04
+rustup run "$version" cargo check --quiet --locked -p heapwright --features derive,std
 rustup run "$version" cargo check --quiet --locked -p heapwright-malloc
 say "compiles with Rust $version"

@@ -28,6 +28,8 @@ cargo test --quiet --locked -p heapwright --features debug,allocator-api2-02,all
 cargo test --quiet --locked -p heapwright --features checked --test checked_pools || status=$?
 cargo test --quiet --locked -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports" ||
     { status=$?; grep -v 'ended with' "$SCRATCH/reports" >&2; }
+cargo test --quiet --locked -p heapwright --features derive,std --test realm || status=$?
+cargo test --quiet --locked -p heapwright --features derive,std --doc -- gc:: || status=$?
 # The debug heap: its own tests, its examples, and programs that have it as their
 # global allocator.
 cargo test --quiet --locked -p heapwright --features debug --lib -- debug:: stacks:: options:: || status=$?

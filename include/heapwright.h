@@ -1238,7 +1238,8 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
 
 /**
  * Tells that a reference to child was stored into parent: what hw_gc_write calls while the
- * heap marks. parent may be NULL.
+ * heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
+ * child; of what is old nothing is told then.
  *
  * The program's duties:
  *
@@ -1247,6 +1248,17 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
 void hw_gc_shade(struct hw_gc_mutator *mutator,
                  void *parent,
                  void *child);
+
+/**
+ * Tells that something was stored into parent, or will be before the next safepoint: for a memcpy of
+ * many references, or a store of which nobody knows what it stores.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; parent is an object of its heap.
+ */
+void hw_gc_touch(struct hw_gc_mutator *mutator,
+                 void *parent);
 
 /**
  * Tells a reference: what hw_gc_mark calls when there is no room.

@@ -201,7 +201,8 @@ pub unsafe extern "C" fn hw_gc_alloc(
 }
 
 /// Tells that a reference to child was stored into parent: what hw_gc_write calls while the
-/// heap marks. parent may be NULL.
+/// heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
+/// child; of what is old nothing is told then.
 ///
 /// # Safety
 ///
@@ -214,6 +215,18 @@ pub unsafe extern "C" fn hw_gc_shade(
 ) {
     // SAFETY: as the caller promises.
     unsafe { of(mutator) }.shade(parent.cast(), child.cast());
+}
+
+/// Tells that something was stored into parent, or will be before the next safepoint: for a memcpy of
+/// many references, or a store of which nobody knows what it stores.
+///
+/// # Safety
+///
+/// mutator is this thread's; parent is an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_touch(mutator: *mut GcMutator, parent: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.touch(parent.cast());
 }
 
 /// Tells a reference: what hw_gc_mark calls when there is no room.

@@ -137,6 +137,7 @@ const EXPORTS: &[&str] = &[
     "hw_gc_slot_size",
     "hw_gc_stats",
     "hw_gc_step",
+    "hw_gc_touch",
     "hw_gc_trim",
     "hw_gc_verify",
     "hw_gc_walk",

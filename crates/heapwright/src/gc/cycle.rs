@@ -69,6 +69,9 @@ impl Heap {
     pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
         self.sweep_share();
         self.decay();
+        if self.is_held() {
+            return me.unpaid.add(bytes);
+        }
         if me.deferred.get() > 0 {
             return;
         }
@@ -86,6 +89,17 @@ impl Heap {
             let marked = self.marked_so_far();
             self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
             self.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
+        }
+    }
+
+    /// Pays for what was allocated while collecting was put off.
+    pub(super) fn pay_rest(&self, me: &Mutator) {
+        if self.is_stressed() {
+            self.stress(me);
+        }
+        match me.unpaid.take() {
+            0 => {}
+            bytes => self.pay(me, bytes),
         }
     }
 
@@ -189,7 +203,7 @@ impl Heap {
     pub(super) fn collect(&self, me: &Mutator) {
         let mut begun = self.phase() != Phase::Marking;
         let mut cycles = self.cycles.get();
-        while self.torn.get() == 0 {
+        while self.torn.get() == 0 && !self.is_held() {
             self.wants_major.set(usize::from(self.options().generations));
             self.advance(me, Budget::NONE, true);
             if self.cycles.get() != cycles {
@@ -205,7 +219,7 @@ impl Heap {
     /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
     /// `begin`.
     pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
-        if self.torn.get() != 0 {
+        if self.torn.get() != 0 || self.is_held() {
             return;
         }
         // What the last cycle left must be swept before marks are made.
@@ -472,7 +486,7 @@ impl Heap {
     /// Collects at an allocation, because it is asked to at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
-        if me.deferred.get() > 0 {
+        if me.deferred.get() > 0 || self.is_held() {
             return;
         }
         let verify = self.options().verify;

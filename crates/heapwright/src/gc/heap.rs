@@ -147,6 +147,8 @@ pub(super) struct Heap {
     /// Its part in the fork under way: see `fork`.
     pub(super) forking: Num,
     open: Num,
+    /// Whether references are where nobody looks for roots: nothing is collected meanwhile.
+    held: Num,
     /// A test's: there is no memory for chunks.
     #[cfg(test)]
     pub(super) starved: Num,
@@ -300,6 +302,7 @@ impl Heap {
             &heap.counted_bytes,
             &heap.handle_balance,
             &heap.torn,
+            &heap.held,
         ] {
             number.set(0);
         }
@@ -732,6 +735,16 @@ impl Heap {
     pub(super) fn whole(&self) -> &'static Self {
         // SAFETY: heaps are made in memory that lives as long as the process.
         unsafe { &*ptr::from_ref(self) }
+    }
+
+    /// Whether nothing may be collected now.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get() != 0
+    }
+
+    /// From now on nothing is collected, or it may be again.
+    pub(super) fn hold(&self, held: bool) {
+        self.held.set(usize::from(held));
     }
 
     /// Whether somebody has it.

@@ -65,6 +65,8 @@ mod pile;
 #[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
+mod realm;
+#[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
 mod shelves;
@@ -91,8 +93,21 @@ mod world;
 pub use finalizers::Finalizer;
 #[cfg(not(loom))]
 pub use growth::Decision;
+#[cfg(all(feature = "derive", not(loom)))]
+pub use heapwright_derive::Trace;
 #[cfg(not(loom))]
 pub use layout::Layout;
+#[cfg(not(loom))]
+pub use raw::Tracer;
+#[cfg(not(loom))]
+pub use realm::{
+    Mutation, Realm, Rootable,
+    cells::{Cell, Lock},
+    pointer::Gc,
+    slice::{Object, Slice, Str},
+    trace::Trace,
+    weak::{Ephemeron, Weak},
+};
 #[cfg(not(loom))]
 pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
 

@@ -83,6 +83,8 @@ pub(super) struct Mutator {
     pub(super) weak: handles::Own,
     /// Regions within which nothing is collected.
     pub(super) deferred: Num,
+    /// Bytes allocated while collecting was put off.
+    pub(super) unpaid: Num,
     /// Bytes that the runtime took elsewhere, and that are not paid for.
     owed: Num,
     /// The end of the C stack that is scanned; null: none is.
@@ -160,6 +162,7 @@ impl Mutator {
         self.used.iter().for_each(|word| word.set(0));
         self.deferred.set(0);
         self.owed.set(0);
+        self.unpaid.set(0);
         self.stack_base.set(ptr::null_mut());
         self.stack_top.set(ptr::null_mut());
         self.handles.balance.set(0);

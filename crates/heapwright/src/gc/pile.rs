@@ -44,23 +44,19 @@ fn words(chunk: *mut Chunk) -> *mut usize {
 }
 
 impl Buffer {
-    /// Puts words down that belong together. False: there is no memory, and they are not.
+    /// Puts a few words down that belong together. False: there is no memory, and they are not.
     #[must_use]
-    pub(super) fn push<const N: usize>(
-        &self,
-        heap: &Heap,
-        pile: &Pile,
-        together: [usize; N],
-    ) -> bool {
-        if self.chunk.get().is_null() || self.count.get() + N > ITEMS {
+    pub(super) fn push<T: Copy>(&self, heap: &Heap, pile: &Pile, together: T) -> bool {
+        let count = const { size_of::<T>() / size_of::<usize>() };
+        if self.chunk.get().is_null() || self.count.get() + count > ITEMS {
             self.give(pile);
             let Some(chunk) = heap.take_chunk() else { return false };
             self.chunk.set(chunk);
         }
         let place = words(self.chunk.get()).wrapping_add(self.count.get());
         // SAFETY: the chunk is this buffer's, and has room.
-        unsafe { place.cast::<[usize; N]>().write(together) };
-        self.count.add(N);
+        unsafe { place.cast::<T>().write(together) };
+        self.count.add(count);
         true
     }
 
@@ -130,12 +126,12 @@ impl Pile {
     }
 }
 
-/// The words of a chunk that was taken from a pile, `N` together.
-pub(super) fn each<const N: usize>(chunk: *mut Chunk, mut with: impl FnMut([usize; N])) {
+/// What was put down in a chunk that was taken from a pile, all of it as a `T`.
+pub(super) fn each<T: Copy>(chunk: *mut Chunk, mut with: impl FnMut(T)) {
     // SAFETY: the chunk is the caller's, who took it, and says how many it has.
     let count = unsafe { (*chunk).count };
-    for n in (0..count).step_by(N) {
-        // SAFETY: so many were written, `N` at a time.
-        with(unsafe { words(chunk).wrapping_add(n).cast::<[usize; N]>().read() });
+    for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
+        // SAFETY: so many were written, one `T` behind the other.
+        with(unsafe { words(chunk).wrapping_add(n).cast::<T>().read() });
     }
 }

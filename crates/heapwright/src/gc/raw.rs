@@ -442,6 +442,37 @@ impl Mutator {
         }
     }
 
+    /// Tells that something was stored into `parent`, or will be before the next safepoint: for who
+    /// cannot say what.
+    #[inline]
+    pub fn touch(&self, parent: *mut u8) {
+        if self.inner().barrier.load(Ordering::Relaxed) != 0 {
+            self.heap().touch(self.inner(), parent);
+        }
+    }
+
+    /// Calls `with`, during which nothing is collected, whatever is allocated; and then pays for it,
+    /// which may collect. Where there is no memory, allocations in it are refused.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self) when it returns. The heap has no other mutator.
+    pub(super) unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
+        /// Lets go, also when unwinding.
+        struct Hold<'a>(&'a heap::Heap);
+        impl Drop for Hold<'_> {
+            fn drop(&mut self) {
+                self.0.hold(false);
+            }
+        }
+        let hold = Hold(self.heap());
+        hold.0.hold(true);
+        let result = with();
+        drop(hold);
+        self.heap().pay_rest(self.inner());
+        result
+    }
+
     /// A root: a cell that may be read and written freely. `None` where there is no memory.
     ///
     /// # Safety

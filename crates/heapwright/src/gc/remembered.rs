@@ -22,10 +22,14 @@
 //!
 //! Called by `cycle`; filled by `tracer`, and by stores (`raw`).
 
+use crate::sync::atomic::Ordering;
+
 use super::cell::Num;
+use super::cycle::{MARKING, STORES};
 use super::gang::Chunk;
 use super::heap::{Heap, Phase};
 use super::mutator::Mutator;
+use super::page::Page;
 use super::pile::{self, Pile};
 use super::tracer::{self, Tracer};
 
@@ -122,23 +126,47 @@ impl Heap {
     pub(super) fn remember(&self, me: &Mutator, parent: *mut u8, child: *mut u8) {
         let Some(head) = self.head_of(parent.addr()) else { return };
         let Some((unit, _)) = tracer::shelf_of(child.addr(), self.tag()) else { return };
-        let stays = |head| self.pages.at_unit(head).is_some_and(|page| !self.is_unswept(page));
-        let marking = self.phase() == Phase::Marking;
         // An old child is nothing to tell a minor collection of.
-        if !marking && stays(unit) && self.is_marked(child) {
-            return;
+        if !self.has_marks_that_stay(unit) || !self.is_marked(child) {
+            self.remember_at(me, head, parent);
         }
+    }
+
+    /// Whether the marks of a page say who is old, and not only who is live.
+    fn has_marks_that_stay(&self, head: usize) -> bool {
+        let swept = |page: &Page| !self.is_unswept(page);
+        self.phase() != Phase::Marking && self.pages.at_unit(head).is_some_and(swept)
+    }
+
+    fn remember_at(&self, me: &Mutator, head: usize, parent: *mut u8) {
         let stores = &me.tracer.stores;
-        if !marking && stays(head) {
+        if self.has_marks_that_stay(head) {
             if !self.take_mark(parent) {
                 return;
             }
         } else if stores.last() == parent.addr() {
             return;
         }
-        if !stores.push(self, self.remembered.stores(), [parent.addr()]) {
+        if !stores.push(self, self.remembered.stores(), parent.addr()) {
             self.remembered.lose();
         }
+    }
+
+    /// Whatever was stored into `parent`, and perhaps more will be until the next safepoint: it is to
+    /// be looked at again, if it was looked at, or is old.
+    pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
+        let barrier = me.barrier.load(Ordering::Relaxed);
+        if barrier == 0 || !self.is_marked(parent) {
+            return;
+        }
+        if barrier & MARKING != 0 {
+            me.tracer.regard(parent);
+        }
+        if barrier & STORES == 0 {
+            return;
+        }
+        let Some(head) = self.head_of(parent.addr()) else { return };
+        self.remember_at(me, head, parent);
     }
 
     /// A minor collection begins: it is to be told of what was remembered until now.
@@ -150,7 +178,7 @@ impl Heap {
     /// Tells some of what is remembered. False: nothing is left.
     pub(super) fn tell_remembered(&self, tracer: &Tracer) -> bool {
         let Some((chunk, again)) = self.remembered.take() else { return false };
-        pile::each(chunk, |[object]| tracer.look_again(object));
+        pile::each(chunk, |object: usize| tracer.look_again(object));
         if again {
             // SAFETY: taken just now.
             unsafe { self.remembered.next.again.give(chunk) };

@@ -247,7 +247,7 @@ impl Tracer {
         let object = unsafe { slot.read() };
         if self.look.get().is_null()
             && heap.is_unmarked(object)
-            && !self.slots.push(heap, heap.weak.slots(), [slot.addr()])
+            && !self.slots.push(heap, heap.weak.slots(), slot)
         {
             // No memory: this time it is kept.
             self.mark(object);
@@ -272,7 +272,7 @@ impl Tracer {
         }
         if !self.look.get().is_null()
             || !heap.is_unmarked(held_by)
-            || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key.addr(), value.addr()])
+            || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key, value])
         {
             self.mark(held);
         }
@@ -647,7 +647,7 @@ impl Tracer {
         let offset = object.addr() - MAP.address_of(unit).addr();
         let page = heap.pages.at_unit(unit);
         if page.is_some_and(|page| page.has_survived(offset))
-            && !self.survivors.push(heap, heap.remembered.survivors(), [object.addr()])
+            && !self.survivors.push(heap, heap.remembered.survivors(), object.addr())
         {
             heap.remembered.lose();
         }
@@ -686,6 +686,24 @@ impl Tracer {
             } else {
                 self.push(object.map_addr(|at| at | MARKED));
             }
+        }
+    }
+
+    /// A barrier's part: an object that was marked is to be looked at again. It may be told at any
+    /// number of stores.
+    pub(super) fn regard(&self, object: *mut u8) {
+        let item = object.map_addr(|at| at | MARKED);
+        if !self.chunk.get().is_null() && self.next.get() != Self::items(self.chunk.get()) {
+            // SAFETY: there is an item, in this tracer's chunk.
+            if unsafe { self.next.get().wrapping_sub(1).read() }.addr() == item.addr() {
+                return;
+            }
+        }
+        // As in `shade`.
+        if self.next.get() == self.end.get() && !self.has_made_room() {
+            self.heap().note_overflow(object);
+        } else {
+            self.push(item);
         }
     }
 

@@ -30,7 +30,6 @@
 //!
 //! Called by `cycle`; filled by `tracer`.
 
-use crate::address_map::MAP;
 use crate::chunk::Side;
 use crate::sync::Lock;
 
@@ -92,10 +91,6 @@ impl Ephemeron {
         // SAFETY: as above.
         unsafe { self.value.write(core::ptr::null_mut()) };
     }
-}
-
-fn slot_at(address: usize) -> *mut *mut u8 {
-    MAP.base().with_addr(address).cast()
 }
 
 impl Waiting {
@@ -228,8 +223,8 @@ impl Heap {
             }
         };
         while let Some(chunk) = self.weak.ephemerons.take() {
-            pile::each(chunk, |[key, value]| {
-                let ephemeron = Ephemeron { key: slot_at(key), value: slot_at(value), next: 0 };
+            pile::each(chunk, |[key, value]: [*mut *mut u8; 2]| {
+                let ephemeron = Ephemeron { key, value, next: 0 };
                 if !waiting.entries.push(ephemeron) {
                     mark(ephemeron);
                 }
@@ -268,8 +263,7 @@ impl Heap {
             }
         });
         while let Some(chunk) = self.weak.slots.take() {
-            pile::each(chunk, |[slot]| {
-                let slot = slot_at(slot);
+            pile::each(chunk, |slot: *mut *mut u8| {
                 // SAFETY: told by `trace` of an object that is marked, and so is there.
                 if self.is_unmarked(unsafe { slot.read() }) {
                     // SAFETY: as above; the world stands still.

@@ -1,0 +1,158 @@
+//! `#[derive(Trace)]` for values in heapwright's realms (`heapwright::gc::Realm`).
+//!
+//! ```text
+//!   struct Node<'gc> { next: Gc<'gc, Node<'gc>>, #[trace(skip)] file: File }
+//!
+//!   unsafe impl Trace for Node<'_>     each field's `trace`, but for those that are skipped
+//!   no Drop                            a second implementation of a trait that all who drop have
+//!   file: 'static                      so that no reference of a realm is in what is skipped
+//! ```
+//!
+//! The three together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound
+//! whatever the type.
+#![forbid(unsafe_code)]
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate, parse_quote};
+
+/// Implements `heapwright::gc::Trace` for a struct or an enum, all of whose fields do, or have
+/// `#[trace(skip)]` and are `'static`. The type must not implement `Drop`.
+///
+/// # Errors
+///
+/// A compile error for unions, for fields of which neither is true, and for types that implement
+/// `Drop`.
+#[proc_macro_derive(Trace, attributes(trace))]
+pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Whether a field has `#[trace(skip)]`.
+fn is_skipped(field: &Field) -> syn::Result<bool> {
+    let mut skipped = false;
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("trace")) {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("skip") {
+                skipped = true;
+                return Ok(());
+            }
+            Err(meta.error("the one thing to be said of a field is `#[trace(skip)]`"))
+        })?;
+    }
+    Ok(skipped)
+}
+
+/// The fields that are told: pattern and calls.
+struct Told {
+    pattern: TokenStream,
+    calls: TokenStream,
+}
+
+fn tell(
+    fields: &Fields,
+    types: &mut Vec<syn::Type>,
+    skipped: &mut Vec<syn::Type>,
+) -> syn::Result<Told> {
+    let mut names = Vec::new();
+    let mut calls = TokenStream::new();
+    for (n, field) in fields.iter().enumerate() {
+        let bound = format_ident!("field_{n}");
+        let binding = if is_skipped(field)? {
+            skipped.push(field.ty.clone());
+            quote!(_)
+        } else {
+            types.push(field.ty.clone());
+            calls.extend(
+                quote_spanned!(field.ty.span()=> ::heapwright::gc::Trace::trace(#bound, tracer);),
+            );
+            quote!(#bound)
+        };
+        names.push(match &field.ident {
+            Some(name) => quote!(#name: #binding),
+            None => binding,
+        });
+    }
+    let pattern = match fields {
+        Fields::Named(_) => quote!({ #(#names),* }),
+        Fields::Unnamed(_) => quote!(( #(#names),* )),
+        Fields::Unit => quote!(),
+    };
+    Ok(Told { pattern, calls })
+}
+
+fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let name = &input.ident;
+    let (mut types, mut skipped) = (Vec::new(), Vec::new());
+    let body = match &input.data {
+        Data::Struct(data) => {
+            let Told { pattern, calls } = tell(&data.fields, &mut types, &mut skipped)?;
+            quote!(let Self #pattern = self; #calls)
+        }
+        Data::Enum(data) if data.variants.is_empty() => quote!(match *self {}),
+        Data::Enum(data) => {
+            let mut arms = TokenStream::new();
+            for variant in &data.variants {
+                let Told { pattern, calls } = tell(&variant.fields, &mut types, &mut skipped)?;
+                let variant = &variant.ident;
+                arms.extend(quote!(Self::#variant #pattern => { #calls }));
+            }
+            quote!(match self { #arms })
+        }
+        Data::Union(_) => {
+            return Err(syn::Error::new(name.span(), "what a union holds nobody can tell"));
+        }
+    };
+
+    // What is generic tells what it is; types of fields that name a parameter need no more.
+    let mut generics = input.generics.clone();
+    let parameters: Vec<_> = generics
+        .params
+        .iter()
+        .filter_map(|parameter| match parameter {
+            GenericParam::Type(parameter) => Some(parameter.ident.clone()),
+            _ => None,
+        })
+        .collect();
+    let clause = generics.make_where_clause();
+    for parameter in parameters {
+        clause.predicates.push(parse_quote!(#parameter: ::heapwright::gc::Trace));
+    }
+    let mut statics: Punctuated<WherePredicate, Token![,]> = Punctuated::new();
+    for of in &skipped {
+        statics.push(parse_quote!(#of: 'static));
+    }
+    clause.predicates.extend(statics);
+    let (parameters, arguments, clause) = generics.split_for_impl();
+
+    let traced = if types.is_empty() {
+        quote!(false)
+    } else {
+        quote!(#(<#types as ::heapwright::gc::Trace>::TRACED)||*)
+    };
+    Ok(quote! {
+        // SAFETY: every field is told that may hold a reference; what is skipped is 'static,
+        // and so holds none; and the type has no `Drop` that could use one.
+        unsafe impl #parameters ::heapwright::gc::Trace for #name #arguments #clause {
+            const TRACED: bool = #traced;
+
+            #[inline]
+            #[allow(unused_variables, clippy::match_single_binding)]
+            fn trace(&self, tracer: &::heapwright::gc::Tracer) {
+                #body
+            }
+        }
+
+        const _: () = {
+            /// Whoever implements `Drop` has this already.
+            #[allow(dead_code)]
+            trait ValuesInARealmHaveNoDrop {}
+            #[allow(drop_bounds)]
+            impl<T: ::core::ops::Drop + ?Sized> ValuesInARealmHaveNoDrop for T {}
+            impl #parameters ValuesInARealmHaveNoDrop for #name #arguments #clause {}
+        };
+    })
+}

@@ -1,0 +1,168 @@
+//! Interior mutability with a write barrier.
+//!
+//! A store into an object that the collector has looked at already, or that is old, has to be told.
+//! Who stores says in which object the cell lies; that it does lie there is looked at, which is a
+//! subtraction and two comparisons, and most often known when compiling.
+
+use core::cell::{self, UnsafeCell};
+use core::fmt;
+
+use super::super::raw::Tracer;
+use super::Mutation;
+use super::slice::Object;
+use super::trace::Trace;
+
+/// A place in an object of a realm for a value that is copied in and out.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Cell, Realm}};
+/// let mut realm = Realm::<Rootable!['gc => Cell<u32>]>::new(|_| Cell::new(1));
+/// realm.mutate(|mc, root| {
+///     root.set(mc, root, root.get() + 1);
+///     assert_eq!(root.get(), 2);
+/// });
+/// ```
+#[repr(transparent)]
+pub struct Cell<T> {
+    value: UnsafeCell<T>,
+}
+
+impl<T> Cell<T> {
+    /// A place with a value.
+    pub const fn new(value: T) -> Self {
+        Self { value: UnsafeCell::new(value) }
+    }
+
+    /// Puts a value there, and drops the one that was. `parent` is the object that the cell lies in.
+    ///
+    /// # Panics
+    ///
+    /// If the cell does not lie in `parent`.
+    #[inline]
+    pub fn set<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) {
+        drop(self.replace(mc, parent, value));
+    }
+
+    /// As [`Cell::set`], and gives the value that was there.
+    ///
+    /// # Panics
+    ///
+    /// If the cell does not lie in `parent`.
+    #[inline]
+    pub fn replace<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) -> T {
+        touch(mc, parent, self);
+        // SAFETY: nobody has a reference to the value: it is only ever copied, or told while no
+        // mutation runs.
+        unsafe { self.value.get().replace(value) }
+    }
+}
+
+impl<T: Copy> Cell<T> {
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> T {
+        // SAFETY: as in `replace`.
+        unsafe { self.value.get().read() }
+    }
+}
+
+impl<T: Default> Default for Cell<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+// SAFETY: what is there is told; no mutation runs meanwhile.
+unsafe impl<T: Trace> Trace for Cell<T> {
+    const TRACED: bool = T::TRACED;
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        // SAFETY: nobody changes it while it is told.
+        unsafe { &*self.value.get() }.trace(tracer);
+    }
+}
+
+/// A place in an object of a realm for a value that is borrowed: by many, or by one who changes it.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Lock, Realm}};
+/// let mut realm = Realm::<Rootable!['gc => Lock<[u32; 3]>]>::new(|_| Lock::new([1, 2, 3]));
+/// realm.mutate(|mc, root| {
+///     root.borrow_mut(mc, root)[1] = 5;
+///     assert_eq!(root.borrow().iter().sum::<u32>(), 9);
+/// });
+/// ```
+pub struct Lock<T> {
+    value: cell::RefCell<T>,
+}
+
+impl<T> Lock<T> {
+    /// A place with a value.
+    pub const fn new(value: T) -> Self {
+        Self { value: cell::RefCell::new(value) }
+    }
+
+    /// Borrows the value to read it.
+    ///
+    /// # Panics
+    ///
+    /// If it is borrowed to be changed.
+    #[inline]
+    pub fn borrow(&self) -> cell::Ref<'_, T> {
+        self.value.borrow()
+    }
+
+    /// Borrows the value to change it. `parent` is the object that it lies in.
+    ///
+    /// # Panics
+    ///
+    /// If it is borrowed, or does not lie in `parent`.
+    #[inline]
+    pub fn borrow_mut<'gc, 'a, P: Object<'gc>>(
+        &'a self,
+        mc: &'a Mutation<'gc>,
+        parent: P,
+    ) -> cell::RefMut<'a, T> {
+        touch(mc, parent, self);
+        self.value.borrow_mut()
+    }
+}
+
+impl<T: Default> Default for Lock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+// SAFETY: what is there is told; no mutation runs meanwhile, and a borrow that was forgotten
+// is nobody's.
+unsafe impl<T: Trace> Trace for Lock<T> {
+    const TRACED: bool = T::TRACED;
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        // SAFETY: nobody changes it while it is told.
+        unsafe { &*self.value.as_ptr() }.trace(tracer);
+    }
+}
+
+/// Something in `parent` is about to be stored to.
+#[inline]
+fn touch<'gc, P: Object<'gc>, T>(mc: &Mutation<'gc>, parent: P, cell: &T) {
+    assert!(
+        parent.has(core::ptr::from_ref(cell).addr(), size_of::<T>()),
+        "the cell lies in another object"
+    );
+    mc.touch(parent.start());
+}

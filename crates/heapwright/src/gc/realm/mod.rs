@@ -1,0 +1,254 @@
+//! The safe door: a collected heap whose references the compiler watches.
+//!
+//! ```text
+//!   Realm<Rootable!['gc => Root<'gc>]>
+//!     |  mutate(|mc, root| ...)        'gc: a lifetime of this call alone
+//!     |       mc: &Mutation<'gc>       allocates
+//!     |       root: Gc<'gc, Root>      leads to everything
+//!     |
+//!     +- between two calls: collects   no Gc<'gc, T> exists but those in the heap itself
+//! ```
+//!
+//! **Why it is sound.** `mutate` takes a function that works for *every* lifetime `'gc`, so nothing
+//! that has `'gc` in its type can leave it: not by its result, not through anything it borrows, not by
+//! another realm, whose lifetime is another one (brands, after Launchbury and Peyton Jones's
+//! `runST`; for Rust after gc-arena by Catherine West). While it runs nothing is collected: only lazily
+//! swept what the last collection found dead. So in `mutate` every `Gc` leads to an object,
+//! and between two calls the only ones that exist lie in objects that the root leads to, and whose
+//! [`Trace`] tells them all. There is no stack to be scanned, no root to be forgotten, and nothing
+//! that keeps an object from being moved.
+//!
+//! **Stores.** An object is shared by all who have a `Gc` to it, so it changes through cells:
+//! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are told in which object they lie,
+//! because a store into an object that was looked at has to be told to the collector (the write
+//! barrier), and they look whether they do.
+//!
+//! - `gc`: references, and what stands before each object
+//! - `cells`: interior mutability with a write barrier
+//! - `slice`: arrays and strings in a slot of their own
+//! - `trace`: the trait, and what implements it
+//! - `weak`: references that keep nothing
+//!
+//! One thread's: a realm is not `Send`. Threads of the heap's own may call `trace`, which reads and
+//! nothing else, while `mutate` does not run.
+
+use core::ffi::{c_char, c_void};
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use super::raw::{self, Options, Runtime, Tracer};
+use super::statistics::Statistics;
+
+pub(super) mod cells;
+pub(super) mod pointer;
+pub(super) mod slice;
+pub(super) mod trace;
+pub(super) mod weak;
+
+use pointer::{Gc, Header};
+use trace::Trace;
+
+/// A type for each lifetime: what a realm's root is. Made by [`Rootable!`](crate::Rootable).
+pub trait Rootable<'gc> {
+    /// The root, if references live as long.
+    type Root: Trace + 'gc;
+}
+
+/// Names the root of a realm: `Rootable!['gc => Root<'gc>]`.
+///
+/// ```
+/// use heapwright::Rootable;
+/// use heapwright::gc::{Gc, Realm};
+///
+/// type Numbers = Realm<Rootable!['gc => Gc<'gc, u32>]>;
+/// let mut numbers = Numbers::new(|mc| mc.alloc(7));
+/// assert_eq!(numbers.mutate(|_, root| **root), 7);
+/// ```
+#[macro_export]
+macro_rules! Rootable {
+    ($gc:lifetime => $root:ty) => {
+        dyn for<$gc> $crate::gc::Rootable<$gc, Root = $root>
+    };
+}
+
+/// A heap of its own with one root, used by one thread.
+///
+/// ```
+/// # #[cfg(feature = "derive")] {
+/// use heapwright::Rootable;
+/// use heapwright::gc::{Cell, Gc, Realm, Trace};
+///
+/// #[derive(Trace)]
+/// struct Node<'gc> {
+///     value: u64,
+///     next: Option<Gc<'gc, Node<'gc>>>,
+/// }
+///
+/// let mut realm = Realm::<Rootable!['gc => Cell<Option<Gc<'gc, Node<'gc>>>>]>::new(|_| Cell::new(None));
+/// for value in 0..1000 {
+///     realm.mutate(|mc, root| {
+///         let node = mc.alloc(Node { value, next: root.get() });
+///         root.set(mc, root, Some(node));
+///     });
+/// }
+/// let sum: u64 = realm.mutate(|_, root| {
+///     core::iter::successors(root.get(), |node| node.next).map(|node| node.value).sum()
+/// });
+/// assert_eq!(sum, 499_500);
+/// # }
+/// ```
+pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>> {
+    /// Dropped by hand, before the heap.
+    mutator: core::mem::ManuallyDrop<raw::Mutator>,
+    root: *mut *mut u8,
+    heap: raw::Heap,
+    of: PhantomData<R>,
+}
+
+/// What may be done in a [`Realm::mutate`].
+pub struct Mutation<'gc> {
+    pub(super) mutator: *const raw::Mutator,
+    brand: PhantomData<fn(&'gc ()) -> &'gc ()>,
+}
+
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    // SAFETY: every object of a realm begins with a header, or with zero before it has one.
+    unsafe { Header::trace(object.cast(), tracer) };
+}
+
+unsafe extern "C" fn free(object: *mut c_void, _: usize, _: *mut c_void) {
+    // SAFETY: as above; it is dead.
+    unsafe { Header::drop(object.cast()) };
+}
+
+unsafe extern "C" fn type_name(object: *const c_void, _: *mut c_void) -> *const c_char {
+    // SAFETY: as above.
+    unsafe { Header::name(object.cast()) }
+}
+
+impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
+    /// A realm with the root that `root` makes.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn new(root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root) -> Self {
+        Self::with(Options { generations: true, ..Options::new() }, root)
+    }
+
+    /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts, limits
+    /// and modes can be chosen: stores are always told.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn with(
+        options: Options,
+        root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
+    ) -> Self {
+        let runtime = Runtime {
+            trace: Some(trace),
+            free: Some(free),
+            type_name: Some(type_name),
+            ..Runtime::new()
+        };
+        let heap = raw::Heap::new(options, runtime).expect("memory for a realm");
+        let mutator = heap.attach().expect("memory for a realm");
+        // SAFETY: the duties are kept: see the module.
+        let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.expect("memory for a realm");
+        let realm = Self {
+            mutator: core::mem::ManuallyDrop::new(mutator),
+            root: cell,
+            heap,
+            of: PhantomData,
+        };
+        let make = || {
+            let mc = realm.mutation();
+            let object = mc.alloc(root(&mc)).object();
+            // SAFETY: the realm's cell; nothing is collected before it leads there.
+            unsafe { realm.root.write(object) };
+        };
+        // SAFETY: as above; nothing but the root leaves.
+        unsafe { realm.mutator.held(make) };
+        realm
+    }
+
+    fn mutation<'gc>(&self) -> Mutation<'gc> {
+        Mutation { mutator: &raw const *self.mutator, brand: PhantomData }
+    }
+
+    /// Calls `with`, which may read, change and allocate. References do not leave it. What it has
+    /// allocated is paid for when it returns: with a collection, or a step of one, if it is time.
+    pub fn mutate<T>(
+        &mut self,
+        with: impl for<'gc> FnOnce(&Mutation<'gc>, Gc<'gc, <R as Rootable<'gc>>::Root>) -> T,
+    ) -> T {
+        let mutate = || {
+            // SAFETY: the realm's cell, which is its own.
+            let root = unsafe { self.root.read() };
+            // SAFETY: it leads to the root, whose type is this one for any lifetime.
+            let root = unsafe { Gc::from_object(root) };
+            with(&self.mutation(), root)
+        };
+        // SAFETY: when it returns no reference is left but those in the heap: see the module.
+        unsafe { self.mutator.held(mutate) }
+    }
+
+    /// Collects for about `budget`: sweeps, marks, and begins a collection if one is due. Whether
+    /// nothing is left to do.
+    pub fn step(&mut self, budget: Duration) -> bool {
+        let budget = u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX);
+        // SAFETY: no reference is left but those in the heap.
+        unsafe { self.mutator.step(budget) }
+    }
+
+    /// Whether [`Realm::step`] has something to do.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.mutator.is_owed()
+    }
+
+    /// From now on a collection is due: steps begin one.
+    pub fn ask(&mut self) {
+        self.mutator.ask();
+    }
+
+    /// A major collection from its beginning to its end.
+    pub fn collect(&mut self) {
+        // SAFETY: no reference is left but those in the heap.
+        unsafe { self.mutator.collect() };
+    }
+
+    /// Until [`Realm::resume_majors`], collections are minor ones as far as possible. Nests.
+    pub fn defer_majors(&mut self) {
+        self.mutator.defer_majors();
+    }
+
+    /// Ends a [`Realm::defer_majors`].
+    pub fn resume_majors(&mut self) {
+        self.mutator.resume_majors();
+    }
+
+    /// What there is of its heap.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.heap.statistics()
+    }
+
+    /// Writes a heap dump, which `heapwright heap` reads, in pieces to `sink`, which says whether it took
+    /// them. Whether the dump is whole.
+    pub fn dump(&mut self, sink: impl FnMut(&[u8]) -> bool) -> bool {
+        // SAFETY: no reference is left but those in the heap; the sink has no way to it.
+        unsafe { self.mutator.dump(sink) }
+    }
+}
+
+impl<R: ?Sized + for<'gc> Rootable<'gc>> Drop for Realm<R> {
+    /// Drops all objects, in no order, and gives all memory back.
+    fn drop(&mut self) {
+        // SAFETY: not used any more, and taken once.
+        let mutator = unsafe { core::mem::ManuallyDrop::take(&mut self.mutator) };
+        // SAFETY: as above.
+        unsafe { mutator.detach() };
+    }
+}

@@ -1,0 +1,302 @@
+//! Arrays and strings of a realm: as many values as are wanted, in one slot.
+//!
+//! ```text
+//!   object   | header | length | value | value | value | ...      a Slice is one word
+//! ```
+
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::ptr::{self, NonNull};
+use core::slice;
+
+use super::super::raw::Tracer;
+use super::Mutation;
+use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
+use super::trace::Trace;
+
+/// What values stand behind.
+#[repr(C)]
+struct Head {
+    header: Header,
+    length: usize,
+}
+
+/// A reference to an array in a realm. Its length stays; elements that change are
+/// [`Cell`](super::super::Cell)s.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Cell, Realm, Slice}};
+/// let mut realm = Realm::<Rootable!['gc => Slice<'gc, Cell<usize>>]>::new(|mc| {
+///     mc.alloc_slice(10, |n| Cell::new(n * n))
+/// });
+/// realm.mutate(|mc, root| {
+///     let squares = *root.as_ref();
+///     squares[3].set(mc, squares, 1000);
+///     assert_eq!(squares.iter().map(Cell::get).sum::<usize>(), 285 - 9 + 1000);
+/// });
+/// ```
+pub struct Slice<'gc, T> {
+    at: NonNull<Head>,
+    of: PhantomData<(Gc<'gc, T>, T)>,
+}
+
+impl<'gc, T> Slice<'gc, T> {
+    /// The values, for as long as references may be.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(self) -> &'gc [T] {
+        // SAFETY: the values are there while 'gc lasts: see the module.
+        unsafe { slice::from_raw_parts(self.values(), self.length()) }
+    }
+
+    fn length(self) -> usize {
+        // SAFETY: it leads to an object while 'gc lasts: see the module.
+        unsafe { (*self.at.as_ptr()).length }
+    }
+
+    fn values(self) -> *mut T {
+        self.at.as_ptr().wrapping_add(1).cast()
+    }
+
+    /// Whether both are the same array.
+    #[must_use]
+    pub fn is(self, other: Self) -> bool {
+        self.at == other.at
+    }
+
+    fn object(self) -> *mut u8 {
+        self.at.as_ptr().cast()
+    }
+
+    unsafe fn from_object(object: *mut u8) -> Self {
+        // SAFETY: by the contract: an object with such an array.
+        Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, of: PhantomData }
+    }
+}
+
+impl<T: Trace> Slice<'_, T> {
+    const TYPE: &'static Type =
+        &Type { trace: Self::trace_all, drop: Self::drop_all, name: core::any::type_name::<[T]> };
+
+    unsafe fn trace_all(object: *mut u8, tracer: &Tracer) {
+        // SAFETY: the header says that it is one of these.
+        unsafe { Self::from_object(object) }.deref().trace(tracer);
+    }
+
+    unsafe fn drop_all(object: *mut u8) {
+        // SAFETY: as above.
+        let all = unsafe { Self::from_object(object) };
+        let values = ptr::slice_from_raw_parts_mut(all.values(), all.length());
+        // SAFETY: it is dead, and this is called once.
+        unsafe { ptr::drop_in_place(values) };
+    }
+}
+
+impl<'gc> Mutation<'gc> {
+    /// An array of so many values, each made by `value`, which is told its place.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory; if `value` does, then the values made before are not dropped.
+    pub fn alloc_slice<T: Trace>(
+        &self,
+        length: usize,
+        mut value: impl FnMut(usize) -> T,
+    ) -> Slice<'gc, T> {
+        const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
+        let size = size_of::<T>().checked_mul(length);
+        let Some(size) = size.and_then(|size| size.checked_add(size_of::<Head>())) else {
+            out_of_memory(usize::MAX)
+        };
+        let Some(at) = self.object(size, const { kind_of::<T>() }) else { out_of_memory(size) };
+        let at = at.cast::<Head>();
+        // Nothing there is looked at before all of it is.
+        // SAFETY: fresh, and large enough.
+        unsafe { at.write(Head { header: Header { of: None }, length }) };
+        let made: Slice<'gc, T> = Slice { at, of: PhantomData };
+        for n in 0..length {
+            // SAFETY: within the object, which has room for so many.
+            unsafe { made.values().wrapping_add(n).write(value(n)) };
+        }
+        // SAFETY: as above.
+        unsafe { (*at.as_ptr()).header = Header { of: Some(Slice::<T>::TYPE) } };
+        // What values were made of may have been looked at meanwhile, in no collection: none is
+        // made in a mutation.
+        made
+    }
+
+    /// A string with this text.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn alloc_str(&self, text: &str) -> Str<'gc> {
+        self.join(&[text])
+    }
+
+    /// A string with these texts, one behind the other.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn join(&self, texts: &[&str]) -> Str<'gc> {
+        let mut bytes = texts.iter().flat_map(|text| text.bytes());
+        let length = texts.iter().map(|text| text.len()).sum();
+        Str { bytes: self.alloc_slice(length, |_| bytes.next().unwrap_or_default()) }
+    }
+}
+
+impl<T> Clone for Slice<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slice<'_, T> {}
+
+impl<T> Deref for Slice<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the values are there while references are: see the module.
+        unsafe { slice::from_raw_parts(self.values(), self.length()) }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Slice<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Slice<'_, T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Eq> Eq for Slice<'_, T> {}
+
+impl<T: Hash> Hash for Slice<'_, T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+// SAFETY: it tells what it is.
+unsafe impl<T: Trace> Trace for Slice<'_, T> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        tracer.mark(self.object());
+    }
+}
+
+/// A reference to a string in a realm.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Realm, Str}};
+/// let mut realm = Realm::<Rootable!['gc => Str<'gc>]>::new(|mc| mc.alloc_str("two words"));
+/// realm.mutate(|mc, root| {
+///     assert_eq!(root.split(' ').count(), 2);
+///     assert_eq!(&*mc.join(&[&root, "!"]), "two words!");
+/// });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Str<'gc> {
+    bytes: Slice<'gc, u8>,
+}
+
+impl<'gc> Str<'gc> {
+    /// The text, for as long as references may be.
+    #[must_use]
+    pub fn as_str(self) -> &'gc str {
+        // SAFETY: made of texts, whole ones.
+        unsafe { str::from_utf8_unchecked(self.bytes.as_slice()) }
+    }
+
+    /// Whether both are the same string.
+    #[must_use]
+    pub fn is(self, other: Self) -> bool {
+        self.bytes.is(other.bytes)
+    }
+}
+
+impl Deref for Str<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Hash for Str<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl fmt::Display for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+// SAFETY: it tells what it is.
+unsafe impl Trace for Str<'_> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        self.bytes.trace(tracer);
+    }
+}
+
+/// What a cell may lie in: anything that is a reference to an object.
+pub trait Object<'gc>: Copy + sealed::Object {}
+
+impl<'gc, T> Object<'gc> for Gc<'gc, T> {}
+impl<'gc, T> Object<'gc> for Slice<'gc, T> {}
+
+pub(super) mod sealed {
+    use super::{Gc, Head, Slice};
+
+    /// What the barrier needs to know of an object.
+    pub trait Object {
+        /// Where it begins.
+        fn start(self) -> *mut u8;
+        /// Whether so many bytes from an address on lie in its value.
+        fn has(self, at: usize, size: usize) -> bool;
+    }
+
+    impl<T> Object for Gc<'_, T> {
+        #[inline]
+        fn start(self) -> *mut u8 {
+            self.object()
+        }
+
+        #[inline]
+        fn has(self, at: usize, size: usize) -> bool {
+            self.covers(at, size)
+        }
+    }
+
+    impl<T> Object for Slice<'_, T> {
+        #[inline]
+        fn start(self) -> *mut u8 {
+            self.object()
+        }
+
+        #[inline]
+        fn has(self, at: usize, size: usize) -> bool {
+            let from = at.wrapping_sub(self.at.addr().get() + size_of::<Head>());
+            let has = size_of::<T>() * self.length();
+            from <= has && size <= has - from
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The safe door: realms whose values are of all sorts, under every way to collect.
+//!
+//! What must not compile is in the documentation of `gc::realm` (each beside one that does).
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "tests run on std, whose allocator is not this one"
+)]
+
+use std::cell::Cell as Count;
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use heapwright::Rootable;
+use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
+use heapwright::gc::{Cell, Ephemeron, Gc, Layout, Lock, Realm, Slice, Str, Trace, Weak};
+use proptest::prelude::*;
+
+/// Counts how many live.
+struct Lives(Rc<Count<usize>>);
+
+impl Lives {
+    fn one_of(count: &Rc<Count<usize>>) -> Self {
+        count.set(count.get() + 1);
+        Self(Rc::clone(count))
+    }
+}
+
+impl Drop for Lives {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+type Nodes<'gc> = Lock<Vec<Option<Gc<'gc, Node<'gc>>>>>;
+
+#[derive(Trace)]
+enum Shape<'gc> {
+    Nothing,
+    Text(Str<'gc>),
+    Two { left: Cell<Option<Gc<'gc, Node<'gc>>>>, right: Cell<Option<Gc<'gc, Node<'gc>>>> },
+    Many(Slice<'gc, Cell<Option<Gc<'gc, Node<'gc>>>>>),
+    Grows(Nodes<'gc>),
+}
+
+#[derive(Trace)]
+struct Node<'gc> {
+    serial: usize,
+    shape: Shape<'gc>,
+    #[trace(skip)]
+    _lives: Lives,
+}
+
+#[derive(Trace)]
+struct Root<'gc> {
+    nodes: Nodes<'gc>,
+    watched: Lock<Vec<(usize, Weak<'gc, Node<'gc>>)>>,
+}
+
+type Nodery = Realm<Rootable!['gc => Root<'gc>]>;
+
+/// What a node leads to, in order, as far as something is there.
+fn edges<'gc>(node: Gc<'gc, Node<'gc>>) -> Vec<Option<Gc<'gc, Node<'gc>>>> {
+    match &node.as_ref().shape {
+        Shape::Nothing | Shape::Text(_) => Vec::new(),
+        Shape::Two { left, right } => vec![left.get(), right.get()],
+        Shape::Many(all) => all.iter().map(Cell::get).collect(),
+        Shape::Grows(all) => all.borrow().clone(),
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Make(usize, u8),
+    Store(usize, usize, usize),
+    Forget(usize),
+    Step(u64),
+    Garbage(usize),
+    Collect,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        6 => (any::<usize>(), 0u8..5).prop_map(|(root, shape)| Op::Make(root, shape)),
+        8 => (any::<usize>(), any::<usize>(), any::<usize>())
+            .prop_map(|(from, place, to)| Op::Store(from, place, to)),
+        2 => any::<usize>().prop_map(Op::Forget),
+        3 => (0u64..20_000).prop_map(Op::Step),
+        2 => (0usize..3000).prop_map(Op::Garbage),
+        1 => Just(Op::Collect),
+    ];
+    proptest::collection::vec(op, 1..if cfg!(miri) { 10 } else { 300 })
+}
+
+const PLACES: usize = 16;
+
+fn run(options: Options, ops: Vec<Op>) {
+    let count = Rc::new(Count::new(0));
+    let mut realm = Nodery::with(options, |_| Root {
+        nodes: Lock::new(vec![None; PLACES]),
+        watched: Lock::default(),
+    });
+    // The model: by serial, what each leads to; and which the root does.
+    let mut graph: BTreeMap<usize, Vec<Option<usize>>> = BTreeMap::new();
+    let mut roots: Vec<Option<usize>> = vec![None; PLACES];
+    let mut next = 1;
+    for op in ops {
+        match op {
+            Op::Make(place, shape) => {
+                let (place, serial) = (place % PLACES, next);
+                next += 1;
+                let width = realm.mutate(|mc, root| {
+                    let shape = match shape {
+                        0 => Shape::Nothing,
+                        1 => Shape::Text(mc.alloc_str(&format!("number {serial}"))),
+                        2 => Shape::Two { left: Cell::new(None), right: Cell::new(None) },
+                        3 => Shape::Many(mc.alloc_slice(3 + serial % 300, |_| Cell::new(None))),
+                        _ => Shape::Grows(Lock::new(vec![None; 5])),
+                    };
+                    let node = mc.alloc(Node { serial, shape, _lives: Lives::one_of(&count) });
+                    root.nodes.borrow_mut(mc, root)[place] = Some(node);
+                    let weak = mc.weak(node);
+                    root.watched.borrow_mut(mc, root).push((serial, weak));
+                    edges(node).len()
+                });
+                roots[place] = Some(serial);
+                graph.insert(serial, vec![None; width]);
+            }
+            Op::Store(from, place, to) => {
+                let [from, to] = [from % PLACES, to % PLACES];
+                let Some(parent) = roots[from] else { continue };
+                let child = roots[to];
+                let place = realm.mutate(|mc, root| {
+                    let nodes = root.nodes.borrow();
+                    let (parent, child) = (nodes[from].unwrap(), nodes[to]);
+                    match &parent.as_ref().shape {
+                        Shape::Nothing | Shape::Text(_) => None,
+                        Shape::Two { left, right } => {
+                            let cell = if place % 2 == 0 { left } else { right };
+                            cell.set(mc, parent, child);
+                            Some(place % 2)
+                        }
+                        Shape::Many(all) => {
+                            let place = place % all.len();
+                            all[place].set(mc, *all, child);
+                            Some(place)
+                        }
+                        Shape::Grows(all) => {
+                            let mut all = all.borrow_mut(mc, parent);
+                            all.push(child);
+                            Some(all.len() - 1)
+                        }
+                    }
+                });
+                let edges = graph.get_mut(&parent).unwrap();
+                match place {
+                    Some(place) if place == edges.len() => edges.push(child),
+                    Some(place) => edges[place] = child,
+                    None => {}
+                }
+            }
+            Op::Forget(place) => {
+                roots[place % PLACES] = None;
+                realm.mutate(|mc, root| root.nodes.borrow_mut(mc, root)[place % PLACES] = None);
+            }
+            Op::Step(budget) => _ = realm.step(Duration::from_nanos(budget)),
+            Op::Garbage(texts) => {
+                let texts = if cfg!(miri) { texts % 7 } else { texts };
+                realm.mutate(|mc, _| (0..texts).for_each(|_| _ = mc.alloc_str(&"x".repeat(200))));
+            }
+            Op::Collect => {
+                realm.collect();
+                realm.collect();
+                check(&mut realm, &mut graph, &roots);
+                assert_eq!(count.get(), graph.len(), "what lives is dropped, or not");
+            }
+        }
+    }
+    realm.collect();
+    realm.collect();
+    check(&mut realm, &mut graph, &roots);
+    drop(realm);
+    assert_eq!(count.get(), 0, "all is dropped with the realm");
+}
+
+/// Everything that the roots lead to is there and is as it was; what is not is forgotten.
+fn check(
+    realm: &mut Nodery,
+    graph: &mut BTreeMap<usize, Vec<Option<usize>>>,
+    roots: &[Option<usize>],
+) {
+    let mut live = BTreeMap::new();
+    let mut grey: Vec<usize> = roots.iter().flatten().copied().collect();
+    while let Some(serial) = grey.pop() {
+        if live.insert(serial, graph[&serial].clone()).is_none() {
+            grey.extend(graph[&serial].iter().flatten());
+        }
+    }
+    *graph = live;
+    realm.mutate(|mc, root| {
+        let mut seen = HashMap::new();
+        let mut grey: Vec<_> = root.nodes.borrow().iter().flatten().copied().collect();
+        while let Some(node) = grey.pop() {
+            if seen.insert(node.serial, node).is_some() {
+                continue;
+            }
+            if let Shape::Text(text) = &node.shape {
+                assert_eq!(&**text, format!("number {}", node.serial));
+            }
+            let edges = edges(node);
+            let serials: Vec<_> = edges.iter().map(|to| to.map(|to| to.serial)).collect();
+            assert_eq!(serials, graph[&node.serial]);
+            grey.extend(edges.into_iter().flatten());
+        }
+        assert_eq!(seen.len(), graph.len());
+        root.watched.borrow_mut(mc, root).retain(|(serial, weak)| {
+            let node = weak.get();
+            assert_eq!(node.map(|node| node.serial), graph.get(serial).map(|_| *serial));
+            node.is_some()
+        });
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 48 }, ..ProptestConfig::default() })]
+    #[test]
+    fn a_realm_keeps_what_its_root_leads_to_and_nothing_else(
+        incremental in any::<bool>(),
+        generations in any::<bool>(),
+        stress in any::<bool>(),
+        ruby in any::<bool>(),
+        ops in ops(),
+    ) {
+        let verify = if cfg!(miri) { 0 } else { VERIFY_HEAP | VERIFY_BARRIERS };
+        run(
+            Options {
+                incremental,
+                generations,
+                verify: verify | if stress && !cfg!(miri) { STRESS } else { 0 },
+                layout: if ruby { Layout::Ruby } else { Layout::Fine },
+                least: 128 << 10,
+                step_ns: 2_000,
+                ..Options::new()
+            },
+            ops,
+        );
+    }
+}
+
+#[test]
+fn garbage_is_collected_as_it_comes() {
+    let mut realm =
+        Realm::<Rootable!['gc => Cell<Option<Gc<'gc, [u64; 8]>>>]>::new(|_| Cell::new(None));
+    for n in 0..if cfg!(miri) { 100 } else { 100_000 } {
+        realm.mutate(|mc, root| {
+            (0..10).for_each(|_| root.set(mc, root, Some(mc.alloc([n; 8]))));
+        });
+    }
+    let statistics = realm.statistics();
+    assert!(cfg!(miri) || statistics.cycles > 5);
+    assert!(statistics.peak_bytes < 9 << 20, "{}", statistics.peak_bytes);
+}
+
+#[test]
+fn a_mutation_that_panics_leaves_a_realm_that_collects() {
+    let count = Rc::new(Count::new(0));
+    type Root = Rootable!['gc => Lock<Vec<Gc<'gc, (u8, Node<'gc>)>>>];
+    let mut realm = Realm::<Root>::new(|_| Lock::default());
+    for round in 0..20 {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            realm.mutate(|mc, root| {
+                let node =
+                    |serial| Node { serial, shape: Shape::Nothing, _lives: Lives::one_of(&count) };
+                root.borrow_mut(mc, root).push(mc.alloc((0, node(round))));
+                // Half of an array is made, and not dropped.
+                let _never = mc.alloc_slice(4, |n| if n < 2 { n } else { panic!() });
+            });
+        }));
+        assert!(panicked.is_err());
+        realm.collect();
+    }
+    assert_eq!(realm.mutate(|_, root| root.borrow().len()), 20);
+    assert_eq!(count.get(), 20);
+    drop(realm);
+    assert_eq!(count.get(), 0);
+}
+
+#[test]
+fn a_cell_of_another_object_is_refused() {
+    type Root = Rootable!['gc => (Gc<'gc, Cell<u8>>, Gc<'gc, Cell<u8>>)];
+    let mut realm = Realm::<Root>::new(|mc| (mc.alloc(Cell::new(1)), mc.alloc(Cell::new(2))));
+    let refused = catch_unwind(AssertUnwindSafe(|| {
+        realm.mutate(|mc, root| root.0.set(mc, root.1, 3));
+    }));
+    assert!(refused.is_err());
+    assert_eq!(realm.mutate(|_, root| (root.0.get(), root.1.get())), (1, 2));
+}
+
+#[test]
+fn a_limit_is_a_refusal_and_nothing_is_lost() {
+    type Root = Rootable!['gc => Lock<Vec<Gc<'gc, [u64; 100]>>>];
+    let options = Options { most: 2 << 20, ..Options::new() };
+    let mut realm = Realm::<Root>::with(options, |_| Lock::default());
+    let kept = realm.mutate(|mc, root| {
+        while let Ok(value) = mc.try_alloc([7; 100]) {
+            root.borrow_mut(mc, root).push(value);
+        }
+        root.borrow().len()
+    });
+    assert!((1500..2600).contains(&kept), "{kept}");
+    realm.mutate(|mc, root| {
+        assert!(root.borrow().iter().all(|value| value.iter().all(|&n| n == 7)));
+        root.borrow_mut(mc, root).truncate(10);
+    });
+    realm.collect();
+    realm.mutate(|mc, root| assert!(mc.try_alloc([1; 100]).is_ok() && root.borrow().len() == 10));
+}
+
+#[test]
+fn ephemerons_and_large_values_and_those_of_no_size() {
+    type Table<'gc> = Lock<Vec<Ephemeron<'gc, usize, Slice<'gc, u8>>>>;
+    type Root = Rootable!['gc => (Lock<Vec<Gc<'gc, usize>>>, Table<'gc>, Gc<'gc, ()>)];
+    let mut realm = Realm::<Root>::new(|mc| (Lock::default(), Lock::default(), mc.alloc(())));
+    realm.mutate(|mc, root| {
+        let (keys, table, _) = root.as_ref();
+        for n in 0..6 {
+            let key = mc.alloc(n);
+            keys.borrow_mut(mc, root).push(key);
+            let large = mc.alloc_slice(200_000, |at| (at % 251) as u8);
+            let value = mc.alloc(large);
+            table.borrow_mut(mc, root).push(mc.ephemeron(key, value));
+        }
+    });
+    realm.collect();
+    realm.mutate(|mc, root| root.as_ref().0.borrow_mut(mc, root).retain(|key| **key % 2 == 0));
+    realm.collect();
+    realm.mutate(|_, root| {
+        let table = root.as_ref().1.borrow();
+        for (n, entry) in table.iter().enumerate() {
+            assert_eq!(entry.get().is_some(), n % 2 == 0);
+            if let Some((key, value)) = entry.get() {
+                assert_eq!((*key, value.len(), value[1000]), (n, 200_000, 247));
+            }
+        }
+    });
+    assert!(realm.statistics().large_bytes <= 3 * (4 << 16));
+}
+
+#[test]
+fn two_realms_and_a_dump() {
+    type Root = Rootable!['gc => Gc<'gc, Str<'gc>>];
+    let mut one = Realm::<Root>::new(|mc| mc.alloc(mc.alloc_str("one")));
+    let mut two = Realm::<Root>::new(|mc| mc.alloc(mc.alloc_str("two")));
+    let both = one.mutate(|_, one| two.mutate(|_, two| format!("{} {}", **one, **two)));
+    assert_eq!(both, "one two");
+    let mut bytes = Vec::new();
+    assert!(one.dump(|piece| {
+        bytes.extend_from_slice(piece);
+        true
+    }));
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains("heapwright::gc::Str") || text.contains("Str"), "types have names");
+}
