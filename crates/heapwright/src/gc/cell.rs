@@ -60,12 +60,18 @@ impl Num {
         let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
     }
 
+    /// What it was, and is no more.
+    #[inline(always)]
+    pub(crate) fn replace(&self, value: usize) -> usize {
+        let was = self.get();
+        self.set(value);
+        was
+    }
+
     /// What it was; 0 from now on.
     #[inline]
     pub(crate) fn take(&self) -> usize {
-        let was = self.get();
-        self.set(0);
-        was
+        self.replace(0)
     }
 }
 

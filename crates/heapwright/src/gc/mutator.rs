@@ -90,6 +90,8 @@ pub(super) struct Mutator {
     /// The end of the C stack that is scanned; null: none is.
     pub(super) stack_base: Ptr<u8>,
     pub(super) stack_top: Ptr<u8>,
+    /// Whether the top was noted where the thread came in, and holds until it goes.
+    noted: Num,
     pub(super) registers: [Num; crate::os::SAVED_REGISTERS],
     /// The thread it is of.
     pub(super) thread: Num,
@@ -165,6 +167,7 @@ impl Mutator {
         self.unpaid.set(0);
         self.stack_base.set(ptr::null_mut());
         self.stack_top.set(ptr::null_mut());
+        self.noted.set(0);
         self.handles.balance.set(0);
         self.weak.balance.set(0);
     }
@@ -224,6 +227,7 @@ impl Mutator {
     #[cold]
     #[inline(never)]
     fn refill(&self, shelf: usize) -> bool {
+        let _noted = self.at_the_door();
         let heap = self.heap();
         if heap.is_stressed() {
             heap.stress(self);
@@ -444,6 +448,7 @@ impl Mutator {
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
+        let _noted = self.at_the_door();
         let heap = self.heap();
         if heap.is_stressed() {
             heap.stress(self);
@@ -465,12 +470,12 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// Notes where its stack is now, if it is scanned.
+    /// Notes where its stack is now, if it is scanned, and nobody below has noted it.
     ///
     /// Inlined: what it notes holds for as long as the caller's frame is there.
     #[inline(always)]
     pub(super) fn note_stack(&self) {
-        if self.stack_base.get().is_null() {
+        if self.stack_base.get().is_null() || self.noted.get() != 0 {
             return;
         }
         let mut registers = [0; crate::os::SAVED_REGISTERS];
@@ -479,6 +484,14 @@ impl Mutator {
             to.set(from);
         }
         self.stack_top.set(self.stack_base.get().with_addr(top));
+    }
+
+    /// As [`Mutator::note_stack`], for as long as the guard is there: who is called meanwhile notes
+    /// nothing, so what its frames hold of things that were there before keeps no object.
+    #[inline(always)]
+    pub(super) fn at_the_door(&self) -> Noted<'_> {
+        self.note_stack();
+        Noted { mutator: self, outer: self.noted.replace(1) }
     }
 
     /// Tells what its stack and registers may lead to.
@@ -493,6 +506,18 @@ impl Mutator {
         // SAFETY: the thread stands still below `top`, or is away with its frames above it
         // as they were; `base` is the end of its stack, by the contract of `scan_stack`.
         unsafe { tracer.scan(top, base) };
+    }
+}
+
+/// Its stack was noted: see [`Mutator::at_the_door`].
+pub(super) struct Noted<'a> {
+    mutator: &'a Mutator,
+    outer: usize,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.mutator.noted.set(self.outer);
     }
 }
 

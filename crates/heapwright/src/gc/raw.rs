@@ -535,6 +535,7 @@ impl Mutator {
     /// The duties of the [module](self).
     #[inline]
     pub unsafe fn safepoint(&self) {
+        let _noted = self.inner().at_the_door();
         self.heap().at_safepoint(self.inner());
     }
 
@@ -578,7 +579,9 @@ impl Mutator {
     /// # Safety
     ///
     /// The duties of the [module](self).
+    #[inline]
     pub unsafe fn step(&self, budget: u64) -> bool {
+        let _noted = self.inner().at_the_door();
         self.heap().step(self.inner(), budget)
     }
 
@@ -587,7 +590,9 @@ impl Mutator {
     /// # Safety
     ///
     /// The duties of the [module](self).
+    #[inline]
     pub unsafe fn collect(&self) {
+        let _noted = self.inner().at_the_door();
         self.heap().collect(self.inner());
     }
 
