@@ -27,12 +27,12 @@ miri() { # SECONDS FLAGS ARGUMENTS...
 say "miri: heapwright-record"
 miri 600 "" -p heapwright-record --lib
 say "miri: heapwright"
-miri 1200 "" -p heapwright --lib -- --skip gc::tests "$@"
+miri 1800 "" -p heapwright --lib -- --skip gc::tests "$@"
 # A reference to a mutator or a heap is one to some thousand cells, and each is noted anew each
 # time: these tests do without the model of aliasing, which takes ten times as long. Their parts
 # (arrays, lanes, tracers, bits) ran with it above.
 say "miri: collected heaps"
-miri 900 "-Zmiri-disable-stacked-borrows" -p heapwright --lib -- gc::tests
+miri 1500 "-Zmiri-disable-stacked-borrows" -p heapwright --lib -- gc::tests
 say "miri: realms"
 miri 600 "-Zmiri-disable-stacked-borrows" -p heapwright --features derive,std --test realm
 # Spans, side memory, the table of checked blocks: what the debug heap believes of

@@ -224,7 +224,11 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 48 }, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 2 } else { 48 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn a_realm_keeps_what_its_root_leads_to_and_nothing_else(
         incremental in any::<bool>(),
@@ -299,6 +303,7 @@ fn a_cell_of_another_object_is_refused() {
 }
 
 #[test]
+#[cfg(not(miri))]
 fn a_limit_is_a_refusal_and_nothing_is_lost() {
     type Root = Rootable!['gc => Lock<Vec<Gc<'gc, [u64; 100]>>>];
     let options = Options { most: 2 << 20, ..Options::new() };
@@ -318,6 +323,9 @@ fn a_limit_is_a_refusal_and_nothing_is_lost() {
     realm.mutate(|mc, root| assert!(mc.try_alloc([1; 100]).is_ok() && root.borrow().len() == 10));
 }
 
+/// Bytes of a large value.
+const LARGE: usize = if cfg!(miri) { 70_000 } else { 200_000 };
+
 #[test]
 fn ephemerons_and_large_values_and_those_of_no_size() {
     type Table<'gc> = Lock<Vec<Ephemeron<'gc, usize, Slice<'gc, u8>>>>;
@@ -328,7 +336,7 @@ fn ephemerons_and_large_values_and_those_of_no_size() {
         for n in 0..6 {
             let key = mc.alloc(n);
             keys.borrow_mut(mc, root).push(key);
-            let large = mc.alloc_slice(200_000, |at| (at % 251) as u8);
+            let large = mc.alloc_slice(LARGE, |at| (at % 251) as u8);
             let value = mc.alloc(large);
             table.borrow_mut(mc, root).push(mc.ephemeron(key, value));
         }
@@ -341,7 +349,7 @@ fn ephemerons_and_large_values_and_those_of_no_size() {
         for (n, entry) in table.iter().enumerate() {
             assert_eq!(entry.get().is_some(), n % 2 == 0);
             if let Some((key, value)) = entry.get() {
-                assert_eq!((*key, value.len(), value[1000]), (n, 200_000, 247));
+                assert_eq!((*key, value.len(), value[1000]), (n, LARGE, 247));
             }
         }
     });
