@@ -9,7 +9,7 @@ cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
 clippy --workspace --all-targets
 clippy -p heapwright --no-default-features
-for feature in allocator-api2-02 allocator-api2-04 checked debug derive std observe lookups policies; do
+for feature in allocator-api2-02 allocator-api2-04 checked debug derive,std observe lookups policies; do
     clippy -p heapwright --features $feature --all-targets
 done
 clippy -p heapwright-malloc --release

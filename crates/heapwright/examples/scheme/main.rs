@@ -1,0 +1,249 @@
+//! A small Scheme on heapwright's safe door (`gc::Realm`): its tutorial, its stress test and its
+//! benchmark at once.
+//!
+//! ```text
+//!   read      text to data, with places            value      what memory is made of
+//!   expand    data to a tree of known variables    print      values to text
+//!   compile   a tree to code                       primitives procedures in Rust
+//!   machine   runs code, a piece at a time
+//! ```
+//!
+//! Closures, proper tail calls, strings, vectors, hash tables, first-class continuations;
+//! `quasiquote`, named `let`, `do`, `case`. Whole numbers have 64 bits and become real when that is
+//! too few; strings do not change; there are no macros and no `dynamic-wind`.
+//!
+//! ```sh
+//! cargo run --release --features derive,std --example scheme            # a prompt
+//! cargo run --release --features derive,std --example scheme -- FILE    # a program
+//! ```
+//!
+//! Options before the file: `--stats` (what the collector did), `--stress` (a collection after
+//! every piece, verified), `--incremental`, `--generations off`, `--limit MIB`.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "a program, whose own memory is std's"
+)]
+
+mod compile;
+mod expand;
+mod machine;
+mod primitives;
+mod print;
+mod read;
+mod value;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use heapwright::Rootable;
+use heapwright::gc::raw::{Options, VERIFY_BARRIERS, VERIFY_HEAP};
+use heapwright::gc::{Lock, Realm};
+
+use machine::{Machine, Progress, Root};
+use read::{Failure, Reader};
+use value::Value;
+
+/// Operations between two points where the collector may work; and where it does at each.
+const PIECE: usize = 5_000;
+const STRESSED_PIECE: usize = 200;
+
+/// A form that was run.
+struct Ran {
+    /// Its value as it is written; empty: there is none.
+    value: String,
+    /// How much of the text it was, and where the rest begins.
+    consumed: usize,
+    place: (usize, usize),
+}
+
+/// An interpreter.
+struct Scheme {
+    realm: Realm<Rootable!['gc => Root<'gc>]>,
+    /// Whether everything is collected after every piece.
+    is_stressed: bool,
+    /// Bytes that may live.
+    limit: u64,
+}
+
+impl Scheme {
+    fn new(options: Options, is_stressed: bool, limit: u64) -> Self {
+        let mut realm = Realm::with(options, |_| Root {
+            symbols: Lock::default(),
+            machine: Lock::new(Machine::default()),
+        });
+        realm.mutate(primitives::install);
+        Self { realm, is_stressed, limit }
+    }
+
+    /// Runs the first form of a text that begins at a line and a column. Gives what it printed as
+    /// its value, how much of the text it took, and where the rest begins. `None`: there is no
+    /// form.
+    fn run_form(&mut self, text: &str, place: (usize, usize)) -> Result<Option<Ran>, Failure> {
+        let begun = self.realm.mutate(|mc, root| {
+            let mut reader = Reader::new(text, place);
+            let Some(form) = reader.read(mc, root)? else { return Ok(None) };
+            let mut expander = expand::Expander::new(mc, root);
+            let tree = expander.expand(form)?;
+            let code = compile::compile(mc, &expander.variables, &tree);
+            root.machine.borrow_mut(mc, root).begin(mc, code);
+            Ok(Some((reader.consumed, reader.place())))
+        })?;
+        let Some((consumed, place)) = begun else { return Ok(None) };
+        let piece = if self.is_stressed { STRESSED_PIECE } else { PIECE };
+        loop {
+            let done = self.realm.mutate(|mc, root| {
+                let mut machine = root.machine.borrow_mut(mc, root);
+                Ok(match machine.run(mc, root, piece)? {
+                    Progress::Runs => None,
+                    Progress::Done(Value::Unspecified) => Some(String::new()),
+                    Progress::Done(value) => Some(print::written(value)),
+                })
+            })?;
+            if self.is_stressed {
+                self.realm.collect();
+            }
+            self.stay_below_limit()?;
+            if let Some(value) = done {
+                return Ok(Some(Ran { value, consumed, place }));
+            }
+        }
+    }
+
+    /// Says so if more lives than may.
+    fn stay_below_limit(&mut self) -> Result<(), Failure> {
+        let has = |realm: &Realm<_>| {
+            let told = realm.statistics();
+            told.eden_bytes + told.large_bytes
+        };
+        if self.limit == u64::MAX || has(&self.realm) <= self.limit {
+            return Ok(());
+        }
+        self.realm.collect();
+        if has(&self.realm) <= self.limit {
+            return Ok(());
+        }
+        let message = format!("more than {} MiB are in use", self.limit >> 20);
+        Err(Failure::new(read::At(0), message))
+    }
+
+    /// Runs a program.
+    fn run(&mut self, text: &str) -> Result<(), Failure> {
+        let (mut at, mut place) = (0, (1, 1));
+        while let Some(ran) = self.run_form(&text[at..], place)? {
+            (at, place) = (at + ran.consumed, ran.place);
+        }
+        Ok(())
+    }
+
+    /// Reads from a person, form by form.
+    fn converse(&mut self) {
+        let prompts = std::io::stdin().is_terminal();
+        let mut text = String::new();
+        loop {
+            if prompts {
+                print!("{}", if text.trim().is_empty() { "> " } else { "  " });
+                let _closed = std::io::stdout().flush();
+            }
+            if !matches!(std::io::stdin().read_line(&mut text), Ok(1..)) {
+                break;
+            }
+            loop {
+                let ended = self.run_form(&text, (1, 1));
+                primitives::flush();
+                match ended {
+                    Ok(Some(ran)) => {
+                        if !ran.value.is_empty() {
+                            println!("{}", ran.value);
+                        }
+                        text.drain(..ran.consumed);
+                    }
+                    Ok(None) => {
+                        text.clear();
+                        break;
+                    }
+                    Err(failure) if failure.is_incomplete => break,
+                    Err(failure) => {
+                        println!("{}{}", failure.at, failure.message);
+                        text.clear();
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn statistics(&self, began: Instant) {
+        let told = self.realm.statistics();
+        let time = began.elapsed().as_nanos();
+        let share = (u128::from(told.pause_ns + told.sweep_ns) * 100) as f64 / time as f64;
+        eprintln!(
+            "{} ms, of which collections took {share:.1} %; {} collections, {} of them minor; the longest pause {:.3} ms; \
+             peak {:.1} MiB, allocated {:.1} MiB",
+            time / 1_000_000,
+            told.cycles,
+            told.minor_cycles,
+            told.pause_max_ns as f64 / 1e6,
+            told.peak_bytes as f64 / f64::from(1 << 20),
+            told.allocated_bytes as f64 / f64::from(1 << 20),
+        );
+    }
+}
+
+const USAGE: &str = "usage: scheme [--stats] [--stress] [--incremental] [--generations on|off] [--limit MIB] [FILE]";
+
+fn main() -> ExitCode {
+    let mut options = Options { generations: true, ..Options::new() };
+    let (mut is_stressed, mut tells, mut file) = (false, false, None);
+    let mut limit = u64::MAX;
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--stats" => tells = true,
+            "--stress" => {
+                is_stressed = true;
+                options.verify = VERIFY_HEAP | VERIFY_BARRIERS;
+            }
+            "--incremental" => options.incremental = true,
+            "--generations" => options.generations = words.next().as_deref() != Some("off"),
+            "--limit" => match words.next().and_then(|mib| mib.parse::<u32>().ok()) {
+                Some(mib) => limit = u64::from(mib) << 20,
+                None => {
+                    eprintln!("scheme: --limit wants a number of MiB\n{USAGE}");
+                    return ExitCode::from(2);
+                }
+            },
+            word if word.starts_with('-') || file.is_some() => {
+                eprintln!("scheme: there is no option `{word}`\n{USAGE}");
+                return ExitCode::from(2);
+            }
+            _ => file = Some(word),
+        }
+    }
+    let began = Instant::now();
+    let mut scheme = Scheme::new(options, is_stressed, limit);
+    let Some(file) = file else {
+        scheme.converse();
+        return ExitCode::SUCCESS;
+    };
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("scheme: {file}: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let ended = scheme.run(&text);
+    primitives::flush();
+    if tells {
+        scheme.statistics(began);
+    }
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{file}:{}{}", failure.at, failure.message);
+            ExitCode::FAILURE
+        }
+    }
+}
