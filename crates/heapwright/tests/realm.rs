@@ -356,6 +356,32 @@ fn ephemerons_and_large_values_and_those_of_no_size() {
     assert!(realm.statistics().large_bytes <= 3 * (4 << 16));
 }
 
+#[derive(Trace)]
+struct Tree<'gc> {
+    name: Str<'gc>,
+    branches: Vec<Tree<'gc>>,
+    by_name: HashMap<String, Box<Tree<'gc>>>,
+}
+
+#[test]
+fn values_may_contain_their_own_kind() {
+    let mut realm = Realm::<Rootable!['gc => Lock<Vec<Tree<'gc>>>]>::new(|_| Lock::default());
+    realm.mutate(|mc, root| {
+        let leaf =
+            |name| Tree { name: mc.alloc_str(name), branches: Vec::new(), by_name: HashMap::new() };
+        let mut tree = leaf("root");
+        tree.branches.push(leaf("branch"));
+        tree.by_name.insert("twig".to_owned(), Box::new(leaf("twig")));
+        root.borrow_mut(mc, root).push(tree);
+    });
+    realm.collect();
+    realm.mutate(|_, root| {
+        let trees = root.borrow();
+        let names = [&trees[0].name, &trees[0].branches[0].name, &trees[0].by_name["twig"].name];
+        assert_eq!(names.map(|name| name.to_string()), ["root", "branch", "twig"]);
+    });
+}
+
 #[test]
 fn two_realms_and_a_dump() {
     type Root = Rootable!['gc => Gc<'gc, Str<'gc>>];

@@ -23,7 +23,82 @@
 //! because a store into an object that was looked at has to be told to the collector (the write
 //! barrier), and they look whether they do.
 //!
-//! - `gc`: references, and what stands before each object
+//! **What does not compile**, each beside what does:
+//!
+//! ```
+//! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, u32>>>];
+//! let mut realm = Realm::<Root>::new(|mc| Cell::new(Some(mc.alloc(7))));
+//! let copied: u32 = realm.mutate(|_, root| *root.get().unwrap()); // a value may leave
+//! # assert_eq!(copied, 7);
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, u32>>>];
+//! let mut realm = Realm::<Root>::new(|mc| Cell::new(Some(mc.alloc(7))));
+//! let kept: Gc<'_, u32> = realm.mutate(|_, root| root.get().unwrap()); // a reference may not
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, u32>>>];
+//! let mut realm = Realm::<Root>::new(|mc| Cell::new(Some(mc.alloc(7))));
+//! let mut kept = None;
+//! realm.mutate(|_, root| kept = root.get()); // nor through what the function borrows
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, u32>>>];
+//! let mut one = Realm::<Root>::new(|mc| Cell::new(Some(mc.alloc(7))));
+//! let mut two = Realm::<Root>::new(|_| Cell::new(None));
+//! one.mutate(|_, from| two.mutate(|mc, to| to.set(mc, to, from.get()))); // nor into another realm
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, u32>>>];
+//! let mut realm = Realm::<Root>::new(|mc| Cell::new(Some(mc.alloc(7))));
+//! std::thread::spawn(move || realm.collect()); // nor the realm to another thread
+//! ```
+//!
+//! ```
+//! # #[cfg(feature = "derive")] {
+//! # use heapwright::gc::{Gc, Trace};
+//! #[derive(Trace)]
+//! struct Held<'gc> {
+//!     value: Gc<'gc, u32>,
+//!     #[trace(skip)]
+//!     file: Option<std::fs::File>, // what is skipped is 'static, and may be dropped
+//! }
+//! # }
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Gc, Realm, Trace}};
+//! #[derive(Trace)]
+//! struct Held<'gc> {
+//!     #[trace(skip)]
+//!     value: Gc<'gc, u32>, // a reference may not be skipped: this is `Trace` for 'static alone
+//! }
+//! Realm::<Rootable!['gc => Held<'gc>]>::new(|mc| Held { value: mc.alloc(7) });
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::gc::{Gc, Trace};
+//! #[derive(Trace)]
+//! struct Held<'gc> {
+//!     value: Gc<'gc, u32>,
+//! }
+//! impl Drop for Held<'_> {
+//!     fn drop(&mut self) {
+//!         println!("{}", self.value); // what it leads to may be gone
+//!     }
+//! }
+//! ```
+//!
+//! - `pointer`: references, and what stands before each object
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own
 //! - `trace`: the trait, and what implements it

@@ -155,6 +155,8 @@ mod of_std {
         std::time::SystemTime
     );
 
+    // Of what lies elsewhere `TRACED` is true whatever it is: a tree's is in its own definition.
+
     // SAFETY: all that is in it is told, here and below.
     unsafe impl<T: Trace + ?Sized> Trace for Box<T> {
         fn trace(&self, tracer: &Tracer) {
@@ -166,7 +168,6 @@ mod of_std {
         ($of:ident<$($name:ident),*>) => {
             // SAFETY: as above; how it hashes or compares is 'static, and holds no reference.
             unsafe impl<$($name: Trace),*> Trace for $of<$($name),*> {
-                const TRACED: bool = $($name::TRACED)||*;
                 fn trace(&self, tracer: &Tracer) {
                     self.iter().for_each(|item| collection!(@ tracer item $($name)*));
                 }
@@ -186,7 +187,6 @@ mod of_std {
 
     // SAFETY: as above.
     unsafe impl<T: Trace, S: 'static> Trace for HashSet<T, S> {
-        const TRACED: bool = T::TRACED;
         fn trace(&self, tracer: &Tracer) {
             self.iter().for_each(|item| item.trace(tracer));
         }
@@ -194,7 +194,6 @@ mod of_std {
 
     // SAFETY: as above.
     unsafe impl<K: Trace, V: Trace, S: 'static> Trace for HashMap<K, V, S> {
-        const TRACED: bool = K::TRACED || V::TRACED;
         fn trace(&self, tracer: &Tracer) {
             self.iter().for_each(|(key, value)| {
                 key.trace(tracer);
