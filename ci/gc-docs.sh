@@ -53,11 +53,11 @@ prints() { # WANTED WORDS...
     runs=$((runs + 1))
 }
 for layout in fine ruby powers single; do
-    for words in "" at-once scan verify "verify at-once" "verify scan"; do
+    for words in "" at-once scan verify "verify at-once" "verify scan" generations "generations verify at-once"; do
         # shellcheck disable=SC2086
         prints want $layout $words
     done
-    for words in stress "stress verify" "stress at-once" "stress verify scan" "crumbs verify"; do
+    for words in stress "stress verify" "stress at-once" "stress verify scan" "crumbs verify" "crumbs verify generations"; do
         # shellcheck disable=SC2086
         prints want-small $layout small $words
     done

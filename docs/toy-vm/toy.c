@@ -9,7 +9,7 @@
  *
  *   an object is         | type, length | what its type has, as wide as it is long |
  *
- *   toy [fine|ruby|powers|single] [stress] [verify] [crumbs] [scan] [at-once] [stats] [dump] [small]
+ *   toy [fine|ruby|powers|single] [stress] [verify] [crumbs] [scan] [at-once] [generations] [stats] [dump] [small]
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
@@ -589,6 +589,7 @@ int main(int count, char **words) {
     runtime.type_name = type_name;
 
     options.incremental = !has(words, "at-once");
+    options.generations = has(words, "generations");
     if (has(words, "ruby")) options.layout = HW_GC_LAYOUT_RUBY;
     if (has(words, "powers")) options.layout = HW_GC_LAYOUT_POWERS;
     if (has(words, "single")) options.layout = HW_GC_LAYOUT_SINGLE;

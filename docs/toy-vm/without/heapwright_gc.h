@@ -14,7 +14,7 @@ enum { HW_GC_LAYOUT_RUBY = 1, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };
 enum { HW_GC_VERIFY_HEAP = 1, HW_GC_VERIFY_BARRIERS = 2, HW_GC_STRESS = 4 };
 
 typedef struct { int any; } hw_gc_heap, hw_gc_mutator, hw_gc_tracer;
-typedef struct { size_t size, least; uint64_t step_ns; uint32_t layout, verify; bool incremental; } hw_gc_options;
+typedef struct { size_t size, least; uint64_t step_ns; uint32_t layout, verify; bool incremental, generations; } hw_gc_options;
 typedef struct {
     size_t size;
     void *data;
