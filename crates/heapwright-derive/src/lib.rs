@@ -151,7 +151,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             #[allow(dead_code)]
             trait ValuesInARealmHaveNoDrop {}
             #[allow(drop_bounds)]
-            impl<T: ::core::ops::Drop + ?Sized> ValuesInARealmHaveNoDrop for T {}
+            impl<T: ::heapwright::__Drop + ?Sized> ValuesInARealmHaveNoDrop for T {}
             impl #parameters ValuesInARealmHaveNoDrop for #name #arguments #clause {}
         };
     })

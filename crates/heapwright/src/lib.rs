@@ -12,6 +12,10 @@
     )
 )]
 
+/// For the derive, whatever a program calls its `core`.
+#[doc(hidden)]
+pub use core::ops::Drop as __Drop;
+
 pub mod gc;
 mod registry;
 mod remote;

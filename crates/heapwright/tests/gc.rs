@@ -88,6 +88,8 @@ fn a_store_into_an_old_object_that_is_not_told() {
     unsafe {
         let top = mutator.new_root(core::ptr::null_mut()).unwrap();
         *top = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
+        // The next one is to be a minor one, although it does not pay with so little.
+        mutator.defer_majors();
         mutator.collect();
         (*(*top).cast::<Pair>())[1] = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
         mutator.ask();

@@ -356,6 +356,42 @@ fn ephemerons_and_large_values_and_those_of_no_size() {
     assert!(realm.statistics().large_bytes <= 3 * (4 << 16));
 }
 
+#[test]
+fn a_dump_whose_sink_panics_leaves_a_realm_that_goes_on() {
+    type Root = Rootable!['gc => Lock<Vec<Gc<'gc, (u64, Str<'gc>)>>>];
+    for incremental in [false, true] {
+        let options = Options { incremental, generations: true, ..Options::new() };
+        let mut realm = Realm::<Root>::with(options, |_| Lock::default());
+        realm.mutate(|mc, root| {
+            for n in 0..if cfg!(miri) { 20 } else { 20_000 } {
+                let text = mc.alloc_str("in the midst of marking");
+                root.borrow_mut(mc, root).push(mc.alloc((n, text)));
+            }
+        });
+        for piece in 0..8 {
+            realm.ask();
+            realm.step(Duration::from_nanos(1));
+            let mut left = piece;
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                realm.dump(|_| {
+                    assert!(left > 0, "no more room");
+                    left -= 1;
+                    true
+                })
+            }));
+            assert!(cfg!(miri) || panicked.is_err() || piece > 3);
+            realm.mutate(|mc, root| {
+                let zeroes = std::hint::black_box([0u64; 64]);
+                root.borrow_mut(mc, root)[0] = mc.alloc((7, mc.alloc_str("stored afterwards")));
+                assert_eq!(std::hint::black_box(zeroes), [0; 64]);
+            });
+            assert!(realm.dump(|_| true), "whole");
+            realm.collect();
+            realm.mutate(|_, root| assert_eq!(&*root.borrow()[0].1, "stored afterwards"));
+        }
+    }
+}
+
 #[derive(Trace)]
 struct Tree<'gc> {
     name: Str<'gc>,

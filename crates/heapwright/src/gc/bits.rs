@@ -50,6 +50,13 @@ pub(super) fn set(bits: &Bits, offset: usize) -> bool {
     before & mask == 0
 }
 
+/// Sets a bit. By any number of threads.
+#[inline]
+pub(super) fn set_shared(bits: &Bits, offset: usize) {
+    let (word, mask) = place(offset);
+    bits[word].fetch_or(mask, Ordering::Relaxed);
+}
+
 /// Clears a bit. Returns whether it was set. By any number of threads.
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {

@@ -85,7 +85,8 @@ impl Heap {
         self.debt.add_shared(self.target().marking(bytes, self.left(), room));
         if self.debt.get() >= STEP {
             let patience = growth::patience(self.used(), self.allowance.get());
-            let deadline = os::now_ns() + self.options().step().saturating_mul(patience);
+            let step = self.options().step().saturating_mul(patience);
+            let deadline = os::now_ns().saturating_add(step);
             let marked = self.marked_so_far();
             self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
             self.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
@@ -192,7 +193,8 @@ impl Heap {
     /// Begins a cycle: a step, or all of its marking if stores are not told.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.options().incremental {
-            Budget { deadline: os::now_ns() + self.options().step(), bytes: usize::MAX }
+            let deadline = os::now_ns().saturating_add(self.options().step());
+            Budget { deadline, bytes: usize::MAX }
         } else {
             Budget::NONE
         };
@@ -234,8 +236,12 @@ impl Heap {
             return self.rest(me);
         }
         let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
-        // Another mutator may have gone on while this one stopped the world.
-        if self.phase() == Phase::Sweeping {
+        // Another mutator may have gone on while this one stopped the world; or something could not be
+        // remembered since marks were looked at, and they must go first.
+        let lost = self.phase() == Phase::Idle
+            && self.stays() != Stays::Nothing
+            && self.remembered.has_lost();
+        if self.phase() == Phase::Sweeping || lost {
             self.world.go_on();
             return;
         }
@@ -378,6 +384,13 @@ impl Heap {
     /// Finalizers whose object nothing leads to are due. How many.
     fn judge_finalizers(&self, tracer: &Tracer) -> usize {
         self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.mark(object))
+    }
+
+    /// Gives an object its mark back.
+    pub(super) fn give_mark(&self, object: *mut u8) {
+        if let Some((unit, _)) = tracer::shelf_of(object.addr(), self.tag()) {
+            bits::set_shared(page::marks(unit), object.addr() - MAP.address_of(unit).addr());
+        }
     }
 
     /// Takes an object's mark. Whether it had one.

@@ -68,15 +68,23 @@ impl Heap {
     /// Writes a dump to `sink`, which is given its pieces and says whether it took them. Whether
     /// the dump is whole.
     pub(super) fn dump(&self, me: &Mutator, sink: impl FnMut(&[u8]) -> bool) -> bool {
-        let (Some(mut buffer), Some(mut names)) = (Side::take(UNIT), Side::take(UNIT)) else {
+        /// A unit of side memory, which goes back also if the sink unwinds.
+        struct Room(Side);
+        impl Drop for Room {
+            fn drop(&mut self) {
+                self.0.give();
+            }
+        }
+        let (Some(buffer), Some(names)) = (Side::take(UNIT), Side::take(UNIT)) else {
             return false;
         };
+        let (buffer, names) = (Room(buffer), Room(names));
         // SAFETY: a unit of side memory of our own, zeroed.
-        let bytes = unsafe { slice::from_raw_parts_mut(buffer.at(), UNIT) };
+        let bytes = unsafe { slice::from_raw_parts_mut(buffer.0.at(), UNIT) };
         // SAFETY: as above, aligned.
-        let table = unsafe { slice::from_raw_parts_mut(names.at().cast::<usize>(), TYPES) };
+        let table = unsafe { slice::from_raw_parts_mut(names.0.at().cast::<usize>(), TYPES) };
         let mut writer = record::Writer::new(bytes, sink);
-        let whole = self.stopped(me, || {
+        self.stopped(me, || {
             me.tracer.publish();
             self.tell_start(&mut writer);
             for page in self.pages.all().filter(|page| page.state() != State::None) {
@@ -89,10 +97,7 @@ impl Heap {
             });
             self.tell_each_root(&mut writer, &me.tracer);
             writer.end()
-        });
-        buffer.give();
-        names.give();
-        whole
+        })
     }
 
     fn tell_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {

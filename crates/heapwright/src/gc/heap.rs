@@ -457,7 +457,7 @@ impl Heap {
 
     /// Whether the page awaits the sweep of this cycle.
     pub(super) fn is_unswept(&self, page: &Page) -> bool {
-        page.swept.get_acquired() != self.cycles.get_acquired()
+        page.swept() != self.cycles.get_acquired()
     }
 
     /// Bytes of the large object that begins at `unit`.
@@ -622,7 +622,7 @@ impl Heap {
         };
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
         page.open(run.unit, 1, shelf, self.slot(shelf), run.zero);
-        page.swept.set(self.cycles.get());
+        page.set_swept(self.cycles.get());
         lists.add(&self.pages, page);
         lists.pool[shelf / KINDS].taken += 1;
         self.note_peak(lists.bytes());
@@ -642,7 +642,7 @@ impl Heap {
         let page = lists.exhume(&this.pages, shelf / KINDS)?;
         MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), shelf));
         page.assign(shelf, self.slot(shelf));
-        page.swept.set(self.cycles.get());
+        page.set_swept(self.cycles.get());
         lists.add(&self.pages, page);
         lists.pool[shelf / KINDS].taken += 1;
         Some(page)
@@ -667,7 +667,7 @@ impl Heap {
         };
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
         page.open(run.unit, units, shelf, size, run.zero);
-        page.swept.set(self.cycles.get());
+        page.set_swept(self.cycles.get());
         drop(lists);
         if traced && !run.zero {
             // SAFETY: the run was just taken, and nobody else knows the object.

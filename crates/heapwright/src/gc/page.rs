@@ -88,8 +88,8 @@ pub(super) struct Page {
     pub(super) cursor: Num,
     /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
-    /// The cycle whose sweep it has been through.
-    pub(super) swept: Num,
+    /// Twice the cycle whose sweep it has been through, and 1 if its marks are those that stay.
+    swept: Num,
     /// Where memory begins that nobody has written since it was zero.
     pub(super) zero_from: Num,
     /// The next and the previous page of its shelf, or the next record without a page.
@@ -254,8 +254,23 @@ impl Page {
 
     /// A minor collection has nothing to free here. What was free is free.
     pub(super) fn pass(&self, cycle: usize) -> Found {
-        self.swept.set_released(cycle);
+        self.set_swept(cycle);
         Found { live: self.live.get(), old: self.old.get(), young: 0 }
+    }
+
+    /// It has been through the sweep of a cycle, or is as new as that.
+    pub(super) fn set_swept(&self, cycle: usize) {
+        self.swept.set_released(2 * cycle + 1);
+    }
+
+    /// The cycle whose sweep it has been through, or is about to be through.
+    pub(super) fn swept(&self) -> usize {
+        self.swept.get_acquired() / 2
+    }
+
+    /// Whether its marks are those that this cycle's sweep left.
+    pub(super) fn is_swept(&self, cycle: usize) -> bool {
+        self.swept.get_acquired() == 2 * cycle + 1
     }
 
     /// Whether an object was there when the page was last swept: it has survived that.
@@ -280,7 +295,7 @@ impl Page {
         let (live, survivors) = bits::copy_and_compare(self.marks(), &self.taken, &mut stay);
         self.cursor.set_released(0);
         self.live.set(live);
-        self.swept.set_released(cycle);
+        self.swept.set_released(2 * cycle);
         // Who sees a mark gone sees that the page is swept.
         fence(Ordering::Release);
         let old = match stays {
@@ -294,6 +309,8 @@ impl Page {
                 survivors
             }
         };
+        // Who sees this sees no mark but those that stay.
+        self.set_swept(cycle);
         Found { live, old, young: live - survivors }
     }
 

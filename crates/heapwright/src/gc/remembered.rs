@@ -24,6 +24,7 @@
 
 use crate::sync::atomic::Ordering;
 
+use super::LEAF;
 use super::cell::Num;
 use super::cycle::{MARKING, STORES};
 use super::gang::Chunk;
@@ -134,7 +135,7 @@ impl Heap {
 
     /// Whether the marks of a page say who is old, and not only who is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
-        let swept = |page: &Page| !self.is_unswept(page);
+        let swept = |page: &Page| page.is_swept(self.cycles.get());
         self.phase() != Phase::Marking && self.pages.at_unit(head).is_some_and(swept)
     }
 
@@ -149,6 +150,7 @@ impl Heap {
         }
         if !stores.push(self, self.remembered.stores(), parent.addr()) {
             self.remembered.lose();
+            self.give_mark(parent);
         }
     }
 
@@ -156,7 +158,11 @@ impl Heap {
     /// be looked at again, if it was looked at, or is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
         let barrier = me.barrier.load(Ordering::Relaxed);
-        if barrier == 0 || !self.is_marked(parent) {
+        let leaf = |(_, shelf)| shelf & LEAF as usize != 0;
+        if barrier == 0
+            || !self.is_marked(parent)
+            || tracer::shelf_of(parent.addr(), self.tag()).is_none_or(leaf)
+        {
             return;
         }
         if barrier & MARKING != 0 {
@@ -198,9 +204,14 @@ impl Heap {
         self.remembered.lost.set(0);
     }
 
-    /// Keeps a chunk that was taken from a pile, and is empty now.
+    /// Keeps a chunk that was taken from a pile, whose words were looked at.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
-        // SAFETY: taken from a list, and in none.
+        // A tracer that takes it believes what it says.
+        // SAFETY: taken from a pile, and in no list.
+        let count = unsafe { &raw mut (*chunk).count };
+        // SAFETY: as above.
+        unsafe { count.write(0) };
+        // SAFETY: as above.
         unsafe { self.gang.give_empty(chunk) };
     }
 }

@@ -540,6 +540,8 @@ impl Tracer {
     /// are: to note their object would have it told again, and again find no room.
     #[cold]
     fn overflow(&self) {
+        // Values of keys that are marked here are found when ephemerons are looked through again.
+        let notes = self.notes.replace(self.notes.get() & !KEYS);
         let items = Self::items(self.chunk.get());
         let note = |object| {
             if self.set_mark(object, |_| {}) {
@@ -564,6 +566,7 @@ impl Tracer {
                 _ => note(item),
             }
         }
+        self.notes.set(notes);
     }
 
     /// Marks an object, if it is one of this heap's. Whether it is to be looked at: it was
@@ -835,11 +838,18 @@ impl Tracer {
         let start = room.as_mut_ptr();
         self.next.set(start);
         self.end.set(start.wrapping_add(LOOK));
+        /// Forgets the room, also if `look` unwinds: it is in this frame.
+        struct Forget<'a>(&'a Tracer);
+        impl Drop for Forget<'_> {
+            fn drop(&mut self) {
+                self.0.look.set(ptr::null_mut());
+                self.0.next.set(ptr::null_mut());
+                self.0.end.set(ptr::null_mut());
+            }
+        }
+        let _forgotten = Forget(self);
         tell(self);
         self.show();
-        self.look.set(ptr::null_mut());
-        self.next.set(ptr::null_mut());
-        self.end.set(ptr::null_mut());
     }
 
     /// Hands what was told to whoever looks.

@@ -14,10 +14,16 @@ impl Heap {
         while !self.world.stop(&me.seat) {
             self.at_safepoint(me);
         }
+        /// The world goes on, also if `with` unwinds.
+        struct GoOn<'a>(&'a Heap);
+        impl Drop for GoOn<'_> {
+            fn drop(&mut self) {
+                self.0.world.go_on();
+            }
+        }
+        let _goes_on = GoOn(self);
         self.each_mutator(Mutator::settle);
-        let result = with();
-        self.world.go_on();
-        result
+        with()
     }
 
     /// Calls `with` for every page in use, shelf by shelf. While the world stands still.

@@ -39,7 +39,7 @@ use super::handles::Handles;
 use super::heap::Heap;
 use super::mutator::Mutator;
 use super::pile::{self, Pile};
-use super::tracer::{self, Tracer};
+use super::tracer::{self, Marks, Tracer};
 
 /// A heap's weak references. Zero has none.
 pub(super) struct Weak {
@@ -120,16 +120,15 @@ impl Waiting {
         true
     }
 
-    /// Calls `with` for the value of each entry that has this key.
-    fn each_value(&self, key: *mut u8, mut with: impl FnMut(*mut u8)) {
+    /// The number of the first entry with the hash of this key, from 1.
+    fn first(&self, key: *mut u8) -> u32 {
         // SAFETY: within the table.
-        let mut number = unsafe { self.place(key).read() };
-        while let Some(entry) = number.checked_sub(1).map(|n| self.entries[n as usize]) {
-            if entry.key() == key {
-                with(entry.value());
-            }
-            number = entry.next;
-        }
+        unsafe { self.place(key).read() }
+    }
+
+    /// The entry of a number.
+    fn entry(&self, number: u32) -> Option<Ephemeron> {
+        self.entries.get(number.checked_sub(1)? as usize).copied()
     }
 
     fn end(&mut self) {
@@ -213,6 +212,10 @@ impl Heap {
     /// else is left to mark.
     pub(super) fn mark_values(&self, me: &Mutator) -> bool {
         self.each_mutator(|mutator| mutator.tracer.give_weak());
+        // What is marked here is looked up by nobody, under the lock, and again when it is called
+        // next: all that wait are looked through each time.
+        self.weak.stop_watching();
+        me.tracer.mark_as(Marks::Alone);
         let mut waiting = self.weak.waiting.lock();
         let mut found = false;
         // What is marked already must not be left to be looked at: if that were all, nobody would.
@@ -249,7 +252,15 @@ impl Heap {
 
     /// An object was marked: so is what it is the key of.
     pub(super) fn mark_values_of(&self, key: *mut u8, tracer: &Tracer) {
-        self.weak.waiting.lock().each_value(key, |value| tracer.mark(value));
+        // Not marked under the lock: where there is no memory, that may lead here again.
+        let mut number = self.weak.waiting.lock().first(key);
+        loop {
+            let Some(entry) = self.weak.waiting.lock().entry(number) else { return };
+            if entry.key() == key {
+                tracer.mark(entry.value());
+            }
+            number = entry.next;
+        }
     }
 
     /// Weak references to what is dead become null. When everything is marked that is to be, but

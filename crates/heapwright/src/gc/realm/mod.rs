@@ -63,6 +63,25 @@
 //! std::thread::spawn(move || realm.collect()); // nor the realm to another thread
 //! ```
 //!
+//! ```compile_fail
+//! # use core::cell::Cell;
+//! # use heapwright::{Rootable, gc::{Realm, Trace, Tracer}};
+//! # struct Noisy<'a>(&'a Cell<u32>);
+//! # unsafe impl Trace for Noisy<'_> { fn trace(&self, _: &Tracer) {} }
+//! let mut realm = Realm::<Rootable!['gc => u8]>::new(|_| 0);
+//! let count = Cell::new(0);
+//! realm.mutate(|mc, _| { mc.alloc(Noisy(&count)); }); // nor may what lives shorter come in
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::gc::{Realm, Rootable};
+//! struct Like<T>(T);
+//! impl<'gc> Rootable<'gc> for Like<for<'a> fn(&'a u8)> { type Root = [usize; 2]; }
+//! impl<'gc> Rootable<'gc> for Like<fn(&'static u8)> { type Root = &'static str; }
+//! let realm = Realm::<Like<for<'a> fn(&'a u8)>>::new(|_| [1, 2]);
+//! let other: Realm<Like<fn(&'static u8)>> = realm; // a realm is of one type of root, not of its subtypes
+//! ```
+//!
 //! ```
 //! # #[cfg(feature = "derive")] {
 //! # use heapwright::gc::{Gc, Trace};
@@ -177,7 +196,8 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>> {
     mutator: core::mem::ManuallyDrop<raw::Mutator>,
     root: *mut *mut u8,
     heap: raw::Heap,
-    of: PhantomData<R>,
+    /// Invariant: a subtype of `R` may name another root.
+    of: PhantomData<*mut R>,
 }
 
 /// What may be done in a [`Realm::mutate`].

@@ -206,7 +206,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// Where there is no memory, or none below the limit until something is collected.
     #[inline]
-    pub fn try_alloc<T: Trace>(&self, value: T) -> Result<Gc<'gc, T>, T> {
+    pub fn try_alloc<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         let Some(at) = self.object(size_of::<Boxed<T>>(), const { kind_of::<T>() }) else {
             return Err(value);
@@ -223,7 +223,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// If there is no memory; see [`Mutation::try_alloc`].
     #[inline]
-    pub fn alloc<T: Trace>(&self, value: T) -> Gc<'gc, T> {
+    pub fn alloc<T: Trace + 'gc>(&self, value: T) -> Gc<'gc, T> {
         match self.try_alloc(value) {
             Ok(object) => object,
             Err(_) => out_of_memory(size_of::<T>()),

@@ -100,7 +100,7 @@ impl<'gc> Mutation<'gc> {
     /// # Panics
     ///
     /// If there is no memory; if `value` does, then the values made before are not dropped.
-    pub fn alloc_slice<T: Trace>(
+    pub fn alloc_slice<T: Trace + 'gc>(
         &self,
         length: usize,
         mut value: impl FnMut(usize) -> T,
@@ -143,7 +143,8 @@ impl<'gc> Mutation<'gc> {
     /// If there is no memory.
     pub fn join(&self, texts: &[&str]) -> Str<'gc> {
         let mut bytes = texts.iter().flat_map(|text| text.bytes());
-        let length = texts.iter().map(|text| text.len()).sum();
+        let length = texts.iter().try_fold(0usize, |sum, text| sum.checked_add(text.len()));
+        let length = length.unwrap_or_else(|| out_of_memory(usize::MAX));
         Str { bytes: self.alloc_slice(length, |_| bytes.next().unwrap_or_default()) }
     }
 }

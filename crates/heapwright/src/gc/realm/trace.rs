@@ -15,8 +15,8 @@ use super::super::raw::Tracer;
 ///   changes nothing, allocates nothing, and may run on another thread than the value's, while that
 ///   stands still.
 /// - [`Trace::TRACED`] is true if there may be one.
-/// - If the value is dropped, its `Drop` uses no `Gc` in it: what it led to may be gone. (The derive
-///   refuses types that implement `Drop`.)
+/// - If the value is dropped, its `Drop` uses nothing in it that is not `'static`: what a `Gc` led to may
+///   be gone. (The derive refuses types that implement `Drop`.)
 pub unsafe trait Trace {
     /// Whether there may be references in values of this type.
     const TRACED: bool = true;

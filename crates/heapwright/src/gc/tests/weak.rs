@@ -269,6 +269,51 @@ fn without_memory_ephemerons_keep_what_they_lead_to() {
 }
 
 #[test]
+#[cfg(not(miri))]
+fn memory_may_end_in_the_midst_of_ephemerons() {
+    for steps in 0..60 {
+        let heap = heap_of(Options { incremental: true, ..Options::new() });
+        let mutator = heap.attach().unwrap();
+        let holders = root(&mutator, core::ptr::null_mut());
+        let first = root(&mutator, node(&mutator, 0));
+        // SAFETY: roots are read and written as their owner likes, as for all that follow.
+        let last = root(&mutator, unsafe { first.read() });
+        for serial in 1..400 {
+            let next = node(&mutator, serial);
+            // SAFETY: as above.
+            let last = unsafe { last.replace(next) };
+            let holder = node(&mutator, serial);
+            // SAFETY: as above.
+            store(&mutator, holder, STRONG, unsafe { holders.replace(holder) });
+            store(&mutator, holder, PAIRS, last);
+            store(&mutator, holder, PAIRS + 1, next);
+        }
+        // SAFETY: as above.
+        unsafe { last.write(core::ptr::null_mut()) };
+        mutator.ask();
+        let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+        for _ in 0..steps {
+            // SAFETY: what is wanted is led to by roots.
+            unsafe { mutator.step(1) };
+        }
+        inner.starved.set(1);
+        collect(&mutator);
+        inner.starved.set(0);
+        collect(&mutator);
+        let mut count = 0;
+        // SAFETY: nothing is called.
+        assert!(unsafe {
+            mutator.walk(|_, _, _| {
+                count += 1;
+                true
+            })
+        });
+        assert_eq!(count, 799);
+        leave(mutator);
+    }
+}
+
+#[test]
 fn a_key_that_only_its_own_value_leads_to_dies() {
     let heap = heap_of(Options::new());
     let mutator = heap.attach().unwrap();
