@@ -130,12 +130,18 @@ pub fn describe(address: *const u8) -> Description {
             }
             let record = MAP.record(head);
             let block = MAP.address_of(head).addr();
+            let size = record.usable.load(Ordering::Relaxed);
+            let offset = address.addr() - block;
+            if offset >= size {
+                // The rest of its last unit.
+                return Description::nothing(Kind::Large);
+            }
             Description {
                 kind: Kind::Large,
                 state: BlockState::InUse,
                 block,
-                size: record.usable.load(Ordering::Relaxed),
-                offset: address.addr() - block,
+                size,
+                offset,
                 owner: record.heap.load(Ordering::Relaxed),
                 class: 0,
             }

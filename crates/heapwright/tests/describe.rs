@@ -95,6 +95,19 @@ fn what_is_not_the_heaps_is_foreign() {
 }
 
 #[test]
+fn the_rest_of_a_large_blocks_last_unit_is_no_part_of_it() {
+    let _alone = alone();
+    let block = Owned::malloc(68 << 10);
+    let start = block.at.addr();
+    let size = at(start).size;
+    assert!(((68 << 10)..(128 << 10)).contains(&size), "{size}");
+    assert_eq!(at(start + size - 1).offset, size - 1);
+    let behind = at(start + size);
+    assert_eq!((behind.kind, behind.block, behind.offset), (Kind::Large, 0, 0));
+    block.free();
+}
+
+#[test]
 fn no_address_faults() {
     let _alone = alone();
     let block = Owned::malloc(100);
