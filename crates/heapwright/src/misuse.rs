@@ -92,6 +92,9 @@ pub(crate) fn not_a_block(call: Call, address: usize) -> ! {
             .text("the pointer is in collected heap ")
             .number(found.owner as usize)
             .text(", which frees its objects itself"),
+        Kind::LargeHead | Kind::LargeRest(_) => {
+            line.text("the pointer is behind the end of a block; malloc did not return it")
+        }
         _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
     })
 }
@@ -136,7 +139,9 @@ pub(crate) fn not_of_pool(pool: &str, address: usize) -> ! {
         }
         Kind::Free | Kind::Kept => line.text("nothing is at this address now"),
         Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) if found.offset == 0 => {
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_)
+            if found.block != 0 && found.offset == 0 =>
+        {
             line.text("this ").number(found.size).text("-byte block is of malloc; use free")
         }
         _ => line.text("the pointer is in a block of malloc"),
