@@ -4,9 +4,11 @@
 //! A variable that is assigned to has a place in the heap, which all who know it share, continuations
 //! among them; any other is copied into the closures that capture it.
 
+use std::collections::HashMap;
+
 use heapwright::gc::{Gc, Mutation};
 
-use crate::expand::{Known, Lambda, Tree, Variable, Variables};
+use crate::expand::{Known, Lambda, Tree, Variable};
 use crate::machine::{Capture, Code, Op, Template};
 use crate::read::At;
 use crate::value::{Symbol, Value};
@@ -27,7 +29,7 @@ struct Function<'a, 'gc> {
     variables: &'a [Known],
     ops: Vec<(Op<'gc>, At)>,
     /// Where locals are, from the base.
-    locals: Variables,
+    locals: HashMap<Variable, u32>,
     captured: Vec<Variable>,
     /// Values on the stack above the base.
     depth: u32,
@@ -40,7 +42,7 @@ impl<'a, 'gc> Function<'a, 'gc> {
             mc,
             variables,
             ops: Vec::new(),
-            locals: Variables::new(),
+            locals: HashMap::new(),
             captured: Vec::new(),
             depth: 0,
             at: At(0),

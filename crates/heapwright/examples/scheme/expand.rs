@@ -7,8 +7,6 @@
 //!
 //! Scopes are looked through from the innermost out. Derived forms become others, and these are expanded again.
 
-use std::collections::HashMap;
-
 use heapwright::gc::{Gc, Mutation};
 
 use crate::machine::Root;
@@ -559,6 +557,3 @@ impl<'a, 'gc> Expander<'a, 'gc> {
         }
     }
 }
-
-/// What is known of all variables, by their numbers.
-pub(crate) type Variables = HashMap<Variable, u32>;

@@ -123,15 +123,18 @@ impl<'t> Reader<'t> {
                 self.list(mc, root, if c == '(' { ')' } else { ']' }, at)?
             }
             ')' | ']' => return Err(Failure::new(at, format!("`{c}` closes nothing"))),
-            '\'' => self.quoted(mc, root, "quote", at)?,
-            '`' => self.quoted(mc, root, "quasiquote", at)?,
-            ',' => {
+            '\'' | '`' | ',' => {
                 self.next();
-                if self.rest.peek() == Some(&'@') {
-                    self.quoted(mc, root, "unquote-splicing", at)?
-                } else {
-                    self.wrapped(mc, root, "unquote", at)?
-                }
+                let name = match c {
+                    '\'' => "quote",
+                    '`' => "quasiquote",
+                    _ if self.rest.peek() == Some(&'@') => {
+                        self.next();
+                        "unquote-splicing"
+                    }
+                    _ => "unquote",
+                };
+                self.wrapped(mc, root, name, at)?
             }
             '"' => self.string(mc)?,
             '#' => self.hash(mc, root, at)?,
@@ -150,17 +153,6 @@ impl<'t> Reader<'t> {
         let datum = self.read(mc, root)?.ok_or_else(|| self.incomplete("a quotation"))?;
         let rest = Value::cons_at(mc, datum, Value::Nil, at.0);
         Ok(Value::cons_at(mc, Value::Symbol(symbol(mc, root, name)), rest, at.0))
-    }
-
-    fn quoted<'gc>(
-        &mut self,
-        mc: &Mutation<'gc>,
-        root: Gc<'gc, Root<'gc>>,
-        name: &str,
-        at: At,
-    ) -> Read<Value<'gc>> {
-        self.next();
-        self.wrapped(mc, root, name, at)
     }
 
     fn list<'gc>(

@@ -75,6 +75,21 @@ impl<T: Copy> Array<T> {
         Some(last)
     }
 
+    /// Keeps the items of which `keep` says so, in their order. Returns how many went.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(T) -> bool) -> usize {
+        let before = self.length;
+        let mut kept = 0;
+        for index in 0..before {
+            let item = self[index];
+            if keep(item) {
+                self[kept] = item;
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+        before - kept
+    }
+
     /// Keeps the first `length` items.
     pub(super) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
@@ -120,6 +135,8 @@ mod tests {
         assert_eq!(array.pop(), Some(3 * FIRST - 1));
         array.truncate(6);
         assert_eq!(array[..], [0, 1, 2, 3, 4, 500]);
+        assert_eq!(array.retain(|n| n % 2 == 0), 2);
+        assert_eq!(array[..], [0, 2, 4, 500]);
         array.end();
         assert!(array.is_empty() && array.room == 0);
     }

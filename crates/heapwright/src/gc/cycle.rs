@@ -30,7 +30,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::address_map::MAP;
 use crate::os;
 
-use super::bits;
+use super::bits::{self, Bits};
 use super::growth::{self, Outcome};
 use super::heap::{Heap, Phase};
 use super::layout::SHELVES;
@@ -386,25 +386,35 @@ impl Heap {
         self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.mark(object))
     }
 
-    /// Gives an object its mark back.
-    pub(super) fn give_mark(&self, object: *mut u8) {
-        if let Some((unit, _)) = tracer::shelf_of(object.addr(), self.tag()) {
-            bits::set_shared(page::marks(unit), object.addr() - MAP.address_of(unit).addr());
-        }
-    }
-
-    /// Takes an object's mark. Whether it had one.
-    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
-        tracer::shelf_of(object.addr(), self.tag()).is_some_and(|(unit, _)| {
-            bits::take(page::marks(unit), object.addr() - MAP.address_of(unit).addr())
-        })
+    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
+    /// of this heap's.
+    fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
+        let (unit, _) = tracer::shelf_of(object.addr(), self.tag())?;
+        Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
     }
 
     /// Whether an object of the heap has its mark.
     pub(super) fn is_marked(&self, object: *mut u8) -> bool {
-        tracer::shelf_of(object.addr(), self.tag()).is_some_and(|(unit, _)| {
-            bits::is_set(page::marks(unit), object.addr() - MAP.address_of(unit).addr())
-        })
+        self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
+    }
+
+    /// Whether a reference leads to an object of the heap that has no mark.
+    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
+        !reference.is_null()
+            && reference.addr() & 7 == 0
+            && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
+    }
+
+    /// Takes an object's mark. Whether it had one.
+    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
+        self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
+    }
+
+    /// Gives an object its mark back.
+    pub(super) fn give_mark(&self, object: *mut u8) {
+        if let Some((marks, at)) = self.mark_of(object) {
+            bits::set_shared(marks, at);
+        }
     }
 
     /// Takes back what was counted twice of a page.
@@ -433,13 +443,11 @@ impl Heap {
             self.keep_counts(&mutator.tracer);
         });
         let minor = self.is_minor();
-        let mut live = [0; SHELVES];
-        let mut old_bytes = 0;
-        if minor {
-            let lists = self.shelves.lock();
-            live = lists.old;
-            old_bytes = lists.old_bytes;
-        }
+        let lists = self.shelves.lock();
+        let (mut live, old_bytes) =
+            if minor { (lists.old, lists.old_bytes) } else { ([0; SHELVES], 0) };
+        let young_bytes = lists.young_bytes;
+        drop(lists);
         for (live, kept) in live.iter_mut().zip(&self.counted) {
             *live += kept.take();
         }
@@ -452,7 +460,7 @@ impl Heap {
         // What survives of what is new: of major cycles their sweep tells, so of the one before.
         let survived = match self.allocated_last.get() {
             _ if minor || self.cycles.get() == 0 => (allocated, marked),
-            last => (last, self.shelves.lock().young_bytes),
+            last => (last, young_bytes),
         };
         self.allocated_last.set(allocated);
         self.young.set(marked.min(allocated));

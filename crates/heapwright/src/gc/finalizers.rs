@@ -55,17 +55,7 @@ impl Finalizers {
 
     /// Forgets those of an object that are not due. Returns how many.
     pub(super) fn cancel(&mut self, object: *mut u8) -> usize {
-        let before = self.waiting.len();
-        let mut kept = 0;
-        for index in 0..before {
-            let entry = self.waiting[index];
-            if entry.object != object {
-                self.waiting[kept] = entry;
-                kept += 1;
-            }
-        }
-        self.waiting.truncate(kept);
-        before - kept
+        self.waiting.retain(|entry| entry.object != object)
     }
 
     /// Makes those due whose object `is_dead`. Calls `due` with these objects. Returns how many.
@@ -74,20 +64,15 @@ impl Finalizers {
         is_dead: impl Fn(*mut u8) -> bool,
         mut due: impl FnMut(*mut u8),
     ) -> usize {
-        let mut kept = 0;
-        for index in 0..self.waiting.len() {
-            let entry = self.waiting[index];
+        let queue = &mut self.due;
+        self.waiting.retain(|entry| {
             // There is room: `add` made it.
-            if is_dead(entry.object) && self.due.push(entry) {
+            let is_due = is_dead(entry.object) && queue.push(entry);
+            if is_due {
                 due(entry.object);
-            } else {
-                self.waiting[kept] = entry;
-                kept += 1;
             }
-        }
-        let found = self.waiting.len() - kept;
-        self.waiting.truncate(kept);
-        found
+            !is_due
+        })
     }
 
     /// Calls `with` for the objects of all that are due: roots.

@@ -221,7 +221,6 @@ impl Heap {
         }
         drop(lists);
         *heap.finalizers.lock() = Finalizers::new();
-        heap.weak.begin();
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
         heap.set_goal(0);
@@ -755,8 +754,7 @@ impl Heap {
     /// A mutator that is no more: keeps what it counted.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
-        mutator.tracer.give_remembered();
-        mutator.tracer.give_weak();
+        mutator.tracer.give_notes();
         self.keep_counts(&mutator.tracer);
         self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();

@@ -111,8 +111,7 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
             break;
         }
         heap.help(&tracer, |tracer| {
-            tracer.give_remembered();
-            tracer.give_weak();
+            tracer.give_notes();
             heap.keep_counts(tracer);
         });
         wait(&helpers.calls, seen, A_SECOND);

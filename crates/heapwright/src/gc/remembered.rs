@@ -177,7 +177,7 @@ impl Heap {
 
     /// A minor collection begins: it is to be told of what was remembered until now.
     pub(super) fn begin_telling(&self) {
-        self.each_mutator(|mutator| mutator.tracer.give_remembered());
+        self.each_mutator(|mutator| mutator.tracer.give_notes());
         self.remembered.begin();
     }
 

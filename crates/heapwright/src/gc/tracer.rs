@@ -656,17 +656,13 @@ impl Tracer {
         }
     }
 
-    /// Gives what it remembers to the heap.
-    pub(super) fn give_remembered(&self) {
-        let remembered = &self.heap().remembered;
+    /// Gives what it has put down to the heap.
+    pub(super) fn give_notes(&self) {
+        let (remembered, weak) = (&self.heap().remembered, &self.heap().weak);
         self.stores.give(remembered.stores());
         self.survivors.give(remembered.survivors());
-    }
-
-    /// Gives what it was told of weak references to the heap.
-    pub(super) fn give_weak(&self) {
-        self.slots.give(self.heap().weak.slots());
-        self.ephemerons.give(self.heap().weak.ephemerons());
+        self.slots.give(weak.slots());
+        self.ephemerons.give(weak.ephemerons());
     }
 
     /// An old object is to be looked at once more; it has its mark again. While nobody else marks.

@@ -39,7 +39,7 @@ use super::handles::Handles;
 use super::heap::Heap;
 use super::mutator::Mutator;
 use super::pile::{self, Pile};
-use super::tracer::{self, Marks, Tracer};
+use super::tracer::{Marks, Tracer};
 
 /// A heap's weak references. Zero has none.
 pub(super) struct Weak {
@@ -139,11 +139,6 @@ impl Waiting {
 }
 
 impl Weak {
-    /// Makes it what zero is not: an empty array has no null in it.
-    pub(super) fn begin(&self) {
-        *self.waiting.lock() = Waiting::NONE;
-    }
-
     /// Where weak slots are put down.
     pub(super) fn slots(&self) -> &Pile {
         &self.slots
@@ -200,18 +195,10 @@ impl Weak {
 }
 
 impl Heap {
-    /// Whether a reference leads to an object of this heap that has no mark.
-    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
-        !reference.is_null()
-            && reference.addr() & 7 == 0
-            && tracer::shelf_of(reference.addr(), self.tag()).is_some()
-            && !self.is_marked(reference)
-    }
-
     /// Marks the values of ephemerons whose keys are marked. Whether there were any. While nothing
     /// else is left to mark.
     pub(super) fn mark_values(&self, me: &Mutator) -> bool {
-        self.each_mutator(|mutator| mutator.tracer.give_weak());
+        self.each_mutator(|mutator| mutator.tracer.give_notes());
         // What is marked here is looked up by nobody, under the lock, and again when it is called
         // next: all that wait are looked through each time.
         self.weak.stop_watching();
@@ -234,18 +221,14 @@ impl Heap {
             });
             self.give_back(chunk);
         }
-        let mut kept = 0;
-        for number in 0..waiting.entries.len() {
-            let ephemeron = waiting.entries[number];
-            if self.is_unmarked(ephemeron.key()) {
-                waiting.entries[kept] = ephemeron;
-                kept += 1;
-            } else if !ephemeron.key().is_null() {
+        waiting.entries.retain(|ephemeron| {
+            let waits = self.is_unmarked(ephemeron.key());
+            if !waits && !ephemeron.key().is_null() {
                 mark(ephemeron);
             }
-        }
-        waiting.entries.truncate(kept);
-        let watch = found && kept > 0 && waiting.index();
+            waits
+        });
+        let watch = found && !waiting.entries.is_empty() && waiting.index();
         self.weak.watching.set(usize::from(watch));
         found
     }
