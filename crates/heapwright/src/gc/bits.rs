@@ -65,7 +65,7 @@ pub(super) fn take(bits: &Bits, offset: usize) -> bool {
 }
 
 /// Where the slot of `size` bytes begins whose bit is that of `granule`.
-fn start(granule: usize, size: usize) -> usize {
+pub(super) fn start(granule: usize, size: usize) -> usize {
     let at = granule * GRANULE;
     // Of most sizes, without a division.
     if size.is_multiple_of(GRANULE) { at } else { at.div_ceil(size) * size }
@@ -104,6 +104,26 @@ pub(super) fn next_clear(
     let stop = next_set(bits, at / GRANULE + 1).map_or(end, |granule| start(granule, size));
     let most = at + (most / size).max(1) * size;
     Some((at, stop.min(end).min(most)))
+}
+
+/// Calls `with` for each slot of `size` bytes that has its bit, until it says false.
+pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
+    for (number, word) in bits.iter().enumerate() {
+        let mut rest = word.load(Ordering::Relaxed);
+        while rest != 0 {
+            let granule = number * 64 + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            if !with(start(granule, size)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Clears a bit. By one thread at a time.
+pub(super) fn reset(bits: &Bits, offset: usize) {
+    let (word, mask) = place(offset);
+    bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
 /// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well. Returns how
@@ -197,7 +217,13 @@ mod tests {
                 (at / size..stop / size).for_each(|slot| found[slot] = true);
                 from = stop;
             }
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(&found, &expected);
+            let mut free = std::vec![true; slots];
+            each_set(&bits, size, |at| {
+                free[at / size] = false;
+                true
+            });
+            prop_assert_eq!(&free, &expected);
             let other = none();
             let live = count(&bits);
             let every_other = (0..slots).step_by(2).map(|slot| slot * size);

@@ -43,6 +43,9 @@ pub(super) const MARKING: u32 = 1;
 /// And for the next one, a minor collection: who is old has a mark.
 pub(super) const STORES: u32 = 2;
 
+/// And while objects are to be moved: all stores, whatever has a mark.
+pub(super) const MOVING: u32 = 4;
+
 /// Pages whose marks are taken off under one lock.
 const UNSTUCK_AT_A_TIME: usize = 64;
 
@@ -75,6 +78,18 @@ impl Heap {
         if me.deferred.get() > 0 {
             return;
         }
+        let long = || {
+            let patience = growth::patience(self.used(), self.allowance.get());
+            os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
+        };
+        if self.phase() == Phase::Moving {
+            self.debt.add_shared(bytes);
+            if self.debt.get() >= STEP {
+                self.debt.take();
+                self.move_some(me, long());
+            }
+            return;
+        }
         if self.phase() != Phase::Marking {
             if self.is_due() {
                 self.collect_or_begin(me);
@@ -84,9 +99,7 @@ impl Heap {
         let room = self.allowance.get().saturating_sub(self.used());
         self.debt.add_shared(self.target().marking(bytes, self.left(), room));
         if self.debt.get() >= STEP {
-            let patience = growth::patience(self.used(), self.allowance.get());
-            let step = self.options().step().saturating_mul(patience);
-            let deadline = os::now_ns().saturating_add(step);
+            let deadline = long();
             let marked = self.marked_so_far();
             self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
             self.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
@@ -129,7 +142,15 @@ impl Heap {
 
     /// Whether a cycle is to begin, or under way.
     pub(super) fn is_owed(&self) -> bool {
-        self.phase() == Phase::Marking || self.is_due() || self.unstuck.get() != 0
+        matches!(self.phase(), Phase::Marking | Phase::Moving)
+            || self.is_due()
+            || self.unstuck.get() != 0
+            || self.is_to_compact()
+    }
+
+    /// Whether there is a plan of what is to be moved, or somebody waits for one.
+    fn is_to_compact(&self) -> bool {
+        self.moving.is_begun() || self.moving.is_asked() && self.minors_only.get() == 0
     }
 
     /// Whether the next cycle is to be a major one although the marks of old objects stayed.
@@ -145,7 +166,8 @@ impl Heap {
             return true;
         }
         if self.unstuck.get() == 0 {
-            let wanted = self.wants_major.get() != 0 && self.minors_only.get() == 0;
+            let major = self.wants_major.get() != 0 || self.moving.wants_major();
+            let wanted = major && self.minors_only.get() == 0;
             if !wanted && !self.remembered.has_lost() {
                 return true;
             }
@@ -215,6 +237,9 @@ impl Heap {
                 }
             }
         }
+        while self.phase() == Phase::Moving && self.torn.get() == 0 && !self.is_held() {
+            self.move_some(me, 0);
+        }
         self.sweep_all();
     }
 
@@ -224,11 +249,18 @@ impl Heap {
         if self.torn.get() != 0 || self.is_held() {
             return;
         }
-        // What the last cycle left must be swept before marks are made.
+        // What the last cycle left must be moved and swept before marks are made.
+        if self.phase() == Phase::Moving {
+            self.move_some(me, budget.deadline);
+            if self.phase() == Phase::Moving || budget.is_spent() {
+                return;
+            }
+        }
         if self.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
-        if self.phase() != Phase::Marking && !(begin && self.unstick(me, budget.deadline)) {
+        let ready = || self.unstick(me, budget.deadline) && self.plan(budget.deadline);
+        if self.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
         me.note_stack();
@@ -241,7 +273,7 @@ impl Heap {
         let lost = self.phase() == Phase::Idle
             && self.stays() != Stays::Nothing
             && self.remembered.has_lost();
-        if self.phase() == Phase::Sweeping || lost {
+        if matches!(self.phase(), Phase::Sweeping | Phase::Moving) || lost {
             self.world.go_on();
             return;
         }
@@ -272,7 +304,7 @@ impl Heap {
         if self.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.phase() == Phase::Idle && self.unstuck.get() == 0
+        self.phase() == Phase::Idle && self.unstuck.get() == 0 && !self.is_to_compact()
     }
 
     /// From now on there are marks.
@@ -281,11 +313,14 @@ impl Heap {
         self.phase.store(Phase::Marking as u32, Relaxed);
         self.set_minor(minor);
         self.set_barrier(
-            if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
+            if self.options().incremental { MARKING } else { 0 }
+                | if minor { STORES } else { 0 }
+                | self.barrier_to_move(),
         );
         if minor {
             self.begin_telling();
-        } else if self.options().generations {
+        } else {
+            self.moving.note_begin();
             self.forget_remembered();
             self.wants_major.set(0);
         }
@@ -293,7 +328,7 @@ impl Heap {
         self.wanted.set(0);
     }
 
-    fn set_barrier(&self, barrier: u32) {
+    pub(super) fn set_barrier(&self, barrier: u32) {
         self.barrier.store(barrier, Relaxed);
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
@@ -369,9 +404,9 @@ impl Heap {
 
     /// Tells all roots.
     pub(super) fn tell_roots(&self, tracer: &Tracer) {
-        self.handles.each(|object| tracer.mark(object));
-        self.finalizers.lock().each_due(|object| tracer.mark(object));
-        self.runtime().roots(tracer);
+        self.handles.each(|object| tracer.edge(object));
+        self.finalizers.lock().each_due(|object| tracer.edge(object));
+        tracer.telling_roots(|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             // Each stack's in a chunk of its own: what one mutator made lies together, in its
             // processor's caches, and those who mark should not meet in the same lines of marks.
@@ -383,7 +418,7 @@ impl Heap {
 
     /// Finalizers whose object nothing leads to are due. How many.
     fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.mark(object))
+        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.edge(object))
     }
 
     /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
@@ -473,8 +508,17 @@ impl Heap {
         self.choose_next(survived);
         // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
         self.cycles.set_released(self.cycles.get() + 1);
-        self.phase.store(Phase::Sweeping as u32, Relaxed);
+        let moves = self.moving.is_on();
+        self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
         self.shelves.lock().begin_sweep(&live);
+        self.debt.set(0);
+        if moves {
+            self.set_barrier(self.barrier() | MOVING);
+            if !self.moves_in_steps() {
+                // Nobody tells of stores.
+                self.move_stopped(me, 0);
+            }
+        }
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
             self.verify(me);
         }

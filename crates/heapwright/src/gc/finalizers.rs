@@ -80,6 +80,12 @@ impl Finalizers {
         self.due[self.taken..].iter().for_each(|entry| with(entry.object));
     }
 
+    /// Changes the address of each object, due or not, to what `with` says.
+    pub(super) fn each_object(&mut self, with: impl Fn(*mut u8) -> *mut u8) {
+        let due = self.due[self.taken..].iter_mut();
+        self.waiting.iter_mut().chain(due).for_each(|entry| entry.object = with(entry.object));
+    }
+
     /// The next that is due.
     pub(super) fn next(&mut self) -> Option<Entry> {
         let entry = *self.due.get(self.taken)?;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
-//! map a moment ago leads to a heap. Locks, in the order in which they are taken: seats,
+//! map a moment ago leads to a heap. Locks, in the order in which they are taken: seats, the plan,
 //! finalizers, shelves; the gang's and the handles' alone.
 //!
 //! The phases and what is done in them are in `cycle`, sweeping in `sweep`.
@@ -35,9 +35,10 @@ use super::growth::{self, Target};
 use super::handles::Handles;
 use super::helpers::Helpers;
 use super::lanes::Lanes;
-use super::layout::{KINDS, SHELVES, Sizes};
+use super::layout::{KINDS, LARGE, SHELVES, Sizes};
+use super::moving::Moving;
 use super::mutator::Mutator;
-use super::page::{self, Page, State, Stays};
+use super::page::{self, Aside, Page, State, Stays};
 use super::pages::Pages;
 use super::raw::{Options, Runtime, Sweep};
 use super::remembered::Remembered;
@@ -56,6 +57,8 @@ pub(super) enum Phase {
     Marking = 1,
     /// It has marked, and pages are still to be swept.
     Sweeping = 2,
+    /// It has marked, and objects are still to be moved; then it sweeps.
+    Moving = 3,
 }
 
 /// What a heap was made with.
@@ -84,6 +87,7 @@ pub(super) struct Heap {
     pub(super) shelves: Lock<Shelves>,
     pub(super) handles: Handles,
     pub(super) weak: Weak,
+    pub(super) moving: Moving,
     pub(super) finalizers: Lock<Finalizers>,
     /// The chunk of items that is there when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -251,8 +255,16 @@ impl Heap {
                 State::None => continue,
                 State::Eden => {
                     if page.kind() as u32 & super::FREED != 0 {
-                        super::bits::clear(page.marks());
-                        page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
+                        if page.aside() != Aside::Evacuated {
+                            super::bits::clear(page.marks());
+                            page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
+                        }
+                        // Those that have not moved.
+                        page.each_marked(|offset| {
+                            let object = page.base().wrapping_add(offset);
+                            heap.runtime().free(object, page.slot.get());
+                            true
+                        });
                     }
                 }
                 State::Tomb => {}
@@ -262,6 +274,7 @@ impl Heap {
         heap.pages.end();
         heap.handles.end();
         heap.weak.end();
+        heap.moving.end();
         heap.finalizers.lock().end();
         let mut runs = heap.chunk_runs.lock();
         while !runs.0.is_null() {
@@ -366,7 +379,8 @@ impl Heap {
         match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Idle,
             1 => Phase::Marking,
-            _ => Phase::Sweeping,
+            2 => Phase::Sweeping,
+            _ => Phase::Moving,
         }
     }
 
@@ -442,21 +456,18 @@ impl Heap {
     /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
     /// has yet to free is none any more. Also while somebody sweeps the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
-        if self.is_unswept(page) {
+        let swept = page.swept();
+        // It awaits the sweep of this cycle.
+        if swept != self.cycles.get_acquired() {
             if page.is_marked(offset) {
                 return true;
             }
-            // The sweep may have taken the mark just now.
-            if self.is_unswept(page) {
+            // A sweep may have taken the mark just now, and the page await the next one already.
+            if page.swept() == swept {
                 return false;
             }
         }
         page.is_taken(offset)
-    }
-
-    /// Whether the page awaits the sweep of this cycle.
-    pub(super) fn is_unswept(&self, page: &Page) -> bool {
-        page.swept() != self.cycles.get_acquired()
     }
 
     /// Bytes of the large object that begins at `unit`.
@@ -481,6 +492,38 @@ impl Heap {
             self.each_mutator(|mutator| found |= mutator.has_used(page, start));
             found.then_some(start)
         })
+    }
+
+    /// An object stays where it is until it is unpinned. False: it is none of this heap.
+    pub(super) fn pin(&self, object: *mut u8) -> bool {
+        let page = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head));
+        page.map(|page| page.pins.add_shared(1)).is_some_and(|()| {
+            self.stays_where_it_is(object);
+            true
+        })
+    }
+
+    /// Ends a [`Heap::pin`].
+    pub(super) fn unpin(&self, object: *mut u8) {
+        let page = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head));
+        page.inspect(|page| page.pins.sub_shared(1));
+    }
+
+    /// An object is to have `size` bytes. Whether it has them.
+    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
+        let Some(page) = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head))
+        else {
+            return false;
+        };
+        let pool = self.sizes().pool(size);
+        if page.is_large() && pool == LARGE && page::large_footprint(size) == page.footprint() {
+            page.resize_large(size);
+            return true;
+        }
+        if pool != page.pool() || page.is_large() {
+            page.resized.set(1);
+        }
+        size <= page.slot.get()
     }
 
     /// Marking had no memory: the object's page is to be looked through.
@@ -678,6 +721,7 @@ impl Heap {
         self.note_peak(lists.bytes());
         drop(lists);
         self.allocated.add_shared(page::large_footprint(size));
+        self.note_used(page);
         Some(page)
     }
 
@@ -692,8 +736,8 @@ impl Heap {
         chunk::give(page.unit.get(), page.units.get());
     }
 
-    /// Lets go of a large object that is dead. Its page is claimed.
-    pub(super) fn release_large(&self, page: &Page) {
+    /// Gives a page back in which nothing lives: a large one, or one that was evacuated. It is claimed.
+    pub(super) fn release(&self, page: &Page) {
         let mut lists = self.shelves.lock();
         lists.remove(&self.pages, page);
         self.give_units(page);
@@ -762,6 +806,7 @@ impl Heap {
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
+        self.moving.before_fork();
         self.finalizers.acquire();
         self.shelves.acquire();
         self.chunk_runs.acquire();
@@ -791,6 +836,8 @@ impl Heap {
         unsafe { self.shelves.release() };
         // SAFETY: as above.
         unsafe { self.finalizers.release() };
+        // SAFETY: as above.
+        unsafe { self.moving.after_fork() };
     }
 
     /// Calls `with` for each mutator. While none comes or goes.

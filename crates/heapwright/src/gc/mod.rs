@@ -12,7 +12,7 @@
 //!
 //! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
 //! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; tombs,
-//! per-pool growth and stable heaps as there. It does not move objects yet.
+//! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
 //! - `page`, `pages`, `shelves`: pages, and which are where
@@ -20,6 +20,7 @@
 //! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
 //! - `remembered`: what minor collections are told of old objects
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
+//! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`: what leads to objects without keeping them; `pile`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
@@ -55,6 +56,8 @@ mod lanes;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
+mod moving;
+#[cfg(not(loom))]
 mod mutator;
 #[cfg(not(loom))]
 mod page;
@@ -63,9 +66,13 @@ mod pages;
 #[cfg(not(loom))]
 mod pile;
 #[cfg(not(loom))]
+mod plan;
+#[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
 mod realm;
+#[cfg(not(loom))]
+mod references;
 #[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]

@@ -36,7 +36,7 @@ use super::cell::{Num, Ptr};
 use super::handles;
 use super::heap::{Heap, Phase};
 use super::layout::{KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
-use super::page::{self, Page};
+use super::page::{self, Aside, Page};
 use super::raw::Sweep;
 use super::tracer::{self, Tracer};
 use super::world::Seat;
@@ -237,25 +237,98 @@ impl Mutator {
         }
         loop {
             heap.at_safepoint(self);
-            let region = &self.regions[shelf];
-            if let Some(page) = heap.pages.get(region.page.get()) {
-                let from = region.end.get().addr() - page.base().addr();
-                if self.open_stretch(shelf, page, from) {
-                    return true;
-                }
-                page.settle(page.end());
-                self.close_region(shelf);
-            }
-            let Some(page) = self.acquire(shelf) else { return false };
-            region.page.set(page.number.get());
-            region.slot.set(page.slot.get());
-            self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
-            if self.open_stretch(shelf, page, page.cursor.get()) {
+            if self.next_stretch(shelf) {
                 return true;
             }
-            page.settle(page.end());
-            self.close_region(shelf);
+            let Some(page) = self.acquire(shelf) else { return false };
+            if self.enter_page(shelf, page) {
+                return true;
+            }
         }
+    }
+
+    /// The next stretch of the page at hand becomes the region. False: there is none.
+    fn next_stretch(&self, shelf: usize) -> bool {
+        let region = &self.regions[shelf];
+        let Some(page) = self.heap().pages.get(region.page.get()) else { return false };
+        let from = region.end.get().addr() - page.base().addr();
+        self.open_stretch(shelf, page, from) || self.leave_page(shelf, page)
+    }
+
+    /// The first stretch of a page that was claimed becomes the region. False: there is none.
+    fn enter_page(&self, shelf: usize, page: &Page) -> bool {
+        let region = &self.regions[shelf];
+        region.page.set(page.number.get());
+        region.slot.set(page.slot.get());
+        self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
+        self.open_stretch(shelf, page, page.cursor.get()) || self.leave_page(shelf, page)
+    }
+
+    /// Is through with a page. False.
+    fn leave_page(&self, shelf: usize, page: &Page) -> bool {
+        page.settle(page.end());
+        self.close_region(shelf);
+        self.heap().note_used(page);
+        false
+    }
+
+    /// A slot for an object of `size` bytes that is to be moved to a shelf, its page, and its place
+    /// there. While the world stands still, all mutators are settled, and have told what is fresh.
+    pub(super) fn place(
+        &self,
+        shelf: usize,
+        size: usize,
+    ) -> Option<(*mut u8, &'static Page, usize)> {
+        let heap = self.heap();
+        if shelf / KINDS == LARGE {
+            let page = heap.new_large(size, shelf)?;
+            page.told.set(page.slot.get());
+            return Some((page.base(), page, 0));
+        }
+        loop {
+            let object = self.bump(shelf);
+            if !object.is_null() {
+                let page = heap.pages.get(self.regions[shelf].page.get())?;
+                let offset = object.addr() - page.base().addr();
+                page.told.set(offset + page.slot.get());
+                return Some((object, page, offset));
+            }
+            if !self.next_stretch(shelf) {
+                let page = self.page_to_move_to(shelf)?;
+                heap.note_claimed(page);
+                self.enter_page(shelf, page);
+            }
+        }
+    }
+
+    /// Claims a page of a shelf that has free slots, for objects that move.
+    fn page_to_move_to(&self, shelf: usize) -> Option<&'static Page> {
+        let heap = self.heap();
+        let page = self.take_page(shelf, &mut 0);
+        page.or_else(|| heap.page_from_tomb(shelf)).or_else(|| heap.new_page(shelf, usize::MAX))
+    }
+
+    /// Claims a page of a shelf that has free slots and was swept, or is now: a few are, and counted.
+    fn take_page(&self, shelf: usize, swept: &mut usize) -> Option<&'static Page> {
+        let heap = self.heap();
+        let mut lists = heap.shelves.lock();
+        if let Some(page) = lists.take_available(&heap.pages, shelf) {
+            return Some(page);
+        }
+        while *swept < OWN_SWEEPS {
+            let page = lists.take_unswept(&heap.pages, shelf)?;
+            drop(lists);
+            *swept += 1;
+            let found = heap.sweep_page(page);
+            lists = heap.shelves.lock();
+            lists.note_swept(page, found, heap.allowance.get());
+            if found.live < page.slots() {
+                page.set_aside(Aside::No);
+                lists.pool[shelf / KINDS].taken += 1;
+                return Some(page);
+            }
+        }
+        None
     }
 
     /// Makes the next free stretch of a page the region. False: there is none.
@@ -293,6 +366,11 @@ impl Mutator {
         }
     }
 
+    /// Calls `with` for each page that it allocates from.
+    pub(super) fn each_page_in_use(&self, mut with: impl FnMut(&Page)) {
+        self.each_region(|_, _, page| with(page));
+    }
+
     /// Whether it has allocated the slot of a page that begins at `start`, from a region that it
     /// is still at.
     pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
@@ -324,6 +402,7 @@ impl Mutator {
         self.each_region(|shelf, region, page| {
             let next = region.next.get().addr() - page.base().addr();
             page.settle(next);
+            self.heap().note_used(page);
             if available && page.next_free(next, 0).is_some() {
                 self.heap().note_released(page, next);
                 self.heap().shelves.lock().put_available(page);
@@ -379,23 +458,11 @@ impl Mutator {
         let heap = self.heap();
         let pool = shelf / KINDS;
         loop {
-            let mut lists = heap.shelves.lock();
-            if let Some(page) = lists.take_available(&heap.pages, shelf) {
+            let mut swept = 0;
+            if let Some(page) = self.take_page(shelf, &mut swept) {
                 return Some(page);
             }
-            let mut swept = 0;
-            while swept < OWN_SWEEPS {
-                let Some(page) = lists.take_unswept(&heap.pages, shelf) else { break };
-                drop(lists);
-                swept += 1;
-                let found = heap.sweep_page(page);
-                lists = heap.shelves.lock();
-                lists.note_swept(page, found, heap.allowance.get());
-                if found.live < page.slots() {
-                    lists.pool[pool].taken += 1;
-                    return Some(page);
-                }
-            }
+            let lists = heap.shelves.lock();
             let unswept = lists.pool[pool].unswept > 0;
             let granted = lists.pool[pool].granted > 0;
             let borrows = unswept && lists.debt < growth::credit(heap.allowance.get());
@@ -403,11 +470,8 @@ impl Mutator {
             if let Some(page) = heap.page_from_tomb(shelf) {
                 return Some(page);
             }
-            let most = if granted || borrows || heap.phase() == Phase::Marking {
-                usize::MAX
-            } else {
-                heap.goal.get()
-            };
+            let busy = matches!(heap.phase(), Phase::Marking | Phase::Moving);
+            let most = if granted || borrows || busy { usize::MAX } else { heap.goal.get() };
             if let Some(page) = heap.new_page(shelf, most) {
                 let mut lists = heap.shelves.lock();
                 if most == usize::MAX && granted {

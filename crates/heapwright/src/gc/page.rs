@@ -3,7 +3,7 @@
 //! ```text
 //!   unit    | slot 0 | slot 1 | slot 2 | ...        of one shelf: equal slots, one kind
 //!
-//!   record  | unit, slot, shelf, state | cursor | links | taken: 4096 bits |      576 bytes, apart
+//!   record  | unit, slot, shelf, state | cursor | links | taken: 4096 bits |      704 bytes, apart
 //!   marks   4096 bits, in the address map's side bitmap
 //! ```
 //!
@@ -32,6 +32,7 @@ use crate::sync::atomic::{Ordering, fence};
 use super::bits::{self, Bits, WORDS};
 use super::cell::Num;
 use super::layout::{KINDS, LARGE};
+use super::references::Incoming;
 
 /// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,17 @@ pub(super) enum State {
 /// touched before.
 pub(super) fn large_footprint(size: usize) -> usize {
     size.next_multiple_of(UNIT)
+}
+
+/// What moving objects (see `moving`) has to do with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aside {
+    /// Nothing.
+    No = 0,
+    /// Its objects are to be moved elsewhere.
+    Candidate = 1,
+    /// They were: those without a mark are where their first word says.
+    Evacuated = 2,
 }
 
 /// Which marks a sweep leaves: of objects that the next collection, a minor one, takes for live.
@@ -103,10 +115,24 @@ pub(super) struct Page {
     end: Num,
     /// Objects that are old: their marks stayed when it was swept.
     old: Num,
+    /// Its part in moving objects: an [`Aside`].
+    aside: Num,
+    /// How many times its objects were pinned.
+    pub(super) pins: Num,
+    /// Whether the runtime resized one of its objects: what is in it may be better off elsewhere.
+    pub(super) resized: Num,
+    /// Up to where objects that were allocated since it was swept have told what they lead to.
+    pub(super) told: Num,
+    /// Whether the sweep passed it while objects were moved, so that whoever moves sweeps it.
+    pub(super) passed: Num,
+    /// Objects that were moved into it, ever.
+    pub(super) moved_in: Num,
+    /// Slots that lead to objects of it (see `references`).
+    pub(super) incoming: Incoming,
     taken: Bits,
 }
 
-const _: () = assert!(size_of::<Page>() == 128 + 8 * WORDS);
+const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
 /// The marks of the unit's objects.
 #[inline]
@@ -135,6 +161,10 @@ impl Page {
         self.live.set(0);
         self.old.set(0);
         self.overflowed.set(0);
+        self.set_aside(Aside::No);
+        for number in [&self.pins, &self.resized, &self.told, &self.passed, &self.moved_in] {
+            number.set(0);
+        }
         self.set_state(State::Eden);
         bits::clear(&self.taken);
         bits::clear(self.marks());
@@ -152,6 +182,21 @@ impl Page {
     /// Changes what it is.
     pub(super) fn set_state(&self, state: State) {
         self.state.set(state as usize);
+    }
+
+    /// Its part in moving objects.
+    #[inline]
+    pub(super) fn aside(&self) -> Aside {
+        match self.aside.get() {
+            0 => Aside::No,
+            1 => Aside::Candidate,
+            _ => Aside::Evacuated,
+        }
+    }
+
+    /// Changes it. To stay where it is a page may be told by any thread.
+    pub(super) fn set_aside(&self, aside: Aside) {
+        self.aside.set(aside as usize);
     }
 
     /// The marks of its objects.
@@ -237,6 +282,54 @@ impl Page {
         }
     }
 
+    /// Where objects begin that were allocated since it was swept, and have not told yet what they
+    /// lead to: in `[from, to)`. From now on they have.
+    pub(super) fn each_untold(&self, mut with: impl FnMut(*mut u8)) {
+        let (from, to) = (self.told.get(), self.cursor.get());
+        if from >= to {
+            return;
+        }
+        self.told.set(to);
+        let slot = self.slot.get().max(1);
+        for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(&self.taken, at)) {
+            with(self.base().wrapping_add(offset));
+        }
+    }
+
+    /// Calls `with` for each object that is marked, until it says false.
+    pub(super) fn each_marked(&self, with: impl FnMut(usize) -> bool) {
+        bits::each_set(self.marks(), self.slot.get(), with);
+    }
+
+    /// Its objects are about to be moved. Those that died were freed.
+    pub(super) fn begin_moving(&self) {
+        self.cursor.set(0);
+        bits::clear(&self.taken);
+    }
+
+    /// An object has moved: it has no mark any more, and `taken` says that its slot leads on.
+    pub(super) fn set_moved(&self, offset: usize) {
+        bits::reset(self.marks(), offset);
+        bits::set(&self.taken, offset);
+    }
+
+    /// Whether the object that began at byte `offset` has moved. Of a page that is evacuated, or about to be.
+    pub(super) fn has_moved(&self, offset: usize) -> bool {
+        bits::is_set(&self.taken, offset)
+    }
+
+    /// Where the slot begins whose bit is that of `granule`.
+    pub(super) fn start_at(&self, granule: usize) -> usize {
+        bits::start(granule, self.slot.get())
+    }
+
+    /// An object that is old was put into a slot.
+    pub(super) fn put_old(&self, offset: usize) {
+        bits::set(&self.taken, offset);
+        bits::set(self.marks(), offset);
+        self.old.add(1);
+    }
+
     /// Objects that were old when it was swept.
     pub(super) fn old(&self) -> usize {
         self.old.get()
@@ -294,6 +387,7 @@ impl Page {
         let mut stay = [0; WORDS];
         let (live, survivors) = bits::copy_and_compare(self.marks(), &self.taken, &mut stay);
         self.cursor.set_released(0);
+        self.told.set(0);
         self.live.set(live);
         self.swept.set_released(2 * cycle);
         // Who sees a mark gone sees that the page is swept.
@@ -312,6 +406,15 @@ impl Page {
         // Who sees this sees no mark but those that stay.
         self.set_swept(cycle);
         Found { live, old, young: live - survivors }
+    }
+
+    /// Its object, a large one, has so many bytes from now on, in as many units.
+    pub(super) fn resize_large(&self, size: usize) {
+        self.slot.set(size);
+        self.end.set(size);
+        if self.cursor.get() != 0 {
+            self.cursor.set(size);
+        }
     }
 
     /// Takes the first and only slot of a large page.

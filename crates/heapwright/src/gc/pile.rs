@@ -105,6 +105,26 @@ impl Pile {
         self.chunks.lock().0 = all;
     }
 
+    /// Changes each word. While nobody puts any down.
+    pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
+        let mut all = self.chunks.lock();
+        let mut changed = Chunks::none();
+        while let Some(chunk) = all.0.pop() {
+            // SAFETY: a chunk of the pile, which says how many words it has.
+            let count = unsafe { (*chunk).count };
+            for n in 0..count {
+                let word = words(chunk).wrapping_add(n);
+                // SAFETY: so many were written.
+                let now = with(unsafe { word.read() });
+                // SAFETY: as above.
+                unsafe { word.write(now) };
+            }
+            // SAFETY: in no list.
+            unsafe { changed.push(chunk) };
+        }
+        all.0 = changed;
+    }
+
     /// Forgets all; the memory goes with the heap's.
     pub(super) fn end(&self) {
         self.chunks.lock().0 = Chunks::none();

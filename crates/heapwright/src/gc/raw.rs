@@ -26,8 +26,15 @@
 //! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) looks at no other object, allocates nothing, and does not
 //!    unwind; nor does any other callback.
 //!
-//! The heap's duties: what roots lead to is never freed or moved; what they do not lead to is,
-//! at the latest in the second collection that begins afterwards; a step ends when its budget does,
+//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or told to
+//! ([`Mutator::compact`]), objects move, where anything may be collected. Then also:
+//!
+//! 7. *Slots.* An object that may move is led to by handles and by slots that are told as such
+//!    ([`Tracer::mark_slot`], [`Tracer::mark_range`], weak ones), and by nothing else that is used afterwards. What is
+//!    told by value ([`Tracer::mark`]), may be led to by a stack that is scanned, or is pinned, stays.
+//!
+//! The heap's duties: what roots lead to is never freed, and moved only as above; what they do not lead to
+//! is freed, at the latest in the second collection that begins afterwards; a step ends when its budget does,
 //! within what one object takes to be traced or freed; no callback is called under a lock that an
 //! allocation would need.
 
@@ -39,7 +46,7 @@ use crate::ids::Slot;
 use crate::sync::atomic::Ordering;
 
 use super::KIND_MASK;
-use super::cycle::{MARKING, STORES};
+use super::cycle::{MARKING, MOVING, STORES};
 use super::finalizers::{Entry, Finalizer};
 use super::heap;
 use super::layout::{LARGE, Layout};
@@ -97,6 +104,10 @@ pub struct Options {
     /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
     /// Never more than there are processors.
     pub markers: u32,
+    /// Whether objects are moved, where a heap has many more pages than it may have: then every
+    /// reference is told where it is ([`Tracer::mark_slot`], [`Tracer::mark_range`], handles), or what it leads to
+    /// stays where it is.
+    pub compact: bool,
 }
 
 impl Options {
@@ -115,6 +126,7 @@ impl Options {
             incremental: false,
             generations: false,
             markers: 0,
+            compact: false,
         }
     }
 
@@ -159,6 +171,13 @@ pub struct Runtime {
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
+    /// How many bytes an object that is to be moved is to have where it goes; 0: as many as it has.
+    pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
+    /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only an
+    /// address. It may be changed, but references stored to it are told to nobody, so none is.
+    pub moved: Option<
+        unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
+    >,
 }
 
 impl Runtime {
@@ -172,6 +191,8 @@ impl Runtime {
             roots: None,
             free: None,
             type_name: None,
+            wanted: None,
+            moved: None,
         }
     }
 
@@ -194,6 +215,21 @@ impl Runtime {
         if let Some(free) = self.free {
             // SAFETY: a dead object of the heap, once; the rest is the runtime's duty.
             unsafe { free(object.cast(), size, self.data) };
+        }
+    }
+
+    /// Bytes that an object is to have where it moves to, if the runtime says so.
+    pub(super) fn wanted(&self, object: *mut u8) -> Option<usize> {
+        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
+        (wanted != 0).then_some(wanted)
+    }
+
+    /// An object has moved.
+    pub(super) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
+        if let Some(moved) = self.moved {
+            // SAFETY: as above.
+            unsafe { moved(to.cast(), from.cast(), size, self.data) };
         }
     }
 
@@ -419,17 +455,25 @@ impl Mutator {
         // SAFETY: by the contract.
         unsafe { slot.write(child) };
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
-            self.shade(parent, child);
+            self.wrote(parent, slot, child);
         }
     }
 
     /// Tells that a reference to `child` was stored into `parent`.
-    #[cold]
     pub fn shade(&self, parent: *mut u8, child: *mut u8) {
+        self.wrote(parent, ptr::null_mut(), child);
+    }
+
+    /// As [`Mutator::shade`], and says to where: cheaper, while objects are moved.
+    #[cold]
+    pub fn wrote(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let (heap, inner) = (self.heap(), self.inner());
         let barrier = inner.barrier.load(Ordering::Relaxed);
         if barrier == 0 || child.is_null() || child.addr() & 7 != 0 {
             return;
+        }
+        if barrier & MOVING != 0 {
+            heap.note_store(inner, parent, slot, child);
         }
         if !parent.is_null() && !heap.is_marked(parent) {
             return;
@@ -596,6 +640,52 @@ impl Mutator {
         self.heap().collect(self.inner());
     }
 
+    /// A collection from its beginning to its end, after which objects lie close together, and pages
+    /// without objects have been given back. What is pinned, or told by value, has not moved, nor what
+    /// lies in its page.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self), and those of who has objects moved.
+    #[inline]
+    pub unsafe fn compact(&self) {
+        let _noted = self.inner().at_the_door();
+        self.heap().compact(self.inner());
+    }
+
+    /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving back
+    /// pages that others may use: steps begin it.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](self), and those of who has objects moved.
+    pub unsafe fn ask_compact(&self) {
+        self.heap().moving.ask();
+        self.ask();
+    }
+
+    /// From now on an object stays where it is, until it is unpinned as often. It is not kept. False: it
+    /// is none of this heap.
+    pub fn pin(&self, object: *mut u8) -> bool {
+        self.heap().pin(object)
+    }
+
+    /// Ends a [`Mutator::pin`]. Before the object dies.
+    pub fn unpin(&self, object: *mut u8) {
+        self.heap().unpin(object);
+    }
+
+    /// The object is to have `size` bytes. Whether it has them where it is. If not, or if a smaller
+    /// slot would do, it is moved to one that suits when its heap is compacted next, if it may be moved,
+    /// and the runtime says the size again ([`Runtime::wanted`](Runtime#structfield.wanted)).
+    ///
+    /// # Safety
+    ///
+    /// `object` is one of this heap, and the caller's to change.
+    pub unsafe fn resize(&self, object: *mut u8, size: usize) -> bool {
+        self.heap().resize(object, size)
+    }
+
     /// From now on a collection is due: steps begin one.
     pub fn ask(&self) {
         self.heap().wanted.set(1);
@@ -682,8 +772,13 @@ impl Mutator {
             if let Some(next) = &next {
                 // SAFETY: a cell of the heap, which is this one's.
                 unsafe { &*root }.store(next.object, Ordering::Relaxed);
+                // The finalizer has its address.
+                let pinned = self.heap().pin(next.object);
                 // SAFETY: registered with `finalize`, for a live object.
                 unsafe { (next.run)(next.object.cast(), next.context) };
+                if pinned {
+                    self.heap().unpin(next.object);
+                }
             }
             handles.free(own, root);
             if next.is_none() {

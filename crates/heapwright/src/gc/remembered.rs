@@ -22,11 +22,13 @@
 //!
 //! Called by `cycle`; filled by `tracer`, and by stores (`raw`).
 
+use core::ptr;
+
 use crate::sync::atomic::Ordering;
 
 use super::LEAF;
 use super::cell::Num;
-use super::cycle::{MARKING, STORES};
+use super::cycle::{MARKING, MOVING, STORES};
 use super::gang::Chunk;
 use super::heap::{Heap, Phase};
 use super::mutator::Mutator;
@@ -95,6 +97,11 @@ impl Remembered {
         self.lost.get() != 0
     }
 
+    /// What was remembered is elsewhere: changes each object's address. While nothing is told.
+    pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
+        self.next.all().into_iter().for_each(|pile| pile.change(&mut with));
+    }
+
     fn each_pile(&self, with: impl FnMut(&Pile)) {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
@@ -158,6 +165,9 @@ impl Heap {
     /// be looked at again, if it was looked at, or is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
         let barrier = me.barrier.load(Ordering::Relaxed);
+        if barrier & MOVING != 0 {
+            self.note_store(me, parent, ptr::null_mut(), ptr::null_mut());
+        }
         let leaf = |(_, shelf)| shelf & LEAF as usize != 0;
         if barrier == 0
             || !self.is_marked(parent)

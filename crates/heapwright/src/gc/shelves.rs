@@ -253,6 +253,12 @@ impl Shelves {
         }
     }
 
+    /// So many old objects were moved to a shelf.
+    pub(super) fn add_old(&mut self, shelf: usize, count: usize, bytes: usize) {
+        self.old[shelf] += count;
+        self.old_bytes += bytes;
+    }
+
     fn judge(&mut self, number: usize, allowance: usize) {
         if number == LARGE {
             return;

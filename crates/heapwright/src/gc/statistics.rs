@@ -98,7 +98,7 @@ pub struct Statistics {
     pub pause_max_ns: u64,
     /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
     pub pause_histogram: [u64; PAUSE_BUCKETS],
-    /// 0: idle, 1: marking, 2: sweeping.
+    /// 0: idle, 1: marking, 2: sweeping, 3: moving.
     pub phase: u32,
     /// Pools of the layout, without that of large objects.
     pub pools: u32,
@@ -116,6 +116,17 @@ pub struct Statistics {
     pub old_bytes: u64,
     /// Weak references, and ephemerons, that became null.
     pub cleared: u64,
+    /// Collections that moved objects.
+    pub compactions: u64,
+    /// Objects that were moved.
+    pub moved_objects: u64,
+    /// Their bytes.
+    pub moved_bytes: u64,
+    /// Pages whose objects were moved elsewhere.
+    pub evacuated_pages: u64,
+    /// Pages that were to be evacuated, and were not: something in them was pinned, or told by
+    /// value, or led to by more slots than a step has time for.
+    pub kept_pages: u64,
 }
 
 impl Heap {
@@ -178,6 +189,11 @@ impl Heap {
             minor_cycles: self.minors.get() as u64,
             old_bytes,
             cleared: self.weak.cleared.get() as u64,
+            compactions: self.moving.rounds.get() as u64,
+            moved_objects: self.moving.objects.get() as u64,
+            moved_bytes: self.moving.bytes.get() as u64,
+            evacuated_pages: self.moving.evacuated.get() as u64,
+            kept_pages: self.moving.stayed.get() as u64,
         }
     }
 }

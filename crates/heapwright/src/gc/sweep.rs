@@ -21,7 +21,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::heap::{Heap, Phase};
-use super::page::{Found, Page, Stays};
+use super::page::{Aside, Found, Page, Stays};
 use super::raw::Sweep;
 use super::{FREED, growth};
 
@@ -32,16 +32,47 @@ impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let stays = self.stays();
+        let aside = page.aside();
+        if aside != Aside::No && self.phase() == Phase::Moving {
+            // It is whoever's who moves.
+            page.passed.set(1);
+            return Found { live: page.slots(), old: page.old(), young: 0 };
+        }
         if stays == Stays::Survivors && page.is_settled() {
             return page.pass(self.cycles.get());
         }
-        if page.kind() as u32 & FREED != 0 {
-            let size = page.slot.get();
-            self.freeing.add_shared(1);
-            page.each_dead(|object| self.runtime().free(object, size));
-            self.freeing.sub_shared(1);
+        if page.kind() as u32 & FREED != 0 && aside != Aside::Evacuated {
+            self.free_dead(page);
         }
         page.sweep(self.cycles.get(), stays)
+    }
+
+    /// Frees what died in a page that is to be swept.
+    pub(super) fn free_dead(&self, page: &Page) {
+        let size = page.slot.get();
+        self.freeing.add_shared(1);
+        page.each_dead(|object| self.runtime().free(object, size));
+        self.freeing.sub_shared(1);
+    }
+
+    /// Puts a page that was swept where it is to be found, or gives it back.
+    pub(super) fn put_swept(&self, page: &Page, found: Found) {
+        let evacuated = page.aside() == Aside::Evacuated;
+        let mut lists = self.shelves.lock();
+        lists.note_swept(page, found, self.allowance.get());
+        if found.live > 0 {
+            if self.phase() != Phase::Moving || page.passed.get() == 0 {
+                page.set_aside(Aside::No);
+            }
+            if found.live < page.slots() {
+                lists.put_available(page);
+            }
+        } else if page.is_large() || evacuated {
+            drop(lists);
+            self.release(page);
+        } else {
+            lists.bury(&self.pages, page);
+        }
     }
 
     /// Sweeps the next page of the shelf whose turn it is. False: none is left.
@@ -54,19 +85,7 @@ impl Heap {
         };
         drop(lists);
         let found = self.sweep_page(page);
-        let live = found.live;
-        let mut lists = self.shelves.lock();
-        lists.note_swept(page, found, self.allowance.get());
-        if live > 0 {
-            if live < page.slots() {
-                lists.put_available(page);
-            }
-        } else if page.is_large() {
-            drop(lists);
-            self.release_large(page);
-        } else {
-            lists.bury(&self.pages, page);
-        }
+        self.put_swept(page, found);
         true
     }
 
@@ -77,6 +96,7 @@ impl Heap {
             self.phase.compare_exchange(sweeping, idle, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() {
             self.know_external();
+            self.choose_to_move();
         }
     }
 

@@ -15,6 +15,7 @@
 )]
 
 mod generations;
+mod moving;
 mod once_wrong;
 mod weak;
 

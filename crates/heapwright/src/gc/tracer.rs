@@ -5,6 +5,7 @@
 //!                                               pops ^
 //!   item   object            an edge: whoever it leads to is to be marked, and then looked at
 //!          object | 1        marked already (by a barrier): only to be looked at
+//!          object | 4        an edge that was told by its slot, while objects are to be moved
 //!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
 //!                            is below it, in the same chunk, and a multiple of 8
 //!
@@ -25,6 +26,9 @@
 //!
 //! A tracer may also *look*: then what a callback tells is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
+//!
+//! A callback tells a reference by its value or by its *slot*. That is the same, but where objects are
+//! to be moved (see `moving`): a slot can be noted, and changed; what a value leads to stays where it is.
 
 use core::ptr::{self, NonNull};
 
@@ -40,11 +44,14 @@ use super::heap::Heap;
 use super::layout::{KINDS, LARGE, SHELVES};
 use super::page;
 use super::pile::Buffer;
+use super::references::Room;
 
 /// The tag of an item that is marked already.
 const MARKED: usize = 1;
 /// The tag of a range.
 const RANGE: usize = 2;
+/// The tag of an edge that was told by its slot, while objects are to be moved.
+const MOVABLE: usize = 4;
 const TAGS: usize = 7;
 
 /// Of what is marked, and young: some of it becomes old.
@@ -68,11 +75,13 @@ type Look<'a> = &'a mut dyn FnMut(*mut u8);
 
 /// What the runtime tells references to. Zero is one that has nothing.
 ///
-/// The first two fields are part of the C interface: `heapwright_gc.h` pushes there.
+/// The first three fields are part of the C interface: `heapwright_gc.h` pushes there.
 #[repr(C)]
 pub struct Tracer {
-    next: Ptr<*mut u8>,
-    end: Ptr<*mut u8>,
+    pub(super) next: Ptr<*mut u8>,
+    pub(super) end: Ptr<*mut u8>,
+    /// What is done with slots: a [`Slots`].
+    pub(super) by_slot: Num,
     heap: Ptr<Heap>,
     /// The newest chunk, and the ones behind it.
     chunk: Ptr<Chunk>,
@@ -92,6 +101,9 @@ pub struct Tracer {
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
     ephemerons: Buffer,
+    /// Objects that were stored into while objects are to be moved, and where slots are noted.
+    pub(super) stored: Buffer,
+    pub(super) room: Room,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
     /// Objects that were marked, by shelf.
@@ -111,6 +123,23 @@ pub(super) enum Marks {
     Second = 3,
 }
 
+/// What is done with slots that are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slots {
+    /// What they lead to is told.
+    Plain = 0,
+    /// That, and it is noted that they lead there.
+    Mark = 1,
+    /// It is noted, and that is all.
+    Note = 2,
+    /// What they lead to is told, as something that may move all the same: these are roots.
+    Root = 3,
+    /// They lead to where their objects are now.
+    Change = 4,
+    /// Nothing.
+    PassOver = 5,
+}
+
 /// When a drain ends before it is through.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
@@ -123,6 +152,11 @@ pub(super) struct Budget {
 impl Budget {
     /// No end.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
+
+    /// Whether the time is over.
+    pub(super) fn is_spent(self) -> bool {
+        self.deadline != 0 && os::now_ns() >= self.deadline
+    }
 
     /// Whether there is no end.
     pub(super) fn is_none(self) -> bool {
@@ -191,6 +225,8 @@ impl Tracer {
         let lanes = &self.heap().lanes;
         self.marks.set(marks as usize);
         self.choose_notes();
+        let noted = self.heap().moving.is_on();
+        self.tell_slots(if noted { Slots::Mark } else { Slots::Plain });
         self.lane.set(lanes.words());
         self.dirty.set(lanes.dirty());
     }
@@ -208,6 +244,88 @@ impl Tracer {
         if !object.is_null() && object.addr() & TAGS == 0 {
             self.push(object);
         }
+    }
+
+    /// Chooses what is done with slots.
+    fn tell_slots(&self, slots: Slots) {
+        self.by_slot.set(slots as usize);
+    }
+
+    /// What is done with slots.
+    fn slots_are(&self) -> Slots {
+        match self.by_slot.get() {
+            0 => Slots::Plain,
+            1 => Slots::Mark,
+            2 => Slots::Note,
+            3 => Slots::Root,
+            4 => Slots::Change,
+            _ => Slots::PassOver,
+        }
+    }
+
+    /// Tells the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved: then the
+    /// slot is changed, with nobody at work.
+    ///
+    /// # Safety
+    ///
+    /// The slot can be read. It lies in the object that is being traced, and holds a reference, or
+    /// something that is none of this heap, for as long as the object lives; or it is a root's, and
+    /// nobody writes it while the world stands still. (If it is neither, but lies in memory of another
+    /// kind, what it leads to is not moved.)
+    #[inline]
+    pub unsafe fn mark_slot(&self, slot: *mut *mut u8) {
+        // SAFETY: by the contract.
+        let object = unsafe { slot.read() };
+        if self.by_slot.get() == Slots::Plain as usize {
+            return self.mark(object);
+        }
+        self.slot(slot, object);
+    }
+
+    /// A slot, while objects are to be moved.
+    #[cold]
+    #[inline(never)]
+    fn slot(&self, slot: *mut *mut u8, object: *mut u8) {
+        if object.is_null() || object.addr() & TAGS != 0 {
+            return;
+        }
+        match self.slots_are() {
+            Slots::Plain => self.push(object),
+            Slots::Mark => {
+                self.heap().note_slot(self, slot, object);
+                self.push(object.map_addr(|at| at | MOVABLE));
+            }
+            Slots::Note => self.heap().note_slot(self, slot, object),
+            Slots::Root => self.push(object.map_addr(|at| at | MOVABLE)),
+            Slots::Change => {
+                if let Some(to) = self.heap().forwarded(object) {
+                    // SAFETY: by the contract of `mark_slot`.
+                    unsafe { slot.write(to) };
+                }
+            }
+            Slots::PassOver => {}
+        }
+    }
+
+    /// Tells a reference that whoever has it will change if its object moves.
+    pub(super) fn edge(&self, object: *mut u8) {
+        if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
+            if !object.is_null() && object.addr() & TAGS == 0 {
+                self.push(object.map_addr(|at| at | MOVABLE));
+            }
+        } else {
+            self.mark(object);
+        }
+    }
+
+    /// Has roots told by `tell`: their slots lie anywhere.
+    pub(super) fn telling_roots(&self, tell: impl FnOnce(&Self)) {
+        let slots = self.slots_are();
+        if slots == Slots::Mark {
+            self.tell_slots(Slots::Root);
+        }
+        tell(self);
+        self.tell_slots(slots);
     }
 
     #[inline]
@@ -228,7 +346,7 @@ impl Tracer {
         if count <= 8 || !self.look.get().is_null() {
             for n in 0..count {
                 // SAFETY: by the contract of whoever traces, the slots can be read.
-                self.mark(unsafe { slots.wrapping_add(n).read() });
+                unsafe { self.mark_slot(slots.wrapping_add(n)) };
             }
             return;
         }
@@ -245,12 +363,15 @@ impl Tracer {
         let heap = self.heap();
         // SAFETY: by the contract.
         let object = unsafe { slot.read() };
+        if !self.goes_on_with(slot, object) {
+            return;
+        }
         if self.look.get().is_null()
             && heap.is_unmarked(object)
             && !self.slots.push(heap, heap.weak.slots(), slot)
         {
             // No memory: this time it is kept.
-            self.mark(object);
+            self.edge(object);
         }
     }
 
@@ -267,15 +388,26 @@ impl Tracer {
         let held_by = unsafe { key.read() };
         // SAFETY: by the contract.
         let held = unsafe { value.read() };
-        if held_by.is_null() {
+        if held_by.is_null() || !self.goes_on_with(key, held_by) || !self.goes_on_with(value, held)
+        {
             return;
         }
         if !self.look.get().is_null()
             || !heap.is_unmarked(held_by)
             || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key, value])
         {
-            self.mark(held);
+            self.edge(held);
         }
+    }
+
+    /// A weak slot, or an ephemeron's: whether there is more to do with it than to note it.
+    fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
+        let slots = self.slots_are();
+        let noted = matches!(slots, Slots::Mark | Slots::Note);
+        if noted && !object.is_null() && object.addr() & TAGS == 0 {
+            self.heap().note_slot(self, slot, object);
+        }
+        matches!(slots, Slots::Plain | Slots::Mark)
     }
 
     /// Keeps a range to be looked at. The count is below it, so that the range is popped
@@ -558,15 +690,29 @@ impl Tracer {
                         // SAFETY: as in `special`.
                         let object = unsafe { slots.wrapping_add(n).read() };
                         if !object.is_null() && object.addr() & TAGS == 0 {
+                            if self.slots_are() == Slots::Mark {
+                                self.heap().note_slot(self, slots.wrapping_add(n), object);
+                            }
                             note(object);
                         }
                     }
                 }
                 MARKED => self.heap().note_overflow(at),
-                _ => note(item),
+                MOVABLE => note(at),
+                _ => {
+                    self.told_by_value(item);
+                    note(item);
+                }
             }
         }
         self.notes.set(notes);
+    }
+
+    /// An edge that was told by its value: while objects are to be moved, this one stays.
+    fn told_by_value(&self, object: *mut u8) {
+        if self.by_slot.get() != Slots::Plain as usize {
+            self.heap().stays_where_it_is(object);
+        }
     }
 
     /// Marks an object, if it is one of this heap's. Whether it is to be looked at: it was
@@ -663,6 +809,7 @@ impl Tracer {
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());
+        self.stored.give(self.heap().moving.stored());
     }
 
     /// An old object is to be looked at once more; it has its mark again. While nobody else marks.
@@ -730,13 +877,27 @@ impl Tracer {
 
     /// Marks until nothing is left of its own. False: the budget was used up.
     pub(super) fn drain_own(&self, deadline: u64, until: usize) -> bool {
+        if self.by_slot.get() == Slots::Plain as usize {
+            self.drain_items::<false>(deadline, until)
+        } else {
+            self.drain_items::<true>(deadline, until)
+        }
+    }
+
+    /// As [`Tracer::drain_own`]; objects are to be moved, or not.
+    fn drain_items<const MOVE: bool>(&self, deadline: u64, until: usize) -> bool {
         let mut ring = [ptr::null_mut(); RING];
         let mut at = 0;
         let mut edges = 0;
         // In stress mode a step may end after any edge.
         let check = if self.heap().is_stressed() { 1 } else { CHECK };
         loop {
-            while let Some(item) = self.pop() {
+            while let Some(mut item) = self.pop() {
+                if MOVE && item.addr() & TAGS == MOVABLE {
+                    item = item.map_addr(|at| at & !TAGS);
+                } else if MOVE && item.addr() & TAGS == 0 {
+                    self.heap().stays_where_it_is(item);
+                }
                 if item.addr() & TAGS != 0 {
                     self.special(item);
                 } else if self.set_mark(item, |size| fetch(item, size)) {
@@ -810,7 +971,7 @@ impl Tracer {
         for n in 0..now {
             // SAFETY: by the contract of `mark_range` the slots lie in an object that is
             // marked, and so is there until the sweep.
-            self.mark(unsafe { slots.wrapping_add(n).read() });
+            unsafe { self.mark_slot(slots.wrapping_add(n)) };
         }
     }
 
@@ -826,6 +987,11 @@ impl Tracer {
     /// Calls `look` for each reference that the runtime tells of an object, or that
     /// `tell` tells otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
     pub(super) fn looking(&self, tell: impl FnOnce(&Self), look: Look<'_>) {
+        self.looking_at(Slots::Plain, tell, look);
+    }
+
+    /// As [`Tracer::looking`], and does with slots what it is told to.
+    pub(super) fn looking_at(&self, slots: Slots, tell: impl FnOnce(&Self), look: Look<'_>) {
         debug_assert!(self.chunk.get().is_null());
         let mut room = [ptr::null_mut::<u8>(); LOOK];
         let mut look: Look<'_> = look;
@@ -835,15 +1001,17 @@ impl Tracer {
         self.next.set(start);
         self.end.set(start.wrapping_add(LOOK));
         /// Forgets the room, also if `look` unwinds: it is in this frame.
-        struct Forget<'a>(&'a Tracer);
+        struct Forget<'a>(&'a Tracer, Slots);
         impl Drop for Forget<'_> {
             fn drop(&mut self) {
+                self.0.tell_slots(self.1);
                 self.0.look.set(ptr::null_mut());
                 self.0.next.set(ptr::null_mut());
                 self.0.end.set(ptr::null_mut());
             }
         }
-        let _forgotten = Forget(self);
+        let _forgotten = Forget(self, self.slots_are());
+        self.tell_slots(slots);
         tell(self);
         self.show();
     }

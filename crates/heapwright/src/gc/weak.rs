@@ -209,7 +209,7 @@ impl Heap {
         let mut mark = |ephemeron: Ephemeron| {
             if self.is_unmarked(ephemeron.value()) {
                 found = true;
-                me.tracer.mark(ephemeron.value());
+                me.tracer.edge(ephemeron.value());
             }
         };
         while let Some(chunk) = self.weak.ephemerons.take() {
@@ -240,7 +240,7 @@ impl Heap {
         loop {
             let Some(entry) = self.weak.waiting.lock().entry(number) else { return };
             if entry.key() == key {
-                tracer.mark(entry.value());
+                tracer.edge(entry.value());
             }
             number = entry.next;
         }

@@ -1,0 +1,646 @@
+//! Objects that move: a graph whose addresses nobody keeps, against a shadow of it.
+
+extern crate std;
+
+use core::ffi::c_void;
+use core::ptr;
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::super::raw::{
+    Heap, Mutator, Options, Runtime, STRESS, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
+};
+use super::super::{FREED, LEAF, Layout, TRACED, heap};
+
+/// What each object of these tests begins with.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Node {
+    serial: usize,
+    /// References behind this; or bytes, of a leaf.
+    count: u32,
+    /// Whether it tells them by value.
+    rigid: u32,
+    /// Bytes that it is to have; 0: as many as it has.
+    wanted: usize,
+}
+
+#[derive(Default)]
+struct Seen {
+    freed: Vec<usize>,
+    moved: usize,
+    finalized: Vec<usize>,
+}
+
+type Shared = Mutex<Seen>;
+
+fn node(object: *mut u8) -> Node {
+    // SAFETY: an object of these tests, which is live.
+    unsafe { object.cast::<Node>().read() }
+}
+
+fn slots(object: *mut u8) -> *mut *mut u8 {
+    object.cast::<Node>().wrapping_add(1).cast()
+}
+
+fn load(object: *mut u8, place: usize) -> *mut u8 {
+    // SAFETY: the object is live and has this reference.
+    unsafe { slots(object).wrapping_add(place).read() }
+}
+
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let Node { count, rigid, .. } = node(object.cast());
+    let slots = slots(object.cast());
+    if rigid == 0 && count > 40 {
+        return tracer.mark_range(slots, count as usize);
+    }
+    for n in 0..count as usize {
+        if rigid == 0 {
+            // SAFETY: a slot of the object.
+            unsafe { tracer.mark_slot(slots.wrapping_add(n)) };
+        } else {
+            tracer.mark(load(object.cast(), n));
+        }
+    }
+}
+
+unsafe extern "C" fn free(object: *mut c_void, _: usize, data: *mut c_void) {
+    let serial = node(object.cast()).serial;
+    // SAFETY: the test's, which outlives its heap.
+    unsafe { &*data.cast::<Shared>() }.lock().unwrap().freed.push(serial);
+}
+
+unsafe extern "C" fn wanted(object: *const c_void, _: *mut c_void) -> usize {
+    node(object.cast_mut().cast()).wanted
+}
+
+unsafe extern "C" fn moved(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void) {
+    assert!(to.cast_const() != from && size >= node(to.cast()).wanted.min(200));
+    // SAFETY: as in `free`.
+    unsafe { &*data.cast::<Shared>() }.lock().unwrap().moved += 1;
+}
+
+unsafe extern "C" fn finalize(object: *mut c_void, data: *mut c_void) {
+    let serial = node(object.cast()).serial;
+    // SAFETY: as in `free`.
+    unsafe { &*data.cast::<Shared>() }.lock().unwrap().finalized.push(serial);
+}
+
+fn runtime(seen: &Shared) -> Runtime {
+    Runtime {
+        data: ptr::from_ref(seen).cast_mut().cast(),
+        trace: Some(trace),
+        free: Some(free),
+        wanted: Some(wanted),
+        moved: Some(moved),
+        ..Runtime::new()
+    }
+}
+
+/// Whatever is in the bytes of a leaf.
+fn byte(serial: usize, n: usize) -> u8 {
+    (serial.wrapping_mul(31) ^ n.wrapping_mul(7)) as u8
+}
+
+#[derive(Clone)]
+struct Shadow {
+    leaf: bool,
+    freed: bool,
+    references: Vec<Option<usize>>,
+    bytes: usize,
+}
+
+struct Model<'a> {
+    mutator: &'a Mutator,
+    heap: &'a Heap,
+    seen: &'a Shared,
+    shadows: HashMap<usize, Shadow>,
+    roots: Vec<(*mut *mut u8, usize)>,
+    weak: Vec<(*mut *mut u8, usize)>,
+    pins: Vec<(*mut u8, usize)>,
+    next: usize,
+}
+
+impl Model<'_> {
+    fn root(&self, n: usize) -> (*mut u8, usize) {
+        let (cell, serial) = self.roots[n % self.roots.len()];
+        // SAFETY: a root of this heap.
+        (unsafe { cell.read() }, serial)
+    }
+
+    fn make(&mut self, size: usize, kind: u32, rigid: bool) {
+        let size = size.max(size_of::<Node>());
+        // SAFETY: what is wanted is led to by handles.
+        let at = unsafe { self.mutator.alloc(size, kind) };
+        assert!(!at.is_null());
+        let leaf = kind & LEAF != 0;
+        let room = size - size_of::<Node>();
+        let count = if leaf { room } else { room / 8 };
+        let serial = self.next;
+        self.next += 1;
+        let node = Node { serial, count: count as u32, rigid: u32::from(rigid), wanted: 0 };
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast::<Node>().write(node) };
+        if leaf {
+            for n in 0..count {
+                // SAFETY: as above.
+                unsafe { slots(at).cast::<u8>().wrapping_add(n).write(byte(serial, n)) };
+            }
+        }
+        // SAFETY: the object is live.
+        self.roots.push((unsafe { self.mutator.new_root(at) }.unwrap(), serial));
+        let references = std::vec![None; if leaf { 0 } else { count }];
+        let bytes = if leaf { count } else { 0 };
+        let freed = kind & FREED != 0;
+        self.shadows.insert(serial, Shadow { leaf, freed, references, bytes });
+        if serial.is_multiple_of(7) {
+            // SAFETY: as above.
+            self.weak.push((unsafe { self.mutator.new_weak(at) }.unwrap(), serial));
+        }
+        if serial.is_multiple_of(11) {
+            let data = ptr::from_ref(self.seen).cast_mut().cast();
+            // SAFETY: as above.
+            assert!(unsafe { self.mutator.finalize(at, finalize, data) });
+        }
+    }
+
+    /// Stores, by way of a path from a root.
+    fn store(&mut self, parent: usize, hops: usize, place: usize, child: Option<usize>) {
+        let (mut at, mut serial) = self.root(parent);
+        for hop in 0..hops {
+            let references = &self.shadows[&serial].references;
+            let Some(next) = references.get(hop * 3 % references.len().max(1)).copied().flatten()
+            else {
+                break;
+            };
+            at = load(at, hop * 3 % references.len());
+            serial = next;
+        }
+        let (child, child_serial) = match child {
+            Some(child) => {
+                let (at, serial) = self.root(child);
+                (at, Some(serial))
+            }
+            None => (ptr::null_mut(), None),
+        };
+        let references = &mut self.shadows.get_mut(&serial).unwrap().references;
+        if references.is_empty() {
+            return;
+        }
+        let place = place % references.len();
+        references[place] = child_serial;
+        let slot = slots(at).wrapping_add(place);
+        if place % 2 == 0 {
+            // SAFETY: a slot of a live object.
+            unsafe { self.mutator.write(at, slot, child) };
+        } else {
+            // SAFETY: as above.
+            unsafe { slot.write(child) };
+            self.mutator.shade(at, child);
+        }
+    }
+
+    fn forget(&mut self, root: usize) {
+        if self.roots.len() > 1 {
+            let (cell, _) = self.roots.swap_remove(root % self.roots.len());
+            // SAFETY: a root, freed once.
+            unsafe { self.mutator.free_root(cell) };
+        }
+    }
+
+    fn pin(&mut self, root: usize) {
+        let (at, serial) = self.root(root);
+        if self.pins.iter().all(|&(_, pinned)| pinned != serial) {
+            assert!(self.mutator.pin(at));
+            self.pins.push((at, serial));
+            // Pins keep nothing.
+            // SAFETY: the object is live.
+            self.roots.push((unsafe { self.mutator.new_root(at) }.unwrap(), serial));
+        }
+    }
+
+    fn resize(&mut self, root: usize, size: usize) {
+        let (at, serial) = self.root(root);
+        let shadow = &self.shadows[&serial];
+        let least = size_of::<Node>() + 8 * shadow.references.len() + shadow.bytes;
+        let size = size.max(least);
+        // SAFETY: a live object.
+        unsafe { (*at.cast::<Node>()).wanted = size };
+        // SAFETY: as above.
+        let there = unsafe { self.mutator.resize(at, size) };
+        assert_eq!(there, size <= super::super::raw::object_size(at));
+    }
+
+    /// Everything that roots lead to is as the shadow says.
+    fn check(&mut self) {
+        let mut waiting: Vec<(*mut u8, usize)> =
+            (0..self.roots.len()).map(|n| self.root(n)).collect();
+        let mut seen = HashSet::new();
+        let mut at_of = HashMap::new();
+        while let Some((at, serial)) = waiting.pop() {
+            assert_eq!(*at_of.entry(serial).or_insert(at), at, "one object, one address");
+            if !seen.insert(serial) {
+                continue;
+            }
+            let shadow = &self.shadows[&serial];
+            let found = node(at);
+            assert_eq!(found.serial, serial);
+            assert_eq!(self.heap.find(at), Some(at));
+            if shadow.leaf {
+                assert_eq!(found.count as usize, shadow.bytes);
+                for n in 0..shadow.bytes {
+                    // SAFETY: within the object.
+                    let there = unsafe { slots(at).cast::<u8>().wrapping_add(n).read() };
+                    assert_eq!(there, byte(serial, n));
+                }
+            }
+            for (place, child) in shadow.references.iter().enumerate() {
+                match child {
+                    Some(child) => waiting.push((load(at, place), *child)),
+                    None => assert!(load(at, place).is_null()),
+                }
+            }
+        }
+        for &(at, serial) in &self.pins {
+            assert_eq!(at_of[&serial], at, "what is pinned stays");
+        }
+        for &(cell, serial) in &self.weak {
+            // SAFETY: a weak root.
+            let at = unsafe { cell.read() };
+            assert!(at.is_null() || node(at).serial == serial);
+            assert!(at_of.get(&serial).is_none_or(|&there| there == at));
+        }
+        let mut freed = self.seen.lock().unwrap();
+        let mut once = HashSet::new();
+        for serial in &freed.freed {
+            assert!(once.insert(*serial), "freed once");
+            assert!(self.shadows[serial].freed && !seen.contains(serial));
+        }
+        assert!(freed.finalized.iter().all(|serial| serial % 11 == 0));
+        freed.finalized.clear();
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Make(usize, u32, bool),
+    Store(usize, usize, usize, Option<usize>),
+    Forget(usize),
+    ForgetMany(usize),
+    Pin(usize),
+    Unpin(usize),
+    Resize(usize, usize),
+    Collect,
+    Compact,
+    Ask,
+    Budget(u64),
+    Check,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let large = if cfg!(miri) { 70_000 } else { 150_000 };
+    let size = prop_oneof![10 => 0usize..200, 4 => 200usize..3000, 1 => 30_000usize..large];
+    let kind = prop_oneof![6 => Just(TRACED), 2 => Just(LEAF), 1 => Just(TRACED | FREED), 1 => Just(LEAF | FREED)];
+    prop_oneof![
+        24 => (size, kind, 0..12u32).prop_map(|(size, kind, rigid)| Step::Make(size, kind, rigid == 0)),
+        24 => (any::<usize>(), 0usize..6, any::<usize>(), prop::option::weighted(0.9, any::<usize>()))
+            .prop_map(|(parent, hops, place, child)| Step::Store(parent, hops, place, child)),
+        8 => any::<usize>().prop_map(Step::Forget),
+        1 => any::<usize>().prop_map(Step::ForgetMany),
+        2 => any::<usize>().prop_map(Step::Pin),
+        1 => any::<usize>().prop_map(Step::Unpin),
+        3 => (any::<usize>(), 0usize..2000).prop_map(|(root, size)| Step::Resize(root, size)),
+        1 => Just(Step::Collect),
+        1 => Just(Step::Compact),
+        2 => Just(Step::Ask),
+        8 => (1u64..20_000).prop_map(Step::Budget),
+        2 => Just(Step::Check),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let layout = prop_oneof![
+        Just(Layout::Fine),
+        Just(Layout::Ruby),
+        Just(Layout::Powers),
+        Just(Layout::Single)
+    ];
+    (layout, any::<bool>(), any::<bool>(), 0..4u32).prop_map(
+        |(layout, incremental, generations, stress)| Options {
+            layout,
+            incremental,
+            generations,
+            compact: true,
+            least: 256 << 10,
+            step_ns: 2_000,
+            verify: VERIFY_HEAP | VERIFY_BARRIERS | if stress == 0 { STRESS } else { 0 },
+            ..Options::new()
+        },
+    )
+}
+
+fn run(options: Options, steps: Vec<Step>) {
+    let seen = Shared::default();
+    let heap = Heap::new(options, runtime(&seen)).unwrap();
+    let mutator = heap.attach().unwrap();
+    let mut model = Model {
+        mutator: &mutator,
+        heap: &heap,
+        seen: &seen,
+        shadows: HashMap::new(),
+        roots: Vec::new(),
+        weak: Vec::new(),
+        pins: Vec::new(),
+        next: 0,
+    };
+    model.make(64, TRACED, false);
+    for step in steps {
+        match step {
+            Step::Make(size, kind, rigid) => model.make(size, kind, rigid),
+            Step::Store(parent, hops, place, child) => model.store(parent, hops, place, child),
+            Step::Forget(root) => model.forget(root),
+            Step::ForgetMany(root) => {
+                for n in 0..model.roots.len() / 2 {
+                    model.forget(root.wrapping_add(n * 3));
+                }
+            }
+            Step::Pin(root) => model.pin(root),
+            Step::Unpin(pin) => {
+                if !model.pins.is_empty() {
+                    let (at, serial) = model.pins.swap_remove(pin % model.pins.len());
+                    // It may have lost its last root, and be another by now: pins are of pages.
+                    if model.roots.iter().any(|&(_, root)| root == serial) {
+                        mutator.unpin(at);
+                    }
+                }
+            }
+            Step::Resize(root, size) => model.resize(root, size),
+            // SAFETY: everything wanted is led to by handles, here and below.
+            Step::Collect => unsafe { mutator.collect() },
+            // SAFETY: as above.
+            Step::Compact => unsafe { mutator.compact() },
+            // SAFETY: as above.
+            Step::Ask => unsafe { mutator.ask_compact() },
+            Step::Budget(budget) => {
+                // SAFETY: as above.
+                unsafe { mutator.step(budget) };
+            }
+            Step::Check => {
+                // SAFETY: as above.
+                unsafe { mutator.run_finalizers(2) };
+                model.check();
+            }
+        }
+        // What is pinned must be led to.
+        let roots: HashSet<usize> = model.roots.iter().map(|&(_, serial)| serial).collect();
+        model.pins.retain(|&(_, serial)| roots.contains(&serial));
+    }
+    model.check();
+    // SAFETY: as above.
+    unsafe { mutator.compact() };
+    model.check();
+    model.roots.drain(..).for_each(|(cell, _)| {
+        // SAFETY: a root, freed once.
+        unsafe { mutator.free_root(cell) };
+    });
+    model.pins.clear();
+    model.check();
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+    drop(heap);
+    let seen = seen.into_inner().unwrap();
+    let freed: HashSet<usize> = seen.freed.iter().copied().collect();
+    assert_eq!(freed.len(), seen.freed.len(), "freed once");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..crate::testing::cases(if cfg!(miri) { 2 } else { 60 }) })]
+    #[test]
+    fn the_graph_is_the_same_wherever_it_is(
+        options in options(),
+        steps in proptest::collection::vec(step(), 1..if cfg!(miri) { 20 } else { 500 }),
+    ) {
+        run(options, steps);
+    }
+}
+
+/// A heap with a table of nodes of several sizes, of which some live.
+fn sparse(
+    options: Options,
+    seen: &Shared,
+    count: usize,
+    keep: usize,
+) -> (Heap, Mutator, *mut *mut u8) {
+    let heap = Heap::new(options, runtime(seen)).unwrap();
+    let mutator = heap.attach().unwrap();
+    let make = |size: usize, kind, count| {
+        // SAFETY: what is wanted is led to by the table.
+        let at = unsafe { mutator.alloc(size, kind) };
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast::<Node>().write(Node { serial: size, count, rigid: 0, wanted: 0 }) };
+        at
+    };
+    let table = make(24 + 8 * count, TRACED, count as u32);
+    // SAFETY: it is live.
+    let root = unsafe { mutator.new_root(table) }.unwrap();
+    for n in 0..count {
+        let size = 32 + n * 7 % 13 * 24;
+        let at = make(size, if n % 3 == 0 { LEAF } else { TRACED }, 0);
+        // SAFETY: as above; the table may have moved.
+        let table = unsafe { root.read() };
+        // SAFETY: a slot of the table.
+        unsafe { mutator.write(table, slots(table).wrapping_add(n), at) };
+    }
+    // SAFETY: as above.
+    let table = unsafe { root.read() };
+    for n in (0..count).filter(|n| n * 2_654_435_761 % 100 >= keep) {
+        // SAFETY: a slot of the table.
+        unsafe { mutator.write(table, slots(table).wrapping_add(n), ptr::null_mut()) };
+    }
+    (heap, mutator, root)
+}
+
+fn leave(mutator: Mutator, root: *mut *mut u8) {
+    // SAFETY: made by `sparse`, and freed once.
+    unsafe { mutator.free_root(root) };
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+fn bytes(heap: &Heap) -> u64 {
+    let statistics = heap.statistics();
+    statistics.eden_bytes + statistics.tomb_bytes + statistics.large_bytes
+}
+
+/// Bytes of pages that are partly full: one a shelf.
+const PARTLY: u64 = 26 << 16;
+const COUNT: usize = if cfg!(miri) { 2_000 } else { 100_000 };
+
+#[test]
+fn pages_of_a_sparse_heap_go_back() {
+    for generations in [false, true] {
+        let seen = Shared::default();
+        let options = Options { generations, ..Options::new() };
+        let (heap, mutator, root) = sparse(options, &seen, COUNT, 10);
+        // SAFETY: everything wanted is led to by handles.
+        unsafe { mutator.collect() };
+        let before = bytes(&heap);
+        // SAFETY: as above.
+        unsafe { mutator.compact() };
+        let (after, live) = (bytes(&heap), heap.statistics().live_bytes);
+        if !cfg!(miri) {
+            let most = live * 12 / 10 + PARTLY;
+            assert!(after * 3 < before && after < most, "{before} to {after} of {live}");
+        }
+        assert_eq!(heap.statistics().moved_objects as usize, seen.lock().unwrap().moved);
+        // SAFETY: as above.
+        assert_eq!(unsafe { mutator.verify() }, 0);
+        leave(mutator, root);
+    }
+}
+
+#[test]
+fn steps_compact_as_far_and_mutators_run_between_them() {
+    let seen = Shared::default();
+    let options =
+        Options { incremental: true, generations: true, verify: VERIFY_BARRIERS, ..Options::new() };
+    let (heap, mutator, root) = sparse(options, &seen, COUNT, 10);
+    // SAFETY: everything wanted is led to by handles.
+    unsafe { mutator.ask_compact() };
+    let mut steps = 0;
+    // SAFETY: as above.
+    while !unsafe { mutator.step(20_000) } {
+        steps += 1;
+        // SAFETY: as above.
+        let table = unsafe { root.read() };
+        // Between two steps references go from hand to hand.
+        for n in 0..20 {
+            let (one, two) = ((steps * 37 + n * 11) % COUNT, (steps * 53 + n * 17) % COUNT);
+            let (first, second) = (load(table, one), load(table, two));
+            // SAFETY: slots of the table.
+            unsafe { mutator.write(table, slots(table).wrapping_add(one), second) };
+            // SAFETY: as above.
+            unsafe { mutator.write(table, slots(table).wrapping_add(two), first) };
+        }
+    }
+    heap.trim();
+    assert!(cfg!(miri) || steps > 5, "{steps}");
+    let (after, live) = (bytes(&heap), heap.statistics().live_bytes);
+    let statistics = heap.statistics();
+    assert!(cfg!(miri) || after < live * 12 / 10 + PARTLY, "{after} of {live}: {statistics:?}");
+    // SAFETY: as above.
+    assert_eq!(unsafe { mutator.verify() }, 0);
+    assert!(heap.statistics().compactions == 1 && heap.statistics().moved_objects > 0);
+    leave(mutator, root);
+}
+
+#[test]
+fn a_heap_with_far_too_many_pages_compacts_itself() {
+    let seen = Shared::default();
+    let options = Options { compact: true, least: 1 << 20, ..Options::new() };
+    let (heap, mutator, root) = sparse(options, &seen, COUNT, 5);
+    for _ in 0..4 {
+        // SAFETY: everything wanted is led to by handles.
+        unsafe { mutator.collect() };
+    }
+    assert!(cfg!(miri) || heap.statistics().compactions == 1);
+    leave(mutator, root);
+}
+
+#[test]
+fn what_was_resized_goes_to_the_pool_that_suits() {
+    let seen = Shared::default();
+    let heap = Heap::new(Options::new(), runtime(&seen)).unwrap();
+    let mutator = heap.attach().unwrap();
+    // Every way between small, middling and large.
+    let sizes = [40, 400, 4_000, 20_000, 40_000, 200_000];
+    for from in sizes {
+        for to in sizes {
+            // SAFETY: what is wanted is led to by handles.
+            let at = unsafe { mutator.alloc(from, TRACED) };
+            let count = ((from.min(to) - 24) / 8) as u32;
+            // SAFETY: fresh, and large enough.
+            unsafe { at.cast::<Node>().write(Node { serial: from, count, rigid: 0, wanted: to }) };
+            // SAFETY: it is live.
+            let root = unsafe { mutator.new_root(at) }.unwrap();
+            // SAFETY: a slot of the object, which leads to itself.
+            unsafe { mutator.write(at, slots(at).wrapping_add(count as usize - 1), at) };
+            // SAFETY: as above.
+            assert_eq!(unsafe { mutator.resize(at, to) }, to <= heap.slot_size(from));
+            // SAFETY: as above.
+            unsafe { mutator.compact() };
+            // SAFETY: as above.
+            let now = unsafe { root.read() };
+            assert_eq!(super::super::raw::object_size(now), heap.slot_size(to));
+            assert_eq!(load(now, count as usize - 1), now);
+            assert_eq!(node(now).serial, from);
+            // SAFETY: freed once.
+            unsafe { mutator.free_root(root) };
+        }
+    }
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+fn what_is_on_a_stack_or_told_by_value_stays() {
+    let seen = Shared::default();
+    let (heap, mutator, root) = sparse(Options::new(), &seen, COUNT / 10, 10);
+    // SAFETY: the table is live.
+    let table = unsafe { root.read() };
+    let all: Vec<*mut u8> =
+        (0..COUNT / 10).map(|n| load(table, n)).filter(|at| !at.is_null()).collect();
+    // SAFETY: an object that tells what it leads to by value.
+    let rigid = unsafe { mutator.alloc(24 + 8 * 16, TRACED) };
+    // SAFETY: fresh, and large enough.
+    unsafe { rigid.cast::<Node>().write(Node { serial: 0, count: 16, rigid: 1, wanted: 0 }) };
+    for n in 0..16 {
+        // SAFETY: as above.
+        unsafe { mutator.write(rigid, slots(rigid).wrapping_add(n), all[n * 31 % all.len()]) };
+    }
+    // SAFETY: it is live.
+    let rigid = unsafe { mutator.new_root(rigid) }.unwrap();
+    // SAFETY: what is wanted is led to by handles.
+    unsafe { mutator.compact() };
+    for n in 0..16 {
+        // SAFETY: as above.
+        assert_eq!(load(unsafe { rigid.read() }, n), all[n * 31 % all.len()]);
+    }
+    assert!(cfg!(miri) || heap.statistics().kept_pages > 0 && heap.statistics().moved_objects > 0);
+    // SAFETY: freed once.
+    unsafe { mutator.free_root(rigid) };
+    leave(mutator, root);
+}
+
+#[test]
+fn without_memory_for_what_leads_there_nothing_moves() {
+    let seen = Shared::default();
+    let options = Options { incremental: true, ..Options::new() };
+    let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
+    let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+    // SAFETY: what is wanted is led to by handles.
+    unsafe { mutator.ask_compact() };
+    // SAFETY: as above.
+    while heap.statistics().phase != 3 && !unsafe { mutator.step(10_000) } {}
+    // A store that nobody can note: what it leads to must stay where it is.
+    inner.starved.set(1);
+    // SAFETY: as above.
+    let table = unsafe { root.read() };
+    let first = (0..COUNT / 10).find(|&n| !load(table, n).is_null()).unwrap();
+    // SAFETY: a slot of the table.
+    unsafe { slots(table).wrapping_add(first + 1).write(load(table, first)) };
+    mutator.shade(table, load(table, first));
+    inner.starved.set(0);
+    // SAFETY: as above.
+    while !unsafe { mutator.step(100_000) } {}
+    // SAFETY: as above.
+    let table = unsafe { root.read() };
+    assert_eq!(load(table, first), load(table, first + 1));
+    // SAFETY: as above.
+    assert_eq!(unsafe { mutator.verify() }, 0);
+    leave(mutator, root);
+}
