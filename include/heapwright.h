@@ -83,6 +83,11 @@
 #define HW_GC_STRESS 4
 
 /**
+ * Of a mutator's barrier: objects are being moved.
+ */
+#define GC_MOVING 4
+
+/**
  * How many buckets the histogram of sizes has.
  */
 #define HW_SIZE_BUCKETS 48
@@ -596,6 +601,12 @@ typedef struct hw_gc_options {
    * none is made. Never more than there are processors.
    */
   uint32_t markers;
+  /**
+   * Whether objects are moved to where they lie close together, when a heap has many more
+   * pages than it may have: those that are led to by handles and by slots alone
+   * (hw_gc_mark_slot). hw_gc_compact does it at once.
+   */
+  bool compact;
 } hw_gc_options;
 
 /**
@@ -611,6 +622,10 @@ typedef struct hw_gc_tracer {
    * Where there is no more room.
    */
   void **end;
+  /**
+   * Not 0: objects are to be moved, and slots are told to hw_gc_mark_slot_moving.
+   */
+  size_t by_slot;
 } hw_gc_tracer;
 
 /**
@@ -644,6 +659,16 @@ typedef struct hw_gc_runtime {
    * The name of an object's type, for dumps and verifiers: a string that stays.
    */
   const char *(*type_name)(const void *object, void *data);
+  /**
+   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
+   * that suits. 0: as many as it has.
+   */
+  size_t (*wanted)(const void *object, void *data);
+  /**
+   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
+   * changed, but no reference is stored into it.
+   */
+  void (*moved)(void *object, const void *from, size_t size, void *data);
 } hw_gc_runtime;
 
 /**
@@ -678,7 +703,7 @@ typedef struct hw_gc_mutator {
    */
   uint32_t poll;
   /**
-   * Not 0: stores of references must be told.
+   * Not 0: stores of references must be told; HW_GC_MOVING: all of them.
    */
   uint32_t barrier;
   /**
@@ -818,7 +843,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t pause_histogram[HW_GC_PAUSE_BUCKETS];
   /**
-   * 0: idle, 1: marking, 2: sweeping.
+   * 0: idle, 1: marking, 2: sweeping, 3: moving.
    */
   uint32_t phase;
   /**
@@ -853,6 +878,27 @@ typedef struct hw_gc_statistics {
    * Weak references, and ephemerons, that became NULL.
    */
   uint64_t cleared;
+  /**
+   * Collections that moved objects.
+   */
+  uint64_t compactions;
+  /**
+   * Objects that were moved, and their bytes.
+   */
+  uint64_t moved_objects;
+  /**
+   * Their bytes.
+   */
+  uint64_t moved_bytes;
+  /**
+   * Pages whose objects were moved elsewhere.
+   */
+  uint64_t evacuated_pages;
+  /**
+   * Pages that were to be, and were not: something in them was pinned, told by value, or led
+   * to by more slots than a step has time for.
+   */
+  uint64_t kept_pages;
 } hw_gc_statistics;
 
 /**
@@ -1250,6 +1296,19 @@ void hw_gc_shade(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
+ * As hw_gc_shade, and says to which slot of parent the reference was stored: cheaper while
+ * objects are moved. hw_gc_write calls it.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_shade; slot lies in parent.
+ */
+void hw_gc_wrote(struct hw_gc_mutator *mutator,
+                 void *parent,
+                 void **slot,
+                 void *child);
+
+/**
  * Tells that something was stored into parent, or will be before the next safepoint: for a memcpy of
  * many references, or a store of which nobody knows what it stores.
  *
@@ -1268,6 +1327,15 @@ void hw_gc_touch(struct hw_gc_mutator *mutator,
  * tracer is what the running callback was given.
  */
 void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
+
+/**
+ * hw_gc_mark_slot, while objects are to be moved.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_mark_slot.
+ */
+void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 
 /**
  * Tells the references in count words at slots, which lie within the object that is being traced.
@@ -1429,6 +1497,60 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
  * mutator is this thread's; the duties listed in heapwright_gc.h.
  */
 void hw_gc_collect(struct hw_gc_mutator *mutator);
+
+/**
+ * Collects, moves objects to where they lie close together, and gives pages back that have none any
+ * more. What is pinned, told by hw_gc_mark, or may be led to by a stack that is scanned
+ * stays, with what else lies in its page.
+ *
+ * The program's duties:
+ *
+ * The duties of heapwright_gc.h, also those of who has objects moved.
+ */
+void hw_gc_compact(struct hw_gc_mutator *mutator);
+
+/**
+ * As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
+ * hw_gc_trim gives pages back.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_compact.
+ */
+void hw_gc_ask_compact(struct hw_gc_mutator *mutator);
+
+/**
+ * From now on the object stays where it is, until hw_gc_unpin was called as often. It is not
+ * kept. Returns whether it is an object of the heap.
+ *
+ * The program's duties:
+ *
+ * The duties of heapwright_gc.h.
+ */
+bool hw_gc_pin(struct hw_gc_mutator *mutator,
+               void *object);
+
+/**
+ * Ends a hw_gc_pin. Before the object dies.
+ *
+ * The program's duties:
+ *
+ * The object was pinned more often than unpinned.
+ */
+void hw_gc_unpin(struct hw_gc_mutator *mutator, void *object);
+
+/**
+ * The object is to have size bytes. Returns whether it has them where it is. If not, or if a
+ * smaller slot would do, it goes to a slot that suits when the heap is compacted next, if it may
+ * be moved: then the runtime's wanted says the size again.
+ *
+ * The program's duties:
+ *
+ * An object of the heap, which is the caller's to change.
+ */
+bool hw_gc_resize(struct hw_gc_mutator *mutator,
+                  void *object,
+                  size_t size);
 
 /**
  * Whether a collection is due or under way: a good moment for hw_gc_step.

@@ -25,8 +25,14 @@
  *  5. Safepoints. An attached thread allocates, polls, or has left (hw_gc_leave) before long, or
  *     all others wait for it. A mutator is one thread's; a thread has one a heap.
  *  6. Freeing. The runtime's free looks at no other object, and allocates nothing.
+ *  7. Moving. On a heap with compact, or when it calls hw_gc_compact: an object that may move is
+ *     led to by handles and by slots that are told as such (hw_gc_mark_slot, hw_gc_mark_range,
+ *     weak ones), and by nothing else that the program uses afterwards. A slot holds a reference,
+ *     NULL, or a word that is no address of an object, as long as its object lives. What is told by
+ *     hw_gc_mark, may be led to by a stack that is scanned, or is pinned, stays where it is. A function
+ *     that may collect may move: what a local variable holds is read again from its handle.
  *
- * What heapwright sees to: an object that roots lead to is neither freed nor moved; one
+ * What heapwright sees to: an object that roots lead to is not freed, and moved only as above; one
  * that they do not lead to is freed, at the latest by the second collection that begins
  * afterwards; a step ends when its budget does, but for what one object takes to be traced or freed.
  */
@@ -67,7 +73,12 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
 /* Stores child into *slot, which lies in parent. */
 HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
     *slot = child;
-    if (!HW_GC_LIKELY(*(volatile uint32_t *)&mutator->barrier == 0)) {
+    uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
+    if (!HW_GC_LIKELY(barrier == 0)) {
+        if (barrier & HW_GC_MOVING) {
+            hw_gc_wrote(mutator, parent, slot, child);
+            return;
+        }
         /* Only parents with a mark matter: those that were looked at, or are old. */
         uintptr_t at = (uintptr_t)parent;
         if (at == 0 || *(const volatile uint8_t *)(mutator->marks + (at >> 7)) >> (at >> 4 & 7) & 1)
@@ -86,6 +97,16 @@ HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
         tracer->next = next + ((object != NULL) & (((uintptr_t)object & 7) == 0));
     } else {
         hw_gc_mark_full(tracer, object);
+    }
+}
+
+/* Tells the reference in a slot of the object that is traced, or of a root. As hw_gc_mark, but
+ * the object may be moved, and then the slot is changed. */
+HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
+    if (HW_GC_LIKELY(tracer->by_slot == 0)) {
+        hw_gc_mark(tracer, *slot);
+    } else {
+        hw_gc_mark_slot_moving(tracer, slot);
     }
 }
 

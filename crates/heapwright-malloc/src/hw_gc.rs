@@ -67,6 +67,7 @@ pub unsafe extern "C" fn hw_gc_create(
         incremental: false,
         generations: false,
         markers: 0,
+        compact: false,
     };
     // SAFETY: as the caller promises; zero is valid for all fields.
     unsafe { read_known(options, &raw mut chosen) };
@@ -99,6 +100,7 @@ pub unsafe extern "C" fn hw_gc_create(
         incremental: chosen.incremental,
         generations: chosen.generations,
         markers: chosen.markers,
+        compact: chosen.compact,
         ..Options::new()
     };
     match Heap::new(options, kept) {
@@ -217,6 +219,23 @@ pub unsafe extern "C" fn hw_gc_shade(
     unsafe { of(mutator) }.shade(parent.cast(), child.cast());
 }
 
+/// As hw_gc_shade, and says to which slot of parent the reference was stored: cheaper while
+/// objects are moved. hw_gc_write calls it.
+///
+/// # Safety
+///
+/// As hw_gc_shade; slot lies in parent.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_wrote(
+    mutator: *mut GcMutator,
+    parent: *mut c_void,
+    slot: *mut *mut c_void,
+    child: *mut c_void,
+) {
+    // SAFETY: the same contract.
+    unsafe { of(mutator) }.wrote(parent.cast(), slot.cast(), child.cast());
+}
+
 /// Tells that something was stored into parent, or will be before the next safepoint: for a memcpy of
 /// many references, or a store of which nobody knows what it stores.
 ///
@@ -238,6 +257,17 @@ pub unsafe extern "C" fn hw_gc_touch(mutator: *mut GcMutator, parent: *mut c_voi
 pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_void) {
     // SAFETY: as the caller promises.
     unsafe { tracer_of(tracer) }.mark(object.cast());
+}
+
+/// hw_gc_mark_slot, while objects are to be moved.
+///
+/// # Safety
+///
+/// As hw_gc_mark_slot.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mut *mut c_void) {
+    // SAFETY: the same contract.
+    unsafe { tracer_of(tracer).mark_slot(slot.cast()) };
 }
 
 /// Tells the references in count words at slots, which lie within the object that is being traced.
@@ -484,6 +514,71 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
     let mutator = unsafe { of(mutator) };
     // SAFETY: as the caller promises.
     unsafe { mutator.collect() };
+}
+
+/// Collects, moves objects to where they lie close together, and gives pages back that have none any
+/// more. What is pinned, told by hw_gc_mark, or may be led to by a stack that is scanned
+/// stays, with what else lies in its page.
+///
+/// # Safety
+///
+/// The duties of heapwright_gc.h, also those of who has objects moved.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
+    // SAFETY: the same contract.
+    unsafe { of(mutator).compact() };
+}
+
+/// As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
+/// hw_gc_trim gives pages back.
+///
+/// # Safety
+///
+/// As hw_gc_compact.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
+    // SAFETY: the same contract.
+    unsafe { of(mutator).ask_compact() };
+}
+
+/// From now on the object stays where it is, until hw_gc_unpin was called as often. It is not
+/// kept. Returns whether it is an object of the heap.
+///
+/// # Safety
+///
+/// The duties of heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void) -> bool {
+    // SAFETY: the same contract.
+    unsafe { of(mutator) }.pin(object.cast())
+}
+
+/// Ends a hw_gc_pin. Before the object dies.
+///
+/// # Safety
+///
+/// The object was pinned more often than unpinned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_void) {
+    // SAFETY: the same contract.
+    unsafe { of(mutator) }.unpin(object.cast());
+}
+
+/// The object is to have size bytes. Returns whether it has them where it is. If not, or if a
+/// smaller slot would do, it goes to a slot that suits when the heap is compacted next, if it may
+/// be moved: then the runtime's wanted says the size again.
+///
+/// # Safety
+///
+/// An object of the heap, which is the caller's to change.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_resize(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+    size: usize,
+) -> bool {
+    // SAFETY: the same contract.
+    unsafe { of(mutator).resize(object.cast(), size) }
 }
 
 /// Whether a collection is due or under way: a good moment for hw_gc_step.

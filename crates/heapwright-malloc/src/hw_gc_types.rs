@@ -37,6 +37,11 @@ pub const GC_VERIFY_BARRIERS: u32 = 2;
 /// asked for, make a small step.
 pub const GC_STRESS: u32 = 4;
 
+/// Of a mutator's barrier: objects are being moved.
+pub const GC_MOVING: u32 = 4;
+
+const _: () = assert!(shown::MOVING == GC_MOVING);
+
 /// A stretch of free slots: allocating moves next. For heapwright_gc.h.
 #[repr(C)]
 pub struct GcRegion {
@@ -56,7 +61,7 @@ pub struct GcRegion {
 pub struct GcMutator {
     /// Not 0: a call of hw_gc_safepoint is asked for.
     pub poll: u32,
-    /// Not 0: stores of references must be told.
+    /// Not 0: stores of references must be told; HW_GC_MOVING: all of them.
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
@@ -91,7 +96,15 @@ pub struct GcTracer {
     pub next: *mut *mut c_void,
     /// Where there is no more room.
     pub end: *mut *mut c_void,
+    /// Not 0: objects are to be moved, and slots are told to hw_gc_mark_slot_moving.
+    pub by_slot: usize,
 }
+
+const _: () = assert!(
+    shown::TRACER[0] == offset_of!(GcTracer, next)
+        && shown::TRACER[1] == offset_of!(GcTracer, end)
+        && shown::TRACER[2] == offset_of!(GcTracer, by_slot)
+);
 
 /// What the runtime of a language does for its heap. Zero what is not used, trace alone must
 /// be there if objects are traced. data is handed to each callback. No callback may allocate,
@@ -114,6 +127,19 @@ pub struct GcRuntime {
     /// The name of an object's type, for dumps and verifiers: a string that stays.
     pub type_name:
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
+    /// How many bytes an object that is to be moved is to have where it goes: it goes to the pool
+    /// that suits. 0: as many as it has.
+    pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
+    /// An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
+    /// changed, but no reference is stored into it.
+    pub moved: Option<
+        unsafe extern "C" fn(
+            object: *mut c_void,
+            from: *const c_void,
+            size: usize,
+            data: *mut c_void,
+        ),
+    >,
 }
 
 const _: () = assert!(size_of::<GcRuntime>() == size_of::<Runtime>());
@@ -175,6 +201,10 @@ pub struct GcOptions {
     /// they end when nothing was to be marked for a second. 0: one a processor, up to 4; 1:
     /// none is made. Never more than there are processors.
     pub markers: u32,
+    /// Whether objects are moved to where they lie close together, when a heap has many more
+    /// pages than it may have: those that are led to by handles and by slots alone
+    /// (hw_gc_mark_slot). hw_gc_compact does it at once.
+    pub compact: bool,
 }
 
 const _: () = assert!(
@@ -182,6 +212,7 @@ const _: () = assert!(
         && offset_of!(GcOptions, incremental) == offset_of!(Options, incremental)
         && offset_of!(GcOptions, generations) == offset_of!(Options, generations)
         && offset_of!(GcOptions, markers) == offset_of!(Options, markers)
+        && offset_of!(GcOptions, compact) == offset_of!(Options, compact)
 );
 
 /// What there is of a pool.
@@ -246,7 +277,7 @@ pub struct GcStatistics {
     pub pause_max_ns: u64,
     /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
     pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
-    /// 0: idle, 1: marking, 2: sweeping.
+    /// 0: idle, 1: marking, 2: sweeping, 3: moving.
     pub phase: u32,
     /// Pools, without that of large objects.
     pub pools: u32,
@@ -264,6 +295,17 @@ pub struct GcStatistics {
     pub old_bytes: u64,
     /// Weak references, and ephemerons, that became NULL.
     pub cleared: u64,
+    /// Collections that moved objects.
+    pub compactions: u64,
+    /// Objects that were moved, and their bytes.
+    pub moved_objects: u64,
+    /// Their bytes.
+    pub moved_bytes: u64,
+    /// Pages whose objects were moved elsewhere.
+    pub evacuated_pages: u64,
+    /// Pages that were to be, and were not: something in them was pinned, told by value, or led
+    /// to by more slots than a step has time for.
+    pub kept_pages: u64,
 }
 
 const _: () = assert!(size_of::<GcStatistics>() == size_of::<heapwright::gc::Statistics>());

@@ -55,7 +55,7 @@ struct Node<'gc> {
 
 #[derive(Trace)]
 struct Root<'gc> {
-    nodes: Nodes<'gc>,
+    nodes: Slice<'gc, Cell<Option<Gc<'gc, Node<'gc>>>>>,
     watched: Lock<Vec<(usize, Weak<'gc, Node<'gc>>)>>,
 }
 
@@ -79,6 +79,9 @@ enum Op {
     Step(u64),
     Garbage(usize),
     Collect,
+    Compact,
+    AskCompact,
+    Pin(usize),
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -90,6 +93,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (0u64..20_000).prop_map(Op::Step),
         2 => (0usize..3000).prop_map(Op::Garbage),
         1 => Just(Op::Collect),
+        1 => Just(Op::Compact),
+        2 => Just(Op::AskCompact),
+        1 => any::<usize>().prop_map(Op::Pin),
     ];
     proptest::collection::vec(op, 1..if cfg!(miri) { 10 } else { 300 })
 }
@@ -98,14 +104,15 @@ const PLACES: usize = 16;
 
 fn run(options: Options, ops: Vec<Op>) {
     let count = Rc::new(Count::new(0));
-    let mut realm = Nodery::with(options, |_| Root {
-        nodes: Lock::new(vec![None; PLACES]),
+    let mut realm = Nodery::with(options, |mc| Root {
+        nodes: mc.alloc_slice(PLACES, |_| Cell::new(None)),
         watched: Lock::default(),
     });
     // The model: by serial, what each leads to; and which the root does.
     let mut graph: BTreeMap<usize, Vec<Option<usize>>> = BTreeMap::new();
     let mut roots: Vec<Option<usize>> = vec![None; PLACES];
     let mut next = 1;
+    let mut pinned: Vec<(usize, usize)> = Vec::new();
     for op in ops {
         match op {
             Op::Make(place, shape) => {
@@ -120,7 +127,7 @@ fn run(options: Options, ops: Vec<Op>) {
                         _ => Shape::Grows(Lock::new(vec![None; 5])),
                     };
                     let node = mc.alloc(Node { serial, shape, _lives: Lives::one_of(&count) });
-                    root.nodes.borrow_mut(mc, root)[place] = Some(node);
+                    root.nodes[place].set(mc, root.nodes, Some(node));
                     let weak = mc.weak(node);
                     root.watched.borrow_mut(mc, root).push((serial, weak));
                     edges(node).len()
@@ -133,8 +140,7 @@ fn run(options: Options, ops: Vec<Op>) {
                 let Some(parent) = roots[from] else { continue };
                 let child = roots[to];
                 let place = realm.mutate(|mc, root| {
-                    let nodes = root.nodes.borrow();
-                    let (parent, child) = (nodes[from].unwrap(), nodes[to]);
+                    let (parent, child) = (root.nodes[from].get().unwrap(), root.nodes[to].get());
                     match &parent.as_ref().shape {
                         Shape::Nothing | Shape::Text(_) => None,
                         Shape::Two { left, right } => {
@@ -163,17 +169,35 @@ fn run(options: Options, ops: Vec<Op>) {
             }
             Op::Forget(place) => {
                 roots[place % PLACES] = None;
-                realm.mutate(|mc, root| root.nodes.borrow_mut(mc, root)[place % PLACES] = None);
+                realm.mutate(|mc, root| root.nodes[place % PLACES].set(mc, root.nodes, None));
             }
             Op::Step(budget) => _ = realm.step(Duration::from_nanos(budget)),
             Op::Garbage(texts) => {
                 let texts = if cfg!(miri) { texts % 7 } else { texts };
                 realm.mutate(|mc, _| (0..texts).for_each(|_| _ = mc.alloc_str(&"x".repeat(200))));
             }
-            Op::Collect => {
+            Op::AskCompact => realm.ask_compact(),
+            Op::Pin(place) => realm.mutate(|mc, root| {
+                if let Some(node) = root.nodes[place % PLACES].get() {
+                    mc.pin(node);
+                    pinned.push((node.serial, node.address()));
+                }
+            }),
+            op @ (Op::Collect | Op::Compact) => {
                 realm.collect();
-                realm.collect();
+                if matches!(op, Op::Compact) {
+                    realm.compact()
+                } else {
+                    realm.collect()
+                }
+                pinned.retain(|(serial, _)| graph.contains_key(serial));
                 check(&mut realm, &mut graph, &roots);
+                realm.mutate(|_, root| {
+                    for node in root.nodes.iter().filter_map(Cell::get) {
+                        let mut pins = pinned.iter().filter(|(serial, _)| *serial == node.serial);
+                        assert!(pins.all(|&(_, at)| at == node.address()), "what is pinned stays");
+                    }
+                });
                 assert_eq!(count.get(), graph.len(), "what lives is dropped, or not");
             }
         }
@@ -201,7 +225,7 @@ fn check(
     *graph = live;
     realm.mutate(|mc, root| {
         let mut seen = HashMap::new();
-        let mut grey: Vec<_> = root.nodes.borrow().iter().flatten().copied().collect();
+        let mut grey: Vec<_> = root.nodes.iter().filter_map(Cell::get).collect();
         while let Some(node) = grey.pop() {
             if seen.insert(node.serial, node).is_some() {
                 continue;
@@ -235,6 +259,7 @@ proptest! {
         generations in any::<bool>(),
         stress in any::<bool>(),
         ruby in any::<bool>(),
+        compact in any::<bool>(),
         ops in ops(),
     ) {
         let verify = if cfg!(miri) { 0 } else { VERIFY_HEAP | VERIFY_BARRIERS };
@@ -242,6 +267,7 @@ proptest! {
             Options {
                 incremental,
                 generations,
+                compact,
                 verify: verify | if stress && !cfg!(miri) { STRESS } else { 0 },
                 layout: if ruby { Layout::Ruby } else { Layout::Fine },
                 least: 128 << 10,

@@ -834,6 +834,7 @@ pub fn object_size(object: *const u8) -> usize {
 pub mod shown {
     use super::super::layout::SHELVES;
     use super::super::mutator::{Mutator, Region};
+    use super::Tracer;
     use core::mem::offset_of;
 
     /// Regions of a mutator: pools times kinds.
@@ -847,6 +848,11 @@ pub mod shown {
         offset_of!(Mutator, places),
         offset_of!(Mutator, marks),
     ];
+    /// Offsets of next, end, by_slot in a tracer.
+    pub const TRACER: [usize; 3] =
+        [offset_of!(Tracer, next), offset_of!(Tracer, end), offset_of!(Tracer, by_slot)];
+    /// The bit of a mutator's barrier that says that objects are being moved.
+    pub const MOVING: u32 = super::MOVING;
     /// Offsets of next, end, slot in a region, and its size.
     pub const REGION: [usize; 4] = [
         offset_of!(Region, next),

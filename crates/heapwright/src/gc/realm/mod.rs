@@ -15,8 +15,15 @@
 //! `runST`; for Rust after gc-arena by Catherine West). While it runs nothing is collected: only lazily
 //! swept what the last collection found dead. So in `mutate` every `Gc` leads to an object,
 //! and between two calls the only ones that exist lie in objects that the root leads to, and whose
-//! [`Trace`] tells them all. There is no stack to be scanned, no root to be forgotten, and nothing
-//! that keeps an object from being moved.
+//! [`Trace`] tells them all. There is no stack to be scanned, and no root to be forgotten.
+//!
+//! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept where it
+//! was. A Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is left when
+//! `mutate` has returned. A `Gc` in another object is a word of that object, whose address `Trace` tells by
+//! lending itself; the collector changes that word by way of its own pointer to the heap, while no
+//! reference to the object exists. A `Gc` that lies elsewhere, in a `Box`, a `Vec` or a map's memory, it must not change
+//! (`Trace` lends what is shared): what that leads to stays where it is as long as it does. So does what
+//! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
 //!
 //! **Stores.** An object is shared by all who have a `Gc` to it, so it changes through cells:
 //! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are told in which object they lie,
@@ -216,6 +223,11 @@ unsafe extern "C" fn free(object: *mut c_void, _: usize, _: *mut c_void) {
     unsafe { Header::drop(object.cast()) };
 }
 
+unsafe extern "C" fn wanted(object: *const c_void, _: *mut c_void) -> usize {
+    // SAFETY: as above.
+    unsafe { Header::size(object.cast()) }
+}
+
 unsafe extern "C" fn type_name(object: *const c_void, _: *mut c_void) -> *const c_char {
     // SAFETY: as above.
     unsafe { Header::name(object.cast()) }
@@ -228,7 +240,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     ///
     /// If there is no memory.
     pub fn new(root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root) -> Self {
-        Self::with(Options { generations: true, ..Options::new() }, root)
+        Self::with(Options { generations: true, compact: true, ..Options::new() }, root)
     }
 
     /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts, limits
@@ -245,6 +257,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
             trace: Some(trace),
             free: Some(free),
             type_name: Some(type_name),
+            wanted: Some(wanted),
             ..Runtime::new()
         };
         let heap = raw::Heap::new(options, runtime).expect("memory for a realm");
@@ -312,6 +325,25 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     pub fn collect(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.mutator.collect() };
+    }
+
+    /// Collects, moves values to where they lie close together, and gives pages back that have none
+    /// any more.
+    pub fn compact(&mut self) {
+        // SAFETY: no reference is left but those in the heap.
+        unsafe { self.mutator.compact() };
+    }
+
+    /// As [`Realm::compact`], but in steps: [`Realm::step`] does it, by and by. A realm does so by itself
+    /// when it has many more pages than it may have (`compact` in its options).
+    pub fn ask_compact(&mut self) {
+        // SAFETY: no reference is left but those in the heap.
+        unsafe { self.mutator.ask_compact() };
+    }
+
+    /// Gives pages without values back. Returns bytes.
+    pub fn trim(&mut self) -> usize {
+        self.heap.trim()
     }
 
     /// Until [`Realm::resume_majors`], collections are minor ones as far as possible. Nests.

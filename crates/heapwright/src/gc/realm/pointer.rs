@@ -25,6 +25,8 @@ use super::trace::Trace;
 pub(super) struct Type {
     pub(super) trace: unsafe fn(*mut u8, &Tracer),
     pub(super) drop: unsafe fn(*mut u8),
+    /// Bytes of the object.
+    pub(super) size: unsafe fn(*const u8) -> usize,
     pub(super) name: fn() -> &'static str,
 }
 
@@ -47,8 +49,12 @@ pub(super) const fn kind_of<T: Trace>() -> u32 {
 }
 
 impl<T: Trace> Boxed<T> {
-    const TYPE: &'static Type =
-        &Type { trace: Self::trace, drop: Self::drop, name: core::any::type_name::<T> };
+    const TYPE: &'static Type = &Type {
+        trace: Self::trace,
+        drop: Self::drop,
+        size: |_| size_of::<Self>(),
+        name: core::any::type_name::<T>,
+    };
 
     unsafe fn trace(object: *mut u8, tracer: &Tracer) {
         // SAFETY: the header says that it is one of these.
@@ -100,6 +106,16 @@ impl Header {
             // SAFETY: the object is of the type that its header says.
             unsafe { (of.drop)(object) };
         }
+    }
+
+    /// Bytes of the object; 0: it has no value yet.
+    ///
+    /// # Safety
+    ///
+    /// The object begins with a header or zero.
+    pub(super) unsafe fn size(object: *const u8) -> usize {
+        // SAFETY: by the contract; the object is of the type that its header says.
+        unsafe { Self::of(object) }.map_or(0, |of| unsafe { (of.size)(object) })
     }
 
     /// The name of its type, as a string that stays. For dumps and verifiers: takes a lock.
@@ -160,7 +176,8 @@ impl<'gc, T> Gc<'gc, T> {
         self.at == other.at
     }
 
-    /// A number that no other value has while this one lives.
+    /// A number that no other value has now. It is another one when the value was moved, which may be
+    /// between two calls of [`Realm::mutate`](super::super::Realm::mutate); see [`Mutation::pin`].
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
@@ -230,6 +247,20 @@ impl<'gc> Mutation<'gc> {
         }
     }
 
+    /// From now on a value stays where it is, as long as it lives, or until it was unpinned as often:
+    /// for those who keep its address.
+    pub fn pin<T>(&self, value: Gc<'gc, T>) {
+        // SAFETY: the realm's mutator, which outlives this.
+        unsafe { &*self.mutator }.pin(value.object());
+    }
+
+    /// Ends a [`Mutation::pin`]. What was never pinned is not unpinned by it either, but something else in
+    /// its page may be.
+    pub fn unpin<T>(&self, value: Gc<'gc, T>) {
+        // SAFETY: as above.
+        unsafe { &*self.mutator }.unpin(value.object());
+    }
+
     /// Tells that something was stored into an object.
     #[inline]
     pub(super) fn touch(&self, object: *mut u8) {
@@ -293,6 +324,8 @@ impl<T: fmt::Display> fmt::Display for Gc<'_, T> {
 unsafe impl<T: Trace> Trace for Gc<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        tracer.mark(self.object());
+        // SAFETY: a word that leads to the object, for as long as its value is this: what takes its
+        // place was told to the barrier.
+        unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }

@@ -77,8 +77,18 @@ impl<'gc, T> Slice<'gc, T> {
 }
 
 impl<T: Trace> Slice<'_, T> {
-    const TYPE: &'static Type =
-        &Type { trace: Self::trace_all, drop: Self::drop_all, name: core::any::type_name::<[T]> };
+    const TYPE: &'static Type = &Type {
+        trace: Self::trace_all,
+        drop: Self::drop_all,
+        size: Self::size_of_all,
+        name: core::any::type_name::<[T]>,
+    };
+
+    unsafe fn size_of_all(object: *const u8) -> usize {
+        // SAFETY: the header says that it is one of these.
+        let all = unsafe { Self::from_object(object.cast_mut()) };
+        size_of::<Head>() + size_of::<T>() * all.length()
+    }
 
     unsafe fn trace_all(object: *mut u8, tracer: &Tracer) {
         // SAFETY: the header says that it is one of these.
@@ -190,7 +200,8 @@ impl<T: Hash> Hash for Slice<'_, T> {
 unsafe impl<T: Trace> Trace for Slice<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        tracer.mark(self.object());
+        // SAFETY: as of a `Gc`.
+        unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }
 

@@ -9,9 +9,14 @@ use super::super::raw::Tracer;
 /// `#[derive(Trace)]` (feature `derive`) implements it for structs and enums whose fields do; a field
 /// that holds none and does not implement it has `#[trace(skip)]`, and must be `'static`.
 ///
+/// A `Gc` in the object itself is told by its address, and is changed when its value is moved; one in a
+/// `Box`, a `Vec` or a map keeps its value where it is. So arrays are better kept in the realm
+/// ([`Slice`](super::super::Slice)).
+///
 /// # Safety
 ///
-/// - [`Trace::trace`] hands every [`Gc`](super::super::Gc) in the value to its own `trace`. It
+/// - [`Trace::trace`] hands every [`Gc`](super::super::Gc) in the value to its own `trace`, where it is,
+///   or a copy of it that lies outside of all objects. It
 ///   changes nothing, allocates nothing, and may run on another thread than the value's, while that
 ///   stands still.
 /// - [`Trace::TRACED`] is true if there may be one.
