@@ -85,7 +85,7 @@
 /**
  * Of a mutator's barrier: objects are being moved.
  */
-#define GC_MOVING 4
+#define HW_GC_MOVING 4
 
 /**
  * How many buckets the histogram of sizes has.

@@ -80,6 +80,8 @@ const NO_PLAN: usize = 0;
 const COUNTING: usize = 1;
 const CHOOSING: usize = 2;
 const READY: usize = 3;
+/// All are through; some were passed by the sweep.
+const SETTLING: usize = 4;
 
 /// A heap's part in moving. Zero moves nothing.
 pub(super) struct Moving {
@@ -619,22 +621,35 @@ impl Heap {
             let object = MAP.base().with_addr(object);
             self.forwarded(object).unwrap_or(object).addr()
         });
-        self.phase.store(Phase::Sweeping as u32, Relaxed);
-        let mut plan = self.moving.plan.lock();
-        for page in plan.pages.iter().filter_map(|&number| self.pages.get(number as usize)) {
-            if page.passed.take() != 0 {
-                let found = self.sweep_page(page);
-                self.put_swept(page, found);
-            }
-        }
-        plan.end();
-        drop(plan);
+        self.moving.plan.lock().through = 0;
         self.moving.fresh.lock().0.end();
         self.moving.references.end();
-        self.moving.stage.set(NO_PLAN);
+        self.moving.stage.set(SETTLING);
         self.moving.rounds.add(1);
         self.moving.left.set(self.shelves.lock().bytes());
         self.set_barrier(self.barrier() & !MOVING);
+        self.phase.store(Phase::Sweeping as u32, Relaxed);
+    }
+
+    /// Sweeps a page that the sweep passed while objects were moved. False: there is none any more.
+    pub(super) fn sweep_passed(&self) -> bool {
+        if self.moving.stage.get() != SETTLING {
+            return false;
+        }
+        let mut plan = self.moving.plan.lock();
+        while let Some(&number) = plan.pages.get(plan.through) {
+            plan.through += 1;
+            let page = self.pages.get(number as usize).filter(|page| page.passed.take() != 0);
+            if let Some(page) = page {
+                drop(plan);
+                let found = self.sweep_page(page);
+                self.put_swept(page, found);
+                return true;
+            }
+        }
+        plan.end();
+        self.moving.stage.set(NO_PLAN);
+        false
     }
 
     /// A collection begins, or all of it is marked: what stores are told for, as far as moving goes.

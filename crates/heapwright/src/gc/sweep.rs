@@ -80,8 +80,11 @@ impl Heap {
         let mut lists = self.shelves.lock();
         let Some(page) = lists.take_unswept_in_turn(&self.pages) else {
             drop(lists);
-            self.end_sweep();
-            return false;
+            let passed = self.sweep_passed();
+            if !passed {
+                self.end_sweep();
+            }
+            return passed;
         };
         drop(lists);
         let found = self.sweep_page(page);
