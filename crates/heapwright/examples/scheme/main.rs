@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Options before the file: `--stats` (what the collector did), `--stress` (a collection after
-//! every piece, verified), `--incremental`, `--generations off`, `--limit MIB`.
+//! every piece, verified), `--incremental`, `--generations off`, `--compact off`, `--limit MIB`,
+//! `--serve SECONDS` (when the program has ended, its `request` is called for so long).
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -31,15 +32,16 @@ mod machine;
 mod primitives;
 mod print;
 mod read;
+mod serve;
 mod value;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heapwright::Rootable;
 use heapwright::gc::raw::{Options, VERIFY_BARRIERS, VERIFY_HEAP};
-use heapwright::gc::{Lock, Realm};
+use heapwright::gc::{Lock, Realm, Statistics};
 
 use machine::{Machine, Progress, Root};
 use read::{Failure, Reader};
@@ -80,7 +82,13 @@ impl Scheme {
     /// Runs the first form of a text that begins at a line and a column. Gives what it printed as
     /// its value, how much of the text it took, and where the rest begins. `None`: there is no
     /// form.
-    fn run_form(&mut self, text: &str, place: (usize, usize)) -> Result<Option<Ran>, Failure> {
+    /// Tells `paused` how long the collector took after each piece.
+    fn run_form(
+        &mut self,
+        text: &str,
+        place: (usize, usize),
+        paused: &mut dyn FnMut(Duration),
+    ) -> Result<Option<Ran>, Failure> {
         let begun = self.realm.mutate(|mc, root| {
             let mut reader = Reader::new(text, place);
             let Some(form) = reader.read(mc, root)? else { return Ok(None) };
@@ -93,14 +101,18 @@ impl Scheme {
         let Some((consumed, place)) = begun else { return Ok(None) };
         let piece = if self.is_stressed { STRESSED_PIECE } else { PIECE };
         loop {
+            let mut over = Instant::now();
             let done = self.realm.mutate(|mc, root| {
                 let mut machine = root.machine.borrow_mut(mc, root);
-                Ok(match machine.run(mc, root, piece)? {
+                let progress = machine.run(mc, root, piece)?;
+                over = Instant::now();
+                Ok(match progress {
                     Progress::Runs => None,
                     Progress::Done(Value::Unspecified) => Some(String::new()),
                     Progress::Done(value) => Some(print::written(value)),
                 })
             })?;
+            paused(over.elapsed());
             if self.is_stressed {
                 self.realm.collect();
             }
@@ -131,7 +143,7 @@ impl Scheme {
     /// Runs a program.
     fn run(&mut self, text: &str) -> Result<(), Failure> {
         let (mut at, mut place) = (0, (1, 1));
-        while let Some(ran) = self.run_form(&text[at..], place)? {
+        while let Some(ran) = self.run_form(&text[at..], place, &mut |_| {})? {
             (at, place) = (at + ran.consumed, ran.place);
         }
         Ok(())
@@ -150,7 +162,7 @@ impl Scheme {
                 break;
             }
             loop {
-                let ended = self.run_form(&text, (1, 1));
+                let ended = self.run_form(&text, (1, 1), &mut |_| {});
                 primitives::flush();
                 match ended {
                     Ok(Some(ran)) => {
@@ -174,8 +186,12 @@ impl Scheme {
         }
     }
 
-    fn statistics(&self, began: Instant) {
-        let told = self.realm.statistics();
+    fn statistics(&self) -> Statistics {
+        self.realm.statistics()
+    }
+
+    fn tell_statistics(&self, began: Instant) {
+        let told = self.statistics();
         let time = began.elapsed().as_nanos();
         let share = (u128::from(told.pause_ns + told.sweep_ns) * 100) as f64 / time as f64;
         eprintln!(
@@ -191,12 +207,19 @@ impl Scheme {
     }
 }
 
-const USAGE: &str = "usage: scheme [--stats] [--stress] [--incremental] [--generations on|off] [--limit MIB] [FILE]";
+const USAGE: &str = "usage: scheme [--stats] [--stress] [--incremental] [--generations on|off] [--compact on|off] [--limit MIB] [--serve SECONDS] [FILE]";
+
+/// A number that an option wants, or what to say.
+fn wanted(option: &str, what: &str, word: Option<String>) -> Result<u32, String> {
+    let number = word.and_then(|word| word.parse().ok());
+    number.ok_or_else(|| format!("{option} wants a number of {what}"))
+}
 
 fn main() -> ExitCode {
-    let mut options = Options { generations: true, ..Options::new() };
+    let mut options = Options { generations: true, compact: true, ..Options::new() };
     let (mut is_stressed, mut tells, mut file) = (false, false, None);
     let mut limit = u64::MAX;
+    let mut serves = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -207,13 +230,18 @@ fn main() -> ExitCode {
             }
             "--incremental" => options.incremental = true,
             "--generations" => options.generations = words.next().as_deref() != Some("off"),
-            "--limit" => match words.next().and_then(|mib| mib.parse::<u32>().ok()) {
-                Some(mib) => limit = u64::from(mib) << 20,
-                None => {
-                    eprintln!("scheme: --limit wants a number of MiB\n{USAGE}");
-                    return ExitCode::from(2);
+            "--compact" => options.compact = words.next().as_deref() != Some("off"),
+            "--limit" | "--serve" => {
+                let what = if word == "--limit" { "MiB" } else { "seconds" };
+                match (what, wanted(&word, what, words.next())) {
+                    ("MiB", Ok(mib)) => limit = u64::from(mib) << 20,
+                    (_, Ok(seconds)) => serves = Some(Duration::from_secs(seconds.into())),
+                    (_, Err(message)) => {
+                        eprintln!("scheme: {message}\n{USAGE}");
+                        return ExitCode::from(2);
+                    }
                 }
-            },
+            }
             word if word.starts_with('-') || file.is_some() => {
                 eprintln!("scheme: there is no option `{word}`\n{USAGE}");
                 return ExitCode::from(2);
@@ -234,10 +262,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ended = scheme.run(&text);
+    let mut ended = scheme.run(&text);
+    primitives::flush();
+    if let (Ok(()), Some(time)) = (&ended, serves) {
+        ended = serve::serve(&mut scheme, time);
+    }
     primitives::flush();
     if tells {
-        scheme.statistics(began);
+        scheme.tell_statistics(began);
     }
     match ended {
         Ok(()) => ExitCode::SUCCESS,

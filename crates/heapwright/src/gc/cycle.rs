@@ -280,6 +280,7 @@ impl Heap {
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
+            mutator.tracer.stored.give(&self.stored);
         });
         if self.phase() == Phase::Idle {
             self.begin();
@@ -337,6 +338,8 @@ impl Heap {
     fn mark(&self, me: &Mutator, budget: Budget) -> bool {
         let mut told = false;
         self.weak.stop_watching();
+        me.tracer.mark_as(Marks::Alone);
+        self.ask_stored(&me.tracer);
         loop {
             if !self.drain(me, budget) {
                 self.weak.stop_watching();

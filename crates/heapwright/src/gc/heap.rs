@@ -44,6 +44,7 @@ use super::raw::{Options, Runtime, Sweep};
 use super::remembered::Remembered;
 use super::shelves::Shelves;
 use super::statistics::Pauses;
+use super::stored::Stored;
 use super::tracer;
 use super::weak::Weak;
 use super::world::World;
@@ -88,6 +89,7 @@ pub(super) struct Heap {
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
+    pub(super) stored: Stored,
     pub(super) finalizers: Lock<Finalizers>,
     /// The chunk of items that is there when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -275,6 +277,7 @@ impl Heap {
         heap.handles.end();
         heap.weak.end();
         heap.moving.end();
+        heap.stored.end();
         heap.finalizers.lock().end();
         let mut runs = heap.chunk_runs.lock();
         while !runs.0.is_null() {
@@ -807,6 +810,7 @@ impl Heap {
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
         self.moving.before_fork();
+        self.stored.before_fork();
         self.finalizers.acquire();
         self.shelves.acquire();
         self.chunk_runs.acquire();
@@ -836,6 +840,8 @@ impl Heap {
         unsafe { self.shelves.release() };
         // SAFETY: as above.
         unsafe { self.finalizers.release() };
+        // SAFETY: as above.
+        unsafe { self.stored.after_fork() };
         // SAFETY: as above.
         unsafe { self.moving.after_fork() };
     }

@@ -18,6 +18,7 @@
 //! - `page`, `pages`, `shelves`: pages, and which are where
 //! - `mutator`: how a thread allocates; `world`: how threads stand still
 //! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
+//! - `stored`: places to be asked again, because something was stored there
 //! - `remembered`: what minor collections are told of old objects
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
@@ -79,6 +80,8 @@ mod remembered;
 mod shelves;
 #[cfg(not(loom))]
 mod statistics;
+#[cfg(not(loom))]
+mod stored;
 #[cfg(not(loom))]
 mod sweep;
 #[cfg(not(loom))]

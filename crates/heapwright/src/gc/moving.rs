@@ -51,7 +51,6 @@ use super::heap::{Heap, Phase};
 use super::layout::{self, KINDS, LARGE, SHELVES};
 use super::mutator::Mutator;
 use super::page::{self, Aside, Page, State, Stays};
-use super::pile::{self, Pile};
 use super::plan::{self, Census, Choice};
 use super::references::References;
 use super::tracer::{self, Slots, Tracer};
@@ -89,8 +88,6 @@ pub(super) struct Moving {
     /// How far the plan is. Changed under the plan's lock.
     stage: Num,
     plan: Lock<Plan>,
-    /// Objects that were stored into since they told what they lead to.
-    stored: Pile,
     /// Pages in which there may be objects that have not told what they lead to.
     fresh: Lock<Fresh>,
     references: References,
@@ -155,11 +152,6 @@ impl Moving {
         self.stage.get() != NO_PLAN
     }
 
-    /// Where objects are put down that were stored into.
-    pub(super) fn stored(&self) -> &Pile {
-        &self.stored
-    }
-
     /// Whether the next collection is to be a major one, because of this.
     pub(super) fn wants_major(&self) -> bool {
         self.wanted.get() != 0
@@ -190,7 +182,6 @@ impl Moving {
     /// Gives all memory back.
     pub(super) fn end(&self) {
         self.plan.lock().end();
-        self.stored.end();
         self.fresh.lock().0.end();
         self.references.end();
         for number in [
@@ -211,7 +202,6 @@ impl Moving {
     pub(super) fn before_fork(&self) {
         self.plan.acquire();
         self.fresh.acquire();
-        self.stored.before_fork();
         self.references.before_fork();
     }
 
@@ -223,8 +213,6 @@ impl Moving {
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: the same contract, as for all that follow.
         unsafe { self.references.after_fork() };
-        // SAFETY: as above.
-        unsafe { self.stored.after_fork() };
         // SAFETY: as above.
         unsafe { self.fresh.release() };
         // SAFETY: as above.
@@ -365,8 +353,7 @@ impl Heap {
         }
     }
 
-    /// A reference to `child` was stored into a slot of `parent`; null: who knows which. Either may be
-    /// null: then there is none.
+    /// A reference to `child` was stored into a slot of `parent`; null: who knows which.
     pub(super) fn note_store(
         &self,
         me: &Mutator,
@@ -374,31 +361,21 @@ impl Heap {
         slot: *mut *mut u8,
         child: *mut u8,
     ) {
-        // While marking goes on, who has no mark has not told anything yet.
-        let told = || self.phase() != Phase::Marking || self.is_marked(parent);
-        let traced = |(_, shelf)| shelf & LEAF as usize == 0;
-        if !tracer::shelf_of(parent.addr(), self.tag()).is_some_and(traced) || !told() {
+        if parent.is_null() || self.candidate(child).is_none() {
             return;
         }
-        if !child.is_null() {
-            if self.candidate(child).is_none() {
-                return;
-            }
-            if !slot.is_null() {
-                return self.note_slot(&me.tracer, slot, child);
-            }
+        if slot.is_null() {
+            return self.note_stored_into(me, parent);
         }
-        if me.tracer.stored.last() != parent.addr()
-            && !me.tracer.stored.push(self, &self.moving.stored, parent.addr())
-        {
-            // Nobody will ask it: so nothing it may lead to moves.
-            self.give_plan_up();
+        // While marking goes on, who has no mark has not told anything yet.
+        if self.phase() != Phase::Marking || self.is_marked(parent) {
+            self.note_slot(&me.tracer, slot, child);
         }
     }
 
     /// Nothing moves any more.
     #[cold]
-    fn give_plan_up(&self) {
+    pub(super) fn give_plan_up(&self) {
         for page in self.pages.all().filter(|page| page.aside() == Aside::Candidate) {
             page.set_aside(Aside::No);
         }
@@ -471,10 +448,8 @@ impl Heap {
             me.tracer.looking_at(Slots::Note, tell, &mut |child| self.stays_where_it_is(child));
         };
         self.each_mutator(|mutator| mutator.tracer.give_notes());
-        while let Some(chunk) = self.moving.stored.take() {
-            ask(&mut |with| pile::each(chunk, |at: usize| with(MAP.base().with_addr(at))));
-            self.give_back(chunk);
-        }
+        let stored = |tracer: &Tracer| self.ask_stored(tracer);
+        me.tracer.looking_at(Slots::Note, stored, &mut |child| self.stays_where_it_is(child));
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
             if let Some(page) = self.pages.get(number as usize) {

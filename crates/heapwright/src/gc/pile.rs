@@ -60,11 +60,9 @@ impl Buffer {
         true
     }
 
-    /// The word that was put down last, or 0.
-    pub(super) fn last(&self) -> usize {
-        let Some(last) = self.count.get().checked_sub(1) else { return 0 };
-        // SAFETY: so many were written.
-        unsafe { words(self.chunk.get()).wrapping_add(last).read() }
+    /// Whether nothing was put down.
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunk.get().is_null()
     }
 
     /// Gives what it has to a pile.

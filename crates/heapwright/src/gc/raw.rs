@@ -52,6 +52,7 @@ use super::heap;
 use super::layout::{LARGE, Layout};
 use super::mutator;
 use super::statistics::Statistics;
+use super::stored::Tell;
 pub use super::tracer::Tracer;
 
 /// How a heap is swept.
@@ -490,7 +491,30 @@ impl Mutator {
     /// cannot say what.
     #[inline]
     pub fn touch(&self, parent: *mut u8) {
+        let barrier = self.inner().barrier.load(Ordering::Relaxed);
+        if barrier & (MARKING | MOVING) != 0 {
+            self.heap().note_stored_into(self.inner(), parent);
+        }
+        if barrier & STORES != 0 {
+            self.heap().touch(self.inner(), parent);
+        }
+    }
+
+    /// As [`Mutator::touch`], of who says where in `parent`, and how that place is asked.
+    #[inline]
+    pub(super) fn touch_at(&self, parent: *mut u8, place: *mut u8, tell: Tell) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
+            self.note_touched(parent, place, tell);
+        }
+    }
+
+    #[cold]
+    fn note_touched(&self, parent: *mut u8, place: *mut u8, tell: Tell) {
+        let barrier = self.inner().barrier.load(Ordering::Relaxed);
+        if barrier & (MARKING | MOVING) != 0 {
+            self.heap().note_stored(self.inner(), parent, place, tell);
+        }
+        if barrier & STORES != 0 {
             self.heap().touch(self.inner(), parent);
         }
     }

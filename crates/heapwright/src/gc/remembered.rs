@@ -22,17 +22,16 @@
 //!
 //! Called by `cycle`; filled by `tracer`, and by stores (`raw`).
 
-use core::ptr;
-
+use crate::address_map::MAP;
 use crate::sync::atomic::Ordering;
 
 use super::LEAF;
 use super::cell::Num;
-use super::cycle::{MARKING, MOVING, STORES};
+use super::cycle::STORES;
 use super::gang::Chunk;
 use super::heap::{Heap, Phase};
 use super::mutator::Mutator;
-use super::page::Page;
+use super::page::{Page, Stays};
 use super::pile::{self, Pile};
 use super::tracer::{self, Tracer};
 
@@ -102,6 +101,11 @@ impl Remembered {
         self.next.all().into_iter().for_each(|pile| pile.change(&mut with));
     }
 
+    /// Changes all words, also of what is still to be told.
+    fn change_all(&self, mut with: impl FnMut(usize) -> usize) {
+        self.each_pile(|pile| pile.change(&mut with));
+    }
+
     fn each_pile(&self, with: impl FnMut(&Pile)) {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
@@ -152,33 +156,24 @@ impl Heap {
             if !self.take_mark(parent) {
                 return;
             }
-        } else if stores.last() == parent.addr() {
+        } else if me.tracer.stores_known.has(parent.addr()) {
             return;
         }
         if !stores.push(self, self.remembered.stores(), parent.addr()) {
+            me.tracer.stores_known.forget();
             self.remembered.lose();
             self.give_mark(parent);
         }
     }
 
     /// Whatever was stored into `parent`, and perhaps more will be until the next safepoint: it is to
-    /// be looked at again, if it was looked at, or is old.
+    /// be remembered, if it is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
-        let barrier = me.barrier.load(Ordering::Relaxed);
-        if barrier & MOVING != 0 {
-            self.note_store(me, parent, ptr::null_mut(), ptr::null_mut());
-        }
         let leaf = |(_, shelf)| shelf & LEAF as usize != 0;
-        if barrier == 0
+        if me.barrier.load(Ordering::Relaxed) & STORES == 0
             || !self.is_marked(parent)
             || tracer::shelf_of(parent.addr(), self.tag()).is_none_or(leaf)
         {
-            return;
-        }
-        if barrier & MARKING != 0 {
-            me.tracer.regard(parent);
-        }
-        if barrier & STORES == 0 {
             return;
         }
         let Some(head) = self.head_of(parent.addr()) else { return };
@@ -194,6 +189,8 @@ impl Heap {
     /// Tells some of what is remembered. False: nothing is left.
     pub(super) fn tell_remembered(&self, tracer: &Tracer) -> bool {
         let Some((chunk, again)) = self.remembered.take() else { return false };
+        // What is there twice is looked at once: it has no mark the first time.
+        pile::each(chunk, |object: usize| _ = self.take_mark(MAP.base().with_addr(object)));
         pile::each(chunk, |object: usize| tracer.look_again(object));
         if again {
             // SAFETY: taken just now.
@@ -212,6 +209,46 @@ impl Heap {
             self.give_back(chunk);
         }
         self.remembered.lost.set(0);
+    }
+
+    /// Whether marks say who is old, or will when the collection under way has ended.
+    pub(super) fn has_ages(&self) -> bool {
+        self.stays() != Stays::Nothing && self.unstuck.get() == 0
+    }
+
+    /// Calls `with` while objects have their marks that are remembered, and so are old. While the
+    /// world stands still.
+    pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
+        /// Set in the word of an object that has a mark which was taken. (Addresses of objects
+        /// are multiples of 8.)
+        const GIVEN: usize = 1;
+        /// The marks are taken again, also if `with` unwinds.
+        struct Given<'a>(&'a Heap);
+        impl Drop for Given<'_> {
+            fn drop(&mut self) {
+                self.0.remembered.change_all(|word| {
+                    if word & GIVEN != 0 {
+                        self.0.take_mark(MAP.base().with_addr(word & !GIVEN));
+                    }
+                    word & !GIVEN
+                });
+            }
+        }
+        if !self.has_ages() {
+            return with();
+        }
+        self.each_mutator(|mutator| mutator.tracer.give_notes());
+        let _given = Given(self);
+        self.remembered.change_all(|word| {
+            let object = MAP.base().with_addr(word);
+            // What has moved has its mark where it is now.
+            if self.is_marked(object) || self.forwarded(object).is_some() {
+                return word;
+            }
+            self.give_mark(object);
+            word | GIVEN
+        });
+        with()
     }
 
     /// Keeps a chunk that was taken from a pile, whose words were looked at.

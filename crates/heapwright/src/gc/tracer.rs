@@ -45,6 +45,7 @@ use super::layout::{KINDS, LARGE, SHELVES};
 use super::page;
 use super::pile::Buffer;
 use super::references::Room;
+use super::stored::{Known, Recent};
 
 /// The tag of an item that is marked already.
 const MARKED: usize = 1;
@@ -97,12 +98,13 @@ pub struct Tracer {
     notes: Num,
     /// Old objects that a store was told of, and objects that become old (see `remembered`).
     pub(super) stores: Buffer,
+    pub(super) stores_known: Known,
     survivors: Buffer,
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
     ephemerons: Buffer,
-    /// Objects that were stored into while objects are to be moved, and where slots are noted.
-    pub(super) stored: Buffer,
+    /// Places that were stored into (see `stored`), and where slots are noted (see `references`).
+    pub(super) stored: Recent,
     pub(super) room: Room,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
@@ -806,18 +808,20 @@ impl Tracer {
     pub(super) fn give_notes(&self) {
         let (remembered, weak) = (&self.heap().remembered, &self.heap().weak);
         self.stores.give(remembered.stores());
+        self.stores_known.forget();
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());
-        self.stored.give(self.heap().moving.stored());
+        self.stored.give(&self.heap().stored);
     }
 
-    /// An old object is to be looked at once more; it has its mark again. While nobody else marks.
+    /// An old object is to be looked at once more, if it has no mark; it has its mark again. While nobody else marks.
     pub(super) fn look_again(&self, address: usize) {
         let object = MAP.base().with_addr(address);
         let unit = MAP.unit_of(address);
-        bits::set(page::marks(unit), address - MAP.address_of(unit).addr());
-        self.push(object.map_addr(|at| at | MARKED));
+        if bits::set(page::marks(unit), address - MAP.address_of(unit).addr()) {
+            self.push(object.map_addr(|at| at | MARKED));
+        }
     }
 
     /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
@@ -832,24 +836,6 @@ impl Tracer {
             } else {
                 self.push(object.map_addr(|at| at | MARKED));
             }
-        }
-    }
-
-    /// A barrier's part: an object that was marked is to be looked at again. It may be told at any
-    /// number of stores.
-    pub(super) fn regard(&self, object: *mut u8) {
-        let item = object.map_addr(|at| at | MARKED);
-        if !self.chunk.get().is_null() && self.next.get() != Self::items(self.chunk.get()) {
-            // SAFETY: there is an item, in this tracer's chunk.
-            if unsafe { self.next.get().wrapping_sub(1).read() }.addr() == item.addr() {
-                return;
-            }
-        }
-        // As in `shade`.
-        if self.next.get() == self.end.get() && !self.has_made_room() {
-            self.heap().note_overflow(object);
-        } else {
-            self.push(item);
         }
     }
 

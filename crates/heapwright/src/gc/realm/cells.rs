@@ -32,7 +32,9 @@ impl<T> Cell<T> {
     pub const fn new(value: T) -> Self {
         Self { value: UnsafeCell::new(value) }
     }
+}
 
+impl<T: Trace> Cell<T> {
     /// Puts a value there, and drops the one that was. `parent` is the object that the cell lies in.
     ///
     /// # Panics
@@ -117,7 +119,9 @@ impl<T> Lock<T> {
     pub fn borrow(&self) -> cell::Ref<'_, T> {
         self.value.borrow()
     }
+}
 
+impl<T: Trace> Lock<T> {
     /// Borrows the value to change it. `parent` is the object that it lies in.
     ///
     /// # Panics
@@ -159,10 +163,10 @@ unsafe impl<T: Trace> Trace for Lock<T> {
 
 /// Something in `parent` is about to be stored to.
 #[inline]
-fn touch<'gc, P: Object<'gc>, T>(mc: &Mutation<'gc>, parent: P, cell: &T) {
+fn touch<'gc, P: Object<'gc>, T: Trace>(mc: &Mutation<'gc>, parent: P, cell: &T) {
     assert!(
         parent.has(core::ptr::from_ref(cell).addr(), size_of::<T>()),
         "the cell lies in another object"
     );
-    mc.touch(parent.start());
+    mc.touch(parent.start(), cell);
 }

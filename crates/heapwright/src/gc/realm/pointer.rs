@@ -261,11 +261,22 @@ impl<'gc> Mutation<'gc> {
         unsafe { &*self.mutator }.unpin(value.object());
     }
 
-    /// Tells that something was stored into an object.
+    /// Tells that something is about to be stored in a place of an object.
     #[inline]
-    pub(super) fn touch(&self, object: *mut u8) {
-        // SAFETY: the realm's mutator, which outlives this.
-        unsafe { &*self.mutator }.touch(object);
+    pub(super) fn touch<T: Trace>(&self, object: *mut u8, place: &T) {
+        /// # Safety
+        ///
+        /// A `T` lies there.
+        unsafe fn tell<T: Trace>(place: *mut u8, tracer: &Tracer) {
+            // SAFETY: by the contract; no mutation runs.
+            unsafe { &*place.cast::<T>() }.trace(tracer);
+        }
+        if T::TRACED {
+            // With the heap's provenance: this reference is gone when it is looked at.
+            let at = object.with_addr(ptr::from_ref(place).addr());
+            // SAFETY: the realm's mutator, which outlives this.
+            unsafe { &*self.mutator }.touch_at(object, at, tell::<T>);
+        }
     }
 }
 
