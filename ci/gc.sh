@@ -55,7 +55,7 @@ for load in gcbench splay strings scaling; do
     [[ " ${without[*]-} " == *" bdwgc "* ]] ||
         "${COMPILE[@]}" -DDOOR_BDWGC -o "$PROGRAMS/$load-bdwgc" "bench/gc/loads/$load.c" -lgc
 done
-for load in request document template quiet boot pauses; do ours $load $load; done
+for load in request document template quiet boot pauses compact; do ours $load $load; done
 
 # refuses WHY PROGRAM ARGUMENT...: one line that says what is wrong, and status 2.
 refuses() {

@@ -14,9 +14,11 @@
 //! [`turns`] the rounds, [`limits`] the search for the smallest heap, [`figure`] what was
 //! asked and the verdict, [`report`] what is gathered and printed, [`text`] numbers in
 //! words. The loads, and what is asked of them: [`peers`] (gcbench, splay, strings),
-//! [`request`], [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling).
+//! [`request`], [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling),
+//! [`grown`] (generations, compact).
 
 mod figure;
+mod grown;
 mod heap;
 mod layouts;
 mod limits;
@@ -38,7 +40,7 @@ use report::Report;
 type Load = (&'static str, fn(&Options, &mut Report) -> Result<(), String>);
 
 /// In the order in which they run, that of the table.
-const LOADS: [Load; 10] = [
+const LOADS: [Load; 12] = [
     ("gcbench", peers::gcbench),
     ("splay", peers::splay),
     ("strings", peers::strings),
@@ -49,6 +51,8 @@ const LOADS: [Load; 10] = [
     ("boot", heap::boot),
     ("pauses", heap::pauses),
     ("scaling", heap::scaling),
+    ("generations", grown::generations),
+    ("compact", grown::compact),
 ];
 
 fn all(options: &Options) -> Result<bool, String> {

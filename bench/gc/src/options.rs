@@ -9,7 +9,7 @@ usage: gc --programs DIR --out DIR [options]
   --programs DIR   the loads, built by ci/gc.sh
   --out DIR        where tables.md, runs.txt and rss.csv go
   --only LOADS     gcbench, splay, strings, request, document, template, quiet, boot,
-                   pauses, scaling; with commas
+                   pauses, scaling, generations, compact; with commas
   --rounds N       each variant runs so often (default 7; with fewer than 6 a time has no verdict)
   --seconds N      the longest a run may take (default 600)
   --without NAME   a peer that could not be had: bdwgc or jemalloc; may be said again

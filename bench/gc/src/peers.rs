@@ -16,8 +16,8 @@ use crate::run::{self, Ended, Variant};
 use crate::text::{middle, number, ratio, table};
 use crate::turns::{self, Turns};
 
-const OURS: &str = "heapwright";
-const BDWGC: &str = "bdwgc";
+pub(crate) const OURS: &str = "heapwright";
+pub(crate) const BDWGC: &str = "bdwgc";
 const ONE_MARKER: &str = "bdwgc, GC_MARKERS=1";
 const FACTORS: [f64; 3] = [1.5, 2.0, 3.0];
 /// How bdwgc's heap grows: how much of the limit it begins with, and how much it allocates
@@ -62,7 +62,7 @@ fn smallest_of_ways(
 }
 
 /// The way in which bdwgc is the fastest under a limit; of two runs the better one counts.
-fn fastest_way(options: &Options, limited: &Variant) -> Result<&'static [&'static str], String> {
+pub(crate) fn fastest_way(options: &Options, limited: &Variant) -> Result<&'static [&'static str], String> {
     let mut best = (f64::MAX, WAYS[0]);
     for _ in 0..2 {
         for way in WAYS {
@@ -76,6 +76,24 @@ fn fastest_way(options: &Options, limited: &Variant) -> Result<&'static [&'stati
         }
     }
     Ok(best.1)
+}
+
+/// KiB of the larger of both smallest heaps. `None`: neither runs.
+pub(crate) fn base(
+    options: &Options,
+    report: &mut Report,
+    ours: &Variant,
+    bdwgc: &Variant,
+) -> Result<Option<u64>, String> {
+    let needs = smallest(options, report, ours)?;
+    let theirs =
+        if options.has(BDWGC) { smallest_of_ways(options, report, bdwgc)? } else { None };
+    Ok(needs.max(theirs))
+}
+
+/// The limits, as parts of that.
+pub(crate) fn factors(options: &Options) -> &'static [f64] {
+    if options.quick { &FACTORS[1..2] } else { &FACTORS }
 }
 
 fn both(
@@ -104,8 +122,7 @@ fn both(
         let smallest = format!("The smallest heap: {OURS} {}, {BDWGC} {}.\n\n", shown(0), shown(1));
         report.table(&format!("{title}: limits"), &smallest);
         let Some(base) = kib(0).max(kib(1)) else { continue };
-        let factors = if options.quick { &FACTORS[1..2] } else { &FACTORS[..] };
-        for factor in factors {
+        for factor in factors(options) {
             let limit = (base as f64 * factor) as u64;
             let mut limited: Vec<Variant> =
                 variants.iter().map(|one| one.clone().with([format!("limit={limit}")])).collect();

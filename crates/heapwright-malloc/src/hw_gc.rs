@@ -561,7 +561,7 @@ pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_void) {
     // SAFETY: the same contract.
-    unsafe { of(mutator) }.unpin(object.cast());
+    unsafe { of(mutator).unpin(object.cast()) };
 }
 
 /// The object is to have size bytes. Returns whether it has them where it is. If not, or if a

@@ -110,6 +110,7 @@ fn in_child(alone: bool) {
             let other = unsafe { Mutator::of(seat) };
             // What it made is found by those who look for objects by address.
             other.settle();
+            other.each_page_in_use(|page| heap.note_used(page));
             heap.forget_mutator(other);
         });
     }

@@ -38,7 +38,7 @@ use super::lanes::Lanes;
 use super::layout::{KINDS, LARGE, SHELVES, Sizes};
 use super::moving::Moving;
 use super::mutator::Mutator;
-use super::page::{self, Aside, Page, State, Stays};
+use super::page::{self, Page, State, Stays};
 use super::pages::Pages;
 use super::raw::{Options, Runtime, Sweep};
 use super::remembered::Remembered;
@@ -257,16 +257,8 @@ impl Heap {
                 State::None => continue,
                 State::Eden => {
                     if page.kind() as u32 & super::FREED != 0 {
-                        if page.aside() != Aside::Evacuated {
-                            super::bits::clear(page.marks());
-                            page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
-                        }
-                        // Those that have not moved.
-                        page.each_marked(|offset| {
-                            let object = page.base().wrapping_add(offset);
-                            heap.runtime().free(object, page.slot.get());
-                            true
-                        });
+                        super::bits::clear(page.marks());
+                        page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
                     }
                 }
                 State::Tomb => {}

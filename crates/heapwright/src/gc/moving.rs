@@ -21,6 +21,9 @@
 //!   changed when the step's objects have moved.
 //! - What is *pinned* stays, and so does what a slot outside the heap leads to.
 //!
+//! The runtime's callbacks but for `free` are called while the world stands still: they take no lock that a
+//! mutator may hold.
+//!
 //! A page that stays is swept like any other. Forwarding words are there until the last page is
 //! through, because slots that were noted may lie in objects that have moved meanwhile; then the sweep
 //! takes evacuated pages for empty, and they go back to the system's side.
@@ -44,6 +47,7 @@ use crate::chunk::Side;
 use crate::os;
 use crate::sync::Lock;
 
+use super::LEAF;
 use super::array::Array;
 use super::cell::Num;
 use super::cycle::MOVING;
@@ -54,7 +58,6 @@ use super::page::{self, Aside, Page, State, Stays};
 use super::plan::{self, Census, Choice};
 use super::references::References;
 use super::tracer::{self, Slots, Tracer};
-use super::{FREED, LEAF};
 
 /// Pages that are looked at under one lock.
 const AT_A_TIME: usize = 64;
@@ -91,8 +94,9 @@ pub(super) struct Moving {
     /// Pages in which there may be objects that have not told what they lead to.
     fresh: Lock<Fresh>,
     references: References,
-    /// Bytes of pages that the last compaction left.
+    /// Bytes of pages that the last compaction left, and whether its sweep is over.
     left: Num,
+    swept: Num,
     /// Objects moved, and their bytes, ever; pages that were evacuated; pages of plans that stayed.
     pub(super) objects: Num,
     pub(super) bytes: Num,
@@ -188,6 +192,7 @@ impl Moving {
             &self.wanted,
             &self.stage,
             &self.left,
+            &self.swept,
             &self.objects,
             &self.bytes,
             &self.evacuated,
@@ -232,6 +237,9 @@ impl Heap {
             return;
         }
         let pages = self.shelves.lock().bytes();
+        if self.moving.swept.replace(1) == 0 {
+            self.moving.left.set(pages);
+        }
         if plan::is_due(pages, self.goal.get(), self.moving.left.get()) {
             self.moving.wanted.set(DUE);
         }
@@ -241,7 +249,8 @@ impl Heap {
     /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is marked.
     pub(super) fn plan(&self, deadline: u64) -> bool {
         let moving = &self.moving;
-        if !moving.is_wanted() || moving.is_on() || self.stays() != Stays::Nothing {
+        let wanted = moving.is_wanted() || moving.is_begun();
+        if !wanted || moving.is_on() || self.stays() != Stays::Nothing {
             return true;
         }
         let mut plan = moving.plan.lock();
@@ -289,7 +298,9 @@ impl Heap {
                     plan.pages = pages;
                     if through {
                         plan.census.give();
-                        moving.wanted.set(0);
+                        if moving.is_wanted() {
+                            moving.wanted.set(0);
+                        }
                         moving.stage.set(READY);
                         return true;
                     }
@@ -305,7 +316,7 @@ impl Heap {
     /// Calls `with` for some of the pages that may be in a plan, with what is known of their
     /// shelf. Whether the last one was among them; then it begins again.
     fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
-        // Under the lock pages neither come nor go.
+        // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
         let _lists = self.shelves.lock();
         let end = self.pages.made() + 1;
         let to = (plan.next + AT_A_TIME).min(end);
@@ -361,8 +372,12 @@ impl Heap {
         slot: *mut *mut u8,
         child: *mut u8,
     ) {
-        if parent.is_null() || self.candidate(child).is_none() {
+        if self.candidate(child).is_none() {
             return;
+        }
+        if parent.is_null() {
+            // In a root, whoever looks after that.
+            return self.stays_where_it_is(child);
         }
         if slot.is_null() {
             return self.note_stored_into(me, parent);
@@ -506,18 +521,18 @@ impl Heap {
     /// Moves the objects of a page, and changes what leads to them.
     fn evacuate(&self, me: &Mutator, page: &Page, steps: bool) {
         let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
+        if page.state() != State::Eden || page.aside() != Aside::Candidate {
+            return self.moving.stayed.add(1);
+        }
         let suits = || {
             let wanted = self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
             self.sizes().pool(wanted) == LARGE && page::large_footprint(wanted) == page.footprint()
         };
-        let stays = long || page.pins.get() > 0 || page.is_large() && suits();
-        if page.aside() != Aside::Candidate || stays {
+        let suits = || !page.is_marked(0) || suits();
+        if long || page.pins.get() > 0 || page.is_large() && suits() {
             page.set_aside(Aside::No);
             self.moving.stayed.add(1);
             return;
-        }
-        if page.kind() as u32 & FREED != 0 {
-            self.free_dead(page);
         }
         page.begin_moving();
         let (slot, kind) = (page.slot.get(), page.kind());
@@ -601,7 +616,7 @@ impl Heap {
         self.moving.references.end();
         self.moving.stage.set(SETTLING);
         self.moving.rounds.add(1);
-        self.moving.left.set(self.shelves.lock().bytes());
+        self.moving.swept.set(0);
         self.set_barrier(self.barrier() & !MOVING);
         self.phase.store(Phase::Sweeping as u32, Relaxed);
     }

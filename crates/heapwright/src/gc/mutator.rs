@@ -40,7 +40,7 @@ use super::page::{self, Aside, Page};
 use super::raw::Sweep;
 use super::tracer::{self, Tracer};
 use super::world::Seat;
-use super::{LEAF, growth};
+use super::{FREED, LEAF, growth};
 
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
@@ -170,6 +170,7 @@ impl Mutator {
         self.noted.set(0);
         self.handles.balance.set(0);
         self.weak.balance.set(0);
+        self.tracer.room.forget();
     }
 
     /// The mutator of a seat.
@@ -258,6 +259,10 @@ impl Mutator {
     /// The first stretch of a page that was claimed becomes the region. False: there is none.
     fn enter_page(&self, shelf: usize, page: &Page) -> bool {
         let region = &self.regions[shelf];
+        // What was paid for this one may have been that objects moved, into a region of this shelf.
+        if let Some(other) = self.heap().pages.get(region.page.get()) {
+            self.drop_region(shelf, region, other, true);
+        }
         region.page.set(page.number.get());
         region.slot.set(page.slot.get());
         self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
@@ -282,7 +287,7 @@ impl Mutator {
         let heap = self.heap();
         if shelf / KINDS == LARGE {
             let page = heap.new_large(size, shelf)?;
-            page.told.set(page.slot.get());
+            page.told.set(usize::MAX);
             return Some((page.base(), page, 0));
         }
         loop {
@@ -304,7 +309,12 @@ impl Mutator {
     /// Claims a page of a shelf that has free slots, for objects that move.
     fn page_to_move_to(&self, shelf: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        let page = self.take_page(shelf, &mut 0);
+        // Nothing is freed while the world stands still: whoever has a lock that it takes may stand, too.
+        let page = if shelf & FREED as usize == 0 {
+            self.take_page(shelf, &mut 0)
+        } else {
+            heap.shelves.lock().take_available(&heap.pages, shelf)
+        };
         page.or_else(|| heap.page_from_tomb(shelf)).or_else(|| heap.new_page(shelf, usize::MAX))
     }
 
@@ -400,16 +410,18 @@ impl Mutator {
 
     /// Lets go of all regions; of their pages as well, if they are to be `available`.
     pub(super) fn drop_regions(&self, available: bool) {
-        self.each_region(|shelf, region, page| {
-            let next = region.next.get().addr() - page.base().addr();
-            page.settle(next);
-            self.heap().note_used(page);
-            if available && page.next_free(next, 0).is_some() {
-                self.heap().note_released(page, next);
-                self.heap().shelves.lock().put_available(page);
-            }
-            self.close_region(shelf);
-        });
+        self.each_region(|shelf, region, page| self.drop_region(shelf, region, page, available));
+    }
+
+    fn drop_region(&self, shelf: usize, region: &Region, page: &Page, available: bool) {
+        let next = region.next.get().addr() - page.base().addr();
+        page.settle(next);
+        self.heap().note_used(page);
+        if available && page.next_free(next, 0).is_some() {
+            self.heap().note_released(page, next);
+            self.heap().shelves.lock().put_available(page);
+        }
+        self.close_region(shelf);
     }
 
     /// Claims a page of a shelf that has free slots, and pays for it. `None`: there is no memory.

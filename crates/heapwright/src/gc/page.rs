@@ -289,7 +289,8 @@ impl Page {
         if from >= to {
             return;
         }
-        self.told.set(to);
+        // A large object may be resized, and has told all the same.
+        self.told.set(if self.is_large() { usize::MAX } else { to });
         let slot = self.slot.get().max(1);
         for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(&self.taken, at)) {
             with(self.base().wrapping_add(offset));
@@ -301,21 +302,25 @@ impl Page {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Its objects are about to be moved. Those that died were freed.
+    /// Its objects are about to be moved: `taken` alone says where there are any.
     pub(super) fn begin_moving(&self) {
-        self.cursor.set(0);
-        bits::clear(&self.taken);
+        let below = self.cursor.take();
+        for offset in (0..below).step_by(self.slot.get().max(1)) {
+            bits::set(&self.taken, offset);
+        }
     }
 
-    /// An object has moved: it has no mark any more, and `taken` says that its slot leads on.
+    /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken, for it
+    /// is still to be swept; what stays is, and has a mark.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
-        bits::set(&self.taken, offset);
+        bits::reset(&self.taken, offset);
     }
 
-    /// Whether the object that began at byte `offset` has moved. Of a page that is evacuated, or about to be.
+    /// Whether the object that was marked at byte `offset` has moved. Of a page that is evacuated, or about
+    /// to be.
     pub(super) fn has_moved(&self, offset: usize) -> bool {
-        bits::is_set(&self.taken, offset)
+        !bits::is_set(&self.taken, offset)
     }
 
     /// Where the slot begins whose bit is that of `granule`.

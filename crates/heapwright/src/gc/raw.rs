@@ -695,7 +695,11 @@ impl Mutator {
     }
 
     /// Ends a [`Mutator::pin`]. Before the object dies.
-    pub fn unpin(&self, object: *mut u8) {
+    ///
+    /// # Safety
+    ///
+    /// The object was pinned more often than unpinned.
+    pub unsafe fn unpin(&self, object: *mut u8) {
         self.heap().unpin(object);
     }
 

@@ -113,6 +113,14 @@ impl References {
     }
 }
 
+impl Room {
+    /// It is nobody's any more, or another heap's.
+    pub(super) fn forget(&self) {
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+    }
+}
+
 impl Incoming {
     /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any number of
     /// threads. False: there is no memory.

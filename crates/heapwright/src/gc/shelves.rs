@@ -21,7 +21,7 @@ use crate::size_class::UNIT;
 
 use super::growth::{self, Decision, Swept};
 use super::layout::{KINDS, LARGE, POOLS, SHELVES, slots_in_page};
-use super::page::{Found, Page, State};
+use super::page::{Aside, Found, Page, State};
 use super::pages::Pages;
 
 /// Pages of one pool and kind.
@@ -280,6 +280,7 @@ impl Shelves {
     pub(super) fn bury(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.set_state(State::Tomb);
+        page.set_aside(Aside::No);
         let tomb = if self.own_tombs { &mut self.pool[page.pool()].tomb } else { &mut self.tomb };
         page.next.set(*tomb);
         *tomb = page.number.get();

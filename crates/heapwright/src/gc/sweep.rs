@@ -32,8 +32,7 @@ impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let stays = self.stays();
-        let aside = page.aside();
-        if aside != Aside::No && self.phase() == Phase::Moving {
+        if page.aside() != Aside::No && self.phase() == Phase::Moving {
             // It is whoever's who moves.
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0 };
@@ -41,18 +40,13 @@ impl Heap {
         if stays == Stays::Survivors && page.is_settled() {
             return page.pass(self.cycles.get());
         }
-        if page.kind() as u32 & FREED != 0 && aside != Aside::Evacuated {
-            self.free_dead(page);
+        if page.kind() as u32 & FREED != 0 {
+            let size = page.slot.get();
+            self.freeing.add_shared(1);
+            page.each_dead(|object| self.runtime().free(object, size));
+            self.freeing.sub_shared(1);
         }
         page.sweep(self.cycles.get(), stays)
-    }
-
-    /// Frees what died in a page that is to be swept.
-    pub(super) fn free_dead(&self, page: &Page) {
-        let size = page.slot.get();
-        self.freeing.add_shared(1);
-        page.each_dead(|object| self.runtime().free(object, size));
-        self.freeing.sub_shared(1);
     }
 
     /// Puts a page that was swept where it is to be found, or gives it back.

@@ -14,6 +14,7 @@
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
 )]
 
+mod dump;
 mod generations;
 mod moving;
 mod once_wrong;

@@ -345,7 +345,9 @@ impl Tracer {
     ///
     /// They are looked at later, so the slots lie in the object that is being traced.
     pub fn mark_range(&self, slots: *mut *mut u8, count: usize) {
-        if count <= 8 || !self.look.get().is_null() {
+        // A root's are told one by one: later nobody would know that they are roots.
+        let roots = self.slots_are() == Slots::Root;
+        if count <= 8 || roots || !self.look.get().is_null() {
             for n in 0..count {
                 // SAFETY: by the contract of whoever traces, the slots can be read.
                 unsafe { self.mark_slot(slots.wrapping_add(n)) };
@@ -390,8 +392,9 @@ impl Tracer {
         let held_by = unsafe { key.read() };
         // SAFETY: by the contract.
         let held = unsafe { value.read() };
-        if held_by.is_null() || !self.goes_on_with(key, held_by) || !self.goes_on_with(value, held)
-        {
+        // Both are noted, whatever is in the other.
+        let goes_on = [self.goes_on_with(key, held_by), self.goes_on_with(value, held)];
+        if held_by.is_null() || goes_on.contains(&false) {
             return;
         }
         if !self.look.get().is_null()

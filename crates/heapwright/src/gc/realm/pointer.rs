@@ -181,7 +181,8 @@ impl<'gc, T> Gc<'gc, T> {
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
-        self.at.addr().get()
+        // Not the object's: so no number that a program has is what the collector looks for.
+        self.at.addr().get() + core::mem::offset_of!(Boxed<T>, value)
     }
 
     /// The object, as the heap knows it.
@@ -202,7 +203,7 @@ impl<'gc, T> Gc<'gc, T> {
     /// Whether so many bytes from `at` on lie in the value.
     #[inline]
     pub(super) fn covers(self, at: usize, size: usize) -> bool {
-        let from = at.wrapping_sub(self.address() + size_of::<Header>());
+        let from = at.wrapping_sub(self.address());
         from <= size_of::<T>() && size <= size_of::<T>() - from
     }
 }
@@ -247,18 +248,10 @@ impl<'gc> Mutation<'gc> {
         }
     }
 
-    /// From now on a value stays where it is, as long as it lives, or until it was unpinned as often:
-    /// for those who keep its address.
+    /// From now on a value stays where it is, as long as it lives: for those who keep its address.
     pub fn pin<T>(&self, value: Gc<'gc, T>) {
         // SAFETY: the realm's mutator, which outlives this.
         unsafe { &*self.mutator }.pin(value.object());
-    }
-
-    /// Ends a [`Mutation::pin`]. What was never pinned is not unpinned by it either, but something else in
-    /// its page may be.
-    pub fn unpin<T>(&self, value: Gc<'gc, T>) {
-        // SAFETY: as above.
-        unsafe { &*self.mutator }.unpin(value.object());
     }
 
     /// Tells that something is about to be stored in a place of an object.

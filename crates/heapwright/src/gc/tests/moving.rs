@@ -241,6 +241,7 @@ impl Model<'_> {
             (0..self.roots.len()).map(|n| self.root(n)).collect();
         let mut seen = HashSet::new();
         let mut at_of = HashMap::new();
+        let told = super::dump::dump(self.mutator);
         while let Some((at, serial)) = waiting.pop() {
             assert_eq!(*at_of.entry(serial).or_insert(at), at, "one object, one address");
             if !seen.insert(serial) {
@@ -250,6 +251,7 @@ impl Model<'_> {
             let found = node(at);
             assert_eq!(found.serial, serial);
             assert_eq!(self.heap.find(at), Some(at));
+            assert!(told.objects.contains_key(&at.addr()));
             if shadow.leaf {
                 assert_eq!(found.count as usize, shadow.bytes);
                 for n in 0..shadow.bytes {
@@ -329,15 +331,17 @@ fn options() -> impl Strategy<Value = Options> {
         Just(Layout::Powers),
         Just(Layout::Single)
     ];
-    (layout, any::<bool>(), any::<bool>(), 0..4u32).prop_map(
-        |(layout, incremental, generations, stress)| Options {
+    (layout, any::<bool>(), any::<bool>(), 0..4u32, any::<bool>()).prop_map(
+        |(layout, incremental, generations, stress, verify)| Options {
             layout,
             incremental,
             generations,
             compact: true,
             least: 256 << 10,
             step_ns: 2_000,
-            verify: VERIFY_HEAP | VERIFY_BARRIERS | if stress == 0 { STRESS } else { 0 },
+            // To verify settles regions, which hides what is not: so not always.
+            verify: if verify { VERIFY_HEAP | VERIFY_BARRIERS } else { 0 }
+                | if stress == 0 { STRESS } else { 0 },
             ..Options::new()
         },
     )
@@ -374,7 +378,8 @@ fn run(options: Options, steps: Vec<Step>) {
                     let (at, serial) = model.pins.swap_remove(pin % model.pins.len());
                     // It may have lost its last root, and be another by now: pins are of pages.
                     if model.roots.iter().any(|&(_, root)| root == serial) {
-                        mutator.unpin(at);
+                        // SAFETY: pinned once.
+                        unsafe { mutator.unpin(at) };
                     }
                 }
             }
@@ -409,12 +414,14 @@ fn run(options: Options, steps: Vec<Step>) {
     });
     model.pins.clear();
     model.check();
+    let shadows = model.shadows;
     // SAFETY: nothing is used any more.
     unsafe { mutator.detach() };
     drop(heap);
     let seen = seen.into_inner().unwrap();
     let freed: HashSet<usize> = seen.freed.iter().copied().collect();
     assert_eq!(freed.len(), seen.freed.len(), "freed once");
+    assert!(shadows.iter().all(|(serial, shadow)| !shadow.freed || freed.contains(serial)));
 }
 
 proptest! {
@@ -435,7 +442,16 @@ fn sparse(
     count: usize,
     keep: usize,
 ) -> (Heap, Mutator, *mut *mut u8) {
-    let heap = Heap::new(options, runtime(seen)).unwrap();
+    sparse_of(options, runtime(seen), count, keep)
+}
+
+fn sparse_of(
+    options: Options,
+    runtime: Runtime,
+    count: usize,
+    keep: usize,
+) -> (Heap, Mutator, *mut *mut u8) {
+    let heap = Heap::new(options, runtime).unwrap();
     let mutator = heap.attach().unwrap();
     let make = |size: usize, kind, count| {
         // SAFETY: what is wanted is led to by the table.
@@ -643,4 +659,145 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     // SAFETY: as above.
     assert_eq!(unsafe { mutator.verify() }, 0);
     leave(mutator, root);
+}
+
+/// Steps until objects are being moved, and some have been.
+fn begin_moving(heap: &Heap, mutator: &Mutator) {
+    // SAFETY: what is wanted is led to by handles.
+    unsafe { mutator.ask_compact() };
+    let before = heap.statistics().evacuated_pages;
+    while heap.statistics().evacuated_pages == before {
+        // SAFETY: as above.
+        assert!(!unsafe { mutator.step(1) }, "something is to be moved");
+    }
+    assert_eq!(heap.statistics().phase, 3);
+}
+
+fn end_moving(mutator: &Mutator) {
+    // SAFETY: what is wanted is led to by handles.
+    while !unsafe { mutator.step(50_000) } {}
+}
+
+/// The table's objects that have not moved yet, as far as anybody can say: all.
+fn all_of(table: *mut u8) -> Vec<usize> {
+    (0..COUNT / 10).filter(|&n| !load(table, n).is_null()).collect()
+}
+
+#[test]
+fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
+    unsafe extern "C" fn trace_all(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
+        if node(object.cast()).wanted == 77 {
+            let slots = slots(object.cast());
+            // SAFETY: the two slots of an ephemeron.
+            return unsafe { tracer.mark_ephemeron(slots, slots.wrapping_add(1)) };
+        }
+        // SAFETY: any other object of these tests.
+        unsafe { trace(tracer, object, data) };
+    }
+    let seen = Shared::default();
+    let options = Options { incremental: true, ..Options::new() };
+    let runtime = Runtime { trace: Some(trace_all), wanted: None, ..runtime(&seen) };
+    let (heap, mutator, root) = sparse_of(options, runtime, COUNT / 10, 10);
+    begin_moving(&heap, &mutator);
+    // SAFETY: the table is live.
+    let all = all_of(unsafe { root.read() });
+    let mut made = Vec::new();
+    for (n, pair) in all.windows(2).enumerate().step_by(3) {
+        // An ephemeron, a fresh object, a root that is told by value.
+        // SAFETY: what is wanted is led to by handles.
+        let at = unsafe { mutator.alloc(40, TRACED) };
+        // SAFETY: as above.
+        let table = unsafe { root.read() };
+        let [key, value] = [pair[0], pair[1]].map(|n| load(table, n));
+        let wanted = if n % 2 == 0 { 77 } else { 0 };
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast::<Node>().write(Node { serial: n, count: 2, rigid: 0, wanted }) };
+        // SAFETY: as above.
+        unsafe { slots(at).cast::<[*mut u8; 2]>().write([key, value]) };
+        // SAFETY: it is live.
+        made.push((unsafe { mutator.new_root(at) }.unwrap(), pair[0], pair[1]));
+        if n % 30 == 0 {
+            // SAFETY: as above.
+            unsafe { mutator.step(1) };
+        }
+    }
+    // SAFETY: the table is live.
+    let kept = load(unsafe { root.read() }, all[all.len() / 2]);
+    mutator.shade(ptr::null_mut(), kept);
+    end_moving(&mutator);
+    // SAFETY: as above.
+    let table = unsafe { root.read() };
+    for (cell, key, value) in made {
+        // SAFETY: a root.
+        let at = unsafe { cell.read() };
+        assert_eq!([load(at, 0), load(at, 1)], [load(table, key), load(table, value)]);
+        // SAFETY: freed once.
+        unsafe { mutator.free_root(cell) };
+    }
+    assert_eq!(load(table, all[all.len() / 2]), kept, "what was shaded for a root stays");
+    leave(mutator, root);
+}
+
+#[test]
+fn a_large_object_may_be_resized_just_after_it_was_made() {
+    let seen = Shared::default();
+    let options = Options { incremental: true, ..Options::new() };
+    let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
+    begin_moving(&heap, &mutator);
+    // SAFETY: what is wanted is led to by handles.
+    let large = unsafe { mutator.alloc(70_000, TRACED) };
+    // SAFETY: fresh, and large enough.
+    unsafe { large.cast::<Node>().write(Node { serial: 0, count: 0, rigid: 0, wanted: 0 }) };
+    // SAFETY: it is live.
+    let cell = unsafe { mutator.new_root(large) }.unwrap();
+    // SAFETY: as above.
+    unsafe { mutator.step(1) };
+    // SAFETY: as above.
+    assert!(unsafe { mutator.resize(large, 131_000) });
+    end_moving(&mutator);
+    // SAFETY: as above.
+    assert_eq!(unsafe { cell.read() }, large);
+    // SAFETY: freed once.
+    unsafe { mutator.free_root(cell) };
+    leave(mutator, root);
+}
+
+#[test]
+fn who_asks_again_in_the_midst_of_a_plan_has_both() {
+    let seen = Shared::default();
+    let options = Options { incremental: true, ..Options::new() };
+    let (heap, mutator, root) = sparse(options, &seen, COUNT, 10);
+    // SAFETY: what is wanted is led to by handles.
+    unsafe { mutator.ask_compact() };
+    let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+    while !inner.moving.is_begun() {
+        // SAFETY: as above.
+        unsafe { mutator.step(1) };
+    }
+    // SAFETY: as above.
+    unsafe { mutator.ask_compact() };
+    heap.trim();
+    end_moving(&mutator);
+    assert_eq!(heap.statistics().compactions, 2);
+    // SAFETY: as above.
+    assert_eq!(unsafe { mutator.verify() }, 0);
+    leave(mutator, root);
+}
+
+#[test]
+fn a_mutator_that_had_another_heap_notes_nothing_there() {
+    let seen = Shared::default();
+    for round in 0..6 {
+        let options = Options { incremental: round % 2 == 0, ..Options::new() };
+        let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
+        let (other, second, other_root) = sparse(options, &seen, COUNT / 20, 10);
+        for mutator in [&mutator, &second] {
+            // SAFETY: what is wanted is led to by handles.
+            unsafe { mutator.compact() };
+        }
+        // In another order than that of coming: who comes next has the other's.
+        leave(mutator, root);
+        leave(second, other_root);
+        drop((heap, other));
+    }
 }
