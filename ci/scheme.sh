@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # The Scheme in crates/heapwright/examples/scheme, a client of the collected heap's safe door:
 # its suite and its programs come to what they should, in every way to collect; its suite also
-# with a verified collection every few operations; what is wrong is told with its place.
+# with a verified collection after every operation, and everything moved after every fourth;
+# what is wrong is told with its place.
 #
 #   ci/scheme.sh                        that
 #   ci/scheme.sh table [ROUNDS]         and the programs beside Debian's guile and gambit: time,
 #                                       peak memory, the collector's share
+#   ci/scheme.sh serve [SECONDS]        and a server for ten minutes, or so long: what it has of memory
+#                                       on the way, how long anybody waits for the collector
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -49,6 +52,29 @@ diff - "$SCRATCH/said" <<'SAID' || die "the prompt"
 "a"
 SAID
 say "ok   what is wrong is told with its place"
+"$scheme" --incremental --serve 2 "$programs/server.scm" >"$SCRATCH/served" || die "the server ends badly"
+grep -q '^pauses ' "$SCRATCH/served" || die "the server says nothing of pauses"
+say "ok   it serves"
+if [ "${1:-}" = serve ]; then
+    "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
+    # Flat: what is resident in the last half is no more than the most of the second quarter and a
+    # twentieth. The longest pauses are told by the clock, whatever else the machine does.
+    awk '
+        /^serve / {
+            split($4, has, "="); n++
+            resident[n] = has[2]
+        }
+        /^pauses / { for (i = 1; i < NF; i++) if ($i == "p99.9") pause = $(i + 1) }
+        END {
+            for (i = 1; i <= n; i++) {
+                if (i > n / 4 && i <= n / 2 && resident[i] > early) early = resident[i]
+                if (i > n / 2 && resident[i] > late) late = resident[i]
+            }
+            printf "resident, last half to second quarter: %.3f (asked: 1.05 at most)\n", late / early
+            printf "pauses, p99.9: %s ms (asked: 1 at most)\n", pause
+            exit late > early * 1.05 || pause > 1
+        }' "$SCRATCH/served" || die "a figure is missed"
+fi
 [ "${1:-}" = table ] || exit 0
 
 command_or_package guile guile-3.0
@@ -85,7 +111,7 @@ def run(name, program):
     return took, out, float(share.group(1)) if share else None
 print(f"\n| program | heapwright's, ms | guile 3.0, interpreting | gambit's gsi | collector's share of ours |\n|---|--:|--:|--:|--:|")
 for program in sorted(os.listdir(programs)):
-    if not program.endswith(".scm") or program == "suite.scm":
+    if not program.endswith(".scm") or program in ("suite.scm", "server.scm", "depth.scm"):
         continue
     names = ["heapwright", "guile", "gambit"]
     times, shares, said = {name: [] for name in names}, [], {}

@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use heapwright::Rootable;
-use heapwright::gc::raw::{Options, VERIFY_BARRIERS, VERIFY_HEAP};
+use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 use heapwright::gc::{Lock, Realm, Statistics};
 
 use machine::{Machine, Progress, Root};
@@ -49,7 +49,7 @@ use value::Value;
 
 /// Operations between two points where the collector may work; and where it does at each.
 const PIECE: usize = 5_000;
-const STRESSED_PIECE: usize = 200;
+const STRESSED_PIECE: usize = 1;
 
 /// A form that was run.
 struct Ran {
@@ -99,6 +99,7 @@ impl Scheme {
             Ok(Some((reader.consumed, reader.place())))
         })?;
         let Some((consumed, place)) = begun else { return Ok(None) };
+        let mut pieces = 0u64;
         let piece = if self.is_stressed { STRESSED_PIECE } else { PIECE };
         loop {
             let mut over = Instant::now();
@@ -114,7 +115,12 @@ impl Scheme {
             })?;
             paused(over.elapsed());
             if self.is_stressed {
-                self.realm.collect();
+                // It has collected when the piece was over, for verify says STRESS. Now and then
+                // everything moves as well.
+                pieces += 1;
+                if pieces % 4 == 0 {
+                    self.realm.compact();
+                }
             }
             self.stay_below_limit()?;
             if let Some(value) = done {
@@ -226,7 +232,7 @@ fn main() -> ExitCode {
             "--stats" => tells = true,
             "--stress" => {
                 is_stressed = true;
-                options.verify = VERIFY_HEAP | VERIFY_BARRIERS;
+                options.verify = VERIFY_HEAP | VERIFY_BARRIERS | STRESS;
             }
             "--incremental" => options.incremental = true,
             "--generations" => options.generations = words.next().as_deref() != Some("off"),

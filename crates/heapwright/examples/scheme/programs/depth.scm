@@ -1,0 +1,13 @@
+;; What the suite does a little of, done much: deep recursion, long loops, a large table.
+(define (deep n) (if (= n 0) 0 (+ 1 (deep (- n 1)))))
+(display (deep 30000)) (newline)
+(display (let loop ((n 300000)) (if (= n 0) 'done (loop (- n 1))))) (newline)
+(define (ping n) (if (= n 0) 'ping (pong (- n 1))))
+(define (pong n) (if (= n 0) 'pong (apply ping (list (- n 1)))))
+(display (ping 100001)) (newline)
+(define t (make-table))
+(define (fill-table i)
+  (if (< i 2000)
+      (begin (table-set! t (list i (number->string i)) (make-vector 3 i)) (fill-table (+ i 1)))))
+(fill-table 0)
+(write (list (table-count t) (table-ref t '(77 "77")) (table-ref t 'none 'no))) (newline)
