@@ -49,6 +49,9 @@ pub(super) const MOVING: u32 = 4;
 /// Pages whose marks are taken off under one lock.
 const UNSTUCK_AT_A_TIME: usize = 64;
 
+/// Which part of a heap's limit is little room.
+const LITTLE: usize = 8;
+
 /// Bytes of marking that a step on the allocation path is for.
 const STEP: usize = 256 << 10;
 
@@ -115,6 +118,18 @@ impl Heap {
             0 => {}
             bytes => self.pay(me, bytes),
         }
+        // Whoever allocates while nothing may be collected is refused at the limit.
+        if self.is_near_its_limit() {
+            self.collect(me);
+        }
+    }
+
+    /// Whether there is little room left below the limit, and a collection may make some.
+    fn is_near_its_limit(&self) -> bool {
+        let most = self.target().most;
+        most != usize::MAX
+            && self.used() > most / LITTLE
+            && self.bytes_now().saturating_add(most / LITTLE) > most
     }
 
     /// Bytes marked in this cycle.

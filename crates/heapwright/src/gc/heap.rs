@@ -596,6 +596,11 @@ impl Heap {
         pages + self.external.get()
     }
 
+    /// Bytes it has now, of pages and elsewhere.
+    pub(super) fn bytes_now(&self) -> usize {
+        self.bytes(self.shelves.lock().bytes())
+    }
+
     /// The runtime has `bytes` more elsewhere, or less. By any thread.
     pub(super) fn add_external(&self, bytes: isize) {
         self.external.add_shared(bytes.cast_unsigned());

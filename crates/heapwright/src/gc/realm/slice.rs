@@ -84,6 +84,16 @@ impl<T: Trace> Slice<'_, T> {
         name: core::any::type_name::<[T]>,
     };
 
+    /// From now on the heap knows what is in it.
+    ///
+    /// # Safety
+    ///
+    /// All values were written.
+    unsafe fn open(self) {
+        // SAFETY: an object of this type, which nobody else knows.
+        unsafe { (*self.at.as_ptr()).header = Header { of: Some(Self::TYPE) } };
+    }
+
     unsafe fn size_of_all(object: *const u8) -> usize {
         // SAFETY: the header says that it is one of these.
         let all = unsafe { Self::from_object(object.cast_mut()) };
@@ -115,6 +125,20 @@ impl<'gc> Mutation<'gc> {
         length: usize,
         mut value: impl FnMut(usize) -> T,
     ) -> Slice<'gc, T> {
+        let made = self.head::<T>(length);
+        for n in 0..length {
+            // SAFETY: within the object, which has room for so many.
+            unsafe { made.values().wrapping_add(n).write(value(n)) };
+        }
+        // What values were made of may have been looked at meanwhile, in no collection: none is
+        // made in a mutation.
+        // SAFETY: all are there.
+        unsafe { made.open() };
+        made
+    }
+
+    /// Memory for an array of so many values, of which nobody knows yet.
+    fn head<T: Trace + 'gc>(&self, length: usize) -> Slice<'gc, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         let size = size_of::<T>().checked_mul(length);
         let Some(size) = size.and_then(|size| size.checked_add(size_of::<Head>())) else {
@@ -125,16 +149,7 @@ impl<'gc> Mutation<'gc> {
         // Nothing there is looked at before all of it is.
         // SAFETY: fresh, and large enough.
         unsafe { at.write(Head { header: Header { of: None }, length }) };
-        let made: Slice<'gc, T> = Slice { at, of: PhantomData };
-        for n in 0..length {
-            // SAFETY: within the object, which has room for so many.
-            unsafe { made.values().wrapping_add(n).write(value(n)) };
-        }
-        // SAFETY: as above.
-        unsafe { (*at.as_ptr()).header = Header { of: Some(Slice::<T>::TYPE) } };
-        // What values were made of may have been looked at meanwhile, in no collection: none is
-        // made in a mutation.
-        made
+        Slice { at, of: PhantomData }
     }
 
     /// A string with this text.
@@ -152,10 +167,18 @@ impl<'gc> Mutation<'gc> {
     ///
     /// If there is no memory.
     pub fn join(&self, texts: &[&str]) -> Str<'gc> {
-        let mut bytes = texts.iter().flat_map(|text| text.bytes());
         let length = texts.iter().try_fold(0usize, |sum, text| sum.checked_add(text.len()));
         let length = length.unwrap_or_else(|| out_of_memory(usize::MAX));
-        Str { bytes: self.alloc_slice(length, |_| bytes.next().unwrap_or_default()) }
+        let bytes = self.head::<u8>(length);
+        let mut to = bytes.values();
+        for text in texts {
+            // SAFETY: within the object, which has room for all of them.
+            unsafe { ptr::copy_nonoverlapping(text.as_ptr(), to, text.len()) };
+            to = to.wrapping_add(text.len());
+        }
+        // SAFETY: all is written.
+        unsafe { bytes.open() };
+        Str { bytes }
     }
 }
 

@@ -494,9 +494,10 @@ fn bytes(heap: &Heap) -> u64 {
 
 /// Bytes of pages that are partly full: one a shelf.
 const PARTLY: u64 = 26 << 16;
-const COUNT: usize = if cfg!(miri) { 2_000 } else { 100_000 };
+const COUNT: usize = if cfg!(miri) { 400 } else { 100_000 };
 
 #[test]
+#[cfg_attr(miri, ignore = "takes its time; its parts are in the graph's")]
 fn pages_of_a_sparse_heap_go_back() {
     for generations in [false, true] {
         let seen = Shared::default();
@@ -520,6 +521,7 @@ fn pages_of_a_sparse_heap_go_back() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes its time; its parts are in the graph's")]
 fn steps_compact_as_far_and_mutators_run_between_them() {
     let seen = Shared::default();
     let options =
@@ -555,6 +557,7 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes its time; its parts are in the graph's")]
 fn a_heap_with_far_too_many_pages_compacts_itself() {
     let seen = Shared::default();
     let options = Options { compact: true, least: 1 << 20, ..Options::new() };
@@ -603,6 +606,7 @@ fn what_was_resized_goes_to_the_pool_that_suits() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes its time; its parts are in the graph's")]
 fn what_is_on_a_stack_or_told_by_value_stays() {
     let seen = Shared::default();
     let (heap, mutator, root) = sparse(Options::new(), &seen, COUNT / 10, 10);
@@ -633,6 +637,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes its time; its parts are in the graph's")]
 fn without_memory_for_what_leads_there_nothing_moves() {
     let seen = Shared::default();
     let options = Options { incremental: true, ..Options::new() };
@@ -763,6 +768,7 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes its time; its parts are in the graph's")]
 fn who_asks_again_in_the_midst_of_a_plan_has_both() {
     let seen = Shared::default();
     let options = Options { incremental: true, ..Options::new() };

@@ -1,0 +1,153 @@
+//! Sleator and Tarjan's top-down splay, over nodes that are shared.
+//!
+//! The way to the key is taken apart into two trees, of what is less and of what is greater,
+//! and put together again under the node that was found:
+//!
+//! ```text
+//!        less       found      greater                found
+//!        /  \       /   \       /   \                /     \
+//!       .    .    in     in    .     .     -->     less   greater
+//!             \               /                       \   /
+//!            tail           tail                      in in
+//! ```
+//!
+//! References are moved from place to place, never looked up twice. What [`Node::take`] leaves
+//! behind is not looked at before something is put over it, so whoever counts references
+//! moves, and whoever does not copies.
+
+use super::Tree;
+
+/// The side of lesser keys.
+pub(crate) const LEFT: usize = 0;
+/// The side of greater keys.
+pub(crate) const RIGHT: usize = 1;
+
+/// A reference to a node.
+pub(crate) trait Node: Clone {
+    /// What nodes are made in.
+    type Heap;
+    /// A node with its payload, and nothing below it.
+    fn new(heap: &Self::Heap, key: u64) -> Self;
+    /// Its key.
+    fn key(&self) -> u64;
+    /// The key of the node below it at a side.
+    fn key_below(&self, side: usize) -> Option<u64>;
+    /// Takes what is below it at a side, and leaves there whatever is cheapest.
+    fn take(&self, heap: &Self::Heap, side: usize) -> Option<Self>;
+    /// Puts something below it.
+    fn put(&self, heap: &Self::Heap, side: usize, below: Option<Self>);
+    /// What [`look`](super::look) sees in it.
+    fn look(&self) -> u64;
+}
+
+/// At which side of a node a key lies; none: it is the node's.
+fn side_of(key: u64, node: u64) -> Option<usize> {
+    (key != node).then_some(if key < node { LEFT } else { RIGHT })
+}
+
+/// What is less than the key, or what is greater.
+struct Apart<N> {
+    root: Option<N>,
+    tail: Option<N>,
+}
+
+impl<N: Node> Apart<N> {
+    const EMPTY: Self = Self { root: None, tail: None };
+
+    /// Hangs a node to the tail, at the side where the key is.
+    fn append(&mut self, heap: &N::Heap, side: usize, node: N) {
+        let last = self.tail.replace(node.clone());
+        match last {
+            Some(last) => last.put(heap, side, Some(node)),
+            None => self.root = Some(node),
+        }
+    }
+
+    /// Hangs the last of it to the tail, and gives the whole.
+    fn close(self, heap: &N::Heap, side: usize, last: Option<N>) -> Option<N> {
+        match self.tail {
+            Some(tail) => {
+                tail.put(heap, side, last);
+                self.root
+            }
+            None => last,
+        }
+    }
+}
+
+/// Brings the node with the key, or one beside where it would be, to the root.
+fn splay<N: Node>(heap: &N::Heap, root: N, key: u64) -> N {
+    let mut apart = [Apart::EMPTY, Apart::EMPTY];
+    let mut current = root;
+    while let Some(side) = side_of(key, current.key())
+        && let Some(below) = current.key_below(side)
+    {
+        let across = 1 - side;
+        let mut next = current.take(heap, side).expect("it has a key");
+        // Twice to the same side: a rotation.
+        if side_of(key, below) == Some(side) {
+            current.put(heap, side, next.take(heap, across));
+            next.put(heap, across, Some(current));
+            current = next;
+            if current.key_below(side).is_none() {
+                break;
+            }
+            next = current.take(heap, side).expect("it has a key");
+        }
+        apart[across].append(heap, side, current);
+        current = next;
+    }
+    for (side, apart) in apart.into_iter().enumerate() {
+        let whole = apart.close(heap, 1 - side, current.take(heap, side));
+        current.put(heap, side, whole);
+    }
+    current
+}
+
+impl<N: Node> Tree for Option<N> {
+    type Heap = N::Heap;
+
+    fn insert(&mut self, heap: &N::Heap, key: u64) {
+        let Some(root) = self.take() else {
+            *self = Some(N::new(heap, key));
+            return;
+        };
+        let root = splay(heap, root, key);
+        let Some(side) = side_of(key, root.key()) else {
+            *self = Some(root);
+            return;
+        };
+        let node = N::new(heap, key);
+        node.put(heap, side, root.take(heap, side));
+        root.put(heap, side, None);
+        node.put(heap, 1 - side, Some(root));
+        *self = Some(node);
+    }
+
+    fn take_out(&mut self, heap: &N::Heap, key: u64) {
+        let Some(root) = self.take() else { return };
+        let root = splay(heap, root, key);
+        let less = root.take(heap, LEFT);
+        *self = match less {
+            // The greatest of what is less goes.
+            Some(less) if root.key() > key => {
+                let greatest = splay(heap, less, u64::MAX);
+                root.put(heap, LEFT, greatest.take(heap, LEFT));
+                Some(root)
+            }
+            // The root goes, and the greatest of what is less takes its place.
+            Some(less) => {
+                let greatest = splay(heap, less, u64::MAX);
+                greatest.put(heap, RIGHT, root.take(heap, RIGHT));
+                Some(greatest)
+            }
+            None => root.take(heap, RIGHT),
+        };
+    }
+
+    fn take_least(&mut self, heap: &N::Heap) -> Option<u64> {
+        let root = splay(heap, self.take()?, 0);
+        *self = root.take(heap, RIGHT);
+        Some(root.look())
+    }
+}
