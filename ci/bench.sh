@@ -10,6 +10,7 @@ set -euo pipefail
 
 bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
 bench test -p figures -p peers -p debug-figures -p caches -p gc
+bench test -p realm
 # (Bare numbers: that it runs, and that its policies agree with the map.)
 for policy in map current treap list; do bench run -p debug-lookups -- $policy 100 >/dev/null; done
 

@@ -4,8 +4,8 @@
 #   every C block of docs/gc.md is in the program as it stands there
 #   the program compiles as C99 without a warning, heapwright_gc.h as C++ as well
 #   it prints what docs/gc.md says, in all layouts, in one step and in the smallest, collecting
-#   at every allocation, verified, with a scanned stack; and without a collector, but for
-#   the file that nobody closes
+#   at every allocation, verified, with a scanned stack, moving; and without a collector, but
+#   for the file that nobody closes
 #   its dump, read by `heapwright heap`, has the types and sizes that docs/gc.md shows
 #   a program that leaves a duty out is caught where docs/gc.md says so
 set -euo pipefail
@@ -53,13 +53,23 @@ prints() { # WANTED WORDS...
     runs=$((runs + 1))
 }
 for layout in fine ruby powers single; do
-    for words in "" at-once scan verify "verify at-once" "verify scan" generations "generations verify at-once"; do
+    for words in "" at-once scan verify "verify at-once" "verify scan" generations "generations verify at-once" \
+        moving "generations moving" "scan moving"; do
         # shellcheck disable=SC2086
         prints want $layout $words
     done
-    for words in stress "stress verify" "stress at-once" "stress verify scan" "crumbs verify" "crumbs verify generations"; do
+    for words in stress "stress verify" "stress at-once" "stress verify scan" "crumbs verify" "crumbs verify generations" \
+        "stress moving" "stress verify moving" "crumbs verify moving" "crumbs verify generations moving"; do
         # shellcheck disable=SC2086
         prints want-small $layout small $words
+    done
+done
+
+# Few objects in a page, so that few stay because of a neighbour: only where slots are so wide.
+for layout in fine powers; do
+    for words in "stress moving" "stress generations moving" "stress crumbs verify moving" "crumbs generations moving"; do
+        # shellcheck disable=SC2086
+        prints want-small $layout small wide $words
     done
 done
 
@@ -105,5 +115,7 @@ caught barrier 's|hw_gc_write(t->mutator, a\[0\], slot(a), a\[2\]);|*slot(a) = a
     'which is not marked: it was stored there without the write barrier' crumbs verify small
 caught root '/^static value cons/,/^}/{/push(t, d);/d;s/t->depth -= 2/t->depth -= 1/}' \
     'which is no object: it was freed, or never allocated' stress verify small
+caught slot 's|t->stack\[first - 1\] = rest = cdr(rest)|rest = cdr(rest)|' \
+    'this should be a pair' stress moving wide small
 
 say "ok: $runs runs"

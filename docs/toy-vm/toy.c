@@ -9,7 +9,8 @@
  *
  *   an object is         | type, length | what its type has, as wide as it is long |
  *
- *   toy [fine|ruby|powers|single] [stress] [verify] [crumbs] [scan] [at-once] [generations] [stats] [dump] [small]
+ *   toy [fine|ruby|powers|single] [stress] [verify] [crumbs] [scan] [at-once] [generations]
+ *       [moving] [wide] [stats] [dump] [small]
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
@@ -48,6 +49,7 @@ struct thread {
     struct vm *vm;
     struct thread *next;
     hw_gc_mutator *mutator;
+    unsigned long chances;
     size_t depth;
     value stack[16384];
 };
@@ -60,6 +62,8 @@ struct vm {
     value quote, condition, lambda, define, set;
     unsigned long idle_steps, open_ports;
     int crumbs; /* collect in the smallest steps, wherever they may be: for tests */
+    unsigned long moving; /* compact at every so many chances; 0: never: for tests */
+    size_t least_size; /* of an object. Where few lie in a page, few stay by chance: for tests */
 };
 
 static void fail(const char *why) {
@@ -92,11 +96,11 @@ static void trace(hw_gc_tracer *tracer, void *object, void *data) {
     (void)data;
     switch (((struct object *)object)->type) {
     case PAIR:
-        hw_gc_mark(tracer, ((struct pair *)object)->car);
-        hw_gc_mark(tracer, ((struct pair *)object)->cdr);
+        hw_gc_mark_slot(tracer, &((struct pair *)object)->car);
+        hw_gc_mark_slot(tracer, &((struct pair *)object)->cdr);
         break;
     case SYMBOL:
-        hw_gc_mark(tracer, ((struct symbol *)object)->global);
+        hw_gc_mark_slot(tracer, &((struct symbol *)object)->global);
         break;
     case VECTOR: {
         struct vector *vector = object;
@@ -104,9 +108,9 @@ static void trace(hw_gc_tracer *tracer, void *object, void *data) {
         break;
     }
     case CLOSURE:
-        hw_gc_mark(tracer, ((struct closure *)object)->parameters);
-        hw_gc_mark(tracer, ((struct closure *)object)->body);
-        hw_gc_mark(tracer, ((struct closure *)object)->env);
+        hw_gc_mark_slot(tracer, &((struct closure *)object)->parameters);
+        hw_gc_mark_slot(tracer, &((struct closure *)object)->body);
+        hw_gc_mark_slot(tracer, &((struct closure *)object)->env);
         break;
     }
 }
@@ -115,6 +119,11 @@ static void roots(hw_gc_tracer *tracer, void *data) {
     struct vm *vm = data;
     for (struct thread *t = vm->threads; t != NULL; t = t->next)
         for (size_t n = 0; n < t->depth; n++) hw_gc_mark(tracer, t->stack[n]);
+    hw_gc_mark_slot(tracer, &vm->quote);
+    hw_gc_mark_slot(tracer, &vm->condition);
+    hw_gc_mark_slot(tracer, &vm->lambda);
+    hw_gc_mark_slot(tracer, &vm->define);
+    hw_gc_mark_slot(tracer, &vm->set);
 }
 
 /* The mutator of the thread that is running: the heap frees on whichever thread sweeps. */
@@ -162,7 +171,15 @@ static void thread_end(struct thread *t) {
 
 /* --- Making objects --------------------------------------------------------------- */
 
+static void may_move(struct thread *t) {
+    if (++t->chances % t->vm->moving != 0) return;
+    if (t->vm->crumbs) hw_gc_ask_compact(t->mutator);
+    else hw_gc_compact(t->mutator);
+}
+
 static value new_object(struct thread *t, enum type type, size_t size, size_t length, uint32_t kind) {
+    if (t->vm->moving != 0) may_move(t);
+    if (size < t->vm->least_size) size = t->vm->least_size;
     struct object *object = hw_gc_new(t->mutator, size, kind);
     if (object == NULL) fail("out of memory");
     object->type = type;
@@ -303,6 +320,7 @@ static value eval(struct thread *t, value expression, value env) {
     push(t, env);
     for (;;) {
         hw_gc_poll(t->mutator);
+        if (vm->moving != 0) may_move(t);
         if (vm->crumbs) hw_gc_step(t->mutator, 1);
         if (is(expression, SYMBOL)) {
             result = *place_of(expression, env, &holder);
@@ -318,14 +336,16 @@ static value eval(struct thread *t, value expression, value env) {
             break;
         }
         if (head == vm->condition) {
-            rest = eval(t, car(rest), env) != NULL ? cdr(rest) : cdr(cdr(rest));
-            t->stack[base] = expression = car(rest);
+            value holds = eval(t, car(rest), env);
+            rest = cdr(cdr(expression));
+            t->stack[base] = expression = car(holds != NULL ? rest : cdr(rest));
             continue;
         }
         if (head == vm->lambda) {
             size_t count = 0;
             for (value names = car(rest); names != NULL; names = cdr(names)) count++;
             struct closure *closure = new_object(t, CLOSURE, sizeof *closure, count, HW_GC_TRACED);
+            rest = cdr(expression);
             closure->parameters = car(rest);
             closure->body = car(cdr(rest));
             closure->env = env;
@@ -333,13 +353,16 @@ static value eval(struct thread *t, value expression, value env) {
             break;
         }
         if (head == vm->define || head == vm->set) {
+            value around = head == vm->set ? env : NULL;
             result = eval(t, car(cdr(rest)), env);
-            value *place = place_of(car(rest), head == vm->set ? env : NULL, &holder);
+            value *place = place_of(car(cdr(expression)), around, &holder);
             hw_gc_write(t->mutator, holder, place, result);
             break;
         }
-        size_t first = t->depth;
-        for (rest = expression; rest != NULL; rest = cdr(rest)) push(t, eval(t, car(rest), env));
+        size_t first = t->depth + 1;
+        push(t, expression);
+        for (rest = expression; rest != NULL; t->stack[first - 1] = rest = cdr(rest))
+            push(t, eval(t, car(rest), env));
         size_t count = t->depth - first - 1;
         value function = t->stack[first];
         if (!is(function, PRIMITIVE)) expect(function, CLOSURE);
@@ -496,6 +519,8 @@ static void print_statistics(struct vm *vm) {
             (unsigned long long)s.live_bytes, (unsigned long long)s.goal_bytes,
             (unsigned long long)s.eden_bytes, (unsigned long long)s.tomb_bytes,
             (unsigned long long)s.large_bytes, (unsigned long long)s.external_bytes);
+    fprintf(stderr, "%llu compactions, %llu objects moved\n", (unsigned long long)s.compactions,
+            (unsigned long long)s.moved_objects);
     for (size_t n = 0; n < HW_GC_POOLS; n++)
         if (s.pool[n].pages != 0)
             fprintf(stderr, "  slots of %5llu: %4llu pages, %6llu live, %6llu free, decision %u\n",
@@ -552,10 +577,11 @@ static void begin(struct thread *t) {
     vm->define = intern(t, "define", 6);
     vm->set = intern(t, "set!", 4);
     for (size_t n = 0; n < sizeof primitives / sizeof *primitives; n++) {
-        struct symbol *symbol = intern(t, primitives[n].name, strlen(primitives[n].name));
+        push(t, intern(t, primitives[n].name, strlen(primitives[n].name)));
         struct primitive *primitive =
             new_object(t, PRIMITIVE, sizeof *primitive, primitives[n].count, HW_GC_LEAF);
         primitive->run = primitives[n].run;
+        struct symbol *symbol = t->stack[--t->depth];
         hw_gc_write(t->mutator, symbol, &symbol->global, primitive);
     }
     run(t, prelude, 0);
@@ -595,6 +621,11 @@ int main(int count, char **words) {
     if (has(words, "single")) options.layout = HW_GC_LAYOUT_SINGLE;
     if (has(words, "stress")) options.verify |= HW_GC_STRESS;
     if (has(words, "verify")) options.verify |= HW_GC_VERIFY_HEAP | HW_GC_VERIFY_BARRIERS;
+    if (has(words, "moving")) {
+        options.compact = true;
+        vm.moving = has(words, "stress") ? 7 : 500;
+    }
+    if (has(words, "wide")) vm.least_size = 4096;
     options.least = 256 << 10;
     if (has(words, "crumbs")) {
         options.least = 64 << 10;

@@ -2,12 +2,12 @@
 //! is reading, and what is read is written as what reads the same.
 //!
 //! The same bytes are also taken as frames whose checksum is right (`framed`), behind a
-//! start that is.
+//! start that is, in dumps of the version that is written and of the oldest.
 #![no_main]
 
 mod framed;
 
-use heapwright_record::heap::{Entry, HEADER, Heap, Reader, Writer};
+use heapwright_record::heap::{Entry, HEADER, Heap, OLDEST, Reader, Writer};
 use libfuzzer_sys::fuzz_target;
 
 fn read(file: &[u8]) {
@@ -87,9 +87,16 @@ fn is_start(told: &str) -> bool {
     told.starts_with("Start")
 }
 
+/// The same file, but for its header: of the oldest version.
+fn older(mut file: Vec<u8>) -> Vec<u8> {
+    file[8..12].copy_from_slice(&OLDEST.to_le_bytes());
+    file
+}
+
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
     read(&framed::frames(&HEADER, 5, bytes));
+    read(&older(framed::frames(&HEADER, 5, bytes)));
     let (mut buffer, mut start) = ([0; Writer::LEAST], Vec::new());
     Writer::new(&mut buffer, |piece: &[u8]| {
         start.extend_from_slice(piece);
@@ -97,4 +104,6 @@ fuzz_target!(|bytes: &[u8]| {
     })
     .start(&Heap::default(), "fine", &[16]);
     read(&framed::frames(&start, 5, bytes));
+    // (Its start has fields that such a one does not know, and passes over.)
+    read(&older(framed::frames(&start, 5, bytes)));
 });

@@ -152,9 +152,8 @@ pub(crate) fn compact(options: &Options, report: &mut Report) -> Result<(), Stri
         let asked = Asked::AtMost(BUDGET_MS + BEYOND_MS);
         report.figure(Figure::new(what, asked, " ms", Kind::Worst, &worst));
     }
-    let head = [
-        "", "heap MiB", "after", "live", "moved", "took ms", "steps", "p50 ms", "p99", "most",
-    ];
+    let head =
+        ["", "heap MiB", "after", "live", "moved", "took ms", "steps", "p50 ms", "p99", "most"];
     report.table("compact: thread CPU time", &table(&head, &rows));
     Ok(())
 }

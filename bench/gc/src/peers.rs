@@ -62,7 +62,10 @@ fn smallest_of_ways(
 }
 
 /// The way in which bdwgc is the fastest under a limit; of two runs the better one counts.
-pub(crate) fn fastest_way(options: &Options, limited: &Variant) -> Result<&'static [&'static str], String> {
+pub(crate) fn fastest_way(
+    options: &Options,
+    limited: &Variant,
+) -> Result<&'static [&'static str], String> {
     let mut best = (f64::MAX, WAYS[0]);
     for _ in 0..2 {
         for way in WAYS {
@@ -86,8 +89,7 @@ pub(crate) fn base(
     bdwgc: &Variant,
 ) -> Result<Option<u64>, String> {
     let needs = smallest(options, report, ours)?;
-    let theirs =
-        if options.has(BDWGC) { smallest_of_ways(options, report, bdwgc)? } else { None };
+    let theirs = if options.has(BDWGC) { smallest_of_ways(options, report, bdwgc)? } else { None };
     Ok(needs.max(theirs))
 }
 

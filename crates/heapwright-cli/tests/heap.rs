@@ -5,7 +5,7 @@ mod common;
 
 use common::{Folder, done, heapwright, stderr, stdout, text};
 use heapwright_record::heap::{
-    HEADER, Heap, Object, Page, PageState, Root, RootKind, Writer, kind,
+    Aside, HEADER, Heap, Object, Page, PageState, Root, RootKind, Writer, kind,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -19,15 +19,9 @@ const STRING: u32 = 3;
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
 
-/// A dump of what `write` writes behind the start.
-fn dump(pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'_>>)) -> Vec<u8> {
-    let (mut buffer, mut file) = ([0; Writer::LEAST], Vec::new());
-    let mut sink = |piece: &[u8]| {
-        file.extend_from_slice(piece);
-        true
-    };
-    let mut writer = Writer::new(&mut buffer, &mut sink as Sink<'_>);
-    let heap = Heap {
+/// The numbers of a heap that has neither generations nor moves.
+fn numbers() -> Heap {
+    Heap {
         page_size: 64 << 10,
         pid: 4242,
         time: 1_700_000_000_000_000_000,
@@ -38,9 +32,23 @@ fn dump(pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'_>>)) -> Vec<u8>
         external: 77,
         goal: 4 << 20,
         cycles: 12,
-        flags: 0,
+        ..Heap::default()
+    }
+}
+
+/// A dump of what `write` writes behind the start.
+fn dump(pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'_>>)) -> Vec<u8> {
+    dump_of(&numbers(), pools, write)
+}
+
+fn dump_of(heap: &Heap, pools: &[u64], write: impl FnOnce(&mut Writer<'_, Sink<'_>>)) -> Vec<u8> {
+    let (mut buffer, mut file) = ([0; Writer::LEAST], Vec::new());
+    let mut sink = |piece: &[u8]| {
+        file.extend_from_slice(piece);
+        true
     };
-    writer.start(&heap, "fine", pools);
+    let mut writer = Writer::new(&mut buffer, &mut sink as Sink<'_>);
+    writer.start(heap, "fine", pools);
     write(&mut writer);
     assert!(writer.end());
     file
@@ -96,6 +104,45 @@ fn sample() -> Vec<u8> {
         writer.root(&Root { kind: RootKind::Handle, mutator: 1, address: BASE });
         writer.root(&Root { kind: RootKind::Stack, mutator: 2, address: small(5) });
         writer.root(&Root { kind: RootKind::Callback, mutator: 0, address: LARGE });
+    })
+}
+
+/// Three pages of a heap with generations that was compacted: one of objects that were moved
+/// there, and are old; one that is pinned, with a young one; one of a plan.
+///
+/// ```text
+/// handle #1 -> Table (old) -> Table (old, pinned) -> Table (young)
+/// ```
+fn generations() -> Vec<u8> {
+    let heap = Heap {
+        minor_cycles: 9,
+        old: 640,
+        compactions: 2,
+        moved_objects: 1234,
+        moved_bytes: 56_789,
+        evacuated_pages: 12,
+        kept_pages: 3,
+        ..numbers()
+    };
+    let page = Page { bytes: 64 << 10, slot: 64, slots: 1024, ..Page::default() };
+    dump_of(&heap, &[32, 64], |writer| {
+        writer.type_name(TABLE, "Table");
+        let (moved, pinned, plan) = (BASE, BASE + (64 << 10), BASE + (128 << 10));
+        let pages = [
+            (Page { number: 1, address: moved, moved_in: 1001, old: 1, ..page }, 1),
+            (Page { number: 2, address: pinned, pins: 3, old: 1, ..page }, 0b11),
+            (Page { number: 3, address: plan, aside: Aside::Candidate, ..page }, 0b1),
+        ];
+        pages.iter().for_each(|(page, bits)| assert!(writer.page(page, &[*bits])));
+        let object = Object { size: 64, type_id: TABLE, ..Object::default() };
+        writer.object(&Object { address: moved, old: true, ..object });
+        writer.reference(pinned);
+        writer.object(&Object { address: pinned, old: true, ..object });
+        writer.reference(pinned + 64);
+        writer.object(&Object { address: pinned + 64, ..object });
+        writer.object(&Object { address: plan, ..object });
+        writer.root(&Root { kind: RootKind::Handle, mutator: 1, address: moved });
+        writer.root(&Root { kind: RootKind::Handle, mutator: 1, address: plan });
     })
 }
 
@@ -213,12 +260,13 @@ fn everything_is_in_the_json() {
     assert_eq!(
         object["types"][2],
         json!({"name": "Table", "objects": 1, "bytes": 64, "retained": 128,
-               "unreachable": {"objects": 0, "bytes": 0}})
+               "unreachable": {"objects": 0, "bytes": 0}, "old": {"objects": 0, "bytes": 0}})
     );
     assert_eq!(
         object["sizes"][0],
         json!({"slot": 32, "objects": 5, "bytes": 160, "pages": 1, "page_bytes": 65536,
-               "slots": 2048, "taken": 5, "tail": 0, "slack": {"objects": 2, "bytes": 10}})
+               "slots": 2048, "taken": 5, "tail": 0, "slack": {"objects": 2, "bytes": 10},
+               "old": 0, "pinned": 0, "moved_in": 0})
     );
     assert_eq!(object["pages"][3]["state"], json!("large"));
     assert_eq!(object["retainers"].as_array().map(Vec::len), Some(3));
@@ -261,6 +309,118 @@ fn the_page_shows_the_pages() {
     let line =
         "heapwright: cannot write /nonexistent/page.html: No such file or directory (os error 2)\n";
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), line));
+}
+
+#[test]
+fn generations_and_moves_are_told() {
+    let folder = Folder::new();
+    let file = folder.file("app.heap", generations());
+    let output = heap(&["--path", "0x7f0000020040"], &file);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    assert_eq!(
+        stdout(&output),
+        "\
+heapwright heap: app.heap: 4 objects, 256 bytes; layout fine; process 4242
+  heap     1,064 bytes live, next collection at 4,194,304, after 12 collections
+  pages    eden 131,072, tomb 65,536, large 65,536; the runtime's own memory 77
+  old      640 bytes (60.2 %); 9 of the collections were minor
+  moved    1,234 objects of 56,789 bytes, by 2 compactions; pages: 12 evacuated, 3 kept
+  pinned   1 page, by 3 pins
+  roots    2 handle
+  graph    2 references
+
+by type      objects           bytes    share        retained    share          old
+  Table            4             256  100.0 %             256  100.0 %            2
+
+by size        objects           bytes    pages  occupancy  empty slots  behind slots         slack          old pinned pages     moved in
+  64                 4             256        3      0.1 %        3,068             0             -            2            1        1,001
+
+largest retainers
+  192 bytes (75.0 %)  Table 0x7f0000010000, 64 bytes
+      root handle #1 -> Table 0x7f0000010000
+  128 bytes (50.0 %)  Table 0x7f0000020000, 64 bytes
+      root handle #1 -> Table 0x7f0000010000 -> Table 0x7f0000020000
+  64 bytes (25.0 %)  Table 0x7f0000020040, 64 bytes
+      root handle #1 -> Table 0x7f0000010000 -> Table 0x7f0000020000 -> Table 0x7f0000020040
+  64 bytes (25.0 %)  Table 0x7f0000030000, 64 bytes
+      root handle #2 -> Table 0x7f0000030000
+
+Table 0x7f0000020040, 64 bytes, retains 64
+  root handle #1
+  -> Table 0x7f0000010000, 64 bytes, old, retains 192
+  -> Table 0x7f0000020000, 64 bytes, old, retains 128
+  -> Table 0x7f0000020040, 64 bytes, retains 64
+  each of these alone keeps it: Table 0x7f0000020000, Table 0x7f0000010000
+"
+    );
+    let told = stdout(&heap(&["--type", "Table"], &file));
+    assert!(told.contains("\n  2 of them are old, 128 bytes\n"), "{told}");
+
+    let output = heap(&["--json", "--path", "0x7f0000020000"], &file);
+    let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
+    for (field, number) in [
+        ("minor_cycles", 9),
+        ("old", 640),
+        ("compactions", 2),
+        ("moved_objects", 1234),
+        ("moved_bytes", 56_789),
+        ("evacuated_pages", 12),
+        ("kept_pages", 3),
+    ] {
+        assert_eq!(object["heap"][field], json!(number), "{field}");
+    }
+    assert_eq!(object["types"][0]["old"], json!({"objects": 2, "bytes": 128}));
+    let size = &object["sizes"][0];
+    assert_eq!(
+        (&size["old"], &size["pinned"], &size["moved_in"]),
+        (&json!(2), &json!(1), &json!(1001))
+    );
+    let page = |number: usize, field| &object["pages"][number][field];
+    assert_eq!((page(0, "moved_in"), page(0, "old")), (&json!(1001), &json!(1)));
+    assert_eq!((page(1, "pins"), page(1, "aside")), (&json!(3), &Value::Null));
+    assert_eq!(page(2, "aside"), &json!("candidate"));
+    let path = &object["paths"][0];
+    assert_eq!((&path["old"], &path["path"]["steps"][0]["old"]), (&json!(true), &json!(true)));
+
+    let page = folder.path("heap.html");
+    heap(&["--html", text(&page), "--path", "0x7f0000020040"], &file);
+    let page = std::fs::read_to_string(page).expect("was written");
+    for part in [
+        "<li>12 collections, 9 minor</li>",
+        "<dt>old</dt><dd><b>640 B</b><small>60.2 % of what is live</small>",
+        "<dt>moved</dt><dd><b>55.5 KiB</b><small>1,234 objects, by 2 compactions</small>",
+        "<dt>pinned</dt><dd><b>64.0 KiB</b><small>1 page, left in place</small>",
+        "<h3>64 B a slot <small>3 pages, 0.1 % taken, 50.0 % old, 1 pinned</small></h3>",
+        "1 of 1,024 slots (0.1 %), 1 old, 1,001 moved in</title>",
+        "2 of 1,024 slots (0.2 %), 1 old, 3 pins</title>",
+        "1 of 1,024 slots (0.1 %), candidate</title>",
+        "<path class=\"f1 a3\" d=\"M0 0h3v3h-3z\"/>",
+        "<path class=\"f1 a2\" d=\"M14 0h3v3h-3z\"/>",
+        "<path class=\"f1\" d=\"M28 0h3v3h-3z\"/>",
+        "<path class=\"moved-in\" d=\"M7 0h5v5z\"/>",
+        "<path class=\"pinned\" d=\"M14 0h12v12h-12z\"/>",
+        "<th scope=\"col\" class=\"n\">pinned pages</th>",
+        "<li class=\"\" title=\"64 B, old, retains 128 B\">Table 0x7f0000020000</li>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_dump_of_the_first_version_is_told_as_ever() {
+    let folder = Folder::new();
+    let lines = include_str!("../../heapwright-record/src/heap/version_1.hex");
+    let digits: Vec<u8> = lines.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).expect("is text"), 16);
+    let bytes: Result<Vec<u8>, _> = digits.chunks(2).map(byte).collect();
+    let output = heap(&[], &folder.file("old.heap", bytes.expect("are digits")));
+    let told = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        told.contains(" 5,000 bytes live, next collection at 8,388,608, after 12 collections\n"),
+        "{told}"
+    );
+    assert!([" old ", " moved ", " pinned "].iter().all(|word| !told.contains(word)), "{told}");
 }
 
 #[test]
@@ -335,7 +495,7 @@ fn what_is_no_dump_is_one_line() {
         (heapwright_record::trace::HEADER.to_vec(), hint),
         (Vec::new(), "the heap dump ends within its header"),
         (HEADER[..10].to_vec(), "the heap dump ends within its header"),
-        (header(8, 2), "heap dump of version 2; this command reads 1"),
+        (header(8, 3), "heap dump of version 3; this command reads 1 to 2"),
         (header(15, 1), "heap dump with flags 0x1000000, which this command does not know"),
         (HEADER.to_vec(), "the heap dump ends behind its header"),
         (damaged, "checksum at byte 16 does not match"),

@@ -267,7 +267,9 @@ pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mut *mut c_void) {
     // SAFETY: the same contract.
-    unsafe { tracer_of(tracer).mark_slot(slot.cast()) };
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: the same contract.
+    unsafe { tracer.mark_slot(slot.cast()) };
 }
 
 /// Tells the references in count words at slots, which lie within the object that is being traced.
@@ -526,7 +528,9 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     // SAFETY: the same contract.
-    unsafe { of(mutator).compact() };
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: the same contract.
+    unsafe { mutator.compact() };
 }
 
 /// As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
@@ -538,7 +542,9 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     // SAFETY: the same contract.
-    unsafe { of(mutator).ask_compact() };
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: the same contract.
+    unsafe { mutator.ask_compact() };
 }
 
 /// From now on the object stays where it is, until hw_gc_unpin was called as often. It is not
@@ -561,7 +567,9 @@ pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_void) {
     // SAFETY: the same contract.
-    unsafe { of(mutator).unpin(object.cast()) };
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: the same contract.
+    unsafe { mutator.unpin(object.cast()) };
 }
 
 /// The object is to have size bytes. Returns whether it has them where it is. If not, or if a
@@ -578,7 +586,9 @@ pub unsafe extern "C" fn hw_gc_resize(
     size: usize,
 ) -> bool {
     // SAFETY: the same contract.
-    unsafe { of(mutator).resize(object.cast(), size) }
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: the same contract.
+    unsafe { mutator.resize(object.cast(), size) }
 }
 
 /// Whether a collection is due or under way: a good moment for hw_gc_step.

@@ -5,11 +5,11 @@
 //! ```
 //!
 //! OBJECTS objects of 16 to 112 bytes, in pages of 64 KiB that are nine tenths full, with
-//! three references each. SHAPE says where these lead: `tree` (to children, and one to
+//! three references each; most are old, a page in 50 is pinned. SHAPE says where these lead: `tree` (to children, and one to
 //! anywhere), `list` (to the next one, and to one before), `random` (to anywhere).
 
 use heapwright_record::heap::{
-    Heap, Object, Page, PageState, Root, RootKind, Writer as Dump, kind,
+    Aside, Heap, Object, Page, PageState, Root, RootKind, Writer as Dump, kind,
 };
 use std::error::Error;
 use std::fs::File;
@@ -38,6 +38,11 @@ fn taken(slots: u64) -> u64 {
     slots / 10 * 9
 }
 
+/// Of sixteen neighbours the last is young.
+fn is_old(number: u64) -> bool {
+    !number.is_multiple_of(16)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [file, objects, shape] = &words[..] else {
@@ -47,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut file = File::create(file)?;
     let mut buffer = vec![0; 256 << 10];
     let mut dump = Dump::new(&mut buffer, |piece: &[u8]| file.write_all(piece).is_ok());
-    dump.start(&Heap { page_size: PAGE, pid: 1, ..Heap::default() }, "fine", &POOLS);
+    let heap = Heap { page_size: PAGE, pid: 1, cycles: 9, minor_cycles: 7, ..Heap::default() };
+    dump.start(&heap, "fine", &POOLS);
     for id in 0..100 {
         dump.type_name(id, &format!("Type{id}"));
     }
@@ -63,7 +69,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             page(&mut dump, address, size);
         }
         let type_id = (number / 7 % 100) as u32;
-        dump.object(&Object { address, size, type_id, ..Object::default() });
+        let old = is_old(number);
+        dump.object(&Object { address, size, type_id, old, ..Object::default() });
         let anywhere = random(objects);
         let targets = match shape.as_str() {
             "tree" => [2 * number + 1, 2 * number + 2, anywhere],
@@ -97,6 +104,10 @@ fn page<S: FnMut(&[u8]) -> bool>(dump: &mut Dump<'_, S>, address: u64, slot: u64
         state: PageState::Eden,
         slot,
         slots,
+        pins: u64::from((address / PAGE).is_multiple_of(50)),
+        moved_in: address / PAGE % 3 * 40,
+        old: taken(slots.into()) as u32 / 16 * 15,
+        aside: Aside::No,
     };
     dump.page(&page, &bits);
 }

@@ -36,6 +36,13 @@ pub(crate) fn hex<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex
 }
 
+/// The bytes of such lines.
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
 /// A frame with this payload, whatever it means.
 pub(crate) fn frame_of(tag: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = [tag.to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
@@ -58,8 +65,8 @@ pub(crate) fn newer<P: Debug + PartialEq>(
     header[12] = 0;
     header[15] = 1;
     assert_eq!(refused(&header), Some(flags(1 << 24)));
-    header[8] = 2;
-    assert_eq!(refused(&header), Some(version(2)));
+    header[8] += 1;
+    assert_eq!(refused(&header), Some(version(header[8].into())));
 }
 
 /// Cuts a file anywhere: it is read as far as it goes.

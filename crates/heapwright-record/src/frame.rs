@@ -17,6 +17,7 @@
 //! programs that are already in trouble, the reader on files that may hold anything.
 
 use crate::checksum::checksum;
+use core::ops::RangeInclusive;
 
 /// Bytes before the first frame.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -43,18 +44,18 @@ pub(crate) enum Refused {
     Short,
     /// It does not begin with the magic.
     Other,
-    /// Another version than the one that is read.
+    /// Another version than those that are read.
     Version(u32),
     /// Flags that must be known, and are not.
     Flags(u32),
 }
 
-/// What is behind the header of a file that can be read.
+/// The version of a file that can be read, and what is behind its header.
 pub(crate) fn behind_header(
     bytes: &[u8],
     magic: [u8; 8],
-    read_version: u32,
-) -> Result<&[u8], Refused> {
+    versions: RangeInclusive<u32>,
+) -> Result<(u32, &[u8]), Refused> {
     let known = bytes.len().min(magic.len());
     if bytes.get(..known) != magic.get(..known) {
         return Err(Refused::Other);
@@ -62,14 +63,14 @@ pub(crate) fn behind_header(
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Refused::Short)?;
     let [.., a, b, c, d, e, f, g, h] = *header;
     let version = u32::from_le_bytes([a, b, c, d]);
-    if version != read_version {
+    if !versions.contains(&version) {
         return Err(Refused::Version(version));
     }
     let flags = u32::from_le_bytes([e, f, g, h]);
     if flags & BINDING_FLAGS != 0 {
         return Err(Refused::Flags(flags));
     }
-    Ok(rest)
+    Ok((version, rest))
 }
 
 /// Makes a frame of a buffer with so many bytes of payload behind the first [`BEFORE`];

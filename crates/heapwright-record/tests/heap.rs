@@ -1,7 +1,8 @@
 //! The heap dump against heaps and bytes that nobody thought of.
 
 use heapwright_record::heap::{
-    Entry, HEADER, Heap, Object, Page, PageState, Reader, Root, RootKind, Writer,
+    Aside, Entry, HEADER, Heap, OLDEST, Object, Page, PageState, Reader, Root, RootKind, VERSION,
+    Writer,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,15 +26,20 @@ enum Told {
 }
 
 fn told() -> impl Strategy<Value = Told> {
-    let object = (address(), prop_oneof![Just(32), number()], number(), 0..4_u8, 0..5_u32)
-        .prop_filter("there is none at 0", |object| object.0 != 0)
-        .prop_map(|(address, size, used, kind, type_id)| {
-            Told::Object(Object { address, size, used, kind, type_id })
-        });
+    let object =
+        (address(), prop_oneof![Just(32), number()], number(), 0..4_u8, 0..5_u32, any::<bool>())
+            .prop_filter("there is none at 0", |object| object.0 != 0)
+            .prop_map(|(address, size, used, kind, type_id, old)| {
+                Told::Object(Object { address, size, used, kind, type_id, old })
+            });
     let state = prop_oneof![Just(PageState::Eden), Just(PageState::Tomb), Just(PageState::Large)];
-    let page =
-        ((number(), address(), number(), any::<u32>()), 0..4_u8, state, number(), 0..600_u32)
-            .prop_map(|((number, address, bytes, pool), kind, state, slot, slots)| Page {
+    let aside = prop_oneof![Just(Aside::No), Just(Aside::Candidate), Just(Aside::Evacuated)];
+    let place = (number(), address(), number(), any::<u32>());
+    let moves = (number(), number(), any::<u32>(), aside);
+    let page = (place, 0..4_u8, state, number(), 0..600_u32, moves).prop_map(
+        |((number, address, bytes, pool), kind, state, slot, slots, moves)| {
+            let (pins, moved_in, old, aside) = moves;
+            Page {
                 number,
                 address,
                 bytes,
@@ -42,7 +48,13 @@ fn told() -> impl Strategy<Value = Told> {
                 state,
                 slot,
                 slots,
-            });
+                pins,
+                moved_in,
+                old,
+                aside,
+            }
+        },
+    );
     let root = (0..5_usize, any::<u32>(), address()).prop_map(|(kind, mutator, address)| {
         Told::Root(Root { kind: RootKind::ALL[kind], mutator, address })
     });
@@ -106,13 +118,16 @@ fn owned(all: Vec<Told>) -> Vec<Told> {
 proptest! {
     #[test]
     fn heaps_come_back(
-        all in vec(told(), 0..400), numbers in vec(number(), 11), pid: u32, layout in ".{0,20}",
+        all in vec(told(), 0..400), numbers in vec(number(), 18), pid: u32, layout in ".{0,20}",
         pools in vec(number(), 0..64), room in 0..5000_usize,
     ) {
-        let [page_size, _, time, live, eden, tomb, large, external, goal, cycles, flags] =
-            numbers[..] else { unreachable!() };
+        let [
+            page_size, _, time, live, eden, tomb, large, external, goal, cycles, flags,
+            minor_cycles, old, compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages,
+        ] = numbers[..] else { unreachable!() };
         let heap = Heap {
             page_size, pid, time, live, eden, tomb, large, external, goal, cycles, flags,
+            minor_cycles, old, compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages,
         };
         let file = written(&heap, &layout, &pools, &all, room);
         let all = owned(all);
@@ -140,8 +155,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_to_an_end(bytes in vec(any::<u8>(), 0..300)) {
-        let file = [&HEADER[..], &bytes].concat();
+    fn any_bytes_are_read_to_an_end(bytes in vec(any::<u8>(), 0..300), version in OLDEST..=VERSION) {
+        let mut file = [&HEADER[..], &bytes].concat();
+        file[8] = version as u8;
         let mut reader = Reader::new(&file).expect("has a header");
         reader.by_ref().for_each(drop);
         prop_assert!(reader.position() as usize <= file.len());

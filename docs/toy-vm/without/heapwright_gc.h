@@ -14,7 +14,7 @@ enum { HW_GC_LAYOUT_RUBY = 1, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };
 enum { HW_GC_VERIFY_HEAP = 1, HW_GC_VERIFY_BARRIERS = 2, HW_GC_STRESS = 4 };
 
 typedef struct { int any; } hw_gc_heap, hw_gc_mutator, hw_gc_tracer;
-typedef struct { size_t size, least; uint64_t step_ns; uint32_t layout, verify; bool incremental, generations; } hw_gc_options;
+typedef struct { size_t size, least; uint64_t step_ns; uint32_t layout, verify; bool incremental, generations, compact; } hw_gc_options;
 typedef struct {
     size_t size;
     void *data;
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct { uint64_t slot_size, pages, live, free_slots; uint32_t decision; } hw_gc_pool_statistics;
 typedef struct {
     uint64_t cycles, pauses, pause_max_ns, live_bytes, goal_bytes, eden_bytes, tomb_bytes, large_bytes;
-    uint64_t external_bytes;
+    uint64_t external_bytes, compactions, moved_objects;
     hw_gc_pool_statistics pool[HW_GC_POOLS];
 } hw_gc_statistics;
 
@@ -38,11 +38,14 @@ HW_WITHOUT void hw_gc_detach(hw_gc_mutator *m) { free(m); }
 HW_WITHOUT void *hw_gc_new(hw_gc_mutator *m, size_t size, uint32_t kind) { return (void)m, (void)kind, calloc(1, size); }
 HW_WITHOUT void hw_gc_write(hw_gc_mutator *m, void *parent, void **slot, void *child) { (void)m, (void)parent, *slot = child; }
 HW_WITHOUT void hw_gc_mark(hw_gc_tracer *t, void *object) { (void)t, (void)object; }
+HW_WITHOUT void hw_gc_mark_slot(hw_gc_tracer *t, void **slot) { (void)t, (void)slot; }
 HW_WITHOUT void hw_gc_mark_range(hw_gc_tracer *t, void **slots, size_t n) { (void)t, (void)slots, (void)n; }
 HW_WITHOUT void hw_gc_poll(hw_gc_mutator *m) { (void)m; }
 HW_WITHOUT void hw_gc_leave(hw_gc_mutator *m) { (void)m; }
 HW_WITHOUT void hw_gc_enter(hw_gc_mutator *m) { (void)m; }
 HW_WITHOUT void hw_gc_collect(hw_gc_mutator *m) { (void)m; }
+HW_WITHOUT void hw_gc_compact(hw_gc_mutator *m) { (void)m; }
+HW_WITHOUT void hw_gc_ask_compact(hw_gc_mutator *m) { (void)m; }
 HW_WITHOUT bool hw_gc_owed(hw_gc_mutator *m) { return (void)m, false; }
 HW_WITHOUT bool hw_gc_step(hw_gc_mutator *m, uint64_t ns) { return (void)m, (void)ns, true; }
 HW_WITHOUT void hw_gc_scan_stack(hw_gc_mutator *m, const void *base) { (void)m, (void)base; }

@@ -17,7 +17,9 @@ const NOT_WHOLE: u8 = 1;
 ///
 /// Prints how much the objects of each type take and retain (what could be freed
 /// with them), how full the pages of each size are, and the objects that retain the
-/// most, each with the shortest path from a root.
+/// most, each with the shortest path from a root. Of a heap with generations, or one that
+/// was compacted, also how much is old, what is pinned, and what was moved. --html draws
+/// all pages: how full they are, how old, which are pinned, which were moved into.
 ///
 /// A DUMP is what hw_gc_dump writes; it may be compressed (gzip). One that is cut or
 /// damaged is summarised as far as it goes. Exits with 0, with 1 if the dump is not

@@ -119,7 +119,7 @@ impl First {
             Some((shape, id, at))
                 if id == object.type_id
                     && shape.size == object.size
-                    && shape.kind == object.kind =>
+                    && (shape.kind, shape.old) == (object.kind, object.old) =>
             {
                 at
             }
@@ -141,7 +141,7 @@ impl First {
             types.push(format!("type {}", object.type_id));
             types.len() as u32 - 1
         });
-        let shape = Shape { size: object.size, type_, kind: object.kind };
+        let shape = Shape { size: object.size, type_, kind: object.kind, old: object.old };
         let all = &mut self.all;
         let fresh = all.graph.shapes.len() as u32;
         let at = *self.shapes.entry(shape).or_insert_with(|| {

@@ -3,7 +3,7 @@
 //! ```text
 //! object   0        1        2   ...     in the order of the file
 //! address  u64      u64      u64
-//! shape    u32      u32      u32         which size, kind and type: there are few
+//! shape    u32      u32      u32         which size, kind, type and age: there are few
 //! first    u32      u32      u32         where its references begin in
 //! targets  u32 u32 | u32 | u32 u32 u32 | ...
 //!
@@ -25,6 +25,7 @@ pub(super) struct Shape {
     /// Into the table of types.
     pub(super) type_: u32,
     pub(super) kind: u8,
+    pub(super) old: bool,
 }
 
 impl Shape {
@@ -181,7 +182,7 @@ pub(super) mod tests {
         for (object, &size) in sizes.iter().enumerate() {
             graph.addresses.push(0x10000 + 0x100 * object as u64);
             graph.shape.push(object as u32);
-            graph.shapes.push(Shape { size, type_: 0, kind: 0 });
+            graph.shapes.push(Shape { size, type_: 0, kind: 0, old: false });
         }
         for object in 0..sizes.len() as u32 {
             graph.first.push(graph.targets.len() as u32);

@@ -52,6 +52,23 @@ pub(crate) struct Summary {
     pub(crate) asked: Vec<Asked>,
 }
 
+impl Summary {
+    /// Whether anything is old.
+    pub(crate) fn has_old(&self) -> bool {
+        self.types.iter().any(|row| row.old != 0)
+    }
+
+    /// Pages of which something is pinned.
+    pub(crate) fn pinned(&self) -> impl Iterator<Item = &PageRow> {
+        self.pages.iter().filter(|row| row.page.pins != 0)
+    }
+
+    /// Whether anything was moved to where it is.
+    pub(crate) fn has_moved_in(&self) -> bool {
+        self.pages.iter().any(|row| row.page.moved_in != 0)
+    }
+}
+
 /// The objects of a type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeRow {
@@ -62,6 +79,8 @@ pub(crate) struct TypeRow {
     pub(crate) retained: u64,
     pub(crate) unreachable: u64,
     pub(crate) unreachable_bytes: u64,
+    pub(crate) old: u64,
+    pub(crate) old_bytes: u64,
 }
 
 /// The objects of a size.
@@ -80,6 +99,12 @@ pub(crate) struct SizeRow {
     /// Of so many objects it is known what was asked for; their slots have so much more.
     pub(crate) known: u64,
     pub(crate) slack: u64,
+    /// Objects that are old.
+    pub(crate) old: u64,
+    /// Pages of which something is pinned.
+    pub(crate) pinned: u64,
+    /// Objects that were moved into its pages.
+    pub(crate) moved_in: u64,
 }
 
 /// An object.
@@ -90,6 +115,7 @@ pub(crate) struct Line {
     pub(crate) size: u64,
     /// Whether it may hold references.
     pub(crate) traced: bool,
+    pub(crate) old: bool,
     pub(crate) retained: u64,
 }
 
@@ -309,11 +335,14 @@ fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
         sums.slots += u64::from(row.page.slots);
         sums.taken += u64::from(row.taken);
         sums.tail = sums.tail.saturating_add(row.tail());
+        sums.pinned += u64::from(row.page.pins != 0);
+        sums.moved_in = sums.moved_in.saturating_add(row.page.moved_in);
     }
     for (shape, held) in all.graph.shapes.iter().zip(&all.shapes) {
         let sums = &mut rows[place(shape.size)];
         sums.objects += held.objects;
         sums.bytes = sums.bytes.saturating_add(held.objects.saturating_mul(shape.size));
+        sums.old += if shape.old { held.objects } else { 0 };
         sums.known += held.known;
         sums.slack = sums.slack.saturating_add(held.slack);
     }
@@ -341,6 +370,7 @@ impl Teller<'_> {
             address: self.graph.addresses[object as usize],
             size: shape.size,
             traced: shape.is_traced(),
+            old: shape.old,
             retained: self.dominators.of(object),
         }
     }
@@ -371,8 +401,13 @@ impl Teller<'_> {
             .collect();
         for (shape, held) in self.graph.shapes.iter().zip(&all.shapes) {
             let row = &mut rows[shape.type_ as usize];
+            let bytes = held.objects.saturating_mul(shape.size);
             row.objects += held.objects;
-            row.bytes = row.bytes.saturating_add(held.objects.saturating_mul(shape.size));
+            row.bytes = row.bytes.saturating_add(bytes);
+            if shape.old {
+                row.old += held.objects;
+                row.old_bytes = row.old_bytes.saturating_add(bytes);
+            }
         }
         for object in 0..self.graph.len() as u32 {
             if self.dominators.number[object as usize] == NONE {

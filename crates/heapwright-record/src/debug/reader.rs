@@ -89,13 +89,14 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no debug record, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let rest =
-            frame::behind_header(bytes, MAGIC, VERSION).map_err(|refused| match refused {
+        let (_, rest) = frame::behind_header(bytes, MAGIC, VERSION..=VERSION).map_err(
+            |refused| match refused {
                 Refused::Short => Problem::Short,
                 Refused::Other => Problem::NotARecord,
                 Refused::Version(version) => Problem::Version(version),
                 Refused::Flags(flags) => Problem::Flags(flags),
-            })?;
+            },
+        )?;
         let at = HEADER_BYTES as u64;
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }

@@ -5,7 +5,8 @@
 //! indexes: the writer works while a program's world stands still, the reader on files
 //! that may hold anything.
 
-use super::facts::{Object, Occupancy, Page, PageState, Root, RootKind, kind};
+use super::OLDEST;
+use super::facts::{Aside, Object, Occupancy, Page, PageState, Root, RootKind, kind};
 use super::reader::Entry;
 use crate::leb::{Out, byte, fold, number, unfold};
 
@@ -13,6 +14,8 @@ use crate::leb::{Out, byte, fold, number, unfold};
 const TYPE: u8 = 1;
 const PAGE: u8 = 2;
 const ROOT: u8 = 3;
+/// And of what is before an object that is not as old as the last one.
+const AGE: u8 = 4;
 
 /// A reference: its top bit, the one that says more follows, and the bits beside them.
 const REFERENCE: u8 = 0x80;
@@ -20,8 +23,9 @@ const MORE: u8 = 0x40;
 const LOW_BITS: u32 = 6;
 const LOW: u8 = 0x3f;
 
-/// An object, and what is told of it.
+/// An object: its two top bits; and what is told of it.
 const OBJECT: u8 = 0x40;
+const TOP: u8 = 0xc0;
 const USED: u8 = 0x20;
 const NEXT: u8 = 0x10;
 const SAME_SIZE: u8 = 0x08;
@@ -40,11 +44,14 @@ const fn address(place: u64) -> u64 {
 /// Both sides of a frame's entries: what one must know of those before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coder {
+    /// The file's.
+    version: u32,
     /// The last object's.
     place: u64,
     end: u64,
     size: u64,
     type_id: u32,
+    old: bool,
     /// Whose references may follow, if anyone's.
     owner: Option<u64>,
     /// The last reference's place, or its object's.
@@ -53,8 +60,8 @@ pub(super) struct Coder {
 
 impl Coder {
     /// For the first entry of a frame, before which an object began.
-    pub(super) fn after(owner: Option<u64>) -> Self {
-        Self { owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
+    pub(super) fn after(owner: Option<u64>, version: u32) -> Self {
+        Self { version, owner, reference: place(owner.unwrap_or_default()), ..Self::default() }
     }
 
     /// The object whose references may follow.
@@ -88,9 +95,12 @@ impl Coder {
         out.number(place(page.address));
         out.number(page.bytes);
         out.number(u64::from(page.pool));
-        out.byte(page.kind & kind::ALL | (page.state as u8) << 2);
+        out.byte(page.kind & kind::ALL | (page.state as u8) << 2 | (page.aside as u8) << 4);
         out.number(page.slot);
         out.number(u64::from(page.slots));
+        out.number(page.pins);
+        out.number(page.moved_in);
+        out.number(u64::from(page.old));
         let words = occupancy.iter().flat_map(|word| word.to_le_bytes());
         let mut left = page.slots;
         let mut words = words.chain(core::iter::repeat(0));
@@ -114,6 +124,9 @@ impl Coder {
         let flag = |flag, is: bool| if is { flag } else { 0 };
         let (used, next) = (object.used != 0, object.address == self.end);
         let (same_size, same_type) = (object.size == self.size, object.type_id == self.type_id);
+        if object.old != self.old {
+            out.byte(AGE);
+        }
         out.byte(
             OBJECT
                 | flag(USED, used)
@@ -150,10 +163,12 @@ impl Coder {
 
     fn met(&mut self, object: &Object) {
         *self = Self {
+            version: self.version,
             place: place(object.address),
             end: object.address.wrapping_add(object.size),
             size: object.size,
             type_id: object.type_id,
+            old: object.old,
             owner: Some(object.address),
             reference: place(object.address),
         };
@@ -177,29 +192,26 @@ impl Coder {
                 self.reference = self.reference.wrapping_add(unfold(step).cast_unsigned());
                 Entry::Reference(address(self.reference))
             }
-            first if first & OBJECT != 0 => {
-                let at = if first & NEXT != 0 {
-                    self.end
-                } else {
-                    let step = unfold(number(rest)?).cast_unsigned();
-                    address(self.place.wrapping_add(step))
-                };
-                let size = if first & SAME_SIZE != 0 { self.size } else { number(rest)? };
-                let type_id = if first & SAME_TYPE != 0 { self.type_id } else { small(rest)? };
-                let used = if first & USED != 0 { number(rest)? } else { 0 };
-                let object = Object { address: at, size, used, kind: first & kind::ALL, type_id };
-                if at == 0 {
-                    return None;
-                }
-                self.met(&object);
-                Entry::Object(object)
+            first if first & OBJECT != 0 => Entry::Object(self.take_object(first, rest)?),
+            AGE if self.knows_ages() => {
+                let first = byte(rest).filter(|first| first & TOP == OBJECT)?;
+                self.old = !self.old;
+                Entry::Object(self.take_object(first, rest)?)
             }
             TYPE => Entry::Type { id: small(rest)?, name: text(rest)? },
             PAGE => {
                 let (number_, at, bytes) = (number(rest)?, address(number(rest)?), number(rest)?);
                 let (pool, what) = (small(rest)?, byte(rest)?);
                 let (slot, slots) = (number(rest)?, small(rest)?);
-                let state = PageState::of(what >> 2)?;
+                let (state, aside) = (PageState::of(what >> 2 & 3)?, Aside::of(what >> 4)?);
+                if aside != Aside::No && !self.knows_ages() {
+                    return None;
+                }
+                let (pins, moved_in, old) = if self.knows_ages() {
+                    (number(rest)?, number(rest)?, small(rest)?)
+                } else {
+                    (0, 0, 0)
+                };
                 let bits = split(rest, slots.div_ceil(u8::BITS) as usize)?;
                 // What is no slot is not taken.
                 let last = bits.last().copied().unwrap_or_default();
@@ -215,6 +227,10 @@ impl Coder {
                     state,
                     slot,
                     slots,
+                    pins,
+                    moved_in,
+                    old,
+                    aside,
                 };
                 Entry::Page(page, Occupancy { bytes: bits })
             }
@@ -225,6 +241,31 @@ impl Coder {
             }),
             _ => return None,
         })
+    }
+
+    #[inline]
+    fn take_object(&mut self, first: u8, rest: &mut &[u8]) -> Option<Object> {
+        let at = if first & NEXT != 0 {
+            self.end
+        } else {
+            let step = unfold(number(rest)?).cast_unsigned();
+            address(self.place.wrapping_add(step))
+        };
+        let size = if first & SAME_SIZE != 0 { self.size } else { number(rest)? };
+        let type_id = if first & SAME_TYPE != 0 { self.type_id } else { small(rest)? };
+        let used = if first & USED != 0 { number(rest)? } else { 0 };
+        let (kind, old) = (first & kind::ALL, self.old);
+        let object = Object { address: at, size, used, kind, type_id, old };
+        if at == 0 {
+            return None;
+        }
+        self.met(&object);
+        Some(object)
+    }
+
+    /// Whether it tells how old objects are, and what was moved.
+    fn knows_ages(&self) -> bool {
+        self.version != OLDEST
     }
 }
 

@@ -39,10 +39,24 @@ pub struct Heap {
     pub cycles: u64,
     /// Spare bits, for what later writers know.
     pub flags: u64,
+    /// Collections that were minor ones, of all.
+    pub minor_cycles: u64,
+    /// Bytes of old objects, as the collector counts them.
+    pub old: u64,
+    /// Collections that moved objects.
+    pub compactions: u64,
+    /// Objects that were moved.
+    pub moved_objects: u64,
+    /// Their bytes.
+    pub moved_bytes: u64,
+    /// Pages whose objects were moved elsewhere.
+    pub evacuated_pages: u64,
+    /// Pages that were to be evacuated, and were not.
+    pub kept_pages: u64,
 }
 
 impl Heap {
-    /// The fields in the order of the file.
+    /// The fields before the layout, in the order of the file.
     pub(super) fn numbers(&self) -> [u64; 11] {
         [
             self.page_size,
@@ -56,6 +70,19 @@ impl Heap {
             self.goal,
             self.cycles,
             self.flags,
+        ]
+    }
+
+    /// The fields behind the pools.
+    pub(super) fn ages_and_moves(&self) -> [u64; 7] {
+        [
+            self.minor_cycles,
+            self.old,
+            self.compactions,
+            self.moved_objects,
+            self.moved_bytes,
+            self.evacuated_pages,
+            self.kept_pages,
         ]
     }
 
@@ -73,6 +100,22 @@ impl Heap {
             goal: next()?,
             cycles: next()?,
             flags: next()?,
+            ..Self::default()
+        })
+    }
+
+    /// With the fields behind the pools.
+    pub(super) fn with_ages_and_moves(self, rest: &mut &[u8]) -> Option<Self> {
+        let mut next = || number(rest);
+        Some(Self {
+            minor_cycles: next()?,
+            old: next()?,
+            compactions: next()?,
+            moved_objects: next()?,
+            moved_bytes: next()?,
+            evacuated_pages: next()?,
+            kept_pages: next()?,
+            ..self
         })
     }
 }
@@ -143,6 +186,45 @@ impl PageState {
     }
 }
 
+/// What compaction has to do with a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Aside {
+    /// Nothing.
+    #[default]
+    No = 0,
+    /// Its objects are to be moved elsewhere.
+    Candidate = 1,
+    /// They were.
+    Evacuated = 2,
+}
+
+impl Aside {
+    pub(super) const fn of(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::No),
+            1 => Some(Self::Candidate),
+            2 => Some(Self::Evacuated),
+            _ => None,
+        }
+    }
+
+    /// A word for it, the same in texts and in JSON; none for nothing.
+    ///
+    /// ```
+    /// use heapwright_record::heap::Aside;
+    /// assert_eq!((Aside::No.word(), Aside::Candidate.word()), (None, Some("candidate")));
+    /// ```
+    #[must_use]
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::No => None,
+            Self::Candidate => Some("candidate"),
+            Self::Evacuated => Some("evacuated"),
+        }
+    }
+}
+
 /// A page. Which of its slots are taken is told beside it. Its slots begin at its first
 /// byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +245,14 @@ pub struct Page {
     pub slot: u64,
     /// How many slots it has: at most [`Page::MOST_SLOTS`].
     pub slots: u32,
+    /// How many times its objects are pinned.
+    pub pins: u64,
+    /// Objects that were moved into it, since it became what it is.
+    pub moved_in: u64,
+    /// Of its objects, those that are old.
+    pub old: u32,
+    /// What compaction has to do with it.
+    pub aside: Aside,
 }
 
 impl Page {
@@ -212,6 +302,8 @@ pub struct Object {
     pub kind: u8,
     /// The number of its type.
     pub type_id: u32,
+    /// Whether it is old: minor collections do not look at it.
+    pub old: bool,
 }
 
 /// How a root holds on to an object.

@@ -8,7 +8,7 @@
 //! a dump (little endian)
 //! +-----------+-----------+---------+-------+---------+---------+- - -+-----+
 //! | magic 8   | version 4 | flags 4 | start | entries | entries |     | end |
-//! | HWHEAP\0\0| 1         | 0       |       |         |         |     |     |
+//! | HWHEAP\0\0| 2         | 0       |       |         |         |     |     |
 //! +-----------+-----------+---------+-------+---------+---------+- - -+-----+
 //!
 //! a frame (not padded: it may begin at any byte)
@@ -19,7 +19,8 @@
 //! tag                           n: LEB128; text: n, then so many bytes
 //!   1  Start    n: page size | pid | unix ns | live, eden, tomb, large, external,
 //!               goal: bytes | cycles | flags | text: layout | n: pools | n: a slot's
-//!               bytes, for each pool
+//!               bytes, for each pool | minor cycles | old: bytes | compactions |
+//!               moved: objects, bytes | evacuated, kept: pages
 //!   2  Entries  n: entries before these | n: the object whose references go on here
 //!               (its place), or 0 | entries
 //!   3  End      n: types | pages | objects | references | roots
@@ -33,12 +34,15 @@
 //!                               use follows; n: it begins where the last one ended,
 //!                               else +-n: step from the last one's place
 //!   00000001    Type            n: number | text: name
-//!   00000010    Page            n: number | place | n: bytes | n: pool | byte: kind, and
-//!                               state * 4 | n: a slot's bytes | n: slots | a bit a slot
+//!   00000010    Page            n: number | place | n: bytes | n: pool | byte: kind,
+//!                               state * 4, aside * 16 | n: a slot's bytes | n: slots |
+//!                               n: pins | n: moved in | n: old | a bit a slot
 //!   00000011    Root            byte: kind | n: mutator | place
+//!   00000100    Age             then an Object: old after a young one, young after an
+//!                               old one; a frame begins young
 //! ```
 //!
-//! So an object that is like its neighbour is one byte, and a reference to something
+//! So an object that is like its neighbour, and as old, is one byte, and a reference to something
 //! near is one or two: ten million objects with three references each are some 100 MB.
 //!
 //! **Order.** A type's name comes before the first object of the type, an object's
@@ -49,7 +53,9 @@
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
 //! the end of Start and End. The low 16 flags may be ignored by those who do not know
-//! them, the high 16 may not. Anything else takes another version.
+//! them, the high 16 may not. Anything else takes another version. Version 1, which is
+//! read as well, knew neither ages nor moves: its start ends behind the pools, its pages
+//! have no `aside`, `pins`, `moved in` and `old`, and it has no Age.
 //!
 //! **Damage.** A reader stops at the first frame that is wrong, and says where it is.
 //! Each frame says how many entries came before it, and the end how many there were of
@@ -68,15 +74,20 @@ mod writer;
 
 use crate::frame;
 
-pub use facts::{Counts, Heap, Object, Occupancy, Page, PageState, Pools, Root, RootKind, kind};
+pub use facts::{
+    Aside, Counts, Heap, Object, Occupancy, Page, PageState, Pools, Root, RootKind, kind,
+};
 pub use reader::{Entry, Problem, Reader};
 pub use writer::Writer;
 
 /// How a heap dump begins.
 pub const MAGIC: [u8; 8] = *b"HWHEAP\0\0";
 
-/// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+/// The version that is written, and the newest one that is read.
+pub const VERSION: u32 = 2;
+
+/// The oldest version that is read.
+pub const OLDEST: u32 = 1;
 
 /// Bytes before the first frame.
 pub const HEADER_BYTES: usize = frame::HEADER_BYTES;

@@ -2,7 +2,7 @@
 
 use super::coder::{Coder, text};
 use super::facts::{Counts, Heap, Object, Occupancy, Page, Pools, Root};
-use super::{END, ENTRIES, HEADER_BYTES, MAGIC, START, VERSION};
+use super::{END, ENTRIES, HEADER_BYTES, MAGIC, OLDEST, START, VERSION};
 use crate::checksum::of_much;
 use crate::frame::{self, Frame, Refused, Wrong};
 use core::fmt;
@@ -35,7 +35,10 @@ impl fmt::Display for Problem {
             Self::Short => f.write_str("the heap dump ends within its header"),
             Self::NotADump => f.write_str("not a heap dump of heapwright"),
             Self::Version(version) => {
-                write!(f, "heap dump of version {version}; this command reads {VERSION}")
+                write!(
+                    f,
+                    "heap dump of version {version}; this command reads {OLDEST} to {VERSION}"
+                )
             }
             Self::Flags(flags) => {
                 write!(f, "heap dump with flags {flags:#x}, which this command does not know")
@@ -115,6 +118,7 @@ pub struct Reader<'a> {
 /// What goes on from frame to frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
+    version: u32,
     seen: Counts,
     owner: Option<u64>,
     started: bool,
@@ -152,18 +156,19 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no heap dump, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let rest =
-            frame::behind_header(bytes, MAGIC, VERSION).map_err(|refused| match refused {
+        let (version, rest) = frame::behind_header(bytes, MAGIC, OLDEST..=VERSION).map_err(
+            |refused| match refused {
                 Refused::Short => Problem::Short,
                 Refused::Other => Problem::NotADump,
                 Refused::Version(version) => Problem::Version(version),
                 Refused::Flags(flags) => Problem::Flags(flags),
-            })?;
+            },
+        )?;
         Ok(Self {
             rest,
             at: HEADER_BYTES as u64,
             entries: Entries::default(),
-            state: State::default(),
+            state: State { version, ..State::default() },
             skipped: 0,
             problem: None,
         })
@@ -245,7 +250,7 @@ impl State {
             if before != self.seen.sum() || owner != self.owner {
                 return Err(Problem::Gap(at));
             }
-            let entries = Entries { coder: Coder::after(owner), rest, alone: None };
+            let entries = Entries { coder: Coder::after(owner, self.version), rest, alone: None };
             // All of them now: who iterates may then trust each.
             let mut all = entries;
             all.by_ref().for_each(|entry| self.count(&entry));
@@ -257,7 +262,7 @@ impl State {
         }
         let alone = if frame.tag == START {
             self.started = true;
-            Self::start(&mut rest)
+            self.start(&mut rest)
         } else {
             self.ended = true;
             Counts::take(&mut rest).map(Entry::End)
@@ -269,8 +274,10 @@ impl State {
         Ok((Entries { alone: Some(alone), ..Entries::default() }, self))
     }
 
-    fn start<'a>(rest: &mut &'a [u8]) -> Option<Entry<'a>> {
-        Some(Entry::Start(Heap::take(rest)?, text(rest)?, Pools::take(rest)?))
+    fn start<'a>(&self, rest: &mut &'a [u8]) -> Option<Entry<'a>> {
+        let (heap, layout, pools) = (Heap::take(rest)?, text(rest)?, Pools::take(rest)?);
+        let heap = if self.version == OLDEST { heap } else { heap.with_ages_and_moves(rest)? };
+        Some(Entry::Start(heap, layout, pools))
     }
 
     #[inline]

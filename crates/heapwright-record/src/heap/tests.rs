@@ -1,4 +1,4 @@
-//! The format as a whole: what version 1 is to the byte, and what happens to a dump that
+//! The format as a whole: what its versions are to the byte, and what happens to a dump that
 //! is cut, changed, older or newer.
 
 extern crate std;
@@ -26,6 +26,13 @@ fn heap() -> Heap {
         goal: 8 << 20,
         cycles: 12,
         flags: 1 << 40,
+        minor_cycles: 9,
+        old: 3000,
+        compactions: 2,
+        moved_objects: 70,
+        moved_bytes: 2240,
+        evacuated_pages: 4,
+        kept_pages: 1,
     }
 }
 
@@ -39,13 +46,17 @@ fn page() -> Page {
         state: PageState::Eden,
         slot: 32,
         slots: 70,
+        pins: 3,
+        moved_in: 300,
+        old: 2,
+        aside: Aside::Candidate,
     }
 }
 
 const OCCUPANCY: [u64; 2] = [0x8000_0000_0000_0001, u64::MAX];
 
 fn first() -> Object {
-    Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR }
+    Object { address: 0x7f12_3456_0000, size: 32, used: 0, kind: 0, type_id: PAIR, old: true }
 }
 
 /// The frames of a dump that has everything, the first behind the header. (Of each sort of
@@ -80,6 +91,7 @@ fn frames_of(references: u64) -> Vec<Vec<u8>> {
         used: (3 << 20) - 5,
         kind: kind::ALL,
         type_id: TEXT,
+        old: false,
     });
     writer.reference(u64::MAX);
     writer.reference(0);
@@ -91,7 +103,8 @@ fn frames_of(references: u64) -> Vec<Vec<u8>> {
         writer.root(&Root { kind, mutator: kind as u32 * 1000, address: 0x7f12_3456_0000 });
     }
     writer.page(&Page { state: PageState::Large, slots: 1, slot: 3 << 20, ..page() }, &[1]);
-    writer.page(&Page { state: PageState::Tomb, slots: 0, slot: 0, ..page() }, &[]);
+    let evacuated = Page { aside: Aside::Evacuated, ..page() };
+    writer.page(&Page { state: PageState::Tomb, slots: 0, slot: 0, ..evacuated }, &[]);
     assert!(writer.is_good() && writer.end());
     assert_eq!(pieces.remove(0), HEADER);
     pieces
@@ -102,10 +115,34 @@ fn file(frames: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn version_1_is_these_bytes() {
+fn version_2_is_these_bytes() {
     let frames = frames();
     let hex = damage::hex([&HEADER[..]].into_iter().chain(frames.iter().map(Vec::as_slice)));
-    assert_eq!(hex, include_str!("version_1.hex"), "the format of version 1 must not change");
+    assert_eq!(hex, include_str!("version_2.hex"), "the format of version 2 must not change");
+}
+
+#[test]
+fn version_1_is_read_and_told_nothing_of_ages_and_moves() {
+    let (old, new) = (damage::bytes(include_str!("version_1.hex")), file(&frames()));
+    let mut reader = Reader::new(&old).unwrap();
+    let read: Vec<_> = reader.by_ref().collect();
+    assert!(reader.is_whole());
+    let told = Reader::new(&new).unwrap().map(|entry| match entry {
+        Entry::Page(page, bits) => {
+            Entry::Page(Page { pins: 0, moved_in: 0, old: 0, aside: Aside::No, ..page }, bits)
+        }
+        Entry::Object(object) => Entry::Object(Object { old: false, ..object }),
+        other => other,
+    });
+    assert!(told.skip(1).eq(read[1..].iter().copied()));
+    let Entry::Start(numbers, layout, pools) = read[0] else { panic!("{:?}", read[0]) };
+    let nothing = Heap::default().with_ages_and_moves(&mut &[0; 7][..]).unwrap();
+    assert_eq!((numbers.ages_and_moves(), nothing), ([0; 7], Heap::default()));
+    assert_eq!((numbers.numbers(), layout), (heap().numbers(), &b"fine"[..]));
+    assert!(pools.eq([16, 32, 40_000]));
+    // In pieces it is of the same version.
+    let pieces = Reader::new(&old[..HEADER_BYTES]).unwrap().go_on(&old[HEADER_BYTES..]);
+    assert!(pieces.eq(read));
 }
 
 #[test]
@@ -141,6 +178,7 @@ fn everything_comes_back() {
                 used: (3 << 20) - 5,
                 kind: kind::ALL,
                 type_id: TEXT,
+                old: false,
             }),
             Entry::Reference(u64::MAX),
             Entry::Reference(0),
@@ -158,6 +196,7 @@ fn everything_comes_back() {
     assert!(
         matches!(read[319], Entry::Page(page, bits) if page.slots == 0 && bits.bytes.is_empty())
     );
+    assert!(matches!(read[319], Entry::Page(page, _) if page.aside == Aside::Evacuated));
     let counts = Counts { types: 2, pages: 3, objects: 3, references: 306, roots: 5 };
     assert_eq!(read[320..], [Entry::End(counts)]);
 }
@@ -287,12 +326,19 @@ fn frames_that_contradict_themselves_are_damage() {
         (2, &[0, 0, 0x80]),
         (2, &[0, 0, 0x40, 0, 1, 1]),
         (2, &[0, 0, 0x50, 1, 1]),
-        // No such entry; no such state; a bit that is no slot's; fewer bits than slots.
+        // No such entry; no such state, or part in moving; a bit that is no slot's; fewer bits
+        // than slots.
         (2, &[0, 0, 0]),
+        (2, &[0, 0, 5]),
+        (2, &[0, 0, 2, 1, 8, 1, 1, 12, 8, 8, 0, 0, 0, 1]),
+        (2, &[0, 0, 2, 1, 8, 1, 1, 48, 8, 8, 0, 0, 0, 1]),
+        (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 7, 0, 0, 0, 0x80]),
+        (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 9, 0, 0, 0, 0xff]),
+        // A page that ends where those of version 1 do; an age of nobody's, or of an age.
+        (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 8, 1]),
         (2, &[0, 0, 4]),
-        (2, &[0, 0, 2, 1, 8, 1, 1, 12, 8, 8, 1]),
-        (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 7, 0x80]),
-        (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 9, 0xff]),
+        (2, &[0, 0, 4, 0x80]),
+        (2, &[0, 0, 4, 4, 0x40, 16, 1, 1]),
         // A root that is cut.
         (2, &[0, 0, 3, 1, 1]),
     ] {
@@ -306,10 +352,22 @@ fn frames_that_contradict_themselves_are_damage() {
     let bytes = file(&[start, frame_of(2, &[0, 1, 0x80])]);
     let mut reader = Reader::new(&bytes).unwrap();
     assert_eq!((reader.by_ref().count(), reader.problem()), (1, Some(Problem::Gap(at))));
-    // Fewer pools than it says.
-    let bytes = file(&[frame_of(1, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 1])]);
-    let mut reader = Reader::new(&bytes).unwrap();
-    assert_eq!((reader.next(), reader.problem()), (None, Some(Problem::Malformed(16))));
+    // Fewer pools than it says; no ages behind them.
+    for payload in [&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 1][..], &[0; 19]] {
+        let bytes = file(&[frame_of(1, payload)]);
+        let mut reader = Reader::new(&bytes).unwrap();
+        assert_eq!((reader.next(), reader.problem()), (None, Some(Problem::Malformed(16))));
+    }
+    // What version 1 did not know, in one that says it is of that.
+    let mut old = HEADER.to_vec();
+    old[8] = 1;
+    for entry in [&[4, 0x40, 16, 1, 1][..], &[2, 1, 8, 1, 1, 16, 8, 8, 1]] {
+        let entries = frame_of(2, &[&[0, 0], entry].concat());
+        let bytes = [&old[..], &frame_of(1, &[0; 13]), &entries].concat();
+        let mut reader = Reader::new(&bytes).unwrap();
+        assert_eq!(reader.by_ref().count(), 1);
+        assert!(matches!(reader.problem(), Some(Problem::Malformed(_))), "{entry:?}");
+    }
 }
 
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> bool;
@@ -414,11 +472,35 @@ fn an_object_like_its_neighbour_is_a_byte() {
 }
 
 #[test]
+fn an_age_is_a_byte_where_it_changes() {
+    let size = |is_old: fn(u64) -> bool| {
+        let (whole, file) = written(Writer::LEAST, 9, |writer| {
+            writer.start(&heap(), "fine", &[]);
+            for number in 0..100 {
+                let address = first().address + 32 * number;
+                writer.object(&Object { address, old: is_old(number), ..first() });
+            }
+        });
+        assert!(whole);
+        let read = Reader::new(&file).unwrap().filter_map(|entry| match entry {
+            Entry::Object(object) => Some(object.old),
+            _ => None,
+        });
+        assert!(read.eq((0..100).map(is_old)));
+        file.len()
+    };
+    let young = size(|_| false);
+    assert_eq!(size(|_| true), young + 1);
+    assert_eq!(size(|number| number >= 50), young + 1);
+    assert_eq!(size(|number| number % 2 == 0), young + 100);
+}
+
+#[test]
 fn problems_are_one_line() {
     for problem in [
         Problem::Short,
         Problem::NotADump,
-        Problem::Version(2),
+        Problem::Version(3),
         Problem::Flags(1 << 16),
         Problem::EndsWithin(16),
         Problem::Checksum(16),

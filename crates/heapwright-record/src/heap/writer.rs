@@ -8,7 +8,7 @@
 
 use super::coder::Coder;
 use super::facts::{Counts, Heap, Object, Page, Root};
-use super::{END, ENTRIES, HEADER, START};
+use super::{END, ENTRIES, HEADER, START, VERSION};
 use crate::frame::{self, BEFORE, BEHIND};
 use crate::leb::Out;
 
@@ -96,6 +96,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
             out.text(cut(layout));
             out.number(pools.len() as u64);
             pools.iter().for_each(|&slot| out.number(slot));
+            heap.ages_and_moves().into_iter().for_each(|number| out.number(number));
         })
     }
 
@@ -185,7 +186,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
         let mut out = Out { place: self.buffer.get_mut(BEFORE..).unwrap_or_default(), at: 0 };
         Coder::put_begin(before, owner, &mut out);
         self.payload = out.at;
-        self.coder = Coder::after(owner);
+        self.coder = Coder::after(owner, VERSION);
     }
 
     /// Closes the open frame, if there is one.

@@ -86,13 +86,14 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no trace, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let rest =
-            frame::behind_header(bytes, MAGIC, VERSION).map_err(|refused| match refused {
+        let (_, rest) = frame::behind_header(bytes, MAGIC, VERSION..=VERSION).map_err(
+            |refused| match refused {
                 Refused::Short => Problem::Short,
                 Refused::Other => Problem::NotATrace,
                 Refused::Version(version) => Problem::Version(version),
                 Refused::Flags(flags) => Problem::Flags(flags),
-            })?;
+            },
+        )?;
         Ok(Self { rest, at: HEADER_BYTES as u64, seen: 0, skipped: 0, problem: None })
     }
 

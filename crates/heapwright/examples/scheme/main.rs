@@ -118,7 +118,7 @@ impl Scheme {
                 // It has collected when the piece was over, for verify says STRESS. Now and then
                 // everything moves as well.
                 pieces += 1;
-                if pieces % 4 == 0 {
+                if pieces.is_multiple_of(4) {
                     self.realm.compact();
                 }
             }

@@ -7,7 +7,12 @@
 //! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here
 //! is what is told, and how the runtime's names become numbers: by the addresses of the strings,
 //! in a table of side memory that has room for a few thousand types. Nothing else is allocated, and
-//! nothing of the heap is changed.
+//! nothing of the heap is changed, but that what is remembered has its mark meanwhile
+//! ([`Heap::with_marks_of_remembered`]).
+//!
+//! **Who is old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
+//! what the sweep will say; while a minor collection marks, what it has found so far that had survived
+//! before; once the next one is to be a major one, nothing.
 
 use core::ffi::{CStr, c_char};
 use core::slice;
@@ -20,10 +25,10 @@ use crate::size_class::UNIT;
 
 use super::LEAF;
 use super::bits::WORDS;
-use super::heap::Heap;
+use super::heap::{Heap, Phase};
 use super::layout::{LARGE, Layout};
 use super::mutator::Mutator;
-use super::page::{Page, State};
+use super::page::{Aside, Page, State, Stays};
 use super::tracer::Tracer;
 
 /// Types that can be told apart.
@@ -86,18 +91,26 @@ impl Heap {
         let mut writer = record::Writer::new(bytes, sink);
         self.stopped(me, || {
             me.tracer.publish();
-            self.tell_start(&mut writer);
-            for page in self.pages.all().filter(|page| page.state() != State::None) {
-                self.tell_page(&mut writer, page);
-            }
-            let mut names = Names { table, count: 0 };
-            self.each_page(|page| {
-                self.tell_objects(&mut writer, &me.tracer, &mut names, page);
-                writer.is_good()
-            });
-            self.tell_each_root(&mut writer, &me.tracer);
-            writer.end()
+            self.with_marks_of_remembered(|| {
+                self.tell_start(&mut writer);
+                for page in self.pages.all().filter(|page| page.state() != State::None) {
+                    self.tell_page(&mut writer, page);
+                }
+                let mut names = Names { table, count: 0 };
+                self.each_page(|page| {
+                    self.tell_objects(&mut writer, &me.tracer, &mut names, page);
+                    writer.is_good()
+                });
+                self.tell_each_root(&mut writer, &me.tracer);
+                writer.end()
+            })
         })
+    }
+
+    /// Whether the object that begins at byte `offset` of a page is old.
+    fn is_old(&self, page: &Page, offset: usize) -> bool {
+        let all = self.stays() == Stays::Everything && self.phase() != Phase::Marking;
+        self.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
     }
 
     fn tell_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
@@ -119,6 +132,13 @@ impl Heap {
             goal: statistics.goal_bytes,
             cycles: statistics.cycles,
             flags: 0,
+            minor_cycles: statistics.minor_cycles,
+            old: statistics.old_bytes,
+            compactions: statistics.compactions,
+            moved_objects: statistics.moved_objects,
+            moved_bytes: statistics.moved_bytes,
+            evacuated_pages: statistics.evacuated_pages,
+            kept_pages: statistics.kept_pages,
         };
         writer.start(&heap, word(self.options().layout), &pools[..count]);
     }
@@ -126,13 +146,16 @@ impl Heap {
     fn tell_page(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>, page: &Page) {
         let tomb = page.state() == State::Tomb;
         let mut occupancy = [0u64; WORDS];
+        let mut old = 0;
         let slot = page.slot.get();
         if !tomb {
             for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
                 let number = offset / slot.max(1);
                 occupancy[number / 64] |= 1 << (number % 64);
+                old += u32::from(self.is_old(page, offset));
             }
         }
+        let of_page = |number: usize| if tomb { 0 } else { number as u64 };
         let told = record::Page {
             number: page.number.get() as u64,
             address: page.base().addr() as u64,
@@ -144,8 +167,16 @@ impl Heap {
                 (_, true) => record::PageState::Large,
                 _ => record::PageState::Eden,
             },
-            slot: if tomb { 0 } else { slot as u64 },
-            slots: if tomb { 0 } else { page.slots() as u32 },
+            slot: of_page(slot),
+            slots: of_page(page.slots()) as u32,
+            pins: of_page(page.pins.get()),
+            moved_in: of_page(page.moved_in.get()),
+            old,
+            aside: match page.aside() {
+                Aside::Candidate if !tomb => record::Aside::Candidate,
+                Aside::Evacuated if !tomb => record::Aside::Evacuated,
+                _ => record::Aside::No,
+            },
         };
         writer.page(&told, &occupancy);
     }
@@ -173,6 +204,7 @@ impl Heap {
                 used: if page.is_large() { page.slot.get() as u64 } else { 0 },
                 kind,
                 type_id,
+                old: self.is_old(page, offset),
             });
             if u32::from(kind) & LEAF == 0 {
                 tracer.looking(|tracer| tracer.trace(object), &mut |reference| {

@@ -458,8 +458,8 @@ impl Heap {
     /// Asks all objects what they lead to that were made, or stored into, since they told. Whether
     /// there was time for all.
     fn ask_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
-        let ask = |objects: &mut dyn FnMut(&mut dyn FnMut(*mut u8))| {
-            let tell = |tracer: &Tracer| objects(&mut |object| tracer.trace(object));
+        let ask = |page: &Page| {
+            let tell = |tracer: &Tracer| page.each_untold(|object| tracer.trace(object));
             me.tracer.looking_at(Slots::Note, tell, &mut |child| self.stays_where_it_is(child));
         };
         self.each_mutator(|mutator| mutator.tracer.give_notes());
@@ -468,7 +468,7 @@ impl Heap {
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
             if let Some(page) = self.pages.get(number as usize) {
-                ask(&mut |with| page.each_untold(with));
+                ask(page);
             }
             if is_over() && !self.moving.fresh.lock().0.is_empty() {
                 return false;
@@ -477,7 +477,7 @@ impl Heap {
         self.each_mutator(|mutator| {
             mutator.each_page_in_use(|page| {
                 if page.kind() as u32 & LEAF == 0 {
-                    ask(&mut |with| page.each_untold(with));
+                    ask(page);
                 }
             });
         });

@@ -3,11 +3,13 @@
 //! ```text
 //! a page    4 x 4 parts of 3 points, and a gap of 2       64 KiB: a part is 4 KiB
 //! group     the pages of a pool, 80 in a row; tomb and large ones apart
+//! colour    dark: how full a part is; which: how many of the page's objects are old
+//! marks     an outline: something is pinned; a corner: objects were moved into it
 //! ```
 //!
-//! Parts that are equally full are one SVG path, so that a heap of a gigabyte is a page
-//! of a megabyte. There are no scripts: what a page is, a few thousand of them say under
-//! the pointer.
+//! Parts that are equally full, of pages equally old, are one SVG path, so that a heap of a
+//! gigabyte is a page of a megabyte. There are no scripts: what a page is, a few thousand of
+//! them say under the pointer.
 
 use crate::heap::{Line, PageRow, Path, RootLine, SEGMENTS, SizeRow, Summary, TypeRow};
 use crate::output::{time, units};
@@ -24,6 +26,8 @@ const PART: usize = 3;
 const SIDE: usize = 4;
 /// How full: nothing, seven steps, all.
 const LEVELS: usize = 9;
+/// How old: nothing, less than half, more, all.
+const AGES: usize = 4;
 /// Pages of a group that are drawn, and those of all that say what they are.
 const MOST_DRAWN: usize = 20_000;
 const MOST_TOLD: usize = 3000;
@@ -43,6 +47,9 @@ struct Page {
     notes: Vec<String>,
     page_count: String,
     groups: Vec<Group>,
+    ages: bool,
+    pins: bool,
+    moves: bool,
     type_count: String,
     types: Vec<Type>,
     types_left: Option<String>,
@@ -68,13 +75,15 @@ struct Group {
     width: usize,
     height: usize,
     layers: Vec<Layer>,
+    pinned: String,
+    moved_in: String,
     tells: Vec<Tell>,
     left: Option<String>,
 }
 
-/// All that is equally full.
+/// All that is equally full, and equally old.
 struct Layer {
-    level: usize,
+    class: String,
     path: String,
 }
 
@@ -95,6 +104,7 @@ struct Type {
     share: String,
     retained: String,
     retained_share: String,
+    old: String,
 }
 
 struct OfType {
@@ -111,6 +121,9 @@ struct Size {
     pages: String,
     full: String,
     slack: String,
+    old: String,
+    pinned: String,
+    moved_in: String,
 }
 
 struct Part {
@@ -139,7 +152,7 @@ pub(crate) fn page(summary: &Summary, name: &str) -> anyhow::Result<String> {
         retained: units::bytes(object.retained),
         share: units::percent(object.retained, summary.bytes),
         name: named(object),
-        size: format!("{} itself", units::bytes(object.size)),
+        size: format!("{} itself{}", units::bytes(object.size), age(object)),
         path: path.map(|path| steps(summary, path)).unwrap_or_default(),
     };
     let types_left = summary.types.len().checked_sub(MOST_TYPES).filter(|left| *left != 0);
@@ -155,6 +168,9 @@ pub(crate) fn page(summary: &Summary, name: &str) -> anyhow::Result<String> {
         notes: summary.notes.clone(),
         page_count: units::count(summary.pages.len() as u64),
         groups: groups(&summary.pages),
+        ages: summary.has_old(),
+        pins: summary.pinned().next().is_some(),
+        moves: summary.has_moved_in(),
         type_count: units::count(summary.types.len() as u64),
         types: summary.types.iter().take(MOST_TYPES).map(|row| type_row(summary, row)).collect(),
         types_left: types_left.map(|left| {
@@ -191,7 +207,11 @@ fn facts(summary: &Summary) -> Vec<String> {
     if !summary.layout.is_empty() {
         facts.push(format!("layout {}", summary.layout));
     }
-    facts.push(units::counted(heap.cycles, "collection"));
+    let cycles = units::counted(heap.cycles, "collection");
+    facts.push(match heap.minor_cycles {
+        0 => cycles,
+        some => format!("{cycles}, {} minor", units::count(some)),
+    });
     facts.push(units::counted(summary.references, "reference"));
     for (kind, count) in &summary.roots {
         facts.push(units::counted(*count, &format!("{} root", kind.word())));
@@ -211,6 +231,10 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     };
     let goal = format!("next collection at {}", units::bytes(heap.goal));
     add("calm", "live", heap.live, goal);
+    if heap.old != 0 {
+        let share = units::percent(heap.old, heap.live);
+        add("old", "old", heap.old, format!("{share} of what is live"));
+    }
     let full = if bytes == 0 {
         String::new()
     } else {
@@ -221,6 +245,16 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     add("", "large objects", heap.large, String::new());
     if heap.external != 0 {
         add("", "the runtime's own", heap.external, String::new());
+    }
+    if heap.moved_objects != 0 {
+        let objects = units::counted(heap.moved_objects, "object");
+        let rounds = units::counted(heap.compactions, "compaction");
+        add("", "moved", heap.moved_bytes, format!("{objects}, by {rounds}"));
+    }
+    if summary.pinned().next().is_some() {
+        let pages = units::counted(summary.pinned().count() as u64, "page");
+        let bytes = summary.pinned().map(|row| row.page.bytes).fold(0, u64::saturating_add);
+        add("", "pinned", bytes, format!("{pages}, left in place"));
     }
     if summary.unreachable.objects != 0 {
         let objects = units::counted(summary.unreachable.objects, "object");
@@ -263,29 +297,66 @@ fn group(rows: &[&PageRow], tells: bool) -> Group {
         ),
     };
     let drawn = &rows[..rows.len().min(MOST_DRAWN)];
-    let mut paths = vec![String::new(); LEVELS];
+    let mut paths = vec![String::new(); LEVELS * AGES];
+    let (mut pinned, mut moved_in) = (String::new(), String::new());
     let mut told = Vec::new();
     for (at, row) in drawn.iter().enumerate() {
         let (x, y) = (at % COLUMNS * STEP, at / COLUMNS * STEP);
-        draw(row, x, y, &mut paths);
+        draw(row, x, y, &mut paths[old(row) * LEVELS..][..LEVELS]);
+        if row.page.pins != 0 {
+            let _ = write!(pinned, "M{x} {y}h12v12h-12z");
+        }
+        if row.page.moved_in != 0 {
+            let _ = write!(moved_in, "M{} {y}h5v5z", x + 7);
+        }
         if tells {
             told.push(Tell { x, y, text: told_of(row) });
         }
     }
     let layers = paths.into_iter().enumerate().filter(|(_, path)| !path.is_empty());
+    let class = |layer: usize| match (layer / LEVELS, layer % LEVELS) {
+        (0, level) => format!("f{level}"),
+        (age, level) => format!("f{level} a{age}"),
+    };
     let left = (rows.len() - drawn.len()) as u64;
     Group {
         title,
-        about,
+        about: about + &ages_and_pins(rows),
         width: drawn.len().min(COLUMNS) * STEP,
         height: drawn.len().div_ceil(COLUMNS) * STEP,
-        layers: layers.map(|(level, path)| Layer { level, path }).collect(),
+        layers: layers.map(|(layer, path)| Layer { class: class(layer), path }).collect(),
+        pinned,
+        moved_in,
         tells: told,
         left: (left != 0).then(|| format!("{} are not drawn.", units::counted(left, "more page"))),
     }
 }
 
-/// Of which colour a part is.
+/// What is said of pages whose objects are old, or pinned.
+fn ages_and_pins(rows: &[&PageRow]) -> String {
+    let mut text = String::new();
+    let taken: u64 = rows.iter().map(|row| u64::from(row.taken)).sum();
+    let old: u64 = rows.iter().map(|row| u64::from(row.page.old)).sum();
+    if old != 0 {
+        let _ = write!(text, ", {} old", units::percent(old, taken));
+    }
+    let pinned = rows.iter().filter(|row| row.page.pins != 0).count();
+    if pinned != 0 {
+        let _ = write!(text, ", {} pinned", units::count(pinned as u64));
+    }
+    text
+}
+
+/// How old a page is.
+fn old(row: &PageRow) -> usize {
+    match row.page.old {
+        0 => 0,
+        old if old >= row.taken => AGES - 1,
+        old => 1 + usize::from(u64::from(old) * 2 >= u64::from(row.taken)),
+    }
+}
+
+/// How dark a part is.
 fn level(part: u8) -> usize {
     match part {
         0 => 0,
@@ -314,7 +385,7 @@ fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
     }
 }
 
-/// `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %)`.
+/// `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %), 60 old, 1 pin, 34 moved in`.
 fn told_of(row: &PageRow) -> String {
     let page = &row.page;
     let mut text = format!("page {} at {:#x}", page.number, page.address);
@@ -335,6 +406,18 @@ fn told_of(row: &PageRow) -> String {
             units::count(u64::from(page.slots)),
         ),
     };
+    if page.old != 0 {
+        let _ = write!(text, ", {} old", units::count(page.old.into()));
+    }
+    if page.pins != 0 {
+        let _ = write!(text, ", {}", units::counted(page.pins, "pin"));
+    }
+    if page.moved_in != 0 {
+        let _ = write!(text, ", {} moved in", units::count(page.moved_in));
+    }
+    if let Some(word) = page.aside.word() {
+        let _ = write!(text, ", {word}");
+    }
     text
 }
 
@@ -353,6 +436,7 @@ fn type_row(summary: &Summary, row: &TypeRow) -> Type {
         share: units::percent(row.bytes, summary.bytes),
         retained: units::bytes(row.retained),
         retained_share: units::percent(row.retained, summary.bytes),
+        old: units::count(row.old),
     }
 }
 
@@ -397,7 +481,15 @@ fn size_row(row: &SizeRow) -> Size {
         pages: units::count(row.pages),
         full: if row.pages == 0 { String::new() } else { units::percent(taken, row.page_bytes) },
         slack: if row.known == 0 { String::new() } else { units::bytes(row.slack) },
+        old: units::count(row.old),
+        pinned: units::count(row.pinned),
+        moved_in: units::count(row.moved_in),
     }
+}
+
+/// What is said of an object that is old.
+fn age(line: &Line) -> &'static str {
+    if line.old { ", old" } else { "" }
 }
 
 /// `Table 0x7f0000010000`.
@@ -426,7 +518,12 @@ fn steps(summary: &Summary, path: &Path) -> Vec<Step> {
         steps.push(Step {
             class: if last { "this" } else { "" },
             text: named(step),
-            title: format!("{}, retains {}", units::bytes(step.size), units::bytes(step.retained)),
+            title: format!(
+                "{}{}, retains {}",
+                units::bytes(step.size),
+                age(step),
+                units::bytes(step.retained)
+            ),
         });
     }
     steps
@@ -439,7 +536,7 @@ mod tests {
 
     fn row(state: PageState, slot: u64, address: u64, parts: [u8; SEGMENTS]) -> PageRow {
         let page =
-            Told { number: 1, address, bytes: 64 << 10, pool: 0, kind: 0, state, slot, slots: 10 };
+            Told { number: 1, address, bytes: 64 << 10, state, slot, slots: 10, ..Told::default() };
         PageRow { page, taken: 5, parts }
     }
 
@@ -477,6 +574,21 @@ mod tests {
         assert_eq!(titles, ["32 B a slot", "64 B a slot", "Tomb", "Large objects"]);
         assert_eq!(groups[1].tells[0].text, "page 1 at 0x1, traced: 5 of 10 slots (0.5 %)");
         assert_eq!((groups[3].width, groups[3].height), (28, 14));
+    }
+
+    #[test]
+    fn a_page_is_as_old_as_its_objects() {
+        let mut page = row(PageState::Eden, 64, 1, [255; SEGMENTS]);
+        let ages = [0, 1, 2, 3, 4, 5, 9].map(|objects| {
+            page.page.old = objects;
+            old(&page)
+        });
+        assert_eq!(ages, [0, 1, 1, 2, 2, 3, 3]);
+        page.page.old = 2;
+        let group = group(&[&page], false);
+        assert_eq!(group.about, "1 page, 0.5 % taken, 40.0 % old");
+        assert_eq!(group.layers[0].class, "f8 a1");
+        assert!(group.pinned.is_empty() && group.moved_in.is_empty());
     }
 
     #[test]

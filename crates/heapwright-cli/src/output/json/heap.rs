@@ -5,23 +5,27 @@
 //! format      1
 //! whole       bool: it was read to its end        notes: [string]
 //! heap        {pid, time: ns since 1970, layout, page_size, live, eden, tomb, large,
-//!              external, goal: bytes, cycles, flags}
+//!              external, goal: bytes, cycles, flags, minor_cycles, old: bytes,
+//!              compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages}
 //! objects, bytes, references                      of the dump
 //! roots       {handle: number, ...}               how many of each kind there are
 //! unreachable {objects, bytes}                    what no root leads to
-//! types       [{name, objects, bytes, retained, unreachable: {objects, bytes}}]
-//!                                                 many bytes first; all of them
+//! types       [{name, objects, bytes, retained, unreachable: {objects, bytes},
+//!               old: {objects, bytes}}]           many bytes first; all of them
 //! sizes       [{slot: number|null, objects, bytes, pages, page_bytes, slots, taken,
 //!               tail: bytes behind the slots of pages,
-//!               slack: {objects, bytes}: what slots have more than was asked for}]
+//!               slack: {objects, bytes}: what slots have more than was asked for,
+//!               old: objects, pinned: pages, moved_in: objects}]
 //!                                                 null: large objects
-//! pages       [{number, address, bytes, pool, leaf, freed: bool, state, slot, slots, taken}]
+//! pages       [{number, address, bytes, pool, leaf, freed: bool, state, slot, slots, taken,
+//!               old: objects, pins, moved_in: objects,
+//!               aside: "candidate"|"evacuated"|null}]         what compaction makes of it
 //! retainers   [OBJECT and path: PATH | null]      those that retain the most first
 //! type        {name, from, to: [{type, references}]} | null     with --type
 //! paths       [OBJECT and asked: address, path: PATH | null,
 //!               dominators: [OBJECT]: nearest first, dominators_omitted]     with --path
 //!
-//! OBJECT      {type, address, size, retained: bytes, leaf: bool}
+//! OBJECT      {type, address, size, retained: bytes, leaf, old: bool}
 //! PATH        {root: {kind, number, mutator}, steps: [OBJECT], omitted}
 //!             omitted: so many behind the first half of the steps
 //! ```
@@ -56,6 +60,13 @@ fn object(summary: &Summary) -> Object<'_> {
             goal: heap.goal,
             cycles: heap.cycles,
             flags: heap.flags,
+            minor_cycles: heap.minor_cycles,
+            old: heap.old,
+            compactions: heap.compactions,
+            moved_objects: heap.moved_objects,
+            moved_bytes: heap.moved_bytes,
+            evacuated_pages: heap.evacuated_pages,
+            kept_pages: heap.kept_pages,
         },
         objects: summary.objects,
         bytes: summary.bytes,
@@ -74,6 +85,7 @@ fn object(summary: &Summary) -> Object<'_> {
                 bytes: row.bytes,
                 retained: row.retained,
                 unreachable: Amount { objects: row.unreachable, bytes: row.unreachable_bytes },
+                old: Amount { objects: row.old, bytes: row.old_bytes },
             })
             .collect(),
         sizes: summary
@@ -89,6 +101,9 @@ fn object(summary: &Summary) -> Object<'_> {
                 taken: row.taken,
                 tail: row.tail,
                 slack: Amount { objects: row.known, bytes: row.slack },
+                old: row.old,
+                pinned: row.pinned,
+                moved_in: row.moved_in,
             })
             .collect(),
         pages: summary
@@ -105,6 +120,10 @@ fn object(summary: &Summary) -> Object<'_> {
                 slot: row.page.slot,
                 slots: row.page.slots,
                 taken: row.taken,
+                old: row.page.old,
+                pins: row.page.pins,
+                moved_in: row.page.moved_in,
+                aside: row.page.aside.word(),
             })
             .collect(),
         retainers: summary
@@ -142,6 +161,7 @@ fn thing(line: &Line) -> Thing<'_> {
         size: line.size,
         retained: line.retained,
         leaf: !line.traced,
+        old: line.old,
     }
 }
 
@@ -195,6 +215,13 @@ struct Heap<'a> {
     goal: u64,
     cycles: u64,
     flags: u64,
+    minor_cycles: u64,
+    old: u64,
+    compactions: u64,
+    moved_objects: u64,
+    moved_bytes: u64,
+    evacuated_pages: u64,
+    kept_pages: u64,
 }
 
 #[derive(Serialize)]
@@ -210,6 +237,7 @@ struct Type<'a> {
     bytes: u64,
     retained: u64,
     unreachable: Amount,
+    old: Amount,
 }
 
 #[derive(Serialize)]
@@ -223,6 +251,9 @@ struct Size {
     taken: u64,
     tail: u64,
     slack: Amount,
+    old: u64,
+    pinned: u64,
+    moved_in: u64,
 }
 
 #[derive(Serialize)]
@@ -237,6 +268,10 @@ struct Page {
     slot: u64,
     slots: u32,
     taken: u32,
+    old: u32,
+    pins: u64,
+    moved_in: u64,
+    aside: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -247,6 +282,7 @@ struct Thing<'a> {
     size: u64,
     retained: u64,
     leaf: bool,
+    old: bool,
 }
 
 #[derive(Serialize)]

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! heapwright heap: app.heap: 1,204 objects, 77,056 bytes; layout fine, process 4242
-//!   heap    77,056 bytes live, next collection at 154,112, after 12 collections
+//!   heap     77,056 bytes live, next collection at 154,112, after 12 collections
+//!   old      64,000 bytes (83.1 %); 9 of the collections were minor
+//!   moved    1,100 objects of 70,400 bytes, by 1 compaction; pages: 12 evacuated, 1 kept
 //!
-//! by type             objects        bytes    share     retained    share
-//!   Table               1,000       64,000   83.1 %       70,400   91.4 %
+//! by type             objects        bytes    share     retained    share          old
+//!   Table               1,000       64,000   83.1 %       70,400   91.4 %        1,000
 //!
 //! by size    objects        bytes    pages  of pages   empty slots  ...
 //!   64         1,000       64,000        1    97.7 %            24
@@ -76,6 +78,7 @@ fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
             units::count(heap.external)
         ),
     );
+    ages_and_moves(out, summary);
     let kinds: Vec<String> = summary
         .roots
         .iter()
@@ -86,6 +89,40 @@ fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
     line(out, "graph", &units::counted(summary.references, "reference"));
     if summary.unreachable.objects != 0 {
         line(out, "no root", &unreachable(summary));
+    }
+}
+
+/// Of a heap that has generations, and of one whose objects move.
+fn ages_and_moves(out: &mut String, summary: &Summary) {
+    let heap = &summary.heap;
+    if heap.old != 0 || heap.minor_cycles != 0 || summary.has_old() {
+        let minor = match heap.minor_cycles {
+            0 => "no collection was minor".to_owned(),
+            1 => "1 of the collections was minor".to_owned(),
+            some => format!("{} of the collections were minor", units::count(some)),
+        };
+        let share = units::percent(heap.old, heap.live);
+        line(out, "old", &format!("{} ({share}); {minor}", bytes(heap.old)));
+    }
+    if heap.compactions != 0 || heap.moved_objects != 0 {
+        line(
+            out,
+            "moved",
+            &format!(
+                "{} of {}, by {}; pages: {} evacuated, {} kept",
+                units::counted(heap.moved_objects, "object"),
+                bytes(heap.moved_bytes),
+                units::counted(heap.compactions, "compaction"),
+                units::count(heap.evacuated_pages),
+                units::count(heap.kept_pages)
+            ),
+        );
+    }
+    let pinned = summary.pinned().count();
+    if pinned != 0 {
+        let pins = summary.pinned().map(|row| row.page.pins).fold(0, u64::saturating_add);
+        let pages = units::counted(pinned as u64, "page");
+        line(out, "pinned", &format!("{pages}, by {}", units::counted(pins, "pin")));
     }
 }
 
@@ -127,27 +164,30 @@ fn types(out: &mut String, summary: &Summary, most: usize, look: Look) {
     let rows = || summary.types.iter().take(most);
     let names = rows().map(|row| clipped(&row.name).chars().count());
     let width = names.max().unwrap_or(0).max("by type".len() - 2);
+    let ages = [summary.has_old()];
     let heading = format!(
-        "{:<all$} {:>12} {:>15} {:>8} {:>15} {:>8}",
+        "{:<all$} {:>12} {:>15} {:>8} {:>15} {:>8}{}",
         "by type",
         "objects",
         "bytes",
         "share",
         "retained",
         "share",
+        columns(ages, ["old".to_owned()]),
         all = width + 2
     );
     let _ = writeln!(out, "\n{}", look.strong(&heading));
     for row in rows() {
         let _ = writeln!(
             out,
-            "  {:<width$} {:>12} {:>15} {:>8} {:>15} {:>8}",
+            "  {:<width$} {:>12} {:>15} {:>8} {:>15} {:>8}{}",
             clipped(&row.name),
             units::count(row.objects),
             units::count(row.bytes),
             units::percent(row.bytes, summary.bytes),
             units::count(row.retained),
             units::percent(row.retained, summary.bytes),
+            columns(ages, [units::count(row.old)]),
         );
     }
     if summary.types.len() > most {
@@ -156,17 +196,32 @@ fn types(out: &mut String, summary: &Summary, most: usize, look: Look) {
     }
 }
 
+/// Columns that are there only where there is something to tell in them.
+fn columns<const N: usize>(are: [bool; N], texts: [String; N]) -> String {
+    let all = are.into_iter().zip(texts).filter(|(is, _)| *is);
+    all.map(|(_, text)| format!(" {text:>12}")).collect()
+}
+
 fn sizes(out: &mut String, summary: &Summary, look: Look) {
+    let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
     let heading = format!(
-        "{:<9} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}",
-        "by size", "objects", "bytes", "pages", "occupancy", "empty slots", "behind slots", "slack"
+        "{:<9} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}{}",
+        "by size",
+        "objects",
+        "bytes",
+        "pages",
+        "occupancy",
+        "empty slots",
+        "behind slots",
+        "slack",
+        columns(are, ["old", "pinned pages", "moved in"].map(str::to_owned))
     );
     let _ = writeln!(out, "\n{}", look.strong(&heading));
     for row in &summary.sizes {
         let paged = |text: String| if row.pages == 0 { "-".to_owned() } else { text };
         let _ = writeln!(
             out,
-            "  {:<7} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}",
+            "  {:<7} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}{}",
             slot(row),
             units::count(row.objects),
             units::count(row.bytes),
@@ -175,6 +230,7 @@ fn sizes(out: &mut String, summary: &Summary, look: Look) {
             paged(units::count(row.slots.saturating_sub(row.taken))),
             paged(units::count(row.tail)),
             slack(row),
+            columns(are, [row.old, row.pinned, row.moved_in].map(units::count)),
         );
     }
     let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Tomb).count();
@@ -213,6 +269,10 @@ fn one_type(out: &mut String, summary: &Summary, of_type: &OfType, look: Look) {
             bytes(row.unreachable_bytes)
         );
     }
+    if summary.has_old() {
+        let (objects, bytes) = (units::count(row.old), bytes(row.old_bytes));
+        let _ = writeln!(out, "  {objects} of them are old, {bytes}");
+    }
     for (what, some) in [("referred to by", &of_type.from), ("refer to", &of_type.to)] {
         let told: Vec<String> = some
             .iter()
@@ -250,6 +310,11 @@ fn name_of(line: &Line) -> String {
     format!("{} {:#x}", clipped(&line.type_), line.address)
 }
 
+/// What is said of an object that is old.
+fn age(line: &Line) -> &'static str {
+    if line.old { ", old" } else { "" }
+}
+
 /// `root handle #3`.
 fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
@@ -279,9 +344,10 @@ fn path_to(out: &mut String, summary: &Summary, asked: &Asked, look: Look) {
         offset => format!("{:#x} is at {offset} in ", asked.address),
     };
     let heading = format!(
-        "{inside}{}, {}, retains {}",
+        "{inside}{}, {}{}, retains {}",
         name_of(object),
         bytes(object.size),
+        age(object),
         units::count(object.retained)
     );
     let _ = writeln!(out, "\n{}", look.strong(&heading));
@@ -296,9 +362,10 @@ fn path_to(out: &mut String, summary: &Summary, asked: &Asked, look: Look) {
         }
         let _ = writeln!(
             out,
-            "  -> {}, {}, retains {}",
+            "  -> {}, {}{}, retains {}",
             name_of(step),
             bytes(step.size),
+            age(step),
             units::count(step.retained)
         );
     }
@@ -321,7 +388,8 @@ mod tests {
     use heapwright_record::heap::RootKind;
 
     fn object(type_: &str, address: u64, retained: u64) -> Line {
-        Line { type_: type_.to_owned(), address, size: 32, traced: true, retained }
+        let (type_, old) = (type_.to_owned(), false);
+        Line { type_, address, size: 32, traced: true, old, retained }
     }
 
     fn path(steps: usize, omitted: usize) -> Path {

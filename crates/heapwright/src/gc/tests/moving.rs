@@ -11,10 +11,12 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+#[cfg(not(miri))]
+use super::super::heap;
 use super::super::raw::{
     Heap, Mutator, Options, Runtime, STRESS, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
 };
-use super::super::{FREED, LEAF, Layout, TRACED, heap};
+use super::super::{FREED, LEAF, Layout, TRACED};
 
 /// What each object of these tests begins with.
 #[repr(C)]
@@ -194,7 +196,7 @@ impl Model<'_> {
         let place = place % references.len();
         references[place] = child_serial;
         let slot = slots(at).wrapping_add(place);
-        if place % 2 == 0 {
+        if place.is_multiple_of(2) {
             // SAFETY: a slot of a live object.
             unsafe { self.mutator.write(at, slot, child) };
         } else {

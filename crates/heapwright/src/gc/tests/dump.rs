@@ -1,0 +1,321 @@
+//! Dumps of heaps with generations, pins and moves, read back.
+
+extern crate std;
+
+use std::collections::HashMap;
+use std::vec::Vec;
+
+use heapwright_record::heap as record;
+
+use super::super::TRACED;
+use super::super::heap;
+use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
+use super::{Head, references, trace};
+
+/// What a dump says.
+pub(super) struct Told {
+    pub(super) heap: record::Heap,
+    pub(super) pages: Vec<record::Page>,
+    pub(super) objects: HashMap<usize, record::Object>,
+}
+
+/// A dump of a heap, whose sums are right.
+pub(super) fn dump(mutator: &Mutator) -> Told {
+    let mut bytes = Vec::new();
+    let sink = |piece: &[u8]| {
+        bytes.extend_from_slice(piece);
+        true
+    };
+    // SAFETY: everything wanted is led to by handles, and the sink calls nothing of the heap.
+    assert!(unsafe { mutator.dump(sink) });
+    let mut reader = record::Reader::new(&bytes).unwrap();
+    let Some(record::Entry::Start(heap, ..)) = reader.next() else { panic!("no start") };
+    let mut told = Told { heap, pages: Vec::new(), objects: HashMap::new() };
+    for entry in reader.by_ref() {
+        match entry {
+            record::Entry::Page(page, occupancy) => {
+                assert!(page.old <= occupancy.taken());
+                told.pages.push(page);
+            }
+            record::Entry::Object(object) => {
+                assert!(told.objects.insert(object.address as usize, object).is_none());
+            }
+            _ => {}
+        }
+    }
+    assert!(reader.is_whole());
+    let mut old: HashMap<u64, u32> = HashMap::new();
+    for object in told.objects.values().filter(|object| object.old) {
+        *old.entry(unit(object.address)).or_default() += 1;
+    }
+    for page in &told.pages {
+        assert_eq!(old.get(&page.address).copied().unwrap_or_default(), page.old);
+    }
+    told
+}
+
+/// The first byte of the page that an object begins in.
+fn unit(address: u64) -> u64 {
+    address >> 16 << 16
+}
+
+impl Told {
+    fn is_old(&self, object: *mut u8) -> bool {
+        self.objects[&object.addr()].old
+    }
+
+    fn page(&self, object: *mut u8) -> &record::Page {
+        let address = unit(object.addr() as u64);
+        self.pages.iter().find(|page| page.address == address).unwrap()
+    }
+
+    /// Bytes that old objects have of the heap.
+    fn old_bytes(&self) -> u64 {
+        let footprint = |page: &record::Page| match page.state {
+            record::PageState::Large => page.bytes,
+            _ => page.slot,
+        };
+        self.pages.iter().map(|page| u64::from(page.old) * footprint(page)).sum()
+    }
+
+    fn moved_in(&self) -> u64 {
+        self.pages.iter().map(|page| page.moved_in).sum()
+    }
+}
+
+/// Places of the table.
+const WIDTH: usize = if cfg!(miri) { 40 } else { 20_000 };
+/// One in so many lives on.
+const KEPT: usize = 20;
+
+struct World {
+    heap: Heap,
+    mutator: Mutator,
+    root: *mut *mut u8,
+}
+
+impl World {
+    /// A heap with a full table, in which everything is old.
+    fn new(options: Options) -> Self {
+        let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
+        let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
+        let heap = Heap::new(options, runtime).unwrap();
+        let mutator = heap.attach().unwrap();
+        // Minor collections remain so.
+        mutator.defer_majors();
+        mutator.resume_majors();
+        let table = node(&mutator, WIDTH);
+        // SAFETY: the table is live.
+        let root = unsafe { mutator.new_root(table) }.unwrap();
+        let world = Self { heap, mutator, root };
+        for place in 0..WIDTH {
+            world.put(place, 2);
+        }
+        // SAFETY: everything wanted is led to by handles.
+        unsafe { world.mutator.collect() };
+        world
+    }
+
+    fn table(&self) -> *mut u8 {
+        // SAFETY: a root of this heap.
+        unsafe { self.root.read() }
+    }
+
+    /// An object at a place of the table.
+    fn put(&self, place: usize, count: usize) {
+        let child = node(&self.mutator, count);
+        self.store(place, child);
+    }
+
+    fn store(&self, place: usize, child: *mut u8) {
+        let slot = references(self.table()).wrapping_add(place);
+        // SAFETY: a slot of the table, which is live.
+        unsafe { self.mutator.write(self.table(), slot, child) };
+    }
+
+    fn at(&self, place: usize) -> *mut u8 {
+        // SAFETY: a slot of the table, which is live.
+        unsafe { references(self.table()).wrapping_add(place).read() }
+    }
+
+    /// A minor collection.
+    fn minor(&self) {
+        let before = self.heap.statistics().minor_cycles;
+        self.mutator.defer_majors();
+        self.mutator.ask();
+        // SAFETY: everything wanted is led to by handles.
+        while !unsafe { self.mutator.step(1 << 40) } {}
+        self.mutator.resume_majors();
+        assert_eq!(self.heap.statistics().minor_cycles, before + 1);
+    }
+
+    fn end(self) {
+        // SAFETY: made by `new`, and freed once.
+        unsafe { self.mutator.free_root(self.root) };
+        // SAFETY: nothing is used any more.
+        unsafe { self.mutator.detach() };
+    }
+}
+
+/// An object with `count` references, all null.
+fn node(mutator: &Mutator, count: usize) -> *mut u8 {
+    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
+    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
+    assert!(!at.is_null());
+    // SAFETY: fresh, and large enough.
+    unsafe { at.cast::<Head>().write(Head { serial: 0, count }) };
+    at
+}
+
+#[test]
+fn who_is_old_is_told() {
+    // (Under Miri a dump takes its time.)
+    for incremental in [false, true].into_iter().skip(usize::from(cfg!(miri))) {
+        let world = World::new(Options { generations: true, incremental, ..Options::new() });
+        let told = dump(&world.mutator);
+        assert!(told.objects.len() == WIDTH + 1 && told.objects.values().all(|object| object.old));
+        assert_eq!((told.heap.cycles, told.heap.minor_cycles), (1, 0));
+        assert_eq!(told.heap.old, told.heap.live);
+        assert_eq!(told.old_bytes(), told.heap.old);
+
+        // What is new is young, also once it has survived; the table, which leads to it and
+        // is remembered, is as old as ever.
+        world.put(7, 5);
+        let young = world.at(7);
+        for survived in 0..4 {
+            let told = dump(&world.mutator);
+            assert_eq!((told.is_old(world.at(7)), world.at(7)), (survived >= 2, young));
+            assert_eq!(told.heap.minor_cycles, survived);
+            assert!(told.is_old(world.table()) && told.is_old(world.at(8)));
+            // A store of something that is young, into the table, which takes its mark.
+            world.put(9, 5);
+            let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
+            assert!(!inner.is_marked(world.table()));
+            assert!(dump(&world.mutator).is_old(world.table()));
+            assert!(!inner.is_marked(world.table()) && inner.is_marked(world.at(8)));
+            world.minor();
+        }
+        let told = dump(&world.mutator);
+        assert_eq!(told.old_bytes(), told.heap.old);
+        world.end();
+    }
+}
+
+#[test]
+fn without_generations_nobody_is_old() {
+    let world = World::new(Options::new());
+    let told = dump(&world.mutator);
+    assert!(told.objects.len() == WIDTH + 1 && told.objects.values().all(|object| !object.old));
+    assert_eq!((told.heap.old, told.heap.minor_cycles, told.heap.compactions), (0, 0, 0));
+    assert!(told.pages.iter().all(|page| page.aside == record::Aside::No && page.pins == 0));
+    world.end();
+}
+
+#[test]
+#[cfg(not(miri))]
+fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
+    let world =
+        World::new(Options { generations: true, incremental: true, step_ns: 1, ..Options::new() });
+    let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
+    for major in [false, false, true, false] {
+        for place in 0..WIDTH / 2 {
+            world.put(place, 2);
+        }
+        if !major {
+            world.mutator.defer_majors();
+        }
+        world.mutator.ask();
+        let (mut steps, mut dumps) = (0, [0; 4]);
+        // SAFETY: everything wanted is led to by handles.
+        while !unsafe { world.mutator.step(20_000) } {
+            steps += 1;
+            let dumps = &mut dumps[inner.phase() as usize];
+            if steps % 64 == 0 || *dumps == 0 {
+                *dumps += 1;
+                let told = dump(&world.mutator);
+                // (While only minor ones are made marks say it all along.)
+                assert!(major || told.is_old(world.table()) && told.is_old(world.at(WIDTH - 1)));
+            }
+            world.put(steps % WIDTH / 2, 2);
+        }
+        assert!(dumps[heap::Phase::Marking as usize] > 0, "{dumps:?}");
+        if !major {
+            world.mutator.resume_majors();
+        }
+    }
+    // SAFETY: everything wanted is led to by handles.
+    assert_eq!(unsafe { world.mutator.verify() }, 0);
+    world.end();
+}
+
+#[test]
+fn pins_and_moves_are_told() {
+    for generations in [false, true].into_iter().skip(usize::from(cfg!(miri))) {
+        let world = World::new(Options { generations, ..Options::new() });
+        for place in (0..WIDTH).filter(|place| place % KEPT != 0) {
+            world.store(place, core::ptr::null_mut());
+        }
+        let pinned = world.at(KEPT);
+        assert!(world.mutator.pin(pinned) && world.mutator.pin(pinned));
+        // SAFETY: everything wanted is led to by handles.
+        unsafe { world.mutator.compact() };
+        assert_eq!(world.at(KEPT), pinned);
+
+        let (told, statistics) = (dump(&world.mutator), world.heap.statistics());
+        let heap = told.heap;
+        assert_eq!(
+            [
+                heap.compactions,
+                heap.moved_objects,
+                heap.moved_bytes,
+                heap.evacuated_pages,
+                heap.kept_pages
+            ],
+            [
+                statistics.compactions,
+                statistics.moved_objects,
+                statistics.moved_bytes,
+                statistics.evacuated_pages,
+                statistics.kept_pages
+            ]
+        );
+        assert_eq!((heap.compactions, told.page(pinned).pins), (1, 2));
+        let pins: u64 = told.pages.iter().map(|page| page.pins).sum();
+        assert_eq!((pins, told.moved_in()), (2, heap.moved_objects));
+        assert!(cfg!(miri) || heap.moved_objects > 0 && heap.evacuated_pages > 0);
+        assert!(told.objects.values().all(|object| object.old == generations));
+        assert!(told.pages.iter().all(|page| page.aside == record::Aside::No));
+        // SAFETY: pinned twice.
+        unsafe { world.mutator.unpin(pinned) };
+        // SAFETY: pinned twice.
+        unsafe { world.mutator.unpin(pinned) };
+        assert_eq!(dump(&world.mutator).page(pinned).pins, 0);
+        world.end();
+    }
+}
+
+#[test]
+#[cfg(not(miri))]
+fn pages_of_a_plan_are_told() {
+    let options = Options { incremental: true, generations: true, ..Options::new() };
+    let world = World::new(options);
+    for place in (0..WIDTH).filter(|place| place % KEPT != 0) {
+        world.store(place, core::ptr::null_mut());
+    }
+    // SAFETY: everything wanted is led to by handles.
+    unsafe { world.mutator.ask_compact() };
+    let (mut candidates, mut evacuated) = (0, 0);
+    // SAFETY: as above.
+    while !unsafe { world.mutator.step(5_000) } {
+        let told = dump(&world.mutator);
+        let count = |aside| told.pages.iter().filter(|page| page.aside == aside).count();
+        candidates = candidates.max(count(record::Aside::Candidate));
+        evacuated = evacuated.max(count(record::Aside::Evacuated));
+        let moved = told.pages.iter().filter(|page| page.aside == record::Aside::Evacuated);
+        assert!(moved.into_iter().all(|page| page.old == 0));
+    }
+    assert!(candidates > 1 && evacuated > 1, "{candidates} {evacuated}");
+    // SAFETY: as above.
+    assert_eq!(unsafe { world.mutator.verify() }, 0);
+    world.end();
+}
