@@ -155,6 +155,9 @@ impl Budget {
     /// No end.
     pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
 
+    /// Little that is new, whatever time it takes to look at what is not.
+    pub(super) const A_LITTLE: Self = Self { deadline: 0, bytes: 64 << 10 };
+
     /// Whether the time is over.
     pub(super) fn is_spent(self) -> bool {
         self.deadline != 0 && os::now_ns() >= self.deadline

@@ -248,6 +248,34 @@ fn an_object_is_found_while_its_page_is_swept() {
     unsafe { mutator.detach() };
 }
 
+/// A step that is too short for all roots was never the last one: each told them all, looked at a few,
+/// and left the others to the next, which told them all.
+#[test]
+fn steps_too_short_for_all_roots_come_to_an_end() {
+    for generations in [false, true] {
+        let options = Options { incremental: true, generations, ..Options::new() };
+        let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+        let mutator = heap.attach().unwrap();
+        for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
+            // SAFETY: what is wanted is led to by roots.
+            let leaf = unsafe { mutator.alloc(16, LEAF) };
+            // SAFETY: it is live.
+            assert!(unsafe { mutator.new_root(leaf) }.is_some());
+        }
+        for _ in 0..3 {
+            mutator.ask();
+            let mut steps = 0;
+            // SAFETY: as above.
+            while !unsafe { mutator.step(1) } {
+                steps += 1;
+                assert!(steps < 100_000, "no end");
+            }
+        }
+        // SAFETY: nothing is used any more.
+        unsafe { mutator.detach() };
+    }
+}
+
 #[test]
 fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
     for _ in 0..4 {
