@@ -32,7 +32,7 @@ miri 1800 "" -p heapwright --lib -- --skip gc::tests "$@"
 # time: these tests do without the model of aliasing, which takes ten times as long. Their parts
 # (arrays, lanes, tracers, bits) ran with it above.
 say "miri: collected heaps"
-miri 1500 "-Zmiri-disable-stacked-borrows" -p heapwright --lib -- gc::tests
+miri 2100 "-Zmiri-disable-stacked-borrows" -p heapwright --lib -- gc::tests
 say "miri: realms"
 miri 600 "-Zmiri-disable-stacked-borrows" -p heapwright --features derive,std --test realm
 # Spans, side memory, the table of checked blocks: what the debug heap believes of
