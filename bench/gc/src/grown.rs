@@ -25,15 +25,17 @@ const LIMITED: [(&str, &str); 3] = [
 ];
 
 /// Loads that decide themselves how much they take: program, settings, what makes them short.
-const FREE: [(&str, &str, &str); 4] = [
+const FREE: [(&str, &str, &str); 6] = [
     (
         "request",
         "factor=150 incremental=1 layout=fine",
         "factor=150 incremental=1 requests=200 warm=20 classes=100 entries=1000 records=40 rare=10 least=256",
     ),
-    ("document", "", "records=2000 rounds=1"),
-    ("template", "", "records=2000 rounds=1"),
+    ("document", "", "chapters=5"),
+    ("template", "", "times=50"),
     ("boot", "collections=200", "collections=20"),
+    ("quiet", "", "frames=20"),
+    ("scaling-heapwright", "how=threads count=2", "how=threads count=2 rounds=50"),
 ];
 
 pub(crate) fn generations(options: &Options, report: &mut Report) -> Result<(), String> {
