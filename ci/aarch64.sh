@@ -31,7 +31,7 @@ SO=$CARGO_TARGET_DIR/$TARGET/release/libheapwright.so
 
 say "the core's unit tests"
 export PROPTEST_CASES=${PROPTEST_CASES:-16}
-HEAPWRIGHT=$SMALL_WINDOW timeout 600 cargo test --quiet --locked -p heapwright-record -p heapwright --lib --target $TARGET
+HEAPWRIGHT=$SMALL_WINDOW timeout 1200 cargo test --quiet --locked -p heapwright-record -p heapwright --lib --target $TARGET
 
 aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c
 # The command has the workloads in it. Not optimised: miniatures need no speed.

@@ -427,7 +427,7 @@ fn run(options: Options, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..crate::testing::cases(if cfg!(miri) { 2 } else { 60 }) })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 4000, ..crate::testing::cases(if cfg!(miri) { 2 } else { 40 }) })]
     #[test]
     fn the_graph_is_the_same_wherever_it_is(
         options in options(),
@@ -499,7 +499,7 @@ fn bytes(heap: &Heap) -> u64 {
 #[cfg(not(miri))]
 const PARTLY: u64 = 26 << 16;
 #[cfg(not(miri))]
-const COUNT: usize = 100_000;
+const COUNT: usize = 40_000;
 
 /// In stress mode every page is evacuated: few objects do, for Miri.
 #[test]
@@ -629,11 +629,10 @@ fn what_was_resized_goes_to_the_pool_that_suits() {
 #[cfg(not(miri))]
 fn what_is_on_a_stack_or_told_by_value_stays() {
     let seen = Shared::default();
-    let (heap, mutator, root) = sparse(Options::new(), &seen, COUNT / 10, 10);
+    let (heap, mutator, root) = sparse(Options::new(), &seen, COUNT, 10);
     // SAFETY: the table is live.
     let table = unsafe { root.read() };
-    let all: Vec<*mut u8> =
-        (0..COUNT / 10).map(|n| load(table, n)).filter(|at| !at.is_null()).collect();
+    let all: Vec<*mut u8> = (0..COUNT).map(|n| load(table, n)).filter(|at| !at.is_null()).collect();
     // SAFETY: an object that tells what it leads to by value.
     let rigid = unsafe { mutator.alloc(24 + 8 * 16, TRACED) };
     // SAFETY: fresh, and large enough.
