@@ -358,7 +358,7 @@ impl Heap {
         loop {
             // Roots are told again in each step that comes so far. If they lead to little that is new, the
             // step goes on however late it is: or one that is too short for them would never be the last.
-            if !self.drain(me, budget) && !(told && self.drain(me, Budget::A_LITTLE)) {
+            if !(self.drain(me, budget) || told && self.drain(me, Budget::A_LITTLE)) {
                 self.weak.stop_watching();
                 return false;
             }
