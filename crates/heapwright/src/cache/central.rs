@@ -136,7 +136,7 @@ pub(super) struct Supply {
     pub(super) zero: bool,
 }
 
-/// Takes about `most` blocks of `class`. `None`: there is no memory.
+/// Takes about `most` blocks of `class`, at least one. `None`: there is no memory.
 pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
     if !STRAYS.is_empty() {
         gather_strays();
@@ -224,8 +224,13 @@ pub(crate) fn stray_run(unit: usize) {
 #[cold]
 fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
     let class = size_class::of(size);
-    while reserve.len() < count {
-        let Some(Supply { chain, .. }) = take_chain(class, count - reserve.len()) else { return };
+    loop {
+        // Looked at once: others fill it and empty it meanwhile.
+        let missing = count.saturating_sub(reserve.len());
+        if missing == 0 {
+            return;
+        }
+        let Some(Supply { chain, .. }) = take_chain(class, missing) else { return };
         let mut tail = chain.head;
         for _ in 1..chain.count {
             // SAFETY: the chain is ours, and has so many blocks.
@@ -518,5 +523,22 @@ mod tests {
         let taken = take(class(48), 1).expect("there is memory");
         give(class(48), taken.chain);
         assert_eq!(all().len(), blocks.len());
+    }
+
+    /// Who asked for none once went round for ever in slots that had come back, under the
+    /// class's lock.
+    #[test]
+    fn who_asks_for_none_gets_one() {
+        assert!(crate::substrate::open_and_begin());
+        let class = size_class::of(200);
+        let first = take_chain(class, 100).expect("there is memory").chain;
+        let kept = take_chain(class, 1).expect("there is memory").chain;
+        give(class, first);
+        purge_all();
+        assert!(CENTRALS[class].partial.first().is_some(), "its slots came back to their slab");
+        let one = take_chain(class, 0).expect("there is memory").chain;
+        assert!(one.count >= 1);
+        give(class, one);
+        give(class, kept);
     }
 }

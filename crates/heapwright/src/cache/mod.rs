@@ -651,7 +651,7 @@ fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
     if is_filled { Want::Dense } else { Want::Any }
 }
 
-/// Returned slots of the slabs of `class` in `partial`, about `most`; `unlist` takes a slab
+/// Returned slots of the slabs of `class` in `partial`, about `most`, at least one; `unlist` takes a slab
 /// out that has no more.
 fn gather(
     partial: &UnitList<BySize>,
@@ -660,6 +660,8 @@ fn gather(
     now: u32,
     unlist: impl Fn(Slab<'_>),
 ) -> Option<Chain> {
+    // A slab that gave nothing would stay the first for ever.
+    let most = most.max(1);
     let mut all: Option<Chain> = None;
     while let Some(unit) = partial.first() {
         let slab = Slab::at(&MAP, unit, class);
