@@ -329,9 +329,7 @@ impl Heap {
         self.phase.store(Phase::Marking as u32, Relaxed);
         self.set_minor(minor);
         self.set_barrier(
-            if self.options().incremental { MARKING } else { 0 }
-                | if minor { STORES } else { 0 }
-                | self.barrier_to_move(),
+            if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
         );
         if minor {
             self.begin_telling();
@@ -344,7 +342,9 @@ impl Heap {
         self.wanted.set(0);
     }
 
+    /// Has stores told for this, and for moving while there is a plan.
     pub(super) fn set_barrier(&self, barrier: u32) {
+        let barrier = barrier & !MOVING | if self.moving.is_on() { MOVING } else { 0 };
         self.barrier.store(barrier, Relaxed);
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
@@ -532,12 +532,9 @@ impl Heap {
         self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
         self.shelves.lock().begin_sweep(&live);
         self.debt.set(0);
-        if moves {
-            self.set_barrier(self.barrier() | MOVING);
-            if !self.moves_in_steps() {
-                // Nobody tells of stores.
-                self.move_stopped(me, 0);
-            }
+        if moves && !self.moves_in_steps() {
+            // Nobody tells of stores.
+            self.move_stopped(me, 0);
         }
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
             self.verify(me);

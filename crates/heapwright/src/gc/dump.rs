@@ -23,10 +23,9 @@ use crate::chunk::Side;
 use crate::os;
 use crate::size_class::UNIT;
 
-use super::LEAF;
 use super::bits::WORDS;
 use super::heap::{Heap, Phase};
-use super::layout::{LARGE, Layout};
+use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
 use super::page::{Aside, Page, State, Stays};
 use super::tracer::Tracer;
@@ -206,7 +205,7 @@ impl Heap {
                 type_id,
                 old: self.is_old(page, offset),
             });
-            if u32::from(kind) & LEAF == 0 {
+            if layout::is_traced(kind.into()) {
                 tracer.looking(|tracer| tracer.trace(object), &mut |reference| {
                     if self.object_at(reference).is_some() {
                         writer.reference(reference.addr() as u64);

@@ -35,16 +35,16 @@ use super::growth::{self, Target};
 use super::handles::Handles;
 use super::helpers::Helpers;
 use super::lanes::Lanes;
-use super::layout::{KINDS, LARGE, SHELVES, Sizes};
+use super::layout::{self, KINDS, LARGE, SHELVES, Sizes};
 use super::moving::Moving;
 use super::mutator::Mutator;
 use super::page::{self, Page, State, Stays};
 use super::pages::Pages;
+use super::pile::Pile;
 use super::raw::{Options, Runtime, Sweep};
 use super::remembered::Remembered;
 use super::shelves::Shelves;
 use super::statistics::Pauses;
-use super::stored::Stored;
 use super::tracer;
 use super::weak::Weak;
 use super::world::World;
@@ -89,7 +89,8 @@ pub(super) struct Heap {
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
-    pub(super) stored: Stored,
+    /// Places to be asked what was stored there: see `stored`.
+    pub(super) stored: Pile,
     pub(super) finalizers: Lock<Finalizers>,
     /// The chunk of items that is there when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -256,7 +257,7 @@ impl Heap {
             match page.state() {
                 State::None => continue,
                 State::Eden => {
-                    if page.kind() as u32 & super::FREED != 0 {
+                    if layout::is_freed(page.shelf.get()) {
                         super::bits::clear(page.marks());
                         page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
                     }
@@ -429,6 +430,11 @@ impl Heap {
         tracer::shelf_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
     }
 
+    /// The page that an address lies in, if it is one of this heap's.
+    pub(super) fn page_of(&self, address: usize) -> Option<&Page> {
+        self.pages.at_unit(self.head_of(address)?)
+    }
+
     /// The object that an address lies in.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
         let head = self.head_of(address.addr())?;
@@ -491,27 +497,24 @@ impl Heap {
 
     /// An object stays where it is until it is unpinned. False: it is none of this heap.
     pub(super) fn pin(&self, object: *mut u8) -> bool {
-        let page = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head));
-        page.map(|page| page.pins.add_shared(1)).is_some_and(|()| {
-            self.stays_where_it_is(object);
-            true
-        })
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        page.pins.add_shared(1);
+        self.stays_where_it_is(object);
+        true
     }
 
     /// Ends a [`Heap::pin`].
     pub(super) fn unpin(&self, object: *mut u8) {
-        let page = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head));
-        page.inspect(|page| page.pins.sub_shared(1));
+        if let Some(page) = self.page_of(object.addr()) {
+            page.pins.sub_shared(1);
+        }
     }
 
     /// An object is to have `size` bytes. Whether it has them.
     pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
-        let Some(page) = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head))
-        else {
-            return false;
-        };
+        let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
-        if page.is_large() && pool == LARGE && page::large_footprint(size) == page.footprint() {
+        if page.is_large() && self.is_large_of(size, page.footprint()) {
             page.resize_large(size);
             return true;
         }
@@ -521,10 +524,15 @@ impl Heap {
         size <= page.slot.get()
     }
 
+    /// Whether an object of `size` bytes is a large one that has a `footprint` of so many.
+    pub(super) fn is_large_of(&self, size: usize, footprint: usize) -> bool {
+        self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
+    }
+
     /// Marking had no memory: the object's page is to be looked through.
     #[cold]
     pub(super) fn note_overflow(&self, object: *mut u8) {
-        if let Some(page) = self.head_of(object.addr()).and_then(|head| self.pages.at_unit(head)) {
+        if let Some(page) = self.page_of(object.addr()) {
             page.overflowed.set(1);
             self.overflowed.store(1, Ordering::Release);
         }
@@ -694,7 +702,7 @@ impl Heap {
     pub(super) fn new_large(&self, size: usize, shelf: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
         let units = size.checked_add(UNIT - 1)? / UNIT;
-        let traced = shelf & super::LEAF as usize == 0;
+        let traced = layout::is_traced(shelf);
         let want = if traced { Want::Zero } else { Want::Any };
         let lists = self.shelves.lock();
         if self.bytes(lists.bytes() + page::large_footprint(size)) > self.target().most {

@@ -27,6 +27,8 @@
 
 use crate::size_class::UNIT;
 
+use super::{FREED, LEAF};
+
 /// Pools a heap can have; the last is that of large objects.
 pub(super) const POOLS: usize = 64;
 /// The pool of large objects.
@@ -60,6 +62,16 @@ pub enum Layout {
     Powers = 2,
     /// 40 bytes alone: life before that. The runtime keeps what is larger elsewhere.
     Single = 3,
+}
+
+/// Whether objects of a shelf, or of a kind, may hold references.
+pub(super) const fn is_traced(shelf: usize) -> bool {
+    shelf & LEAF as usize == 0
+}
+
+/// Whether the runtime wants to hear when they have died.
+pub(super) const fn is_freed(shelf: usize) -> bool {
+    shelf & FREED as usize != 0
 }
 
 /// The slot sizes of one heap.

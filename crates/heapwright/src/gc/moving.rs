@@ -47,16 +47,15 @@ use crate::chunk::Side;
 use crate::os;
 use crate::sync::Lock;
 
-use super::LEAF;
 use super::array::Array;
 use super::cell::Num;
-use super::cycle::MOVING;
 use super::heap::{Heap, Phase};
-use super::layout::{self, KINDS, LARGE, SHELVES};
+use super::layout::{self, KINDS, SHELVES};
 use super::mutator::Mutator;
-use super::page::{self, Aside, Page, State, Stays};
+use super::page::{Aside, Page, State, Stays};
 use super::plan::{self, Census, Choice};
 use super::references::References;
+use super::stored;
 use super::tracer::{self, Slots, Tracer};
 
 /// Pages that are looked at under one lock.
@@ -380,7 +379,7 @@ impl Heap {
             return self.stays_where_it_is(child);
         }
         if slot.is_null() {
-            return self.note_stored_into(me, parent);
+            return self.note_stored(me, parent, parent, stored::whole);
         }
         // While marking goes on, who has no mark has not told anything yet.
         if self.phase() != Phase::Marking || self.is_marked(parent) {
@@ -399,7 +398,7 @@ impl Heap {
     /// A mutator is through with a page in which it has allocated, or has made a large object.
     pub(super) fn note_used(&self, page: &Page) {
         if self.phase() == Phase::Moving
-            && page.kind() as u32 & LEAF == 0
+            && layout::is_traced(page.shelf.get())
             && !self.moving.fresh.lock().0.push(page.number.get() as u32)
         {
             self.give_plan_up();
@@ -476,7 +475,7 @@ impl Heap {
         }
         self.each_mutator(|mutator| {
             mutator.each_page_in_use(|page| {
-                if page.kind() as u32 & LEAF == 0 {
+                if layout::is_traced(page.shelf.get()) {
                     ask(page);
                 }
             });
@@ -508,31 +507,26 @@ impl Heap {
 
     /// Where an object is now, if it has moved since it was marked.
     pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
-        let head = self.head_of(object.addr())?;
-        let page = self.pages.at_unit(head)?;
+        let page = self.page_of(object.addr())?;
         let offset = object.addr() - page.base().addr();
-        let moved = page.aside() == Aside::Evacuated
-            && page.slot_of(offset) == Some(offset)
-            && page.has_moved(offset);
-        // SAFETY: the first word of a slot whose object has moved says where to.
-        moved.then(|| unsafe { page.base().wrapping_add(offset).cast::<*mut u8>().read() })
+        let begins = page.aside() == Aside::Evacuated && page.slot_of(offset) == Some(offset);
+        begins.then(|| page.moved_to(offset)).flatten()
     }
 
     /// Moves the objects of a page, and changes what leads to them.
     fn evacuate(&self, me: &Mutator, page: &Page, steps: bool) {
-        let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
         if page.state() != State::Eden || page.aside() != Aside::Candidate {
             return self.moving.stayed.add(1);
         }
+        let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
+        // A large object that is dead, or has the units that it is to have.
         let suits = || {
-            let wanted = self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
-            self.sizes().pool(wanted) == LARGE && page::large_footprint(wanted) == page.footprint()
+            let size = || self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
+            !page.is_marked(0) || self.is_large_of(size(), page.footprint())
         };
-        let suits = || !page.is_marked(0) || suits();
         if long || page.pins.get() > 0 || page.is_large() && suits() {
             page.set_aside(Aside::No);
-            self.moving.stayed.add(1);
-            return;
+            return self.moving.stayed.add(1);
         }
         page.begin_moving();
         let (slot, kind) = (page.slot.get(), page.kind());
@@ -579,26 +573,24 @@ impl Heap {
         let from = page.base().wrapping_add(offset);
         // SAFETY: within an object that was marked, or has been made since: it is there until the
         // sweep of the next collection.
-        if unsafe { slot.read() }.addr() != from.addr() || !page.has_moved(offset) {
+        if unsafe { slot.read() }.addr() != from.addr() {
             return;
         }
-        // SAFETY: its first word says where it is.
-        let to = unsafe { from.cast::<*mut u8>().read() };
-        // SAFETY: as above; nobody else looks, for the world stands still.
-        unsafe { slot.write(to) };
+        if let Some(to) = page.moved_to(offset) {
+            // SAFETY: as above; nobody else looks, for the world stands still.
+            unsafe { slot.write(to) };
+        }
     }
 
     /// Where a slot is now, if its object has moved. `None`: the object has become smaller.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.head_of(slot.addr())?;
         let (page, start) = self.slot_in(head, slot.addr())?;
-        if page.aside() != Aside::Evacuated || !page.has_moved(start) {
+        if page.aside() != Aside::Evacuated {
             return Some(slot);
         }
-        let from = page.base().wrapping_add(start);
-        // SAFETY: the first word of a slot whose object has moved.
-        let to = unsafe { from.cast::<*mut u8>().read() };
-        let within = slot.addr() - from.addr();
+        let Some(to) = page.moved_to(start) else { return Some(slot) };
+        let within = slot.addr() - page.base().addr() - start;
         let size = self.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
@@ -617,7 +609,7 @@ impl Heap {
         self.moving.stage.set(SETTLING);
         self.moving.rounds.add(1);
         self.moving.swept.set(0);
-        self.set_barrier(self.barrier() & !MOVING);
+        self.set_barrier(self.barrier());
         self.phase.store(Phase::Sweeping as u32, Relaxed);
     }
 
@@ -640,11 +632,6 @@ impl Heap {
         plan.end();
         self.moving.stage.set(NO_PLAN);
         false
-    }
-
-    /// A collection begins, or all of it is marked: what stores are told for, as far as moving goes.
-    pub(super) fn barrier_to_move(&self) -> u32 {
-        if self.moving.is_on() { MOVING } else { 0 }
     }
 
     /// Whether objects can be moved while mutators run between steps: they tell of all stores.

@@ -33,14 +33,14 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
+use super::growth;
 use super::handles;
 use super::heap::{Heap, Phase};
-use super::layout::{KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
+use super::layout::{self, KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
 use super::page::{self, Aside, Page};
 use super::raw::Sweep;
 use super::tracer::{self, Tracer};
 use super::world::Seat;
-use super::{FREED, LEAF, growth};
 
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
@@ -310,10 +310,10 @@ impl Mutator {
     fn page_to_move_to(&self, shelf: usize) -> Option<&'static Page> {
         let heap = self.heap();
         // Nothing is freed while the world stands still: whoever has a lock that it takes may stand, too.
-        let page = if shelf & FREED as usize == 0 {
-            self.take_page(shelf, &mut 0)
-        } else {
+        let page = if layout::is_freed(shelf) {
             heap.shelves.lock().take_available(&heap.pages, shelf)
+        } else {
+            self.take_page(shelf, &mut 0)
         };
         page.or_else(|| heap.page_from_tomb(shelf)).or_else(|| heap.new_page(shelf, usize::MAX))
     }
@@ -334,7 +334,6 @@ impl Mutator {
             lists = heap.shelves.lock();
             lists.note_swept(page, found, heap.allowance.get());
             if found.live < page.slots() {
-                page.set_aside(Aside::No);
                 lists.pool[shelf / KINDS].taken += 1;
                 return Some(page);
             }
@@ -347,7 +346,7 @@ impl Mutator {
         let most = if self.heap().is_stressed() { 0 } else { REGION };
         let Some((at, stop)) = page.next_free(from, most) else { return false };
         let dirty = page.zero_from.get();
-        if shelf & LEAF as usize == 0 && at < dirty {
+        if layout::is_traced(shelf) && at < dirty {
             // SAFETY: free slots of a page that this mutator claimed.
             unsafe { ptr::write_bytes(page.base().wrapping_add(at), 0, stop.min(dirty) - at) };
         }

@@ -82,6 +82,8 @@ pub(super) struct Found {
     pub(super) old: usize,
     /// Of these, those that survived for the first time.
     pub(super) young: usize,
+    /// Its objects were moved elsewhere, but for those that are left.
+    pub(super) evacuated: bool,
 }
 
 /// What is known of a page. Zero is a record without a page.
@@ -317,10 +319,13 @@ impl Page {
         bits::reset(&self.taken, offset);
     }
 
-    /// Whether the object that was marked at byte `offset` has moved. Of a page that is evacuated, or about
-    /// to be.
-    pub(super) fn has_moved(&self, offset: usize) -> bool {
-        !bits::is_set(&self.taken, offset)
+    /// Where the object is now that was marked at byte `offset`, if it has moved: the first word of its
+    /// slot says so, until the page is swept. Of a page that is evacuated, or about to be.
+    pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
+        let first = self.base().wrapping_add(offset).cast::<*mut u8>();
+        let moved = !bits::is_set(&self.taken, offset);
+        // SAFETY: whoever moved the object wrote it there, and nobody has allocated here since.
+        moved.then(|| unsafe { first.read() })
     }
 
     /// Where the slot begins whose bit is that of `granule`.
@@ -353,7 +358,7 @@ impl Page {
     /// A minor collection has nothing to free here. What was free is free.
     pub(super) fn pass(&self, cycle: usize) -> Found {
         self.set_swept(cycle);
-        Found { live: self.live.get(), old: self.old.get(), young: 0 }
+        Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
     }
 
     /// It has been through the sweep of a cycle, or is as new as that.
@@ -384,7 +389,7 @@ impl Page {
     }
 
     /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
-    /// been through the sweep of `cycle`.
+    /// been through the sweep of `cycle`, and no part in moving any more.
     ///
     /// In an order that misleads nobody who looks for an object meanwhile: until the page is
     /// swept the marks are there, and afterwards what is taken is.
@@ -408,9 +413,11 @@ impl Page {
                 survivors
             }
         };
+        let evacuated = self.aside() == Aside::Evacuated;
+        self.set_aside(Aside::No);
         // Who sees this sees no mark but those that stay.
         self.set_swept(cycle);
-        Found { live, old, young: live - survivors }
+        Found { live, old, young: live - survivors, evacuated }
     }
 
     /// Its object, a large one, has so many bytes from now on, in as many units.

@@ -12,7 +12,7 @@
 //! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and whoever calls it
 //! does without.
 //!
-//! Used by `remembered` and `weak`; the buffers are tracers'.
+//! Used by `remembered`, `stored` and `weak`; the buffers are tracers'.
 
 use core::ptr;
 
@@ -38,6 +38,15 @@ pub(super) struct Buffer {
     count: Num,
 }
 
+/// Words that a buffer knows to have been put down.
+const KNOWN: usize = 64;
+
+/// A buffer that knows what it was given lately. Zero is empty, and knows nothing.
+pub(super) struct Recent {
+    known: [Num; KNOWN],
+    buffer: Buffer,
+}
+
 fn words(chunk: *mut Chunk) -> *mut usize {
     // SAFETY: in bounds of the chunk, and nothing is read.
     unsafe { &raw mut (*chunk).items }.cast()
@@ -60,8 +69,7 @@ impl Buffer {
         true
     }
 
-    /// Whether nothing was put down.
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.chunk.get().is_null()
     }
 
@@ -78,6 +86,35 @@ impl Buffer {
         self.chunk.set(ptr::null_mut());
         // SAFETY: as above.
         unsafe { pile.give(chunk) };
+    }
+}
+
+impl Recent {
+    /// Whether something at this address was put down just now; if not, it is about to be.
+    pub(super) fn has(&self, address: usize) -> bool {
+        self.known[address / 16 % KNOWN].replace(address) == address
+    }
+
+    /// As [`Buffer::push`].
+    #[must_use]
+    pub(super) fn push<T: Copy>(&self, heap: &Heap, pile: &Pile, together: T) -> bool {
+        let pushed = self.buffer.push(heap, pile, together);
+        if !pushed {
+            self.forget();
+        }
+        pushed
+    }
+
+    /// Gives what it has to a pile, and knows nothing any more.
+    pub(super) fn give(&self, pile: &Pile) {
+        if !self.buffer.is_empty() {
+            self.buffer.give(pile);
+            self.forget();
+        }
+    }
+
+    fn forget(&self) {
+        self.known.iter().for_each(|address| address.set(0));
     }
 }
 

@@ -52,7 +52,7 @@ use super::heap;
 use super::layout::{LARGE, Layout};
 use super::mutator;
 use super::statistics::Statistics;
-use super::stored::Tell;
+use super::stored::{self, Tell};
 pub use super::tracer::Tracer;
 
 /// How a heap is swept.
@@ -491,13 +491,7 @@ impl Mutator {
     /// cannot say what.
     #[inline]
     pub fn touch(&self, parent: *mut u8) {
-        let barrier = self.inner().barrier.load(Ordering::Relaxed);
-        if barrier & (MARKING | MOVING) != 0 {
-            self.heap().note_stored_into(self.inner(), parent);
-        }
-        if barrier & STORES != 0 {
-            self.heap().touch(self.inner(), parent);
-        }
+        self.touch_at(parent, parent, stored::whole);
     }
 
     /// As [`Mutator::touch`], of who says where in `parent`, and how that place is asked.

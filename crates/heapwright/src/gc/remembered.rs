@@ -23,13 +23,11 @@
 //! Called by `cycle`; filled by `tracer`, and by stores (`raw`).
 
 use crate::address_map::MAP;
-use crate::sync::atomic::Ordering;
 
-use super::LEAF;
 use super::cell::Num;
-use super::cycle::STORES;
 use super::gang::Chunk;
 use super::heap::{Heap, Phase};
+use super::layout;
 use super::mutator::Mutator;
 use super::page::{Page, Stays};
 use super::pile::{self, Pile};
@@ -96,13 +94,8 @@ impl Remembered {
         self.lost.get() != 0
     }
 
-    /// What was remembered is elsewhere: changes each object's address. While nothing is told.
+    /// Changes each object's address. While the world stands still.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
-        self.next.all().into_iter().for_each(|pile| pile.change(&mut with));
-    }
-
-    /// Changes all words, also of what is still to be told.
-    fn change_all(&self, mut with: impl FnMut(usize) -> usize) {
         self.each_pile(|pile| pile.change(&mut with));
     }
 
@@ -152,15 +145,12 @@ impl Heap {
 
     fn remember_at(&self, me: &Mutator, head: usize, parent: *mut u8) {
         let stores = &me.tracer.stores;
-        if self.has_marks_that_stay(head) {
-            if !self.take_mark(parent) {
-                return;
-            }
-        } else if me.tracer.stores_known.has(parent.addr()) {
-            return;
-        }
-        if !stores.push(self, self.remembered.stores(), parent.addr()) {
-            me.tracer.stores_known.forget();
+        let known = if self.has_marks_that_stay(head) {
+            !self.take_mark(parent)
+        } else {
+            stores.has(parent.addr())
+        };
+        if !known && !stores.push(self, self.remembered.stores(), parent.addr()) {
             self.remembered.lose();
             self.give_mark(parent);
         }
@@ -169,15 +159,10 @@ impl Heap {
     /// Whatever was stored into `parent`, and perhaps more will be until the next safepoint: it is to
     /// be remembered, if it is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
-        let leaf = |(_, shelf)| shelf & LEAF as usize != 0;
-        if me.barrier.load(Ordering::Relaxed) & STORES == 0
-            || !self.is_marked(parent)
-            || tracer::shelf_of(parent.addr(), self.tag()).is_none_or(leaf)
-        {
-            return;
+        let Some((head, shelf)) = tracer::shelf_of(parent.addr(), self.tag()) else { return };
+        if layout::is_traced(shelf) && self.is_marked(parent) {
+            self.remember_at(me, head, parent);
         }
-        let Some(head) = self.head_of(parent.addr()) else { return };
-        self.remember_at(me, head, parent);
     }
 
     /// A minor collection begins: it is to be told of what was remembered until now.
@@ -226,7 +211,7 @@ impl Heap {
         struct Given<'a>(&'a Heap);
         impl Drop for Given<'_> {
             fn drop(&mut self) {
-                self.0.remembered.change_all(|word| {
+                self.0.remembered.change(|word| {
                     if word & GIVEN != 0 {
                         self.0.take_mark(MAP.base().with_addr(word & !GIVEN));
                     }
@@ -239,7 +224,7 @@ impl Heap {
         }
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         let _given = Given(self);
-        self.remembered.change_all(|word| {
+        self.remembered.change(|word| {
             let object = MAP.base().with_addr(word);
             // What has moved has its mark where it is now.
             if self.is_marked(object) || self.forwarded(object).is_some() {

@@ -21,7 +21,7 @@ use crate::size_class::UNIT;
 
 use super::growth::{self, Decision, Swept};
 use super::layout::{KINDS, LARGE, POOLS, SHELVES, slots_in_page};
-use super::page::{Aside, Found, Page, State};
+use super::page::{Found, Page, State};
 use super::pages::Pages;
 
 /// Pages of one pool and kind.
@@ -233,7 +233,7 @@ impl Shelves {
 
     /// Notes what a sweep found in a page. If it is the last of its pool, the pool is judged.
     pub(super) fn note_swept(&mut self, page: &Page, found: Found, allowance: usize) {
-        let Found { live, old, young } = found;
+        let Found { live, old, young, .. } = found;
         self.young_bytes += young * page.footprint();
         let were = page.old();
         if old != were {
@@ -280,7 +280,6 @@ impl Shelves {
     pub(super) fn bury(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.set_state(State::Tomb);
-        page.set_aside(Aside::No);
         let tomb = if self.own_tombs { &mut self.pool[page.pool()].tomb } else { &mut self.tomb };
         page.next.set(*tomb);
         *tomb = page.number.get();

@@ -20,10 +20,11 @@ use crate::os;
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
+use super::growth;
 use super::heap::{Heap, Phase};
+use super::layout;
 use super::page::{Aside, Found, Page, Stays};
 use super::raw::Sweep;
-use super::{FREED, growth};
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.
 const MORE: usize = 16;
@@ -35,12 +36,12 @@ impl Heap {
         if page.aside() != Aside::No && self.phase() == Phase::Moving {
             // It is whoever's who moves.
             page.passed.set(1);
-            return Found { live: page.slots(), old: page.old(), young: 0 };
+            return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
         if stays == Stays::Survivors && page.is_settled() {
             return page.pass(self.cycles.get());
         }
-        if page.kind() as u32 & FREED != 0 {
+        if layout::is_freed(page.shelf.get()) {
             let size = page.slot.get();
             self.freeing.add_shared(1);
             page.each_dead(|object| self.runtime().free(object, size));
@@ -51,17 +52,13 @@ impl Heap {
 
     /// Puts a page that was swept where it is to be found, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
-        let evacuated = page.aside() == Aside::Evacuated;
         let mut lists = self.shelves.lock();
         lists.note_swept(page, found, self.allowance.get());
         if found.live > 0 {
-            if self.phase() != Phase::Moving || page.passed.get() == 0 {
-                page.set_aside(Aside::No);
-            }
             if found.live < page.slots() {
                 lists.put_available(page);
             }
-        } else if page.is_large() || evacuated {
+        } else if page.is_large() || found.evacuated {
             drop(lists);
             self.release(page);
         } else {

@@ -41,11 +41,10 @@ use super::bits::{self, GRANULE};
 use super::cell::{Num, Ptr};
 use super::gang::{Chunk, ITEMS};
 use super::heap::Heap;
-use super::layout::{KINDS, LARGE, SHELVES};
+use super::layout::{self, KINDS, LARGE, SHELVES};
 use super::page;
-use super::pile::Buffer;
+use super::pile::{Buffer, Recent};
 use super::references::Room;
-use super::stored::{Known, Recent};
 
 /// The tag of an item that is marked already.
 const MARKED: usize = 1;
@@ -97,8 +96,7 @@ pub struct Tracer {
     /// What else is to be done with what is marked: `YOUNG`, `KEYS`.
     notes: Num,
     /// Old objects that a store was told of, and objects that become old (see `remembered`).
-    pub(super) stores: Buffer,
-    pub(super) stores_known: Known,
+    pub(super) stores: Recent,
     survivors: Buffer,
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
@@ -772,7 +770,7 @@ impl Tracer {
         let size =
             if shelf / KINDS == LARGE { heap.large_footprint(unit) } else { heap.slot(shelf) };
         self.bytes.add(size);
-        let traced = shelf & super::LEAF as usize == 0;
+        let traced = layout::is_traced(shelf);
         if traced {
             fetch(size);
         }
@@ -814,7 +812,6 @@ impl Tracer {
     pub(super) fn give_notes(&self) {
         let (remembered, weak) = (&self.heap().remembered, &self.heap().weak);
         self.stores.give(remembered.stores());
-        self.stores_known.forget();
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());

@@ -22,10 +22,10 @@ use core::ffi::CStr;
 use crate::chunk::Side;
 use crate::text::Line;
 
-use super::LEAF;
 use super::array::Array;
 use super::bits::{self, Bits};
 use super::heap::Heap;
+use super::layout;
 use super::mutator::Mutator;
 use super::tracer::Tracer;
 
@@ -84,7 +84,7 @@ impl Walk<'_> {
                 "which is not marked: it was stored there without the write barrier",
             );
         }
-        if page.kind() as u32 & LEAF == 0 && !self.stack.push(reference) {
+        if layout::is_traced(page.shelf.get()) && !self.stack.push(reference) {
             self.out_of_memory = true;
         }
     }
