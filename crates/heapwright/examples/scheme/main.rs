@@ -221,6 +221,12 @@ fn wanted(option: &str, what: &str, word: Option<String>) -> Result<u32, String>
     number.ok_or_else(|| format!("{option} wants a number of {what}"))
 }
 
+/// Says what is wrong with the command line.
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("scheme: {message}\n{USAGE}");
+    ExitCode::from(2)
+}
+
 fn main() -> ExitCode {
     let mut options = Options { generations: true, compact: true, ..Options::new() };
     let (mut is_stressed, mut tells, mut file) = (false, false, None);
@@ -237,20 +243,16 @@ fn main() -> ExitCode {
             "--incremental" => options.incremental = true,
             "--generations" => options.generations = words.next().as_deref() != Some("off"),
             "--compact" => options.compact = words.next().as_deref() != Some("off"),
-            "--limit" | "--serve" => {
-                let what = if word == "--limit" { "MiB" } else { "seconds" };
-                match (what, wanted(&word, what, words.next())) {
-                    ("MiB", Ok(mib)) => limit = u64::from(mib) << 20,
-                    (_, Ok(seconds)) => serves = Some(Duration::from_secs(seconds.into())),
-                    (_, Err(message)) => {
-                        eprintln!("scheme: {message}\n{USAGE}");
-                        return ExitCode::from(2);
-                    }
-                }
-            }
+            "--limit" => match wanted(&word, "MiB", words.next()) {
+                Ok(mib) => limit = u64::from(mib) << 20,
+                Err(message) => return refuse(&message),
+            },
+            "--serve" => match wanted(&word, "seconds", words.next()) {
+                Ok(seconds) => serves = Some(Duration::from_secs(seconds.into())),
+                Err(message) => return refuse(&message),
+            },
             word if word.starts_with('-') || file.is_some() => {
-                eprintln!("scheme: there is no option `{word}`\n{USAGE}");
-                return ExitCode::from(2);
+                return refuse(&format!("there is no option `{word}`"));
             }
             _ => file = Some(word),
         }
