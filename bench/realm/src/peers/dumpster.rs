@@ -1,72 +1,30 @@
 //! dumpster, the half for one thread: counted handles, and a search for cycles among what handles
 //! were dropped of. It begins one by itself, when more were dropped than there are.
-//!
-//! What changes lies in a `RefCell`; handles are moved where they can be, for a copy is counted.
 
-use std::cell::RefCell;
+use std::cell::RefCell as Place;
 
 use ::dumpster::Trace;
 use ::dumpster::unsync::Gc as Shared;
 
-use super::Peer;
-use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};
-use crate::loads::{BinaryTrees, GcBench, Splay, gcbench};
+use crate::loads::gcbench;
 
-/// Nothing is set.
-pub(super) struct Dumpster;
+#[path = "handles.rs"]
+mod handles;
 
-impl Peer for Dumpster {
-    fn binary_trees(&self) -> impl BinaryTrees {
-        Trees { kept: None }
-    }
+pub(super) use handles::Handles as Dumpster;
 
-    fn gcbench(&self) -> impl GcBench {
-        Bench { tree: None, values: None }
-    }
+type Link = Place<Option<Shared<Node>>>;
+type Values = Shared<[f64]>;
 
-    fn splay(&self) -> impl Splay {
-        Sorted { tree: None }
-    }
+fn values(length: usize) -> Values {
+    (0..length).map(gcbench::value).collect()
 }
-
-// --- binary-trees ---
 
 #[derive(Trace)]
 struct Tree {
     left: Option<Shared<Tree>>,
     right: Option<Shared<Tree>>,
 }
-
-fn tree(depth: u32) -> Shared<Tree> {
-    let below = || (depth > 0).then(|| tree(depth - 1));
-    Shared::new(Tree { left: below(), right: below() })
-}
-
-fn count(tree: &Shared<Tree>) -> u64 {
-    1 + tree.left.as_ref().map_or(0, count) + tree.right.as_ref().map_or(0, count)
-}
-
-struct Trees {
-    kept: Option<Shared<Tree>>,
-}
-
-impl BinaryTrees for Trees {
-    fn short_lived(&mut self, depth: u32) -> u64 {
-        count(&tree(depth))
-    }
-
-    fn keep(&mut self, depth: u32) {
-        self.kept = Some(tree(depth));
-    }
-
-    fn count_kept(&mut self) -> u64 {
-        self.kept.as_ref().map_or(0, count)
-    }
-}
-
-// --- gcbench ---
-
-type Link = RefCell<Option<Shared<Node>>>;
 
 #[derive(Trace)]
 struct Node {
@@ -76,73 +34,10 @@ struct Node {
     j: i32,
 }
 
-fn node(below: [Option<Shared<Node>>; 2]) -> Shared<Node> {
-    let [left, right] = below.map(RefCell::new);
-    Shared::new(Node { left, right, i: 0, j: 0 })
-}
-
-fn bottom_up(depth: u32) -> Shared<Node> {
-    let below = || (depth > 0).then(|| bottom_up(depth - 1));
-    node([below(), below()])
-}
-
-fn populate(depth: u32, parent: &Shared<Node>) {
-    if depth > 0 {
-        *parent.left.borrow_mut() = Some(node([None, None]));
-        *parent.right.borrow_mut() = Some(node([None, None]));
-        for below in [&parent.left, &parent.right] {
-            below.borrow().iter().for_each(|below| populate(depth - 1, below));
-        }
-    }
-}
-
-fn top_down(depth: u32) -> Shared<Node> {
-    let root = node([None, None]);
-    populate(depth, &root);
-    root
-}
-
-fn peek(tree: &Shared<Node>) -> u64 {
-    let left = tree.left.borrow();
-    u64::from(left.as_ref().is_some_and(|left| left.right.borrow().is_some()))
-}
-
-fn count_nodes(tree: &Shared<Node>) -> u64 {
-    let below = |link: &Link| link.borrow().as_ref().map_or(0, count_nodes);
-    1 + below(&tree.left) + below(&tree.right) + u64::from(tree.i != tree.j)
-}
-
-struct Bench {
-    tree: Option<Shared<Node>>,
-    values: Option<Shared<[f64]>>,
-}
-
-impl GcBench for Bench {
-    fn top_down(&mut self, depth: u32) -> u64 {
-        peek(&top_down(depth))
-    }
-
-    fn bottom_up(&mut self, depth: u32) -> u64 {
-        peek(&bottom_up(depth))
-    }
-
-    fn keep(&mut self, depth: u32, length: usize) {
-        self.tree = Some(top_down(depth));
-        self.values = Some((0..length).map(gcbench::value).collect());
-    }
-
-    fn count_kept(&mut self) -> u64 {
-        let values = self.values.as_ref().map_or(0, |values| gcbench::right(values));
-        self.tree.as_ref().map_or(0, count_nodes) + values
-    }
-}
-
-// --- splay ---
-
 #[derive(Trace)]
 struct SplayNode {
     key: u64,
-    below: [RefCell<Option<Shared<SplayNode>>>; 2],
+    below: [Place<Option<Shared<SplayNode>>>; 2],
     payload: Shared<Payload>,
 }
 
@@ -150,56 +45,4 @@ struct SplayNode {
 enum Payload {
     Branch(Shared<Payload>, Shared<Payload>),
     Leaf(Shared<[u64; 10]>, Shared<str>),
-}
-
-fn payload(depth: u32, key: u64) -> Shared<Payload> {
-    Shared::new(match depth.checked_sub(1) {
-        Some(depth) => Payload::Branch(payload(depth, key), payload(depth, key)),
-        None => Payload::Leaf(Shared::new(NUMBERS), Text::of(key).as_str().into()),
-    })
-}
-
-impl splay::Node for Shared<SplayNode> {
-    type Heap = ();
-
-    fn new((): &(), key: u64) -> Self {
-        let payload = payload(PAYLOAD_DEPTH, key);
-        Shared::new(SplayNode { key, below: Default::default(), payload })
-    }
-
-    fn key(&self) -> u64 {
-        self.key
-    }
-
-    fn key_below(&self, side: usize) -> Option<u64> {
-        self.below[side].borrow().as_ref().map(|below| below.key)
-    }
-
-    fn take(&self, (): &(), side: usize) -> Option<Self> {
-        self.below[side].borrow_mut().take()
-    }
-
-    fn put(&self, (): &(), side: usize, below: Option<Self>) {
-        *self.below[side].borrow_mut() = below;
-    }
-
-    fn look(&self) -> u64 {
-        let (mut at, mut way) = (&self.payload, self.key);
-        loop {
-            match &**at {
-                Payload::Branch(left, right) => at = splay::fork(&mut way, left, right),
-                Payload::Leaf(numbers, text) => return splay::look(self.key, numbers, text),
-            }
-        }
-    }
-}
-
-struct Sorted {
-    tree: Option<Shared<SplayNode>>,
-}
-
-impl Splay for Sorted {
-    fn turn(&mut self, turn: &mut Turn) {
-        self.tree = turn.with(&(), self.tree.take());
-    }
 }

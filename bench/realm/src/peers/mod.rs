@@ -13,6 +13,8 @@
 //! Where a store needs a cell it is the one that goes with the peer. Where a peer has to be called
 //! to collect, it is after each tree and each turn, for that is where a program would do so.
 
+#![allow(clippy::duplicate_mod, reason = "`handles.rs` is three peers' in common")]
+
 use crate::loads::{
     BinaryTrees, Collector, GcBench, Load, Sizes, Splay, binary_trees, gcbench, splay,
 };
