@@ -285,8 +285,10 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     slots: *mut *mut c_void,
     count: usize,
 ) {
-    // SAFETY: as the caller promises.
-    unsafe { tracer_of(tracer) }.mark_range(slots.cast(), count);
+    // SAFETY: the same contract.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: the same contract.
+    unsafe { tracer.mark_range(slots.cast(), count) };
 }
 
 /// Tells that the reference in slot is weak: the object that it leads to may die, and slot becomes

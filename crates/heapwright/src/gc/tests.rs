@@ -58,7 +58,8 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_v
     // SAFETY: every traced object of these tests begins with a head, or with zeroes.
     let count = unsafe { (*object.cast::<Head>()).count };
     if count > 40 {
-        return tracer.mark_range(references(object), count);
+        // SAFETY: the head says so many follow.
+        return unsafe { tracer.mark_range(references(object), count) };
     }
     for n in 0..count {
         // SAFETY: the head says so many follow.

@@ -58,7 +58,8 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
     let Node { count, rigid, .. } = node(object.cast());
     let slots = slots(object.cast());
     if rigid == 0 && count > 40 {
-        return tracer.mark_range(slots, count as usize);
+        // SAFETY: the object has so many slots.
+        return unsafe { tracer.mark_range(slots, count as usize) };
     }
     for n in 0..count as usize {
         if rigid == 0 {

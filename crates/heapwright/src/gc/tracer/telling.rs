@@ -124,13 +124,16 @@ impl Tracer {
 
     /// Tells references to the objects that the `count` words at `slots` lead to.
     ///
-    /// They are looked at later, so the slots lie in the object that is being traced.
-    pub fn mark_range(&self, slots: *mut *mut u8, count: usize) {
+    /// # Safety
+    ///
+    /// The slots lie in the object that is being traced, or are a root's. They are looked at later, so
+    /// they can be read for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for.
+    pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
         // A root's are told one by one: later nobody would know that they are roots.
         let roots = self.slots_are() == Slots::Root;
         if count <= 8 || roots || !self.look.get().is_null() {
             for n in 0..count {
-                // SAFETY: by the contract of whoever traces, the slots can be read.
+                // SAFETY: by the contract.
                 unsafe { self.mark_slot(slots.wrapping_add(n)) };
             }
             return;
