@@ -38,7 +38,7 @@
 //! within what one object takes to be traced or freed; no callback is called under a lock that an
 //! allocation would need.
 
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ptr;
 
@@ -49,203 +49,17 @@ use super::KIND_MASK;
 use super::cycle::{MARKING, MOVING, STORES};
 use super::finalizers::{Entry, Finalizer};
 use super::heap;
-use super::layout::{LARGE, Layout};
+use super::layout::LARGE;
 use super::mutator;
 use super::statistics::Statistics;
 use super::stored::{self, Tell};
 pub use super::tracer::Tracer;
 
-/// How a heap is swept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Sweep {
-    /// A little of every pool at each step; a pool that has nothing borrows.
-    #[default]
-    Lazy = 0,
-    /// A pool that has nothing and may not grow waits until all pools are swept, and free
-    /// pages stay with their pool: as in Ruby's Feature #18045. For comparison.
-    ToTheEnd = 1,
-}
+mod options;
+mod runtime;
 
-/// Verify the heap after each collection.
-pub const VERIFY_HEAP: u32 = 1;
-/// Verify, when marking ends, that no store was left untold.
-pub const VERIFY_BARRIERS: u32 = 2;
-/// Collect at every allocation.
-pub const STRESS: u32 = 4;
-
-/// How a heap is to be. [`Options::new`] is what most want.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Options {
-    /// Bytes of this struct, as the caller knows it.
-    pub size: usize,
-    /// The pools' slot sizes.
-    pub layout: Layout,
-    /// How it is swept.
-    pub sweep: Sweep,
-    /// The memory target: percent of what is live. 0: 200.
-    pub factor_percent: u32,
-    /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
-    pub verify: u32,
-    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
-    pub least: usize,
-    /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
-    pub most: usize,
-    /// The longest step on the allocation path, in nanoseconds, of an incremental heap.
-    /// 0: 500,000.
-    pub step_ns: u64,
-    /// Whether the runtime tells all stores, so that marking goes in steps.
-    pub incremental: bool,
-    /// Whether the runtime tells all stores, so that most collections need not look at what has
-    /// survived others: see [`Mutator::write`].
-    pub generations: bool,
-    /// Threads that mark at most, mutators that stand still among them. Where there is much to
-    /// mark, threads that only mark are made up to this number, as far as processors are idle; they
-    /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
-    /// Never more than there are processors.
-    pub markers: u32,
-    /// Whether objects are moved, where a heap has many more pages than it may have: then every
-    /// reference is told where it is ([`Tracer::mark_slot`], [`Tracer::mark_range`], handles), or what it leads to
-    /// stays where it is.
-    pub compact: bool,
-}
-
-impl Options {
-    /// The defaults: the fine layout, lazy sweeping, twice what is live, marking in one step.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            size: size_of::<Self>(),
-            layout: Layout::Fine,
-            sweep: Sweep::Lazy,
-            factor_percent: 0,
-            verify: 0,
-            least: 0,
-            most: 0,
-            step_ns: 0,
-            incremental: false,
-            generations: false,
-            markers: 0,
-            compact: false,
-        }
-    }
-
-    pub(super) fn factor_percent(&self) -> usize {
-        if self.factor_percent == 0 { 200 } else { self.factor_percent.max(101) as usize }
-    }
-
-    pub(super) fn least_bytes(&self) -> usize {
-        if self.least == 0 { 4 << 20 } else { self.least }
-    }
-
-    pub(super) fn most_bytes(&self) -> usize {
-        if self.most == 0 { usize::MAX } else { self.most }
-    }
-
-    pub(super) fn step(&self) -> u64 {
-        if self.step_ns == 0 { 500_000 } else { self.step_ns }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// What the language's runtime does for its heap. The C interface's struct.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Runtime {
-    /// Bytes of this struct, as the caller knows it.
-    pub size: usize,
-    /// Handed to each callback.
-    pub data: *mut c_void,
-    /// Tells the references of an object.
-    pub trace:
-        Option<unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, data: *mut c_void)>,
-    /// Tells the runtime's roots.
-    pub roots: Option<unsafe extern "C" fn(tracer: &Tracer, data: *mut c_void)>,
-    /// An object of kind `FREED` has died; `size` is that of its slot.
-    pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
-    /// The name of an object's type, for dumps and verifiers: a string that stays.
-    pub type_name:
-        Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
-    /// How many bytes an object that is to be moved is to have where it goes; 0: as many as it has.
-    pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only an
-    /// address. It may be changed, but references stored to it are told to nobody, so none is.
-    pub moved: Option<
-        unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
-    >,
-}
-
-impl Runtime {
-    /// A runtime whose objects hold no references, which has no roots but handles.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            size: size_of::<Self>(),
-            data: ptr::null_mut(),
-            trace: None,
-            roots: None,
-            free: None,
-            type_name: None,
-            wanted: None,
-            moved: None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn trace(&self, tracer: &Tracer, object: *mut u8) {
-        if let Some(trace) = self.trace {
-            // SAFETY: an object of the heap; the rest is the runtime's duty.
-            unsafe { trace(tracer, object.cast(), self.data) };
-        }
-    }
-
-    pub(super) fn roots(&self, tracer: &Tracer) {
-        if let Some(roots) = self.roots {
-            // SAFETY: the runtime's duty.
-            unsafe { roots(tracer, self.data) };
-        }
-    }
-
-    pub(super) fn free(&self, object: *mut u8, size: usize) {
-        if let Some(free) = self.free {
-            // SAFETY: a dead object of the heap, once; the rest is the runtime's duty.
-            unsafe { free(object.cast(), size, self.data) };
-        }
-    }
-
-    /// Bytes that an object is to have where it moves to, if the runtime says so.
-    pub(super) fn wanted(&self, object: *mut u8) -> Option<usize> {
-        // SAFETY: an object of the heap; the rest is the runtime's duty.
-        let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
-        (wanted != 0).then_some(wanted)
-    }
-
-    /// An object has moved.
-    pub(super) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
-        if let Some(moved) = self.moved {
-            // SAFETY: as above.
-            unsafe { moved(to.cast(), from.cast(), size, self.data) };
-        }
-    }
-
-    /// The name of an object's type, or null.
-    pub(super) fn type_name(&self, object: *const u8) -> *const c_char {
-        // SAFETY: an object of the heap; the rest is the runtime's duty.
-        self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
-    }
-}
-
-impl Default for Runtime {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+pub use options::{Options, STRESS, Sweep, VERIFY_BARRIERS, VERIFY_HEAP};
+pub use runtime::Runtime;
 
 /// A collected heap.
 ///
