@@ -55,8 +55,8 @@ pub struct Options {
     /// Never more than there are processors.
     pub markers: u32,
     /// Whether objects are moved, where a heap has many more pages than it may have: then every
-    /// reference is told where it is ([`Tracer::mark_slot`](super::Tracer::mark_slot), [`Tracer::mark_range`](super::Tracer::mark_range), handles), or what it leads to
-    /// stays where it is.
+    /// reference is told where it is ([`Tracer::mark_slot`](super::Tracer::mark_slot),
+    /// [`Tracer::mark_range`](super::Tracer::mark_range), handles), or what it leads to stays where it is.
     pub compact: bool,
 }
 
