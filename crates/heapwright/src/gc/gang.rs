@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A marker needs no recursion and no memory of its own depth: what it has yet to look at
-//! is in chunks, which are the heap's. Where no chunk can be had, `mark` notes the page
+//! is in chunks, which are the heap's. Where no chunk can be had, `tracer` notes the page
 //! of the object instead, and looks through the page later, so marking never
 //! fails half-way.
 //!
@@ -23,7 +23,7 @@
 //! time is up and it says so. Workers come and go as they stop at safepoints; who has nothing
 //! to do waits until there is something, or all is done.
 //!
-//! Used by `mark`; loom-checked (`gang/loom_tests.rs`).
+//! Used by `tracer` and `cycle`; loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 

@@ -15,7 +15,7 @@
 //! large objects, which are always empty, so that nobody need compare first. What is larger than the
 //! largest slot is a slab of one (see `large`), in a pool of its own, the last.
 //!
-//! A pool and a [`Kind`](super::Kind) together are a *shelf*: objects of a size that are looked at
+//! A pool and a kind (traced or leaf, to be freed or not) together are a *shelf*: objects of a size that are looked at
 //! alike lie in pages of their own, so that neither marking nor sweeping asks an
 //! object what it is.
 //!

@@ -22,7 +22,7 @@
 //! Who changes a record: whoever took the page from its shelf's lists (under the heap's
 //! lock), or the collector while the world stands still.
 //!
-//! Used by `shelves`, `mutator`, `mark` and `walk`.
+//! Used by all of the collected heap.
 
 use crate::address_map::MAP;
 use crate::size_class::UNIT;

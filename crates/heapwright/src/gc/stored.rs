@@ -14,7 +14,7 @@
 //!
 //! The object lives until the sweep after next, because it had told already: it was marked, or is new.
 //!
-//! Filled by `remembered` and `moving`, emptied by `cycle` and `moving`.
+//! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
 
 use super::heap::{Heap, Phase};
 use super::layout;

@@ -55,9 +55,6 @@ const YOUNG: usize = 1;
 /// What is marked may be a key.
 const KEYS: usize = 2;
 
-/// How far ahead of its pop an edge's mark is fetched.
-const AHEAD: usize = 6;
-
 /// What looks at references instead of marking them.
 type Look<'a> = &'a mut dyn FnMut(*mut u8);
 

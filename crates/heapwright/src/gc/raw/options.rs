@@ -1,6 +1,6 @@
 //! What a heap is made with: its sizes, its limits, and what the runtime takes upon itself.
 //!
-//! Read by `heap`, which keeps them, and by `cycle`.
+//! Read by `heap`, which keeps them, `cycle`, `moving`, `helpers` and `dump`.
 
 use super::super::layout::Layout;
 

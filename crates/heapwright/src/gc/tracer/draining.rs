@@ -8,7 +8,8 @@
 //! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
 //! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `cycle` (the collector), `world` and `helpers` (those who help it).
+//! Called by `cycle` (the collector, and those who help it) and `helpers`; `trace` also by `moving`, `stored`,
+//! `dump` and `verify`.
 
 use core::ptr;
 
@@ -57,7 +58,7 @@ impl Tracer {
     }
 
     /// As [`Tracer::drain_own`]; objects are to be moved, or not.
-    pub(super) fn drain_items<const MOVE: bool>(&self, deadline: u64, until: usize) -> bool {
+    fn drain_items<const MOVE: bool>(&self, deadline: u64, until: usize) -> bool {
         let mut ring = [ptr::null_mut(); RING];
         let mut at = 0;
         let mut edges = 0;
@@ -107,7 +108,7 @@ impl Tracer {
     /// Whether the budget is used up; shares what it has with those who have nothing.
     #[cold]
     #[inline(never)]
-    pub(super) fn is_over(&self, deadline: u64, until: usize) -> bool {
+    fn is_over(&self, deadline: u64, until: usize) -> bool {
         if self.is_shared() {
             let gang = &self.heap().gang;
             if gang.is_stopped() {
@@ -129,7 +130,7 @@ impl Tracer {
     /// An item that is no plain edge.
     #[cold]
     #[inline(never)]
-    pub(super) fn special(&self, item: *mut u8) {
+    fn special(&self, item: *mut u8) {
         let at = item.map_addr(|at| at & !TAGS);
         if item.addr() & TAGS == MARKED {
             return self.trace(at);

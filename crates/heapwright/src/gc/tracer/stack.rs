@@ -11,14 +11,18 @@
 //!
 //! A chunk is one tracer's, or in one list: its own, the gang's, or a pile.
 //!
-//! Called by the rest of `tracer`, and by `cycle` and `gang` where a tracer gives all it has.
+//! Called by the rest of `tracer`, and by whoever has a tracer give all it has: `cycle`, `moving`, `heap`,
+//! `helpers`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
 
 use crate::address_map::MAP;
 
 use super::super::gang::{Chunk, ITEMS};
-use super::{AHEAD, Marks, RANGE, TAGS, Tracer, mark_word, prefetch};
+use super::{Marks, RANGE, TAGS, Tracer, mark_word, prefetch};
+
+/// How far ahead of its pop an edge's mark is fetched.
+const AHEAD: usize = 6;
 
 impl Tracer {
     #[inline]
@@ -52,7 +56,7 @@ impl Tracer {
     /// Makes room for an item: the callbacks' slow path.
     #[cold]
     #[inline(never)]
-    pub(in crate::gc) fn make_room(&self) {
+    fn make_room(&self) {
         if !self.look.get().is_null() {
             return self.show();
         }
@@ -93,7 +97,7 @@ impl Tracer {
         unsafe { &raw mut (*chunk).items }.cast()
     }
 
-    pub(super) fn open_chunk(&self, chunk: *mut Chunk, count: usize) {
+    fn open_chunk(&self, chunk: *mut Chunk, count: usize) {
         let items = Self::items(chunk);
         self.chunk.set(chunk);
         self.next.set(items.wrapping_add(count));
@@ -116,7 +120,7 @@ impl Tracer {
     /// # Safety
     ///
     /// The chunk is this tracer's, closed, and in no list.
-    pub(super) unsafe fn put_older(&self, chunk: *mut Chunk) {
+    unsafe fn put_older(&self, chunk: *mut Chunk) {
         // SAFETY: by the contract.
         let next = unsafe { &raw mut (*chunk).next };
         // SAFETY: as above.
@@ -124,7 +128,7 @@ impl Tracer {
         self.older.set(chunk);
     }
 
-    pub(super) fn take_older(&self) -> Option<NonNull<Chunk>> {
+    fn take_older(&self) -> Option<NonNull<Chunk>> {
         let chunk = NonNull::new(self.older.get())?;
         // SAFETY: a chunk of this tracer's list.
         self.older.set(unsafe { chunk.as_ref() }.next);
@@ -132,7 +136,7 @@ impl Tracer {
     }
 
     /// Opens a chunk that has items. False: there is none, of its own.
-    pub(super) fn reopen(&self) -> bool {
+    fn reopen(&self) -> bool {
         if let Some(spent) = NonNull::new(self.chunk.get()) {
             if self.older.get().is_null() {
                 return false;
@@ -194,7 +198,7 @@ impl Tracer {
         self.publish_at(other.home());
     }
 
-    pub(super) fn publish_at(&self, home: usize) {
+    fn publish_at(&self, home: usize) {
         if !self.chunk.get().is_null() {
             let chunk = self.chunk.get();
             self.close_chunk();
@@ -217,7 +221,7 @@ impl Tracer {
     /// # Safety
     ///
     /// The chunk is this tracer's, closed, and in no list.
-    pub(super) unsafe fn give_at(&self, home: usize, chunk: *mut Chunk) {
+    unsafe fn give_at(&self, home: usize, chunk: *mut Chunk) {
         // SAFETY: by the contract.
         let place = unsafe { &raw mut (*chunk).home };
         // SAFETY: as above.

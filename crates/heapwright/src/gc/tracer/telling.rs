@@ -14,7 +14,7 @@
 //! A tracer may also *look*: then what a callback tells is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
 //!
-//! Called by runtimes, `cycle`, `moving`, and whoever looks.
+//! Called by runtimes, `cycle`, `weak`, `moving`, and whoever looks.
 
 use core::ptr;
 
@@ -72,7 +72,7 @@ impl Tracer {
     /// A slot, while objects are to be moved.
     #[cold]
     #[inline(never)]
-    pub(super) fn slot(&self, slot: *mut *mut u8, object: *mut u8) {
+    fn slot(&self, slot: *mut *mut u8, object: *mut u8) {
         if object.is_null() || object.addr() & TAGS != 0 {
             return;
         }
@@ -126,8 +126,9 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// The slots lie in the object that is being traced, or are a root's. They are looked at later, so
-    /// they can be read for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for.
+    /// The slots lie in the object that is being traced. They are looked at later, so they can be read
+    /// for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for. (A root's slots
+    /// are told with that, one by one: they may be gone by then.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
         // A root's are told one by one: later nobody would know that they are roots.
         let roots = self.slots_are() == Slots::Root;
@@ -190,7 +191,7 @@ impl Tracer {
     }
 
     /// A weak slot, or an ephemeron's: whether there is more to do with it than to note it.
-    pub(super) fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
+    fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
         let slots = self.slots_are();
         let noted = matches!(slots, Slots::Mark | Slots::Note);
         if noted && !object.is_null() && object.addr() & TAGS == 0 {
