@@ -97,6 +97,17 @@ fn signal_handlers_may_interrupt_malloc() {
 }
 
 #[test]
+fn forks_and_signal_handlers_do_not_wait_for_each_other() {
+    if is_again() {
+        return;
+    }
+    for model in MODELS.into_iter().filter(|&model| model != "exclusive") {
+        under(model, "caches_fork_signals.c", &["2"]).is_fine(model);
+    }
+    without_rseq("caches_fork_signals.c", &["2"]);
+}
+
+#[test]
 fn threads_may_go_from_cpu_to_cpu() {
     if is_again() {
         return;

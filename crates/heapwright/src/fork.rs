@@ -1,10 +1,10 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    collected -> heap -> pools -> arenas -> debug -> substrate      the order in which they are taken
+//!   before    collected -> pools -> heap -> trace -> arenas -> debug -> substrate      the order in which they are taken
 //!   fork
-//!   unlock    substrate -> debug -> arenas -> pools -> heap -> collected      in the parent and in the child
-//!   child     substrate -> debug -> arenas -> pools -> heap -> collected      forget what other threads were doing
+//!   unlock    substrate -> debug -> arenas -> trace -> heap -> pools -> collected      in the parent and in the child
+//!   child     substrate -> debug -> arenas -> trace -> heap -> pools -> collected      forget what other threads were doing
 //! ```
 //!
 //! So no lock is held by a thread that the child does not have, and what the
@@ -12,16 +12,25 @@
 //! not under a lock is each part's own to argue for: see `heap::fork`.
 //!
 //! Handlers of others that were registered before ours run while the locks are
-//! held, in the same thread, and may allocate: see `sync::hold_all`.
+//! held, in the same thread, and may allocate: see `sync::hold_all`. They come in by every
+//! lock, so a *signal handler* that interrupted them would meet them in the midst of something; and
+//! in the child it would meet what is yet to be put right. Therefore signals wait meanwhile,
+//! but those of faults. (Also, `fork` itself begins anew whenever one comes.)
+//!
+//! **Slots first.** The slots of what threads share (caches, magazines of pools) are not counted as locks
+//! (`sync::is_interrupted`): a signal handler in another thread may have interrupted the holder of one that
+//! is waited for here, and wait for any other lock. So as long as slots are waited for no lock is held that a
+//! handler may need.
 //!
 //! A child of `vfork` runs none of this and shares the parent's memory until
 //! it execs, as with any allocator.
 //!
 //! Called by the parts, which join when they start.
 
+use core::cell::UnsafeCell;
 use core::ptr;
 
-use crate::os;
+use crate::os::{self, SignalMask};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use crate::sync::{self, Lock};
 
@@ -30,10 +39,12 @@ use crate::sync::{self, Lock};
 pub(crate) enum Part {
     /// Collected heaps, whose mutators stop first: they may need any lock to come that far.
     Collected,
-    /// Caches and first-class heaps.
-    Heap,
-    /// Pools that threads share, and their names.
+    /// Pools that threads share, and their names: some are slots, see above.
     Pools,
+    /// Caches, those that are slots first, and first-class heaps.
+    Heap,
+    /// What writes calls down.
+    Trace,
     /// Arenas that threads share.
     Arenas,
     /// Debug heaps.
@@ -43,7 +54,7 @@ pub(crate) enum Part {
     Substrate,
 }
 
-const PARTS: usize = 6;
+const PARTS: usize = 7;
 
 /// What a part does around a fork.
 pub(crate) struct Handlers {
@@ -61,6 +72,14 @@ static JOINED: [AtomicPtr<Handlers>; PARTS] = [const { AtomicPtr::new(ptr::null_
 static UNLOCKED: AtomicBool = AtomicBool::new(false);
 /// The parts, as bits, whose locks the fork under way took.
 static HELD: AtomicU8 = AtomicU8::new(0);
+
+/// The signals that the thread which forks had blocked. Its alone.
+struct Blocked(UnsafeCell<SignalMask>);
+
+// SAFETY: touched by whoever holds `FORKING`, or is its copy in the child.
+unsafe impl Sync for Blocked {}
+
+static BLOCKED: Blocked = Blocked(UnsafeCell::new(SignalMask::NONE));
 
 /// Taken by whoever forks: two threads may do so at once, and the C library does not
 /// hold its own lock while handlers run.
@@ -88,13 +107,15 @@ unsafe extern "C" fn before() {
     // that interrupted the heap, this thread does. The child goes on where the
     // handler returns, and gives the lock back itself.
     let alone = os::is_single_threaded();
-    if !alone {
-        FORKING.acquire();
-    }
-    UNLOCKED.store(alone, Ordering::Relaxed);
     if alone {
+        UNLOCKED.store(true, Ordering::Relaxed);
         return;
     }
+    let blocked = os::block_signals();
+    FORKING.acquire();
+    UNLOCKED.store(false, Ordering::Relaxed);
+    // SAFETY: `FORKING` is held.
+    unsafe { BLOCKED.0.get().write(blocked) };
     HELD.store(0, Ordering::Relaxed);
     for part in 0..PARTS {
         if let Some(handlers) = joined(part) {
@@ -105,14 +126,14 @@ unsafe extern "C" fn before() {
     sync::hold_all();
 }
 
-/// Gives the locks back.
+/// Gives the locks back. Returns the signals to be blocked from now on; none where there were no locks.
 ///
 /// # Safety
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
-unsafe fn unlock() {
+unsafe fn unlock() -> Option<SignalMask> {
     if UNLOCKED.load(Ordering::Relaxed) {
-        return;
+        return None;
     }
     sync::hold_all_no_more();
     let held = HELD.load(Ordering::Relaxed);
@@ -122,20 +143,27 @@ unsafe fn unlock() {
             unsafe { (handlers.unlock)() };
         }
     }
+    // SAFETY: `FORKING` is held.
+    let blocked = unsafe { BLOCKED.0.get().read() };
     // SAFETY: taken by `before`.
     unsafe { FORKING.release() };
+    Some(blocked)
 }
 
 unsafe extern "C" fn in_parent() {
     // SAFETY: the C library runs this after `before`, in the same thread.
-    unsafe { unlock() };
+    if let Some(blocked) = unsafe { unlock() } {
+        os::restore_signals(blocked);
+    }
 }
 
 unsafe extern "C" fn in_child() {
     // SAFETY: the C library runs this after `before`, in the copy of the thread.
-    unsafe { unlock() };
-    let alone = UNLOCKED.load(Ordering::Relaxed);
+    let blocked = unsafe { unlock() };
     for handlers in (0..PARTS).rev().filter_map(joined) {
-        (handlers.in_child)(alone);
+        (handlers.in_child)(blocked.is_none());
+    }
+    if let Some(blocked) = blocked {
+        os::restore_signals(blocked);
     }
 }

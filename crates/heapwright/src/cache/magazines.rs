@@ -443,13 +443,17 @@ pub(crate) fn purge_all() -> usize {
     central::purge_all()
 }
 
-/// Holds the locks across a fork.
-pub(crate) fn before_fork() {
+/// Holds the caches across a fork.
+pub(crate) fn hold_slots() {
     RAISING.acquire();
     PASS.acquire();
     for slot in ALL.all() {
         slot.before_fork();
     }
+}
+
+/// Holds the locks of what is behind them: follows [`hold_slots`].
+pub(crate) fn before_fork() {
     arrays::before_fork();
     central::before_fork();
 }
@@ -473,8 +477,16 @@ pub(crate) unsafe fn after_fork() {
     unsafe { central::after_fork() };
     // SAFETY: as above.
     unsafe { arrays::after_fork() };
+}
+
+/// Gives the caches back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`hold_slots`] in the forking thread or its copy in the child.
+pub(crate) unsafe fn let_slots_go() {
     for slot in ALL.all() {
-        // SAFETY: as above.
+        // SAFETY: the same contract, as for all that follow.
         unsafe { slot.after_fork() };
     }
     // SAFETY: as above.
@@ -489,10 +501,10 @@ mod tests {
 
     #[test]
     fn none_is_made_during_a_fork() {
-        before_fork();
+        hold_slots();
         let kept_out = RAISING.try_lock().is_none();
         // SAFETY: taken above.
-        unsafe { after_fork() };
+        unsafe { let_slots_go() };
         assert!(kept_out, "its lock would be given back, and was never taken");
         assert!(RAISING.try_lock().is_some());
     }

@@ -46,6 +46,8 @@ fn before() {
         Mine::Cache(mine) => Some(mine),
         Mine::Late(_) | Mine::Shared | Mine::Nothing => None,
     };
+    // See `fork`: while slots are waited for, no other lock of the heap is held.
+    magazines::hold_slots();
     // The order in which the heap itself takes these locks.
     start::before_fork();
     first_class::before_fork();
@@ -89,6 +91,8 @@ unsafe fn unlock() {
     unsafe { first_class::after_fork() };
     // SAFETY: as above.
     unsafe { start::after_fork() };
+    // SAFETY: as above.
+    unsafe { magazines::let_slots_go() };
 }
 
 fn in_child(alone: bool) {

@@ -9,6 +9,8 @@
 use crate::cache::magazines::Magazines;
 use crate::cache::{Cache, Counters, Given, Stash, Use};
 
+use super::start;
+
 /// What a request is served from.
 pub(super) trait Source {
     /// A block of `class`. `None`: there is no memory.
@@ -21,7 +23,8 @@ pub(super) trait Source {
     fn release(&self);
     /// Where calls are counted, if they are.
     fn counters(&self) -> &Counters;
-    /// The first-class heap whose large blocks it lists, if it is one's.
+    /// The first-class heap whose large blocks it lists, if it is one's. (Those of threads that have no cache
+    /// are nobody's, as other threads' are: whoever frees them need not wait for that heap.)
     fn heap(&self) -> Option<&Cache>;
 }
 
@@ -47,7 +50,7 @@ impl Source for Cache {
     }
 
     fn heap(&self) -> Option<&Cache> {
-        (self.owned_by() == Use::Heap).then_some(self)
+        (self.owned_by() == Use::Heap && !start::is_late(self)).then_some(self)
     }
 }
 

@@ -25,8 +25,8 @@ use crate::fork::{self, Part};
 use crate::options::{self, Options};
 use crate::os::{self, Exit, tls};
 use crate::substrate;
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use crate::sync::{self, Lock};
 
 use super::SENTINEL;
 use super::common;
@@ -74,7 +74,8 @@ pub(super) fn mine() -> Mine {
 
 #[cold]
 fn mine_slow(own: *mut u8) -> Mine {
-    if STATE.load(Ordering::Acquire) != READY && !start() {
+    // A signal handler that has interrupted its own thread's start finds nothing.
+    if STATE.load(Ordering::Acquire) != READY && (sync::is_interrupted() || !start()) {
         return Mine::Nothing;
     }
     if own == EXITED {
@@ -148,6 +149,11 @@ pub(super) fn late() -> Option<&'static Cache> {
         // SAFETY: a cache, which is never freed.
         Err(first) => Some(unsafe { &*first }),
     }
+}
+
+/// Whether a cache is that heap.
+pub(super) fn is_late(cache: &Cache) -> bool {
+    ptr::eq(LATE.load(Ordering::Relaxed), cache)
 }
 
 /// Opens the substrate as the options say, once. False: there is no memory.

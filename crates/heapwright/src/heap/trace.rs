@@ -38,6 +38,8 @@
 //!
 //! What a thread does in destructors that run later than ours is still told of it.
 //!
+//! **Signal handlers** that have interrupted whoever writes cannot: then the trace ends there, and says so.
+//!
 //! **Fork.** The lock is held across it. The child has a file of its own, which begins
 //! with the first thing it does; what its parent had not written yet is its parent's to
 //! write. Blocks that it inherited have no beginning in its file, and readers know that.
@@ -49,10 +51,11 @@ use core::ffi::c_void;
 use core::ptr;
 
 use crate::files::{self, PATH, Prefix};
+use crate::fork::{self, Part};
 use crate::options;
 use crate::os::{self, Exit};
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{self, Lock};
 use crate::text::Line;
 use heapwright_record::trace::{
     BEFORE, BEHIND, Coder, End, HEADER, Operation, Process, begin_operations, seal,
@@ -65,6 +68,8 @@ use crate::size_class::MIN_ALIGN;
 const CHUNK: usize = 64 << 10;
 /// What must be free for an operation, with all that may come before it.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
+/// How long a signal handler waits for its turn, in milliseconds.
+const SOON_MS: u64 = 100;
 /// How long an operation may wait to be written, if another one follows.
 const PATIENCE_MS: u32 = 1000;
 
@@ -76,6 +81,8 @@ const ONE: usize = 4;
 static ON: AtomicBool = AtomicBool::new(false);
 /// This is a child of fork that has not noticed yet.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
+/// An operation could not be written, so the trace ends.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
 /// Whether calls are written down.
@@ -101,9 +108,9 @@ pub(super) fn start() {
 /// Registers what must be done around a fork. The caller holds no lock.
 pub(super) fn begun() {
     if is_on() {
-        // After the heap's own: so that this lock is taken before those, and given back
-        // after them.
-        os::around_fork(before_fork, in_parent, in_child);
+        fork::join(Part::Trace, &HANDLERS);
+        // After all others: what is told then comes when the locks were given back.
+        os::around_fork(nothing, in_parent, nothing);
     }
 }
 
@@ -201,8 +208,18 @@ fn name(block: *mut u8) -> u64 {
 #[inline(never)]
 fn write(operation: Operation) {
     let word = word();
-    if word & QUIET == 0 {
-        RECORDER.lock().put((word / ONE) as u64, operation);
+    if word & QUIET != 0 {
+        return;
+    }
+    let recorder = if sync::is_interrupted() {
+        // A signal handler, which may have interrupted whoever writes.
+        RECORDER.lock_soon(if IS_LOST.load(Ordering::Relaxed) { 0 } else { SOON_MS })
+    } else {
+        Some(RECORDER.lock())
+    };
+    match recorder {
+        Some(mut recorder) => recorder.put((word / ONE) as u64, operation),
+        None => IS_LOST.store(true, Ordering::Relaxed),
     }
 }
 
@@ -251,34 +268,31 @@ unsafe extern "C" fn thread_ends(token: *mut c_void) {
     }
 }
 
-/// Whether the fork under way took the lock.
-static HELD: AtomicBool = AtomicBool::new(false);
+static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
 
-unsafe extern "C" fn before_fork() {
-    // One thread: nobody else can hold the lock, and if this is a signal handler that
-    // interrupted the recorder, this thread does.
-    let held = !os::is_single_threaded() && RECORDER.acquire();
-    HELD.store(held, Ordering::Relaxed);
+fn before_fork() {
+    RECORDER.acquire();
 }
 
-fn after_fork() {
-    if HELD.swap(false, Ordering::Relaxed) {
-        // SAFETY: taken in `before_fork`, by this thread or the one it is a copy of.
-        unsafe { RECORDER.release() };
-    }
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    // SAFETY: taken there, by this thread or the one it is a copy of.
+    unsafe { RECORDER.release() };
 }
 
-unsafe extern "C" fn in_parent() {
-    after_fork();
-    write(Operation::Fork);
-}
-
-unsafe extern "C" fn in_child() {
-    after_fork();
+fn in_child(_alone: bool) {
     IS_CHILD.store(true, Ordering::Relaxed);
     // Another thread may have been given its word.
     GIVEN_TO.store(0, Ordering::Relaxed);
 }
+
+unsafe extern "C" fn in_parent() {
+    write(Operation::Fork);
+}
+
+unsafe extern "C" fn nothing() {}
 
 /// See the module.
 struct Recorder {
@@ -369,12 +383,23 @@ impl Recorder {
         }
     }
 
+    /// A trace in which an operation is missing would be read wrongly from there on.
+    fn notice_loss(&mut self) {
+        if IS_LOST.load(Ordering::Relaxed) && !self.over {
+            self.flush();
+            self.over = true;
+            let line = Line::new().text("the trace \"").bytes(files::shown(&self.path()));
+            line.text("\" ends here: a signal handler allocated while a call was written").write();
+        }
+    }
+
     /// Adds what a thread did.
     fn put(&mut self, thread: u64, operation: Operation) {
         self.notice_fork();
         if self.process == 0 && !self.over {
             self.begin();
         }
+        self.notice_loss();
         if self.over {
             return;
         }
@@ -422,6 +447,9 @@ impl Recorder {
 
     fn end(&mut self) {
         self.notice_fork();
+        if self.process != 0 {
+            self.notice_loss();
+        }
         if self.process != 0 && !self.over {
             self.flush();
             let end = End { operations: self.operations };

@@ -187,6 +187,23 @@ pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 /// Nobody looks from outside.
 pub(crate) fn name_thread(_name: &CStr) {}
 
+/// The signals that a thread had blocked. Nobody is interrupted here.
+#[derive(Clone, Copy)]
+pub(crate) struct SignalMask;
+
+impl SignalMask {
+    /// None.
+    pub(crate) const NONE: Self = Self;
+}
+
+/// Blocks nothing.
+pub(crate) fn block_signals() -> SignalMask {
+    SignalMask
+}
+
+/// Nothing was blocked.
+pub(crate) fn restore_signals(_before: SignalMask) {}
+
 /// No thread: whoever would have one does without.
 pub(crate) fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
     false

@@ -265,7 +265,7 @@ impl<T, F> Slot<T, F> {
     pub(crate) fn before_fork(&self) {
         while !self.wait() {
             // Contended for long, and yet it will be given back.
-            crate::os::yield_now();
+            crate::os::futex_wait_for(&self.state, HELD, NAP_NS);
         }
     }
 

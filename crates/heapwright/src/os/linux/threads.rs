@@ -70,26 +70,53 @@ pub(crate) fn name_thread(name: &CStr) {
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) });
 }
 
+/// The signals that a thread had blocked: see [`block_signals`].
+#[derive(Clone, Copy)]
+pub(crate) struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    /// None.
+    pub(crate) const NONE: Self = {
+        // SAFETY: a set is words, and zero is the empty one.
+        Self(unsafe { MaybeUninit::zeroed().assume_init() })
+    };
+}
+
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
+pub(crate) fn block_signals() -> SignalMask {
+    let mut all = SignalMask::NONE.0;
+    let mut before = SignalMask::NONE;
+    keeping_errno(|| {
+        // SAFETY: a valid place for the set.
+        unsafe { libc::sigfillset(&raw mut all) };
+        for fault in FAULTS {
+            // SAFETY: filled above.
+            unsafe { libc::sigdelset(&raw mut all, fault) };
+        }
+        // SAFETY: both are valid places.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before.0) }
+    });
+    before
+}
+
+/// Blocks what was blocked before [`block_signals`], and no more.
+pub(crate) fn restore_signals(before: SignalMask) {
+    keeping_errno(|| {
+        // SAFETY: a valid set.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, ptr::null_mut()) }
+    });
+}
+
 /// Makes a thread that runs `run(with)`, with all signals blocked but those of faults, and that
 /// nobody waits for. False where there can be none.
 pub(crate) fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     keeping_errno(|| {
-        // SAFETY: a valid place for the set.
-        unsafe { libc::sigfillset(all.as_mut_ptr()) };
-        for fault in FAULTS {
-            // SAFETY: filled above.
-            unsafe { libc::sigdelset(all.as_mut_ptr(), fault) };
-        }
-        // SAFETY: both are valid places, and `all` was filled. The new thread has this mask from
-        // its first instruction on.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+        // The new thread has this mask from its first instruction on.
+        let before = block_signals();
         // SAFETY: `run` takes what it is given; a valid place for the answer.
         let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), run, with) };
-        // SAFETY: `before` was filled above.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+        restore_signals(before);
         if made != 0 {
             return false;
         }
