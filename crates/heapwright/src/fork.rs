@@ -1,10 +1,10 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    collected -> pools -> heap -> trace -> arenas -> debug -> substrate      the order in which they are taken
+//!   before    collected -> pools -> heap -> arenas -> debug -> substrate -> trace     the order in which they are taken
 //!   fork
-//!   unlock    substrate -> debug -> arenas -> trace -> heap -> pools -> collected      in the parent and in the child
-//!   child     substrate -> debug -> arenas -> trace -> heap -> pools -> collected      forget what other threads were doing
+//!   unlock    trace -> substrate -> debug -> arenas -> heap -> pools -> collected     in the parent and in the child
+//!   child     trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
 //! ```
 //!
 //! So no lock is held by a thread that the child does not have, and what the
@@ -14,8 +14,11 @@
 //! Handlers of others that were registered before ours run while the locks are
 //! held, in the same thread, and may allocate: see `sync::hold_all`. They come in by every
 //! lock, so a *signal handler* that interrupted them would meet them in the midst of something; and
-//! in the child it would meet what is yet to be put right. Therefore signals wait meanwhile,
-//! but those of faults. (Also, `fork` itself begins anew whenever one comes.)
+//! in the child it would meet what is yet to be put right. Therefore signals wait, but those of faults, from
+//! when the last lock was taken. (Not before: a collector may stop all threads by a signal, and one that
+//! stands still so may have the lock that is waited for. Until then a handler that
+//! interrupts a fork waits for no lock.) A handler of others that forks itself finds all locks held, and
+//! takes none.
 //!
 //! **Slots first.** The slots of what threads share (caches, magazines of pools) are not counted as locks
 //! (`sync::is_interrupted`): a signal handler in another thread may have interrupted the holder of one that
@@ -31,7 +34,7 @@ use core::cell::UnsafeCell;
 use core::ptr;
 
 use crate::os::{self, SignalMask};
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
 /// What has locks, in the order in which they are taken.
@@ -43,8 +46,6 @@ pub(crate) enum Part {
     Pools,
     /// Caches, those that are slots first, and first-class heaps.
     Heap,
-    /// What writes calls down.
-    Trace,
     /// Arenas that threads share.
     Arenas,
     /// Debug heaps.
@@ -52,6 +53,8 @@ pub(crate) enum Part {
     Debug,
     /// The window and what is carved from it.
     Substrate,
+    /// What writes calls down. Its holder waits for nobody, and whoever writes may hold anything.
+    Trace,
 }
 
 const PARTS: usize = 7;
@@ -72,6 +75,9 @@ static JOINED: [AtomicPtr<Handlers>; PARTS] = [const { AtomicPtr::new(ptr::null_
 static UNLOCKED: AtomicBool = AtomicBool::new(false);
 /// The parts, as bits, whose locks the fork under way took.
 static HELD: AtomicU8 = AtomicU8::new(0);
+
+/// Forks under way that handlers of others made while all locks were held.
+static WITHIN: AtomicUsize = AtomicUsize::new(0);
 
 /// The signals that the thread which forks had blocked. Its alone.
 struct Blocked(UnsafeCell<SignalMask>);
@@ -103,6 +109,10 @@ pub(crate) fn register() {
 }
 
 unsafe extern "C" fn before() {
+    if sync::holds_all() {
+        WITHIN.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
     // One thread: nobody else can hold a lock, and if this is a signal handler
     // that interrupted the heap, this thread does. The child goes on where the
     // handler returns, and gives the lock back itself.
@@ -111,11 +121,8 @@ unsafe extern "C" fn before() {
         UNLOCKED.store(true, Ordering::Relaxed);
         return;
     }
-    let blocked = os::block_signals();
     FORKING.acquire();
     UNLOCKED.store(false, Ordering::Relaxed);
-    // SAFETY: `FORKING` is held.
-    unsafe { BLOCKED.0.get().write(blocked) };
     HELD.store(0, Ordering::Relaxed);
     for part in 0..PARTS {
         if let Some(handlers) = joined(part) {
@@ -123,7 +130,19 @@ unsafe extern "C" fn before() {
             HELD.fetch_or(1 << part, Ordering::Relaxed);
         }
     }
+    let blocked = os::block_signals();
+    // SAFETY: `FORKING` is held.
+    unsafe { BLOCKED.0.get().write(blocked) };
     sync::hold_all();
+}
+
+/// Whether this is the end of a fork within another one.
+fn ends_within() -> bool {
+    let is_within = WITHIN.load(Ordering::Relaxed) > 0;
+    if is_within {
+        WITHIN.fetch_sub(1, Ordering::Relaxed);
+    }
+    is_within
 }
 
 /// Gives the locks back. Returns the signals to be blocked from now on; none where there were no locks.
@@ -151,6 +170,9 @@ unsafe fn unlock() -> Option<SignalMask> {
 }
 
 unsafe extern "C" fn in_parent() {
+    if ends_within() {
+        return;
+    }
     // SAFETY: the C library runs this after `before`, in the same thread.
     if let Some(blocked) = unsafe { unlock() } {
         os::restore_signals(blocked);
@@ -158,6 +180,9 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
+    if ends_within() {
+        return;
+    }
     // SAFETY: the C library runs this after `before`, in the copy of the thread.
     let blocked = unsafe { unlock() };
     for handlers in (0..PARTS).rev().filter_map(joined) {

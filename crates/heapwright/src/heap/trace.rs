@@ -32,8 +32,8 @@
 //! key, whose destructor tells the thread's end):
 //!
 //! ```text
-//!   number | late: its end was told | quiet: in a realloc       0: no number yet
-//!   62 ..    bit 1                    bit 0
+//!   number | busy: it writes | late: its end was told | quiet: in a realloc       0: no number yet
+//!   61 ..    bit 2             bit 1                    bit 0
 //! ```
 //!
 //! What a thread does in destructors that run later than ours is still told of it.
@@ -68,21 +68,23 @@ use crate::size_class::MIN_ALIGN;
 const CHUNK: usize = 64 << 10;
 /// What must be free for an operation, with all that may come before it.
 const ROOM: usize = 3 * Coder::MOST + BEHIND;
-/// How long a signal handler waits for its turn, in milliseconds.
-const SOON_MS: u64 = 100;
 /// How long an operation may wait to be written, if another one follows.
 const PATIENCE_MS: u32 = 1000;
 
 /// A thread's word.
 const QUIET: usize = 1;
 const LATE: usize = 2;
-const ONE: usize = 4;
+/// It is writing, or about to.
+const BUSY: usize = 4;
+const ONE: usize = 8;
 
 static ON: AtomicBool = AtomicBool::new(false);
 /// This is a child of fork that has not noticed yet.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 /// An operation could not be written, so the trace ends.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
+/// The thread that forks, while it has the recorder, or is about to; or 0.
+static FORKER: AtomicUsize = AtomicUsize::new(0);
 static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
 /// Whether calls are written down.
@@ -184,7 +186,10 @@ pub(super) fn realloc_ends(block: *mut u8, size: usize) {
 /// ```
 pub fn trace_at_exit() {
     if is_on() {
+        let word = word();
+        set_word(word | BUSY);
         RECORDER.lock().end();
+        set_word(word);
     }
 }
 
@@ -211,16 +216,15 @@ fn write(operation: Operation) {
     if word & QUIET != 0 {
         return;
     }
-    let recorder = if sync::is_interrupted() {
-        // A signal handler, which may have interrupted whoever writes.
-        RECORDER.lock_soon(if IS_LOST.load(Ordering::Relaxed) { 0 } else { SOON_MS })
-    } else {
-        Some(RECORDER.lock())
-    };
-    match recorder {
-        Some(mut recorder) => recorder.put((word / ONE) as u64, operation),
-        None => IS_LOST.store(true, Ordering::Relaxed),
+    // A signal handler that has interrupted its own thread's writing cannot wait for it. (Nobody does that
+    // to who forks while it holds all locks.)
+    let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
+    if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
+        return IS_LOST.store(true, Ordering::Relaxed);
     }
+    set_word(word | BUSY);
+    RECORDER.lock().put((word / ONE) as u64, operation);
+    set_word(word);
 }
 
 /// The calling thread's word.
@@ -271,6 +275,7 @@ unsafe extern "C" fn thread_ends(token: *mut c_void) {
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
 
 fn before_fork() {
+    FORKER.store(os::thread_token(), Ordering::Relaxed);
     RECORDER.acquire();
 }
 
@@ -280,10 +285,12 @@ fn before_fork() {
 unsafe fn unlock() {
     // SAFETY: taken there, by this thread or the one it is a copy of.
     unsafe { RECORDER.release() };
+    FORKER.store(0, Ordering::Relaxed);
 }
 
 fn in_child(_alone: bool) {
     IS_CHILD.store(true, Ordering::Relaxed);
+    IS_LOST.store(false, Ordering::Relaxed);
     // Another thread may have been given its word.
     GIVEN_TO.store(0, Ordering::Relaxed);
 }
