@@ -112,7 +112,7 @@ caught() { # NAME SED-SCRIPT MESSAGE WORDS...
     runs=$((runs + 1))
 }
 caught barrier 's|hw_gc_write(t->mutator, a\[0\], slot(a), a\[2\]);|*slot(a) = a[2];|' \
-    'which is not marked: it was stored there without the write barrier' crumbs verify small
+    'which is not marked: it was stored there without the write barrier' crumbs verify small wide
 caught root '/^static value cons/,/^}/{/push(t, d);/d;s/t->depth -= 2/t->depth -= 1/}' \
     'which is no object: it was freed, or never allocated' stress verify small
 caught slot 's|t->stack\[first - 1\] = rest = cdr(rest)|rest = cdr(rest)|' \
