@@ -36,6 +36,14 @@ fn without_rseq(program: &str, arguments: &[&str]) {
     run(&mut command).is_fine((program, "percpu", WITHOUT_RSEQ));
 }
 
+/// The program ends well wherever caches are not a thread's own.
+fn fine_where_shared(program: &str, arguments: &[&str]) {
+    for model in MODELS.into_iter().filter(|&model| model != "exclusive") {
+        under(model, program, arguments).is_fine((program, arguments, model));
+    }
+    without_rseq(program, arguments);
+}
+
 /// Whether the suite runs once more under another model, which is nothing to these tests.
 fn is_again() -> bool {
     let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
@@ -89,10 +97,7 @@ fn signal_handlers_may_interrupt_malloc() {
         return;
     }
     for what in ["fast", "all"] {
-        for model in MODELS.into_iter().filter(|&model| model != "exclusive") {
-            under(model, "caches_signals.c", &[what, "2"]).is_fine((what, model));
-        }
-        without_rseq("caches_signals.c", &[what, "2"]);
+        fine_where_shared("caches_signals.c", &[what, "2"]);
     }
 }
 
@@ -101,10 +106,7 @@ fn forks_and_signal_handlers_do_not_wait_for_each_other() {
     if is_again() {
         return;
     }
-    for model in MODELS.into_iter().filter(|&model| model != "exclusive") {
-        under(model, "caches_fork_signals.c", &["2"]).is_fine(model);
-    }
-    without_rseq("caches_fork_signals.c", &["2"]);
+    fine_where_shared("caches_fork_signals.c", &["2"]);
 }
 
 #[test]

@@ -5,17 +5,10 @@
  * may have interrupted the very thread that holds a cache which the fork waits for, so
  * it must find memory while that waits. The forking thread has such handlers itself. Nobody may hang.
  */
+#include "interrupted.h"
 #include "stamped.h"
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
 
 enum { BUSY = 2, HELD = 32 };
 
@@ -43,27 +36,16 @@ static void handler(int number)
     errno = error;
 }
 
-/* A timer that interrupts the calling thread. */
 static timer_t interrupted(uint64_t seed)
 {
     state = seed * 7919;
     free(malloc(1));
-    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
-    event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
-    timer_t timer;
-    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
-    struct itimerspec every = { { 0, 1000000 }, { 0, 1000000 } };
-    CHECK(timer_settime(timer, 0, &every, NULL) == 0);
-    return timer;
+    return interrupt_me(1000000);
 }
 
 static void uninterrupted(timer_t timer)
 {
-    CHECK(timer_delete(timer) == 0);
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGUSR1);
-    CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    leave_me_alone(timer);
     for (size_t i = 0; i < HELD; i++)
         if (held[i])
             give_back(held[i], 2);

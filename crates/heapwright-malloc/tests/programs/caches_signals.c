@@ -16,16 +16,9 @@
  *
  * Prints how many signals were handled, and the longest that a handler took.
  */
+#include "interrupted.h"
 #include "stamped.h"
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <time.h>
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
 
 enum { MOST_THREADS = 16, HELD = 64, POST = 32 };
 
@@ -85,12 +78,7 @@ static void *thread(void *argument)
     uint64_t state = (uintptr_t)argument * 7919 + 1;
     handler_state = state + 1;
     free(malloc(1));
-    struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
-    event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
-    timer_t timer;
-    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
-    struct itimerspec every = { { 0, 150000 }, { 0, 150000 } };
-    CHECK(timer_settime(timer, 0, &every, NULL) == 0);
+    timer_t timer = interrupt_me(150000);
     enum { SLOTS = 2000 };
     static __thread void *slots[SLOTS];
     while (!atomic_load(&stop)) {
@@ -111,11 +99,7 @@ static void *thread(void *argument)
         if (block)
             give_back(block, 3);
     }
-    CHECK(timer_delete(timer) == 0);
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGUSR1);
-    CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    leave_me_alone(timer);
     for (size_t i = 0; i < SLOTS; i++)
         if (slots[i])
             give_back(slots[i], 4);

@@ -12,9 +12,8 @@
 static volatile int stop, ready;
 void *volatile kept;
 
-/* Overwrites what calls have left on the stack. */
-/* And what earlier calls left in registers that are nobody's: a check in a signal handler finds all
- * registers as they were. */
+/* Overwrites what calls have left on the stack, and in registers that are nobody's: a check in a signal
+ * handler finds all registers as they were. */
 #if defined __has_attribute
 #if __has_attribute(zero_call_used_regs)
 __attribute__((zero_call_used_regs("all-gpr")))

@@ -192,7 +192,7 @@ pub(crate) fn compile(name: &str, how: How, flags: &[&str]) -> PathBuf {
         let _ = write!(tail, "-{clean}");
     }
     let made = scratch().join(format!("{name}-{tag}{tail}"));
-    let headers = ["check.h", "observe.h", "stamped.h"].map(source);
+    let headers = ["check.h", "interrupted.h", "observe.h", "stamped.h"].map(source);
     let mut from: Vec<&Path> = headers.iter().map(PathBuf::as_path).collect();
     let source = source(name);
     from.push(&source);

@@ -186,10 +186,7 @@ pub(super) fn realloc_ends(block: *mut u8, size: usize) {
 /// ```
 pub fn trace_at_exit() {
     if is_on() {
-        let word = word();
-        set_word(word | BUSY);
-        RECORDER.lock().end();
-        set_word(word);
+        record(word(), Recorder::end);
     }
 }
 
@@ -213,9 +210,13 @@ fn name(block: *mut u8) -> u64 {
 #[inline(never)]
 fn write(operation: Operation) {
     let word = word();
-    if word & QUIET != 0 {
-        return;
+    if word & QUIET == 0 {
+        record(word, |recorder| recorder.put((word / ONE) as u64, operation));
     }
+}
+
+/// Has the recorder do something for the calling thread, which has this word.
+fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
     // A signal handler that has interrupted its own thread's writing cannot wait for it. (Nobody does that
     // to who forks while it holds all locks.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
@@ -223,7 +224,7 @@ fn write(operation: Operation) {
         return IS_LOST.store(true, Ordering::Relaxed);
     }
     set_word(word | BUSY);
-    RECORDER.lock().put((word / ONE) as u64, operation);
+    with(&mut RECORDER.lock());
     set_word(word);
 }
 
@@ -392,7 +393,7 @@ impl Recorder {
 
     /// A trace in which an operation is missing would be read wrongly from there on.
     fn notice_loss(&mut self) {
-        if IS_LOST.load(Ordering::Relaxed) && !self.over {
+        if IS_LOST.load(Ordering::Relaxed) && self.process != 0 && !self.over {
             self.flush();
             self.over = true;
             let line = Line::new().text("the trace \"").bytes(files::shown(&self.path()));
@@ -454,9 +455,7 @@ impl Recorder {
 
     fn end(&mut self) {
         self.notice_fork();
-        if self.process != 0 {
-            self.notice_loss();
-        }
+        self.notice_loss();
         if self.process != 0 && !self.over {
             self.flush();
             let end = End { operations: self.operations };
