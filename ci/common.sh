@@ -1,9 +1,10 @@
 # What the scripts under ci/ share; sourced, not run: the repository's root,
-# one target folder for all, Debian packages on demand, the preload library.
+# one target folder for all, Debian packages on demand, the preload library, slices.
 #
 # Settings a person may give:
 #   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
 #   HEAPWRIGHT_SO       test this library instead of building ours
+#   HEAPWRIGHT_SLICE    0 to 5: of what is cut into slices, only that one (default: all)
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
@@ -41,11 +42,28 @@ packages() {
 # command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
 command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
 
+# What takes long and consists of many runs of one kind (mutants, Miri's tests, programs of the
+# corpus) is cut into six slices. .ci/run runs the one that the commit's hash names,
+# ci/deep.sh all of them.
+SLICES=6
+SLICE=${HEAPWRIGHT_SLICE:-all}
+[[ $SLICE =~ ^([0-5]|all)$ ]] || die "HEAPWRIGHT_SLICE is '$SLICE'; it can be 0 to 5, or all"
+# in_slice NUMBER: whether the thing with that number belongs to this run.
+in_slice() { [ "$SLICE" = all ] || [ $(($1 % SLICES)) -eq "$SLICE" ]; }
+# slice_lines: of the lines of standard input, those that belong to this run.
+slice_lines() { awk -v slice="$SLICE" -v slices=$SLICES 'slice == "all" || NR % slices == slice'; }
+
+# as_shipped COMMAND...: with the release profile as Cargo.toml has it. (.ci/run builds tools
+# without link-time optimisation.)
+as_shipped() {
+    env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"
+}
+
 # Builds the preload library and puts its path into HEAPWRIGHT_SO. It is built
 # alone: with others, Cargo would unite features and std could slip in.
 preload_library() {
     if [ -z "${HEAPWRIGHT_SO:-}" ]; then
-        cargo build --quiet --release --locked -p heapwright-malloc
+        as_shipped cargo build --quiet --release --locked -p heapwright-malloc
         HEAPWRIGHT_SO=$CARGO_TARGET_DIR/release/libheapwright.so
     fi
     [ -f "$HEAPWRIGHT_SO" ] || die "no library at $HEAPWRIGHT_SO"

@@ -14,7 +14,8 @@
 #                                      compiler's AddressSanitizer, not heapwright
 #   ci/corpus.sh --list                the headings and how many programs each has
 #
-# NAME is a program's name or a shell pattern of names. JOBS (2) run at once.
+# NAME is a program's name or a shell pattern of names. JOBS (2) run at once. Without names,
+# HEAPWRIGHT_SLICE takes a sixth of the programs, and the first of each heading.
 # Programs are built once, into $CARGO_TARGET_DIR/corpus, under a name that has
 # a hash of their contents in it.
 set -euo pipefail
@@ -109,10 +110,16 @@ if [ $ACTION = list ]; then
     exit 0
 fi
 
-# Which of them: the names given, or all.
+# Which of them: the names given, or this slice.
 while IFS= read -r line; do
     name=${line%%$'\t'*}
-    if [ ${#names[@]} -eq 0 ]; then printf '%s\n' "$line"; continue; fi
+    if [ ${#names[@]} -eq 0 ]; then
+        number=$((${number:-0} + 1))
+        heading=$(cut -f3 <<<"$line")
+        if in_slice $number || [[ " ${headings:-} " != *" $heading "* ]]; then printf '%s\n' "$line"; fi
+        headings="${headings:-} $heading"
+        continue
+    fi
     for pattern in "${names[@]}"; do
         # shellcheck disable=SC2053
         if [[ $name == $pattern ]]; then printf '%s\n' "$line"; break; fi

@@ -12,5 +12,6 @@ for package in heapwright-record heapwright; do
     cargo doc --quiet --locked --no-deps -p $package "${features[@]}"
 done
 say "doc heapwright-cli"
-# The command and the library share a name: the command's pages go elsewhere.
-cargo doc --quiet --locked --no-deps -p heapwright-cli --document-private-items --target-dir "$CARGO_TARGET_DIR/doc-cli"
+# (The command and the library share a name: these pages replace the library's. They are built to
+# be checked, not to be kept.)
+cargo doc --quiet --locked --no-deps -p heapwright-cli --document-private-items

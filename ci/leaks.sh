@@ -10,7 +10,8 @@
 #   ci/leaks.sh --list               the table of the programs
 #   ci/leaks.sh programs [NAME...]   real programs, beside valgrind
 #
-# NAME is a program's name or a shell pattern of names. JOBS (2) run at once.
+# NAME is a program's name or a shell pattern of names. JOBS (2) run at once. Without names,
+# HEAPWRIGHT_SLICE takes a sixth of the corpus.
 #
 #   HEAPWRIGHT          the command to test (default: built from this checkout)
 #   HEAPWRIGHT_OPTIONS  words between `check` and `--`, if any
@@ -132,7 +133,7 @@ corpus() {
     esac
     leaks rows "${SOURCES[@]}" | while IFS= read -r line; do
         if chosen "${line%%$'\t'*}"; then printf '%s\n' "$line"; fi
-    done >"$SCRATCH/rows"
+    done | if [ ${#names[@]} -eq 0 ]; then slice_lines; else cat; fi >"$SCRATCH/rows"
     [ -s "$SCRATCH/rows" ] || die "no such program: ${names[*]}"
     for ((w = 0; w < JOBS; w++)); do
         OUT=$SCRATCH/worker$w

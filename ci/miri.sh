@@ -4,6 +4,12 @@
 # no run on real memory shows. It runs on os/portable.rs, whose reservations are
 # allocations that Miri watches. The tests with threads run several times, with
 # other schedules and other weak-memory choices each time.
+#
+#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_SLICE
+#                              takes each sixth test
+#
+# Tests of files that forbid unsafe code and share nothing between threads are left out: there is
+# nothing in them for Miri to see.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -16,6 +22,10 @@ export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 # Strict provenance: every pointer derives from its reservation's. Leaks are no
 # news: the heap's memory lives as long as the process, by design.
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
+# A reference to a mutator or a heap of the collector's is one to some thousand cells, and each is
+# noted anew each time: these tests do without the model of aliasing, which takes ten times as
+# long. Their parts (arrays, lanes, tracers, bits) run with it.
+UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2
     shift 2
@@ -23,28 +33,61 @@ miri() { # SECONDS FLAGS ARGUMENTS...
         rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "$@" | tee "$SCRATCH/out"
     grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no test ran"
 }
+# The tests of the library by name, of the features given, without those of files that
+# have no unsafe code; then this slice of them.
+PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright/src | xargs grep -L 'sync::atomic' |
+    sed -E 's,^crates/heapwright/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
+names() { # FEATURES PATTERN
+    rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked -p heapwright ${1:+--features $1} --lib -- --list 2>/dev/null |
+        sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
+    [ -s "$SCRATCH/names" ] || die "there is no test like $2"
+}
+# sliced SECONDS FLAGS FEATURES: this slice of the tests in $SCRATCH/names.
+sliced() {
+    local chosen
+    mapfile -t chosen < <(slice_lines <"$SCRATCH/names")
+    [ ${#chosen[@]} -gt 0 ] || return 0
+    say "${#chosen[@]} of $(wc -l <"$SCRATCH/names") tests (slice $SLICE)"
+    miri "$1" "$2" -p heapwright ${3:+--features $3} --lib -- --exact "${chosen[@]}"
+}
 
-say "miri: heapwright-record"
-miri 600 "" -p heapwright-record --lib
+if [ $# -gt 0 ]; then
+    miri 3600 "" -p heapwright --lib -- "$@"
+    exit
+fi
+
 say "miri: heapwright"
-miri 1800 "" -p heapwright --lib -- --skip gc::tests "$@"
-# A reference to a mutator or a heap is one to some thousand cells, and each is noted anew each
-# time: these tests do without the model of aliasing, which takes ten times as long. Their parts
-# (arrays, lanes, tracers, bits) ran with it above.
+names "" '.'
+grep -v '^gc::tests' "$SCRATCH/names" >"$SCRATCH/aliased"
+grep '^gc::tests' "$SCRATCH/names" >"$SCRATCH/collected"
+mv "$SCRATCH/aliased" "$SCRATCH/names"
+sliced 3600 "" ""
 say "miri: collected heaps"
-miri 2100 "-Zmiri-disable-stacked-borrows" -p heapwright --lib -- gc::tests
-say "miri: realms"
-miri 600 "-Zmiri-disable-stacked-borrows" -p heapwright --features derive,std --test realm
+mv "$SCRATCH/collected" "$SCRATCH/names"
+sliced 3600 "$UNALIASED" ""
 # Spans, side memory, the table of checked blocks: what the debug heap believes of
 # pointers. Guards and stacks there are none here.
 say "miri: the debug heap"
-miri 300 "" -p heapwright --features debug --lib -- debug::
-say "miri: pools whose magazines threads share"
-miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" -p heapwright --lib -- pool::models registry::tests \
-    a_shared_pool threads_share objects_made_here
-# A seed decides the schedule, the addresses, and what a relaxed load sees.
-SEEDS=${MIRI_SEEDS:-3}
-say "miri: threads, with $SEEDS other seeds"
-miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
-    blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
-    threads_share objects_made_here desks_are_passed
+names debug '^debug::'
+sliced 600 "" debug
+if in_slice 0; then
+    say "miri: heapwright-record"
+    miri 600 "" -p heapwright-record --lib
+fi
+if in_slice 1; then
+    say "miri: realms"
+    miri 600 "$UNALIASED" -p heapwright --features derive,std --test realm
+fi
+if in_slice 2; then
+    say "miri: pools whose magazines threads share"
+    miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" -p heapwright --lib -- pool::models registry::tests \
+        a_shared_pool threads_share objects_made_here
+fi
+if in_slice 3; then
+    # A seed decides the schedule, the addresses, and what a relaxed load sees.
+    SEEDS=${MIRI_SEEDS:-3}
+    say "miri: threads, with $SEEDS other seeds"
+    miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
+        blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
+        threads_share objects_made_here desks_are_passed
+fi

@@ -4,9 +4,10 @@
 #   run_mutant       runs the check in $SCRATCH/mutant, a copy of the tree
 #   is_noticed FILE  whether that output shows the failure that is wanted, and not another
 #
-# Then: `copy_tree`, a `mutant` for each, and `all_noticed`.
+# Then: `copy_tree`, a `mutant` for each, and `all_noticed`. Mutants are sliced (common.sh);
+# that each still has its line in the source is looked at in every slice.
 
-failures=0
+failures=0 mutants=0 mutants_run=0
 copy_tree() {
     mkdir "$SCRATCH/mutant"
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
@@ -14,11 +15,14 @@ copy_tree() {
 # mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in crates/heapwright/src/FILE.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
+    mutants=$((mutants + 1))
     perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
     if cmp -s "$source" "$SCRATCH/mutant/$source"; then
         printf 'FAIL %-44s the source has no such line any more\n' "$name"
         failures=$((failures + 1))
-    elif run_mutant >"$SCRATCH/out" 2>&1; then
+    elif ! in_slice $mutants; then
+        :
+    elif mutants_run=$((mutants_run + 1)); run_mutant >"$SCRATCH/out" 2>&1; then
         printf 'FAIL %-44s nothing noticed\n' "$name"
         failures=$((failures + 1))
     elif is_noticed "$SCRATCH/out"; then
@@ -30,4 +34,7 @@ mutant() {
     fi
     cp "$source" "$SCRATCH/mutant/$source"
 }
-all_noticed() { [ $failures -eq 0 ] || die "$failures mutants survived"; }
+all_noticed() {
+    [ $failures -eq 0 ] || die "$failures mutants survived"
+    say "$mutants_run of $mutants mutants were tried (slice $SLICE), and noticed"
+}

@@ -2,7 +2,7 @@
 # Real programs under the preload: the same output and the same exit status as
 # without, side by side.
 #
-#   ci/programs.sh              all of them
+#   ci/programs.sh              all of them (of the long ones, those of the slice)
 #   ci/programs.sh perl git     only these
 #   ci/programs.sh -v perl      and show what they printed
 #
@@ -14,7 +14,12 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-CASES=(bash coreutils perl git gcc gxx sqlite3 node ruby redis cargo python3 python3_malloc)
+CASES=(bash coreutils perl git gcc gxx sqlite3)
+# The long ones: one a slice (HEAPWRIGHT_SLICE).
+LONG=(node ruby redis cargo python3 python3_malloc)
+for number in "${!LONG[@]}"; do
+    ! in_slice "$number" || CASES+=("${LONG[$number]}")
+done
 
 # --- the cases: run in an empty folder; $SIDE is with or without -------------
 
@@ -268,7 +273,7 @@ prepare() { # installs what a case needs and names the program it is about
         redis) command_or_package redis-server redis-server; MAIN=$(command -v redis-server) ;;
         cargo) MAIN=$(rustup which cargo 2>/dev/null || command -v cargo) ;;
         python3*) python_with_tests; MAIN=$PYTHON ;;
-        *) die "no case named $1; known: ${CASES[*]}" ;;
+        *) die "no case named $1; known: ${CASES[*]} ${LONG[*]}" ;;
     esac
     # Debian starts a server when it installs one.
     [ "$1" != redis ] || [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true

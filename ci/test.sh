@@ -2,36 +2,47 @@
 # All tests: builds the preload library alone, as it is shipped, then runs the
 # workspace's tests, unit, property, conformance programs and examples in the
 # documentation. malloc's suite runs once for each cache model.
+#
+#   ci/test.sh                 all
+#   ci/test.sh WORDS...        `cargo test --workspace WORDS...` with that library
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 command_or_package cc gcc
 command_or_package c++ g++
 preload_library
+# The tests use this library instead of building it again, and the command carries it.
+HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
+export HEAPWRIGHT_TEST_LIBRARY
+if [ -z "${HEAPWRIGHT_EMBED_LIBRARY:-}" ]; then
+    as_shipped cargo build --quiet --release --locked -p heapwright-launcher
+    export HEAPWRIGHT_EMBED_LIBRARY=$HEAPWRIGHT_SO HEAPWRIGHT_EMBED_LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
+fi
+[ $# -eq 0 ] || exec cargo test --locked --workspace --no-fail-fast "$@"
+
+# What tests see of the debug heap's hooks; not optimised as a whole, for that takes longer than
+# the tests.
+CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 \
+    cargo build --quiet --release --locked -p heapwright-malloc --features observe --target-dir "$CARGO_TARGET_DIR/observe"
+export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
+
 # All of them, even after a failure: the list is worth more than the first.
 status=0
-cargo test --locked --workspace --no-fail-fast "$@" || status=$?
-[ $# -eq 0 ] || exit $status
-# malloc's suite again where threads share caches, with the library that is there. (Two
-# caches: fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
+run() { say "test $*"; cargo test --locked --no-fail-fast "$@" || status=$?; }
+# The library with all features that add something, once: a build for each would take longer than
+# all tests. (ci/clippy.sh compiles it with each alone.)
+run -p heapwright --features debug,derive,std,lookups,allocator-api2-02,allocator-api2-04
+run --workspace --exclude heapwright
+# `checked` changes what pools do.
+run --quiet -p heapwright --features checked --test checked_pools
+run --quiet -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports"
+grep -v 'ended with' "$SCRATCH/reports" >&2 || true
+# What of malloc's suite the cache model matters to, where threads share caches. (Two caches:
+# fewer than threads, so that they meet; tests/caches.rs tries other numbers.)
 for model in shared:2 percpu; do
     say "cache=$model"
-    HEAPWRIGHT_TEST_CACHE=$model HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO") \
-        cargo test --quiet --locked -p heapwright-malloc --no-fail-fast || status=$?
+    export HEAPWRIGHT_TEST_CACHE=$model
+    run --quiet -p heapwright-malloc --test api --test caches --test cxx --test dlopen --test fork --test lifetime \
+        --test statistics --test surroundings --test threads
 done
-# What features add or change.
-cargo test --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-04 \
-    --test allocator_api2 || status=$?
-cargo test --quiet --locked -p heapwright --features lookups --lib debug::lookup:: || status=$?
-cargo test --quiet --locked -p heapwright --features debug,allocator-api2-02,allocator-api2-04 \
-    --test debug_global --test debug_check --test allocator_api2 || status=$?
-cargo test --quiet --locked -p heapwright --features checked --test checked_pools || status=$?
-cargo test --quiet --locked -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports" ||
-    { status=$?; grep -v 'ended with' "$SCRATCH/reports" >&2; }
-cargo test --quiet --locked -p heapwright --features derive,std --test realm || status=$?
-cargo test --quiet --locked -p heapwright --features derive,std --doc -- gc:: || status=$?
-# The debug heap: its own tests, its examples, and programs that have it as their
-# global allocator.
-cargo test --quiet --locked -p heapwright --features debug --lib -- debug:: stacks:: options:: || status=$?
-cargo test --quiet --locked -p heapwright --features debug --doc || status=$?
 exit $status
