@@ -4,7 +4,7 @@
 # documentation. malloc's suite runs once for each cache model.
 #
 #   ci/test.sh                 all
-#   ci/test.sh WORDS...        `cargo test --workspace WORDS...` with that library
+#   ci/test.sh WORDS...        `cargo test WORDS...` with that library
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -18,7 +18,7 @@ if [ -z "${HEAPWRIGHT_EMBED_LIBRARY:-}" ]; then
     as_shipped cargo build --quiet --release --locked -p heapwright-launcher
     export HEAPWRIGHT_EMBED_LIBRARY=$HEAPWRIGHT_SO HEAPWRIGHT_EMBED_LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 fi
-[ $# -eq 0 ] || exec cargo test --locked --workspace --no-fail-fast "$@"
+[ $# -eq 0 ] || exec cargo test --locked --no-fail-fast "$@"
 
 # What tests see of the debug heap's hooks; not optimised as a whole, for that takes longer than
 # the tests.
