@@ -1,9 +1,9 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    collected -> pools -> heap -> arenas -> debug -> substrate -> trace     the order in which they are taken
+//!   before    streams -> FORKING -> collected -> pools -> heap -> arenas -> debug -> substrate -> trace
 //!   fork
-//!   unlock    trace -> substrate -> debug -> arenas -> heap -> pools -> collected     in the parent and in the child
+//!   unlock    trace -> substrate -> debug -> arenas -> heap -> pools -> collected -> FORKING -> streams   on both sides
 //!   child     trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
 //! ```
 //!
@@ -19,6 +19,12 @@
 //! stands still so may have the lock that is waited for. Until then a handler that
 //! interrupts a fork waits for no lock.) A handler of others that forks itself finds all locks held, and
 //! takes none.
+//!
+//! **Streams before all.** A thread that reads a line allocates with the stream locked, `fflush(NULL)` waits for
+//! streams with the lock of their list, and the C library takes that lock in every fork, *after* this file's
+//! handler. So the handler takes it first, while the thread holds no lock of heapwright's: see `os::lock_streams`.
+//! What other prefork handlers lock is in order too where they were registered after ours, since the last one
+//! registered runs first. A preloaded library registers before the program's first instruction.
 //!
 //! **Slots first.** The slots of what threads share (caches, magazines of pools) are not counted as locks
 //! (`sync::is_interrupted`): a signal handler in another thread may have interrupted the holder of one that
@@ -121,6 +127,7 @@ unsafe extern "C" fn before() {
         UNLOCKED.store(true, Ordering::Relaxed);
         return;
     }
+    os::lock_streams();
     FORKING.acquire();
     UNLOCKED.store(false, Ordering::Relaxed);
     HELD.store(0, Ordering::Relaxed);
@@ -175,12 +182,15 @@ unsafe extern "C" fn in_parent() {
     }
     // SAFETY: the C library runs this after `before`, in the same thread.
     if let Some(blocked) = unsafe { unlock() } {
+        os::unlock_streams();
         os::restore_signals(blocked);
     }
 }
 
 unsafe extern "C" fn in_child() {
     if ends_within() {
+        // The C library has reset the lock that the fork around this one still holds.
+        os::lock_streams();
         return;
     }
     // SAFETY: the C library runs this after `before`, in the copy of the thread.
@@ -189,6 +199,7 @@ unsafe extern "C" fn in_child() {
         (handlers.in_child)(blocked.is_none());
     }
     if let Some(blocked) = blocked {
+        os::reset_streams();
         os::restore_signals(blocked);
     }
 }

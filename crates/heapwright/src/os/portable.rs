@@ -440,6 +440,15 @@ pub(crate) fn thread_token() -> usize {
     tls::token()
 }
 
+/// There is no fork here, so none that streams could be in the way of.
+pub(crate) fn lock_streams() {}
+
+/// See [`lock_streams`].
+pub(crate) fn unlock_streams() {}
+
+/// See [`lock_streams`].
+pub(crate) fn reset_streams() {}
+
 /// There is no fork here.
 pub(crate) fn around_fork(
     _before: unsafe extern "C" fn(),

@@ -17,6 +17,7 @@ pub(crate) mod rseq;
 mod sight;
 #[cfg(feature = "debug")]
 mod standstill;
+mod stdio;
 mod symbols;
 mod threads;
 #[cfg_attr(target_arch = "x86_64", path = "tls_x86_64.rs")]
@@ -37,6 +38,7 @@ pub(crate) use registers::*;
 pub(crate) use sight::*;
 #[cfg(feature = "debug")]
 pub(crate) use standstill::*;
+pub(crate) use stdio::*;
 pub(crate) use symbols::*;
 pub(crate) use threads::*;
 

@@ -20,36 +20,7 @@
 use core::arch::asm;
 
 use super::keeping_errno;
-
-/// The address of a symbol of the C library's, or null where it has none.
-macro_rules! weak_address {
-    ($name:literal) => {{
-        let at: *const u32;
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: reads an entry of our own offset table, which the dynamic linker has
-        // filled, with 0 for a weak symbol that nobody defines.
-        unsafe {
-            asm!(
-                concat!(".weak ", $name),
-                concat!("mov {0}, qword ptr [rip + ", $name, "@GOTPCREL]"),
-                out(reg) at,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        unsafe {
-            asm!(
-                concat!(".weak ", $name),
-                concat!("adrp {0}, :got:", $name),
-                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
-                out(reg) at,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        at
-    }};
-}
+use super::symbols::weak;
 
 /// The least of an area that has all we use (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
@@ -57,14 +28,15 @@ const LEAST: u32 = 16;
 /// How far the area is from the thread pointer; `None` where there is none: another C
 /// library, an old kernel, `glibc.pthread.rseq=0`, an emulator.
 pub(crate) fn offset() -> Option<isize> {
-    let (size, offset) = (weak_address!("__rseq_size"), weak_address!("__rseq_offset"));
+    let size = weak!("__rseq_size").cast::<u32>();
+    let offset = weak!("__rseq_offset").cast::<isize>();
     if size.is_null() || offset.is_null() {
         return None;
     }
-    // SAFETY: the C library's constant.
+    // SAFETY: not null: the C library's constant, an `unsigned int`.
     let size = unsafe { size.read() };
-    // SAFETY: as above; it is as large as a pointer.
-    let offset = unsafe { offset.cast::<isize>().read() };
+    // SAFETY: not null: the C library's constant, a `ptrdiff_t`.
+    let offset = unsafe { offset.read() };
     (size >= LEAST).then_some(offset)
 }
 

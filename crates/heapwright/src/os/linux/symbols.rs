@@ -14,7 +14,7 @@ macro_rules! weak {
     ($name:literal) => {{
         let address: *mut u8;
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: reads one entry of the global offset table.
+        // SAFETY: reads one entry of the global offset table, which the linker has filled.
         unsafe {
             core::arch::asm!(
                 concat!(".weak ", $name),
@@ -37,6 +37,7 @@ macro_rules! weak {
         address
     }};
 }
+pub(super) use weak;
 
 /// Whether the C library knows that the process has one thread.
 pub(crate) fn is_single_threaded() -> bool {
