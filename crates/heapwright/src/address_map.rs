@@ -35,8 +35,8 @@ use core::ptr;
 
 use crate::os;
 use crate::size_class::{CLASSES, UNIT, UNIT_SHIFT};
-use crate::slab::Record;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use crate::unit_record::Record;
 
 /// Bytes from the table's first entry to the window's first unit.
 pub(crate) const TABLE_GAP: usize = MAX_UNITS * size_of::<u32>();

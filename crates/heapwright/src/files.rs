@@ -3,8 +3,8 @@
 //! What the debug heap's record and the trace share: their names, and what they say of
 //! the program at their beginning. No memory is asked for; paths end with a zero.
 
+use crate::digits::Digits;
 use crate::os;
-use crate::text::Digits;
 
 /// The longest path.
 pub(crate) const PATH: usize = 512;

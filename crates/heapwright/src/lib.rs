@@ -36,6 +36,8 @@ pub mod debug;
 #[cfg(not(loom))]
 mod describe;
 #[cfg(not(loom))]
+mod digits;
+#[cfg(not(loom))]
 mod files;
 #[cfg(not(loom))]
 mod fork;
@@ -54,6 +56,8 @@ mod os;
 #[cfg(not(loom))]
 pub mod pool;
 #[cfg(not(loom))]
+mod refused;
+#[cfg(not(loom))]
 mod segments;
 #[cfg(not(loom))]
 mod size_class;
@@ -69,6 +73,10 @@ mod substrate;
 mod testing;
 #[cfg(not(loom))]
 mod text;
+#[cfg(not(loom))]
+mod unit_list;
+#[cfg(not(loom))]
+mod unit_record;
 #[cfg(not(loom))]
 mod verdict;
 

@@ -25,177 +25,26 @@
 //! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in
 //! the unit's side bitmap instead of the record.
 //!
+//! The record is `unit_record`'s; this file gives a slab's fields their meaning.
+//!
 //! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero
 //! words, and no bit at or above `carved` is set. All fields are relaxed
 //! atomics because `describe` and statistics look from other threads; only the
 //! owner (or the holder of the chunk's lock, for units in no slab) writes.
 //!
-//! Called by `cache` (slabs), `chunk` (the links, for free runs) and `pool` (the
-//! fields of its segments).
+//! Called by `cache`.
 
-use core::marker::PhantomData;
 use core::mem::offset_of;
 
 use crate::address_map::{AddressMap, SIDE_BITMAP};
-use crate::os::{self, Memory};
+use crate::os::Memory;
 use crate::remote::Block;
 use crate::size_class::{self, UNIT, UNIT_SHIFT};
-use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-
-const INLINE_WORDS: usize = 8;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::unit_record::{INLINE_WORDS, Record};
 
 /// The grain of carving, and of the map of pages given back.
 pub(crate) const CARVE: usize = 4096;
-
-/// Two list links, by unit. Unit 0 is never in a list, so 0 ends one.
-#[repr(C)]
-pub(crate) struct Links {
-    next: AtomicU32,
-    prev: AtomicU32,
-}
-
-/// What a unit's owner knows of it. Zero is a fresh unit.
-#[repr(C, align(64))]
-pub(crate) struct Record {
-    /// Slab: in its class's list of partial slabs. Free run: in its size's list.
-    pub(crate) by_size: Links,
-    /// Slab or large block: in its owner's list. Dirty run: in the purge queue.
-    pub(crate) by_owner: Links,
-    /// Slab: slots that were ever handed out.
-    carved: AtomicU16,
-    /// Slab: bits in the bitmap.
-    free: AtomicU16,
-    /// Slab: pages of `CARVE` bytes that were given back and not used since.
-    purged: AtomicU16,
-    /// Slab: whether it is in its class's partial list.
-    listed: AtomicU8,
-    _spare: AtomicU8,
-    /// Run (at its first unit, and at the last while free): units in it.
-    pub(crate) units: AtomicU32,
-    /// Slab: when a slot last came or went; dirty run: when it became dirty. In
-    /// milliseconds.
-    pub(crate) stamp: AtomicU32,
-    /// Large block: bytes the program may use. Pool segment: bytes of a slot.
-    pub(crate) usable: AtomicUsize,
-    /// Large block: bytes the program asked for. Pool segment: bytes before the
-    /// first slot.
-    pub(crate) requested: AtomicUsize,
-    /// Slab: which words of the bitmap are not zero.
-    summary: AtomicU64,
-    /// Large block: the first-class heap that owns it, or 0. Pool segment: its
-    /// number in the pool.
-    pub(crate) heap: AtomicU32,
-    /// Slab: whether untouched slots read as zero.
-    zero: AtomicU8,
-    /// Free run: whether pages may still be behind it (else it reads as zero).
-    pub(crate) dirty: AtomicU8,
-    _spare_too: [AtomicU8; 2],
-    bitmap: [AtomicU64; INLINE_WORDS],
-}
-
-const _: () = assert!(size_of::<Record>() == 128);
-
-/// Which of a record's [`Links`] a list runs through.
-pub(crate) trait Through {
-    /// The links.
-    fn links(record: &Record) -> &Links;
-}
-
-/// Lists through [`Record::by_size`].
-pub(crate) struct BySize;
-/// Lists through [`Record::by_owner`].
-pub(crate) struct ByOwner;
-
-impl Through for BySize {
-    fn links(record: &Record) -> &Links {
-        &record.by_size
-    }
-}
-
-impl Through for ByOwner {
-    fn links(record: &Record) -> &Links {
-        &record.by_owner
-    }
-}
-
-/// A doubly linked list of units. Zero is an empty list.
-pub(crate) struct UnitList<T> {
-    head: AtomicU32,
-    through: PhantomData<T>,
-}
-
-impl<T: Through> UnitList<T> {
-    /// An empty list.
-    pub(crate) const fn new() -> Self {
-        Self { head: AtomicU32::new(0), through: PhantomData }
-    }
-
-    /// Forgets all units: they were taken out another way, or are lost.
-    pub(crate) fn forget(&self) {
-        self.head.store(0, Ordering::Relaxed);
-    }
-
-    /// The first unit.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<usize> {
-        let head = self.head.load(Ordering::Relaxed);
-        (head != 0).then_some(head as usize)
-    }
-
-    /// The unit after `unit`.
-    pub(crate) fn after(&self, map: &AddressMap, unit: usize) -> Option<usize> {
-        let next = T::links(map.record(unit)).next.load(Ordering::Relaxed);
-        (next != 0).then_some(next as usize)
-    }
-
-    /// Puts `unit`, which is in no list, first.
-    pub(crate) fn push(&self, map: &AddressMap, unit: usize) {
-        let links = T::links(map.record(unit));
-        let head = self.head.load(Ordering::Relaxed);
-        links.next.store(head, Ordering::Relaxed);
-        links.prev.store(0, Ordering::Relaxed);
-        if head != 0 {
-            T::links(map.record(head as usize)).prev.store(unit as u32, Ordering::Relaxed);
-        }
-        self.head.store(unit as u32, Ordering::Relaxed);
-    }
-
-    /// Takes `unit`, which is in this list, out.
-    pub(crate) fn remove(&self, map: &AddressMap, unit: usize) {
-        let links = T::links(map.record(unit));
-        let next = links.next.load(Ordering::Relaxed);
-        let prev = links.prev.load(Ordering::Relaxed);
-        if prev == 0 {
-            debug_assert!(self.first() == Some(unit));
-            self.head.store(next, Ordering::Relaxed);
-        } else {
-            T::links(map.record(prev as usize)).next.store(next, Ordering::Relaxed);
-        }
-        if next != 0 {
-            T::links(map.record(next as usize)).prev.store(prev, Ordering::Relaxed);
-        }
-    }
-
-    /// Puts `unit`, which is in no list, after `before`, or first.
-    pub(crate) fn insert_after(&self, map: &AddressMap, before: Option<usize>, unit: usize) {
-        let Some(before) = before else { return self.push(map, unit) };
-        let links = T::links(map.record(unit));
-        let before_links = T::links(map.record(before));
-        let next = before_links.next.load(Ordering::Relaxed);
-        links.next.store(next, Ordering::Relaxed);
-        links.prev.store(before as u32, Ordering::Relaxed);
-        before_links.next.store(unit as u32, Ordering::Relaxed);
-        if next != 0 {
-            T::links(map.record(next as usize)).prev.store(unit as u32, Ordering::Relaxed);
-        }
-    }
-
-    /// The unit before `unit`.
-    pub(crate) fn before(&self, map: &AddressMap, unit: usize) -> Option<usize> {
-        let prev = T::links(map.record(unit)).prev.load(Ordering::Relaxed);
-        (prev != 0).then_some(prev as usize)
-    }
-}
 
 /// A chain of free blocks, linked through their first words.
 #[derive(Clone, Copy)]
@@ -543,9 +392,6 @@ fn pages(from: usize, to: usize) -> u16 {
 }
 
 const _: () = assert!(UNIT / CARVE == 16 && UNIT_SHIFT == 16);
-
-/// The process's own memory.
-pub(crate) const SYSTEM: os::System = os::System;
 
 #[cfg(test)]
 mod tests;

@@ -29,9 +29,10 @@ use crate::heap;
 use crate::options;
 use crate::os;
 use crate::os::Memory;
+use crate::os::SYSTEM;
 use crate::registry::exclusive::Member;
 use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::{SYSTEM, Slab};
+use crate::slab::Slab;
 use crate::substrate;
 use crate::sync::atomic::Ordering;
 

@@ -38,17 +38,17 @@ pub(crate) fn open(options: impl FnOnce() -> &'static Options) -> bool {
 }
 
 #[cold]
-fn open_first(options: &Options) -> bool {
+fn open_first(chosen: &Options) -> bool {
     let _one = OPENING.lock();
     match STATE.load(Ordering::Acquire) {
         READY => return true,
         FAILED => return false,
         _ => {}
     }
-    os::pretend_page_size(options.page);
-    chunk::set_delay(options.purge_ms);
-    chunk::allow_huge_pages(options.huge_pages);
-    let opened = chunk::open(options.window);
+    os::pretend_page_size(chosen.page);
+    options::set_purge_delay_ms(chosen.purge_ms);
+    chunk::allow_huge_pages(chosen.huge_pages);
+    let opened = chunk::open(chosen.window);
     STARTED_AT.store(os::now_ns(), Ordering::Relaxed);
     PROCESS.store(os::process_id(), Ordering::Relaxed);
     STATE.store(if opened { READY } else { FAILED }, Ordering::Release);

@@ -2,44 +2,10 @@
 //!
 //! `format!` allocates and `core::fmt` pulls in code that can panic; a line
 //! that reports misuse of the heap may do neither. [`Digits`] is all that is needed
-//! of formatting; the debug heap's reports, which are longer, write with it, too.
+//! of formatting.
 
+use crate::digits::Digits;
 use crate::os;
-
-/// A number in digits.
-pub(crate) struct Digits {
-    /// As many as the largest number has; the digits are at the end.
-    bytes: [u8; 20],
-    start: usize,
-}
-
-impl Digits {
-    pub(crate) fn decimal(number: u64) -> Self {
-        Self::new::<10>(number)
-    }
-
-    pub(crate) fn hexadecimal(number: u64) -> Self {
-        Self::new::<16>(number)
-    }
-
-    /// The base is known when this is compiled, so that no digit is out of bounds.
-    fn new<const BASE: u64>(mut number: u64) -> Self {
-        let mut bytes = [0; 20];
-        let mut start = bytes.len();
-        loop {
-            start -= 1;
-            bytes[start] = b"0123456789abcdef"[(number % BASE) as usize];
-            number /= BASE;
-            if number == 0 {
-                return Self { bytes, start };
-            }
-        }
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-}
 
 /// A line under construction. What does not fit is cut.
 pub(crate) struct Line {

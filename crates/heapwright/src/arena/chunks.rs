@@ -18,10 +18,11 @@ use super::bump;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
 use crate::os::Memory;
+use crate::os::SYSTEM;
 use crate::size_class::UNIT;
-use crate::slab::{ByOwner, SYSTEM, UnitList};
 use crate::substrate;
 use crate::sync::atomic::Ordering;
+use crate::unit_list::{ByOwner, UnitList};
 
 /// All chunks of one arena. One thread at a time, or a lock.
 pub(super) struct Chunks {

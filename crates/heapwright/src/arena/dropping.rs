@@ -17,7 +17,7 @@ use core::ptr::{self, NonNull};
 
 use super::local::Arena;
 use super::methods::{no_room, put};
-use crate::pool::Refused;
+use crate::refused::Refused;
 
 /// What is to be dropped.
 struct Entry {

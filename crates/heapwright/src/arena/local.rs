@@ -19,7 +19,7 @@ use core::ptr::{self, NonNull};
 use super::bump;
 use super::chunks::{self, Bounds, Chunks};
 use super::methods::{allocating, no_room};
-use crate::pool::{IN_REGISTERS, Refused};
+use crate::refused::{IN_REGISTERS, Refused};
 
 /// Where an arena stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

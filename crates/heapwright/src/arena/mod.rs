@@ -29,7 +29,7 @@ mod local;
 mod methods;
 mod shared;
 
-pub use crate::pool::Refused;
+pub use crate::refused::Refused;
 pub use dropping::DropArena;
 pub use local::{Arena, Mark, Scope};
 pub use shared::SharedArena;

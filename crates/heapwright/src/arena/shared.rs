@@ -24,7 +24,7 @@ use super::methods::{allocating, no_room};
 use crate::address_map::MAP;
 use crate::fork::{self, Handlers, Part};
 use crate::ids::{Recycled, Slot};
-use crate::pool::{IN_REGISTERS, Refused};
+use crate::refused::{IN_REGISTERS, Refused};
 use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};

@@ -41,11 +41,13 @@ use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
 use crate::misuse::{self, Call};
 use crate::os;
+use crate::os::SYSTEM;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
-use crate::slab::{BySize, Chain, SYSTEM, Slab, UnitList, WayBack};
+use crate::slab::{Chain, Slab, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::unit_list::{BySize, UnitList};
 
 /// Of so many bytes of slabs, one may be in the class's depot; and one in the spare chains
 /// of a cache.

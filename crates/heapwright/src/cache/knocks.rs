@@ -34,6 +34,7 @@ use super::hot::Way;
 use super::magazines::{Magazines, Shelf, chain_length, tend_all};
 use crate::cache::arrays;
 use crate::chunk;
+use crate::options;
 use crate::os;
 use crate::remote::Block;
 use crate::sync;
@@ -114,7 +115,7 @@ impl Magazines {
             // Work that came up since the tick began: it may have been the program's last.
             // (What others write to is looked at last.)
             let is_news = !self.has_knocked.get()
-                && chunk::purge_delay().is_some()
+                && options::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
             return is_news.then(|| self.begin());
         }

@@ -42,6 +42,7 @@ use super::stash::Stash;
 use super::{Counters, Given, Hot, List, Way, first_length};
 use crate::address_map::MAP;
 use crate::chunk;
+use crate::options;
 pub(crate) use crate::registry::MOST;
 use crate::registry::shared::{Shared, Slot};
 use crate::remote::Block;
@@ -387,7 +388,7 @@ static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: tru
 
 /// A part of the pass. Returns whether there is more to be done, now or later.
 pub(super) fn tend_all(now: u32) -> bool {
-    let Some(delay) = chunk::purge_delay() else { return false };
+    let Some(delay) = options::purge_delay() else { return false };
     // Who is at it may find more than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let runs_wait = chunk::purge_waiting(now);

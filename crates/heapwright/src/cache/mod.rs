@@ -50,12 +50,14 @@ use core::ptr;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want};
 use crate::misuse::{self, Call};
+use crate::os::SYSTEM;
 use crate::registry::exclusive::{Exclusive, Member};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::{ByOwner, BySize, Chain, SYSTEM, Slab, UnitList, WayBack};
+use crate::slab::{Chain, Slab, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::unit_list::{ByOwner, BySize, UnitList};
 
 use depot::{Depot, DepotChain};
 use hidden::Hidden;

@@ -25,9 +25,11 @@ use core::cell::Cell;
 use super::Cache;
 use crate::address_map::MAP;
 use crate::chunk;
+use crate::options;
 use crate::os;
+use crate::os::SYSTEM;
 use crate::size_class::CLASSES;
-use crate::slab::{SYSTEM, Slab};
+use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// Slabs that the scavenger looks at in one step, and purges.
@@ -92,7 +94,7 @@ impl Cache {
     pub(crate) fn scavenge(&self) {
         let now = os::coarse_ms();
         let is_new_tick = self.scavenger.now.replace(now) != now;
-        let Some(delay) = chunk::purge_delay() else { return };
+        let Some(delay) = options::purge_delay() else { return };
         self.scavenge_step(now, delay);
         if !is_new_tick {
             // Work that came up since the tick began: it may have been this program's last.

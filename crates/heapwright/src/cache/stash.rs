@@ -26,8 +26,8 @@ use core::cell::Cell;
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::size_class::UNIT;
-use crate::slab::{ByOwner, UnitList};
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::unit_list::{ByOwner, UnitList};
 
 /// Units in the longest run that is kept: 1 MiB.
 const LONGEST: usize = (1 << 20) / UNIT;

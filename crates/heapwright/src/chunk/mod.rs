@@ -37,11 +37,13 @@ mod side;
 mod window;
 
 use crate::address_map::{AddressMap, Entry, Kind, MAP, MAX_UNITS};
-use crate::os::{self, Memory, System};
+use crate::options;
+use crate::os::{self, Memory, SYSTEM, System};
 use crate::size_class::UNIT;
-use crate::slab::{ByOwner, SYSTEM, UnitList};
-use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
+use crate::unit_list::{ByOwner, UnitList};
 use dense::Region;
 use runs::RunIndex;
 pub(crate) use side::Side;
@@ -58,8 +60,6 @@ pub(crate) const ZERO_BY_KERNEL: usize = 32 << 20;
 const PURGES: usize = 4;
 /// How many a thread purges that looks after them once a tick.
 const PURGES_A_TICK: usize = 32;
-/// Default time a dirty run waits, in milliseconds.
-pub(crate) const DEFAULT_DELAY_MS: i32 = 250;
 
 /// What somebody who takes units will do with them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -454,8 +454,6 @@ pub(crate) const fn waited(since: u32, until: u32) -> i32 {
 /// The process's chunk.
 static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
 
-/// Milliseconds a dirty run waits; negative: for ever.
-static DELAY_MS: AtomicI32 = AtomicI32::new(DEFAULT_DELAY_MS);
 /// When the kernel last refused to take pages back; 0: it did not.
 static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
 /// How long nothing is tried after that.
@@ -490,17 +488,6 @@ pub(crate) fn may_have_huge_pages() -> bool {
     os::HAS_HUGE_PAGES && CHUNK.lock().huge_pages
 }
 
-/// Sets how long dirty runs wait, in milliseconds; negative: for ever.
-pub(crate) fn set_delay(ms: i32) {
-    DELAY_MS.store(ms, Ordering::Relaxed);
-}
-
-/// Milliseconds that free memory waits before it goes back; `None`: for ever.
-pub(crate) fn purge_delay() -> Option<i32> {
-    let delay = DELAY_MS.load(Ordering::Relaxed);
-    (delay >= 0).then_some(delay)
-}
-
 /// Takes a run of `units` units whose first is at a multiple of `align_units`
 /// (a power of two) and sets its entries: `head`, and for the rest what `rest`
 /// makes of the first unit.
@@ -517,7 +504,8 @@ pub(crate) fn take(
     }
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     // What goes back at once is not asked for in huge pages.
-    let want = if want == Want::Dense && purge_delay() == Some(0) { Want::Any } else { want };
+    let want =
+        if want == Want::Dense && options::purge_delay() == Some(0) { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     let mut run = chunk.take(padded, want);
     if run.is_none() {
@@ -614,7 +602,7 @@ fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
     if refused != 0 && waited(refused, now) < RETRY_MS {
         return;
     }
-    let delay = DELAY_MS.load(Ordering::Relaxed);
+    let delay = options::purge_ms();
     for _ in 0..most {
         let Some(run) = chunk.expire(now, delay) else { return };
         drop(chunk);

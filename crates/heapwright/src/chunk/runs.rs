@@ -19,8 +19,8 @@
 //! Called by `chunk` alone, under its lock.
 
 use crate::address_map::AddressMap;
-use crate::slab::{BySize, UnitList};
 use crate::sync::atomic::Ordering;
+use crate::unit_list::{BySize, UnitList};
 
 const EXACT: usize = 16;
 const BINS: usize = EXACT + (24 - 4 + 1) * 4;

@@ -24,8 +24,8 @@ use proptest::sample::Index;
 use super::*;
 use crate::address_map::SIDE_BITMAP;
 use crate::os::fake::Fake;
-use crate::slab::Record;
 use crate::testing::{cases, sample};
+use crate::unit_record::Record;
 
 const MIB: usize = 1 << 20;
 /// The windows here: large enough for several pieces and for bins of ranges.

@@ -26,7 +26,7 @@
 use crate::address_map::{AddressMap, MAX_UNITS, SIDE_BITMAP, TABLE_GAP};
 use crate::os::{self, Memory};
 use crate::size_class::{UNIT, UNIT_SHIFT};
-use crate::slab::Record;
+use crate::unit_record::Record;
 
 /// The smallest window worth having, in bytes.
 const MIN_SPAN: usize = 1 << 20;

@@ -24,12 +24,12 @@ use heapwright_record::debug::{
     self as record, Call, Ending, Entry, Finding, FindingKind, Region, Role, Words,
 };
 
+use crate::digits::Digits;
 use crate::options::debug::Config;
 use crate::os;
 use crate::stacks::{self, Module, Stack};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Guard, Lock};
-use crate::text::Digits;
 
 use super::recorder::{RECORDER, Recorder};
 use super::threads::Threads;

@@ -15,8 +15,8 @@
 
 use core::ptr;
 
+use crate::os::SYSTEM;
 use crate::os::{self, Memory};
-use crate::slab::SYSTEM;
 
 /// Bytes in the smallest record.
 const SMALLEST: usize = 512;

@@ -31,9 +31,9 @@ use crate::chunk::{self, Want};
 use crate::options::debug::Guard;
 #[cfg(feature = "lookups")]
 use crate::options::debug::Lookup;
+use crate::os::SYSTEM;
 use crate::os::{self, Memory as _};
 use crate::size_class::{CLASSES, UNIT};
-use crate::slab::SYSTEM;
 use crate::sync::atomic::Ordering;
 
 use super::bytes;

@@ -24,9 +24,9 @@ use core::ptr;
 
 use heapwright_record::debug::Moment;
 
+use crate::os::SYSTEM;
 use crate::os::{self, Memory};
 use crate::segments;
-use crate::slab::SYSTEM;
 
 /// Records in the first segment; each further one doubles them all.
 const FIRST: usize = 256;

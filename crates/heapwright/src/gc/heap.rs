@@ -22,6 +22,7 @@ use core::ptr;
 use crate::address_map::{Entry, Kind as UnitKind, MAP};
 use crate::chunk::{self, Want};
 use crate::ids::{Recycled, Slot};
+use crate::options;
 use crate::os;
 use crate::size_class::UNIT;
 use crate::substrate;
@@ -754,7 +755,7 @@ impl Heap {
 
     /// Gives pages of the tomb back that nobody needed for a purge delay.
     pub(super) fn decay(&self) {
-        let Some(delay) = chunk::purge_delay() else { return };
+        let Some(delay) = options::purge_delay() else { return };
         let now = os::coarse_ms();
         let mut lists = self.shelves.lock();
         if chunk::waited(lists.tomb_since, now) < delay {

@@ -24,8 +24,8 @@
 use core::ptr;
 
 use crate::address_map::{MAP, SIDE_BITMAP};
+use crate::os::SYSTEM;
 use crate::os::{self, Memory};
-use crate::slab::SYSTEM;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
 use super::bits::{self, Bits};

@@ -24,9 +24,9 @@ use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
 use crate::chunk::{self, Run, Want};
+use crate::os::SYSTEM;
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
-use crate::slab::SYSTEM;
 use crate::sync::atomic::Ordering;
 
 /// From this many bytes on, pages are moved instead of bytes copied.

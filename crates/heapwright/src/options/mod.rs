@@ -44,12 +44,19 @@ use core::ffi::CStr;
 
 use crate::os;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use crate::text::Line;
 
 const PATH_MAX: usize = 512;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
+/// How long free pages wait if nothing is said, in milliseconds.
+const DEFAULT_PURGE_MS: i32 = 250;
+/// The most caches that threads can share.
+pub(crate) const MOST_SHARED: usize = 1024;
+
+/// The delay in force: the option's, until a program sets another one.
+static PURGE_MS: AtomicI32 = AtomicI32::new(DEFAULT_PURGE_MS);
 
 /// The options a process runs with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +100,7 @@ impl Options {
         stats_file: [0; PATH_MAX],
         cache: CacheModel::Exclusive,
         trace: [0; PATH_MAX],
-        purge_ms: crate::chunk::DEFAULT_DELAY_MS,
+        purge_ms: DEFAULT_PURGE_MS,
         huge_pages: true,
         window: os::MAX_WINDOW,
         page: 0,
@@ -129,7 +136,7 @@ impl CacheModel {
             b"percpu" => Some(Self::PerCpu),
             _ => {
                 let count = number(text.strip_prefix(b"shared:")?)?;
-                (1..=crate::cache::magazines::MOST).contains(&count).then_some(Self::Shared(count))
+                (1..=MOST_SHARED).contains(&count).then_some(Self::Shared(count))
             }
         }
     }
@@ -363,7 +370,17 @@ pub(crate) fn sites_file() -> Option<&'static CStr> {
 /// Sets how long free pages wait before they are given back, in milliseconds;
 /// negative: for ever. What `purge=` sets at the start.
 pub fn set_purge_delay_ms(ms: i32) {
-    crate::chunk::set_delay(ms);
+    PURGE_MS.store(ms, Ordering::Relaxed);
+}
+
+/// What [`set_purge_delay_ms`] set last.
+pub(crate) fn purge_ms() -> i32 {
+    PURGE_MS.load(Ordering::Relaxed)
+}
+
+/// Milliseconds that free memory waits before it goes back; `None`: for ever.
+pub(crate) fn purge_delay() -> Option<i32> {
+    Some(purge_ms()).filter(|&delay| delay >= 0)
 }
 
 #[cfg(test)]

@@ -32,6 +32,9 @@ mod mapping;
 pub(crate) use imp::*;
 pub(crate) use mapping::{Contents, what_is_at};
 
+/// The process's own memory.
+pub(crate) const SYSTEM: System = System;
+
 /// What is to be done when a thread ends.
 #[derive(Clone, Copy)]
 pub(crate) enum Exit {

@@ -55,14 +55,12 @@ mod shared;
 mod store;
 mod typed;
 
+pub use crate::refused::Refused;
 pub use keyed::Key;
 pub use policy::{Bitmap, FreeList, Linked, Magazine, Stack};
 pub use raw::{RawBuilder, RawPool};
 pub use shared::{SharedBoxed, SharedBuilder, SharedPool};
-pub(crate) use typed::IN_REGISTERS;
 pub use typed::{Boxed, Builder, IterMut, Pool};
-
-use core::fmt;
 
 /// How much memory a reset keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,24 +88,6 @@ pub struct Stats {
     /// trimmed, is not resident.
     pub reserved_bytes: usize,
 }
-
-/// A value that a pool or an arena had no room for, given back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Refused<T>(pub T);
-
-impl<T> fmt::Debug for Refused<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Refused(..)")
-    }
-}
-
-impl<T> fmt::Display for Refused<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no memory, or the limit is reached")
-    }
-}
-
-impl<T> core::error::Error for Refused<T> {}
 
 /// What can be chosen of every pool.
 macro_rules! builder_choices {

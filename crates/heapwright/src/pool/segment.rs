@@ -31,9 +31,9 @@ use super::layout::Shape;
 use super::returned::Levels;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Side, Want};
+use crate::os::SYSTEM;
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
-use crate::slab::SYSTEM;
 use crate::sync::atomic::Ordering;
 
 /// One segment; all zero: none.

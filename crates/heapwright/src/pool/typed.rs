@@ -17,10 +17,7 @@ use super::raw::RawPool;
 use super::store::{Called, Config, Walk};
 use super::{Refused, Reset, Stats, checked};
 use crate::misuse;
-
-/// Values of so many bytes are passed in registers. A larger one that is passed to a
-/// slow path would be put together on the stack first, on the fast path, too.
-pub(crate) const IN_REGISTERS: usize = 16;
+use crate::refused::IN_REGISTERS;
 
 /// Objects of one type, made and destroyed in a handful of instructions.
 ///

@@ -65,7 +65,8 @@ pub(crate) mod shared;
 pub(crate) use model::{Model, by_cpu, model, raise_shared, shared_most};
 
 /// The most objects that threads can share, or CPUs that can have one.
-pub(crate) const MOST: usize = 1024;
+#[cfg(not(loom))]
+pub(crate) const MOST: usize = crate::options::MOST_SHARED;
 
 #[cfg(not(loom))]
 mod model {

@@ -28,7 +28,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use crate::text::Digits;
+use crate::digits::Digits;
 
 use super::{futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
 
