@@ -17,7 +17,7 @@ use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
 use super::origin::{ALIGNED, MALLOC};
-use super::{common, door};
+use super::{SENTINEL, common, door};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
@@ -26,7 +26,7 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 fn hot() -> &'static Hot {
     // SAFETY: the fast word is the sentinel or the hot part of this thread's
     // cache; neither is ever freed.
-    unsafe { &*tls::fast().cast::<Hot>() }
+    unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
 }
 
 /// Allocates `size` bytes, aligned to 16.

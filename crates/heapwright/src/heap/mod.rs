@@ -85,6 +85,7 @@ pub(crate) use foreign::passed_on;
 pub(crate) use start::publish_mine;
 
 use crate::cache::Hot;
+use crate::os;
 
 /// The lists of a thread that has no cache. Never written to.
 #[repr(transparent)]
@@ -93,7 +94,10 @@ pub(crate) struct Sentinel(#[allow(dead_code, reason = "used by address alone")]
 // SAFETY: its lists are empty and its tag is nobody's, so no path writes to it.
 unsafe impl Sync for Sentinel {}
 
-pub(crate) static SENTINEL: Sentinel = Sentinel(Hot::sentinel());
+static SENTINEL: Sentinel = Sentinel(Hot::sentinel());
+
+// Every thread's fast word leads there until the thread has a cache.
+os::tls::define_words!(SENTINEL);
 
 #[cfg(test)]
 mod tests;

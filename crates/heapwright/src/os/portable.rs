@@ -463,10 +463,8 @@ pub(crate) mod tls {
     use core::cell::Cell;
     use core::ptr;
 
-    use crate::heap::SENTINEL;
-
     std::thread_local! {
-        static FAST: Cell<*mut u8> = const { Cell::new((&raw const SENTINEL).cast_mut().cast()) };
+        static FAST: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
         static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
         static DESK: Cell<usize> = const { Cell::new(0) };
         static LOCKS: Cell<usize> = const { Cell::new(0) };
@@ -478,10 +476,17 @@ pub(crate) mod tls {
         FAST.with(|cell| ptr::from_ref(cell).addr())
     }
 
-    /// The thread's fast word.
+    /// Nothing: the words are below, and `fast` takes the sentinel from its caller.
+    macro_rules! define_words {
+        ($sentinel:path) => {};
+    }
+    pub(crate) use define_words;
+
+    /// The thread's fast word; `sentinel` as long as none was set.
     #[inline]
-    pub(crate) fn fast() -> *mut u8 {
-        FAST.with(Cell::get)
+    pub(crate) fn fast(sentinel: *const u8) -> *mut u8 {
+        let word = FAST.with(Cell::get);
+        if word.is_null() { sentinel.cast_mut() } else { word }
     }
 
     /// Sets the thread's fast word.

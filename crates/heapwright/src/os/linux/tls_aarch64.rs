@@ -10,26 +10,31 @@
 //!
 //! The initial-exec sequence: the thread pointer, plus an offset from the GOT.
 
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use crate::heap::SENTINEL;
-
-global_asm!(
-    ".pushsection .tdata.heapwright,\"awT\",@progbits",
-    ".balign 16",
-    ".globl __heapwright_0_1_tls",
-    ".hidden __heapwright_0_1_tls",
-    ".type __heapwright_0_1_tls, @object",
-    ".size __heapwright_0_1_tls, 32",
-    "__heapwright_0_1_tls:",
-    ".xword {sentinel}",
-    ".xword 0",
-    ".xword 0",
-    ".xword 0",
-    ".popsection",
-    sentinel = sym SENTINEL,
-);
+/// Defines the words, `fast` with the address of a static that is never written to. Once, by the
+/// module that knows what `fast` leads to: this one reads and writes words and knows none.
+macro_rules! define_words {
+    ($sentinel:path) => {
+        core::arch::global_asm!(
+            ".pushsection .tdata.heapwright,\"awT\",@progbits",
+            ".balign 16",
+            ".globl __heapwright_0_1_tls",
+            ".hidden __heapwright_0_1_tls",
+            ".type __heapwright_0_1_tls, @object",
+            ".size __heapwright_0_1_tls, 32",
+            "__heapwright_0_1_tls:",
+            ".xword {sentinel}",
+            ".xword 0",
+            ".xword 0",
+            ".xword 0",
+            ".popsection",
+            sentinel = sym $sentinel,
+        );
+    };
+}
+pub(crate) use define_words;
 
 #[inline(always)]
 fn block() -> *mut *mut u8 {
@@ -50,9 +55,10 @@ fn block() -> *mut *mut u8 {
     at
 }
 
-/// The thread's fast word.
+/// The thread's fast word. `_sentinel` is what [`define_words`] was given: the loader has put
+/// it there.
 #[inline(always)]
-pub(crate) fn fast() -> *mut u8 {
+pub(crate) fn fast(_sentinel: *const u8) -> *mut u8 {
     // SAFETY: the first initialised word of this thread's block.
     unsafe { *block() }
 }

@@ -17,29 +17,35 @@
 //! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the
 //! first instruction of a thread, so nobody ever tests it for null.
 
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 
-use crate::heap::SENTINEL;
+/// Defines the words, `fast` with the address of a static that is never written to. Once, by the
+/// module that knows what `fast` leads to: this one reads and writes words and knows none.
+macro_rules! define_words {
+    ($sentinel:path) => {
+        core::arch::global_asm!(
+            ".pushsection .tdata.heapwright,\"awT\",@progbits",
+            ".balign 16",
+            ".globl __heapwright_0_1_tls",
+            ".hidden __heapwright_0_1_tls",
+            ".type __heapwright_0_1_tls, @object",
+            ".size __heapwright_0_1_tls, 32",
+            "__heapwright_0_1_tls:",
+            ".quad {sentinel}",
+            ".quad 0",
+            ".quad 0",
+            ".quad 0",
+            ".popsection",
+            sentinel = sym $sentinel,
+        );
+    };
+}
+pub(crate) use define_words;
 
-global_asm!(
-    ".pushsection .tdata.heapwright,\"awT\",@progbits",
-    ".balign 16",
-    ".globl __heapwright_0_1_tls",
-    ".hidden __heapwright_0_1_tls",
-    ".type __heapwright_0_1_tls, @object",
-    ".size __heapwright_0_1_tls, 32",
-    "__heapwright_0_1_tls:",
-    ".quad {sentinel}",
-    ".quad 0",
-    ".quad 0",
-    ".quad 0",
-    ".popsection",
-    sentinel = sym SENTINEL,
-);
-
-/// The thread's fast word.
+/// The thread's fast word. `_sentinel` is what [`define_words`] was given: the loader has put
+/// it there.
 #[inline(always)]
-pub(crate) fn fast() -> *mut u8 {
+pub(crate) fn fast(_sentinel: *const u8) -> *mut u8 {
     let word;
     // SAFETY: reads one initialised word of this thread. `pure`: within one
     // function it may be read once; nobody may rely on seeing `set_fast` in the
