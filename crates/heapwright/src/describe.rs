@@ -3,11 +3,18 @@
 //! One load tells whether the address is in the window and what its unit is;
 //! arithmetic and one record tell the block. Nothing at the address is read,
 //! so the address may be anything at all.
+//!
+//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps and
+//! collected heaps, which lie above and have records of their own, say how ([`read_with`]).
+//!
+//! Called by `misuse` (a bad pointer is reported as what it is), by programs, and by the front ends.
+
+use core::ptr;
 
 use crate::address_map::{Kind as UnitKind, MAP};
 use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicPtr, Ordering};
 
 /// What an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,11 +109,12 @@ pub fn describe(address: *const u8) -> Description {
         UnitKind::Free | UnitKind::Kept => Description::nothing(Kind::Free),
         UnitKind::Metadata => Description::nothing(Kind::Metadata),
         UnitKind::Arena => Description::nothing(Kind::Arena),
-        UnitKind::Debug | UnitKind::DebugRest(_) => in_debug_heap(address.addr()),
+        UnitKind::Debug => read(Front::Debug, Kind::Debug, unit, address),
+        UnitKind::DebugRest(head) => read(Front::Debug, Kind::Debug, head, address),
         UnitKind::PoolHead => in_pool(address.addr(), unit),
         UnitKind::PoolRest(head) => in_pool(address.addr(), head),
-        UnitKind::Collected(_) => in_collected_heap(address, unit),
-        UnitKind::CollectedRest(head) => in_collected_heap(address, head),
+        UnitKind::Collected(_) => read(Front::Collected, Kind::Collected, unit, address),
+        UnitKind::CollectedRest(head) => read(Front::Collected, Kind::Collected, head, address),
         UnitKind::Slab(class) => {
             let slab = Slab::at(&MAP, unit, class);
             let mut found = Description {
@@ -149,30 +157,33 @@ pub fn describe(address: *const u8) -> Description {
     }
 }
 
-/// An address in a debug heap's span. Its records say more than others': what is
-/// freed is known.
-#[cfg(feature = "debug")]
-fn in_debug_heap(address: usize) -> Description {
-    crate::debug::describe(address).unwrap_or(Description::nothing(Kind::Debug))
+/// A way to get memory whose units only it can read, because the records are its own.
+#[derive(Clone, Copy)]
+pub(crate) enum Front {
+    /// Debug heaps: their records say more than others', for what is freed is known.
+    #[allow(dead_code, reason = "a part of the feature `debug`")]
+    Debug,
+    /// Collected heaps. What mutators have not told yet of the stretch they are at counts as free.
+    Collected,
 }
 
-/// There are none in this build.
-#[cfg(not(feature = "debug"))]
-fn in_debug_heap(_address: usize) -> Description {
-    Description::nothing(Kind::Debug)
+/// How a front end describes an address in one of its units, the first of which is `head`.
+pub(crate) struct Reader {
+    /// Takes `head` and the address.
+    pub(crate) read: fn(usize, *const u8) -> Description,
 }
 
-/// An address in the page of a collected heap that begins at unit `head`. What mutators have
-/// not told yet of the stretch they are at counts as free.
-fn in_collected_heap(address: *const u8, head: usize) -> Description {
-    let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
-    let owner = if matches!(entry.kind(), UnitKind::Collected(_)) { entry.owner() } else { 0 };
-    let mut found = Description { owner, ..Description::nothing(Kind::Collected) };
-    if let Some((block, size, taken)) = crate::gc::slot_at(owner, head, address.addr()) {
-        found.state = if taken { BlockState::InUse } else { BlockState::Free };
-        (found.block, found.size, found.offset) = (block, size, address.addr() - block);
-    }
-    found
+static READERS: [AtomicPtr<Reader>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
+
+/// Says how a front end's units are read: before it has any. Again does no harm.
+pub(crate) fn read_with(front: Front, reader: &'static Reader) {
+    READERS[front as usize].store(ptr::from_ref(reader).cast_mut(), Ordering::Release);
+}
+
+fn read(front: Front, kind: Kind, head: usize, address: *const u8) -> Description {
+    // SAFETY: null, or a reader that lives as long as the process.
+    let reader = unsafe { READERS[front as usize].load(Ordering::Acquire).as_ref() };
+    reader.map_or(Description::nothing(kind), |reader| (reader.read)(head, address))
 }
 
 /// An address in the pool segment that begins at unit `head`. Which slots are in

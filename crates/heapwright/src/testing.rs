@@ -3,8 +3,14 @@
 
 extern crate std;
 
+use std::boxed::Box;
+
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
+
+use crate::address_map::AddressMap;
+use crate::chunk::{Chunk, Want};
+use crate::os::fake::Fake;
 
 std::thread_local! {
     static TAKES: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
@@ -38,4 +44,15 @@ pub(crate) fn cases(cases: u32) -> Config {
 pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {
     let mut runner = TestRunner::deterministic();
     strategy.new_tree(&mut runner).unwrap().current()
+}
+
+/// A map with room for some units, and the first unit that may be used.
+pub(crate) fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
+    let os = Fake::new(page, 1 << 30, None);
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(4 << 20));
+    let run = chunk.take(count, Want::Zero).unwrap();
+    assert!(run.zero);
+    (os, map, run.unit)
 }

@@ -116,3 +116,6 @@ impl<T: Through> UnitList<T> {
         (prev != 0).then_some(prev as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,11 +107,12 @@ pub(crate) use heap::{Request, Return};
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, describe, forget_code, free, live, prepare, realloc,
-    remember_code, start, usable_size,
+    allocate, at_exit, begun, counts, forget_code, free, live, prepare, realloc, remember_code,
+    start, usable_size,
 };
 pub(crate) use report::write_with;
 
+use crate::describe::{self, Description, Front, Reader};
 use crate::fork::{self, Part};
 use crate::ids::{Recycled, Slot};
 use heap::Heap;
@@ -124,9 +125,17 @@ static FRESH: Heap = Heap::new();
 
 /// A heap that nobody has. `None`: there is no memory.
 fn take_heap() -> Option<&'static Slot<Heap>> {
+    describe::read_with(Front::Debug, &READER);
     // SAFETY: nobody uses the original, and a heap knows nothing of where it is.
     unsafe { HEAPS.take_copy(&FRESH) }
 }
+
+/// How an address in a span is described.
+static READER: Reader = Reader {
+    read: |_head, address| {
+        process::find_block(address.addr()).unwrap_or(Description::nothing(describe::Kind::Debug))
+    },
+};
 
 /// What debug heaps do around a fork.
 static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };

@@ -229,8 +229,8 @@ pub(crate) fn counts() -> (u64, u64, u64) {
     heap().map_or((0, 0, 0), |heap| (heap.made(), heap.freed(), heap.made_bytes()))
 }
 
-/// What an address in a span is in. `None`: in none, or between blocks.
-pub(crate) fn describe(address: usize) -> Option<Description> {
+/// The block of a span that an address lies in. `None`: in none, or between blocks.
+pub(crate) fn find_block(address: usize) -> Option<Description> {
     let span = Span::of(address)?;
     let Found::Slot(place) = span.locate(address) else { return None };
     let word = place.record().word();

@@ -160,7 +160,7 @@ fn every_byte_beyond_a_block_is_watched() {
         for beyond in 0..if cfg!(miri) { 3 } else { 9 } {
             let heap = unguarded();
             let block = alloc(&heap, size, 1);
-            assert_eq!(describe(block.addr()).unwrap().size, size);
+            assert_eq!(process::find_block(block.addr()).unwrap().size, size);
             // SAFETY: not the program's, but the heap's own.
             unsafe { block.wrapping_add(size + beyond).write(0x41) };
             // The next slot, where there is one, is not handed out: nobody can tell.

@@ -7,6 +7,7 @@
 //!
 //! In the child there are no other mutators. What they had of pages is found by the next sweep.
 
+use crate::describe::{self, Front};
 use crate::fork::{self, Handlers, Part};
 use crate::os;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -27,11 +28,12 @@ const STOPPED: usize = 1;
 /// It has, but somebody did not stop.
 const MOVES: usize = 2;
 
-/// Takes part from now on.
+/// Takes part from now on, in forks and in descriptions.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
         fork::join(Part::Collected, &HANDLERS);
+        describe::read_with(Front::Collected, &super::READER);
         JOINED.store(true, Ordering::Release);
     }
 }

@@ -100,6 +100,11 @@ mod weak;
 mod world;
 
 #[cfg(not(loom))]
+use crate::address_map::{Kind, MAP};
+#[cfg(not(loom))]
+use crate::describe::{self, BlockState, Description};
+
+#[cfg(not(loom))]
 pub use finalizers::Finalizer;
 #[cfg(not(loom))]
 pub use growth::Decision;
@@ -131,12 +136,24 @@ pub const FREED: u32 = 2;
 #[cfg(not(loom))]
 const KIND_MASK: u32 = 3;
 
-/// The slot that an address lies in, of the page of heap `owner` that begins at unit `head`:
-/// where it begins, its size, and whether it holds an object.
+/// How an address in a page is described.
 #[cfg(not(loom))]
-pub(crate) fn slot_at(owner: u32, head: usize, address: usize) -> Option<(usize, usize, bool)> {
-    let heap = heap::of(owner)?;
-    let (page, offset) = heap.slot_in(head, address)?;
-    let base = crate::address_map::MAP.address_of(head).addr();
-    Some((base + offset, page.slot.get(), heap.holds(page, offset)))
+static READER: describe::Reader = describe::Reader { read: describe_slot };
+
+#[cfg(not(loom))]
+fn describe_slot(head: usize, address: *const u8) -> Description {
+    let base = MAP.address_of(head).addr();
+    let (_, entry) = MAP.lookup(base);
+    let owner = if matches!(entry.kind(), Kind::Collected(_)) { entry.owner() } else { 0 };
+    let mut found = Description { owner, ..Description::nothing(describe::Kind::Collected) };
+    if let Some(heap) = heap::of(owner)
+        && let Some((page, offset)) = heap.slot_in(head, address.addr())
+    {
+        let is_object = heap.holds(page, offset);
+        found.state = if is_object { BlockState::InUse } else { BlockState::Free };
+        found.block = base + offset;
+        found.size = page.slot.get();
+        found.offset = address.addr() - found.block;
+    }
+    found
 }

@@ -1,5 +1,4 @@
-//! Slabs against a model, for every class, on the fake operating system; and
-//! the lists of units.
+//! Slabs against a model, for every class, on the fake operating system.
 //!
 //! The model knows of each slot whether it is untouched, out or returned. Slots
 //! that are out are full of a pattern, so a page that is given back too early,
@@ -10,8 +9,7 @@
 
 extern crate std;
 
-use std::boxed::Box;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::vec;
 use std::vec::Vec;
 
@@ -20,10 +18,9 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::address_map::Entry;
-use crate::chunk::{Chunk, Want};
 use crate::os::fake::Fake;
 use crate::size_class::CLASSES;
-use crate::testing::{cases, sample};
+use crate::testing::{cases, sample, units};
 
 const PAGES: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 
@@ -67,17 +64,6 @@ struct World {
     purged: BTreeSet<usize>,
     /// When returned slots last came or went.
     stamp: u32,
-}
-
-/// A map with room for some units, and the first unit that may be used.
-fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
-    let os = Fake::new(page, 1 << 30, None);
-    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
-    let mut chunk = Chunk::closed(os, map);
-    assert!(chunk.open(4 << 20));
-    let run = chunk.take(count, Want::Zero).unwrap();
-    assert!(run.zero);
-    (os, map, run.unit)
 }
 
 /// Whether all of it is `byte`; under Miri, whether some of it is.
@@ -386,66 +372,4 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
     }
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
-}
-
-/// What is done to a list of units.
-#[derive(Clone, Debug)]
-enum ListOp {
-    Push,
-    InsertAfter(Index),
-    Remove(Index),
-}
-
-fn list_op() -> impl Strategy<Value = ListOp> {
-    prop_oneof![
-        Just(ListOp::Push),
-        any::<Index>().prop_map(ListOp::InsertAfter),
-        any::<Index>().prop_map(ListOp::Remove),
-    ]
-}
-
-proptest! {
-    #![proptest_config(cases(64))]
-
-    #[test]
-    fn lists_of_units_are_lists(
-        ops in prop::collection::vec(list_op(), 1..if cfg!(miri) { 12 } else { 60 }),
-    ) {
-        let (os, map, first) = units(4096, 61);
-        let list: UnitList<BySize> = UnitList::new();
-        // The same units in another list, through their other links.
-        let other: UnitList<ByOwner> = UnitList::new();
-        let mut model = VecDeque::new();
-        for (unit, op) in (first..).zip(&ops) {
-            match op {
-                ListOp::Push => {
-                    list.push(map, unit);
-                    model.push_front(unit);
-                }
-                ListOp::InsertAfter(which) if !model.is_empty() => {
-                    let at = which.index(model.len());
-                    list.insert_after(map, Some(model[at]), unit);
-                    model.insert(at + 1, unit);
-                }
-                ListOp::InsertAfter(_) => {
-                    list.insert_after(map, None, unit);
-                    model.push_front(unit);
-                }
-                ListOp::Remove(which) if !model.is_empty() => {
-                    let gone = model.remove(which.index(model.len())).unwrap();
-                    list.remove(map, gone);
-                }
-                ListOp::Remove(_) => {}
-            }
-            other.push(map, unit);
-            prop_assert_eq!(list.first(), model.front().copied());
-            for (at, &unit) in model.iter().enumerate() {
-                prop_assert_eq!(list.after(map, unit), model.get(at + 1).copied());
-                let before = at.checked_sub(1).map(|before| model[before]);
-                prop_assert_eq!(list.before(map, unit), before);
-            }
-        }
-        // SAFETY: nobody uses anything of it.
-        unsafe { os.give_back() };
-    }
 }
