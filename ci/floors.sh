@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Imports point downward only: each module of the library may name, with `crate::`, only modules
+# below its own line in ARCHITECTURE.md's picture of the floors, so there are no circles either. What is
+# compiled for tests alone is left out.
+#
+#   ci/floors.sh
+#
+# The modules are the first words of a line of the picture, up to two spaces.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+check() { # DIRECTORY: prints each import that points upward; fails if there is one
+    perl -0777 -e '
+        my ($architecture, @files) = @ARGV;
+        sub slurp { open my $f, "<", $_[0] or die "$_[0]: $!\n"; local $/; <$f> }
+        my ($picture) = slurp($architecture) =~ /^heapwright  .*?\n-+\n(.*?)\n-+\n/ms or die "no picture of the floors\n";
+        my ($floor, %floor) = (0);
+        for (split /\n/, $picture) {
+            next if /^\s/;
+            $floor++;
+            my ($names) = /^(\S+(?: \S+)*)(?:  |$)/;
+            $floor{$_} = $floor for split / /, $names;
+        }
+        my $breaches = 0;
+        for my $file (@files) {
+            my ($path) = $file =~ m{/src/(.*)\.rs$};
+            next if $path eq "lib" or $path =~ m{(^|[_/])tests?\b|^testing$};
+            my ($module) = split m{/}, $path;
+            my $own = $floor{$module} or do { print "$file: no floor of ARCHITECTURE.md has `$module`\n"; $breaches++; next };
+            my $text = slurp($file);
+            $text =~ s#//[^\n]*##g;
+            $text =~ s/\x23\[cfg\((?:all\()?test\b[^\n]*\n(?:\s*\x23\[[^\n]*\n)*\s*(?:pub(?:\([^)]*\))? )?mod \w+ \{.*//s;
+            $text =~ s/\x23\[cfg\((?:all\()?test\b[^\]]*\]\s*[^;{]*(?:;|\{[^\n]*\n)//g;
+            my %named;
+            while ($text =~ /\bcrate::(?:(\w+)|\{(.*?)\};)/gs) {
+                my @names = defined $1 ? $1 : map { /^\s*(\w+)/ ? $1 : () } split /,(?![^{]*\})/, $2;
+                $named{$_}++ for @names;
+            }
+            for (sort keys %named) {
+                next if !$floor{$_} or $floor{$_} > $own or $_ eq $module;
+                print "$file: `$module` names `$_`, which does not stand below it\n";
+                $breaches++;
+            }
+        }
+        exit($breaches ? 1 : 0);
+    ' ARCHITECTURE.md $(find "$1" -name '*.rs' | sort)
+}
+
+check crates/heapwright/src || die "imports must point downward"
+
+# That the check can fail: a copy in which the lowest floor names the highest.
+mkdir -p "$SCRATCH/src/os"
+printf 'use crate::heap;\n' >"$SCRATCH/src/os/wrong.rs"
+if check "$SCRATCH/src" >/dev/null; then die "an import that points upward is not seen"; fi
+say "imports point downward"
