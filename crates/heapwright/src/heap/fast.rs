@@ -11,7 +11,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate};
-use crate::cache::{Hot, List, Rest, Way};
+use crate::cache::{Hot, Rest, Way};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -366,28 +366,34 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 #[must_use]
 pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
-    match hot.list_of_sized(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) => unsafe { free_here(hot, list, block) },
-        Err(rest) if rest.is_to_cpu() => {
-            // SAFETY: the same contract.
-            unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
-            true
-        }
-        Err(rest) if rest.is_to_shared() => {
-            // SAFETY: the same contract.
-            unsafe { common::free_sized(block, size, hot, rest) };
-            true
-        }
-        Err(_) => false,
+    let rest = hot.rest_of_sized(block.addr());
+    if rest.is_mine() {
+        // SAFETY: the same contract; the slab is one of ours.
+        return unsafe { free_here(hot, rest, block) };
     }
+    if rest.is_to_cpu() {
+        // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
+        unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+        return true;
+    }
+    if rest.is_to_shared() {
+        // SAFETY: the entry says that the slab is common; `hot` is the fast word's.
+        unsafe { common::free_sized(block, size, hot, rest) };
+        return true;
+    }
+    false
 }
 
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
 /// that start to allocate from now on: the program has an `operator delete` of
 /// its own, which the sized one must call.
-pub fn forward_sized_frees() {
-    super::start::forward_sized_frees();
+///
+/// # Safety
+///
+/// No other thread uses the heap meanwhile: it is called when a process starts.
+pub unsafe fn forward_sized_frees() {
+    // SAFETY: by the contract there is no other thread.
+    unsafe { super::start::forward_sized_frees() };
 }
 
 /// The fast path of every free; they differ in what they tell of the block where it is
@@ -399,15 +405,19 @@ pub fn forward_sized_frees() {
 #[inline(always)]
 unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl FnOnce()) {
     let hot = hot();
-    match hot.list_of(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) if unsafe { free_here(hot, list, block) } => {}
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_cpu() => unsafe {
-            arrays::free(block, Gate::of(hot), rest.bits());
-        },
-        Err(rest) if rest.is_to_shared() => shared(hot, rest),
-        _ => cold(),
+    let rest = hot.rest_of(block.addr());
+    if rest.is_mine() {
+        // SAFETY: the same contract; the slab is one of ours.
+        if !unsafe { free_here(hot, rest, block) } {
+            cold();
+        }
+    } else if rest.is_to_cpu() {
+        // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
+        unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+    } else if rest.is_to_shared() {
+        shared(hot, rest);
+    } else {
+        cold();
     }
 }
 
@@ -415,15 +425,18 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl Fn
 ///
 /// # Safety
 ///
-/// As [`free`]; `list` is that of the block's slab.
+/// As [`free`]; `rest` is what `hot`, the calling thread's, left of the entry of the block's
+/// slab, and [`Rest::is_mine`].
 #[inline(always)]
-unsafe fn free_here(hot: &Hot, list: &List, block: *mut u8) -> bool {
+unsafe fn free_here(hot: &Hot, rest: Rest, block: *mut u8) -> bool {
+    // SAFETY: by the contract.
+    let list = unsafe { hot.list_of(rest) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
-    // SAFETY: the entry says that the slab is of this class and ours.
+    // SAFETY: by the contract the block is in use, of the list's class, and free from now on.
     if unsafe { list.push(block.cast::<Block>()) } {
-        door::overflow(hot.class_of(list));
+        door::overflow(rest.class());
     }
     true
 }
