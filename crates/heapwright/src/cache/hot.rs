@@ -394,10 +394,12 @@ impl Hot {
                 beyond = label { return false },
                 options(readonly, nostack),
             );
-            return true;
+            true
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        return unit < self.limit.load(Ordering::Relaxed);
+        {
+            unit < self.limit.load(Ordering::Relaxed)
+        }
     }
 
     /// The window's unit that `address` lies in.

@@ -1,7 +1,7 @@
 //! The fast paths: counted in instructions, and kept that way by CI.
 //!
 //! ```text
-//! malloc   fast word; list by mask; pop; count                       14
+//! malloc   fast word; list by mask; pop; count                       13
 //! free     fast word; unit; entry: mine, and of which class?         22
 //!          slot start? push; count
 //! ```
@@ -24,8 +24,8 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 
 #[inline(always)]
 fn hot() -> &'static Hot {
-    // SAFETY: the fast word is the sentinel or the hot part of this thread's
-    // cache; neither is ever freed.
+    // SAFETY: the fast word leads to the sentinel, to the hot part of this thread's cache, to
+    // the closed one of a shared cache, or to the gate's; none of the four is ever freed.
     unsafe { &*tls::fast().cast::<Hot>() }
 }
 
@@ -71,7 +71,7 @@ pub fn malloc(size: usize) -> *mut u8 {
 pub fn malloc_fast(size: usize) -> *mut u8 {
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
-        // SAFETY: checked above.
+        // SAFETY: the size was just found to be a linear class's.
         unsafe { pop_linear(last) }
     } else {
         core::ptr::null_mut()
@@ -243,7 +243,7 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 /// ```
 #[inline(always)]
 pub unsafe fn free(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away.
     unsafe { free_from::<MALLOC>(block) };
 }
 
@@ -261,11 +261,12 @@ pub unsafe fn free(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_cold::<FROM>(block) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -284,7 +285,7 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and says what it was allocated with.
     unsafe { free_sized_aligned_from::<MALLOC>(block, size, align) };
 }
 
@@ -302,11 +303,12 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free_sized(block, size, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_sized_cold::<FROM>(block, size) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -324,11 +326,12 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_aligned_cold::<FROM>(block, align) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -346,11 +349,12 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -368,7 +372,7 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
     let rest = hot.rest_of_sized(block.addr());
     if rest.is_mine() {
-        // SAFETY: the same contract; the slab is one of ours.
+        // SAFETY: the caller gives the block away, and its slab is one of ours.
         return unsafe { free_here(hot, rest, block) };
     }
     if rest.is_to_cpu() {
@@ -407,7 +411,7 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl Fn
     let hot = hot();
     let rest = hot.rest_of(block.addr());
     if rest.is_mine() {
-        // SAFETY: the same contract; the slab is one of ours.
+        // SAFETY: the caller gives the block away, and its slab is one of ours.
         if !unsafe { free_here(hot, rest, block) } {
             cold();
         }
@@ -429,7 +433,7 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl Fn
 /// slab, and [`Rest::is_mine`].
 #[inline(always)]
 unsafe fn free_here(hot: &Hot, rest: Rest, block: *mut u8) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: the entry is a slab's of the hot part's owner.
     let list = unsafe { hot.list_of(rest) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
