@@ -261,7 +261,9 @@ fn leads_to_us(form: usize) -> bool {
 /// the sized form forwards every block to it. Called by the constructor.
 pub(crate) fn notice_replacements() {
     if !leads_to_us(DELETE_SIZED) {
-        heap::forward_sized_frees();
+        // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. A
+        // thread that one of another library's has started would find the old tag or the new.
+        unsafe { heap::forward_sized_frees() };
     }
 }
 

@@ -288,15 +288,16 @@ impl AddressMap {
     ///
     /// # Safety
     ///
-    /// `unit < self.limit()`, and `base` is [`AddressMap::base`].
+    /// `unit < self.limit()`, or below what `chunk::expose_table` made readable; and `base` is
+    /// [`AddressMap::base`].
     #[inline(always)]
     pub(crate) unsafe fn entry_from(&self, base: *mut u8, unit: usize) -> Entry {
         if !os::TABLE_ADJACENT {
-            // SAFETY: the same contract.
+            // SAFETY: below the limit: only a table that is adjacent is ever exposed.
             return unsafe { self.entry(unit) };
         }
         let slot = base.wrapping_sub(TABLE_GAP).cast::<AtomicU32>().wrapping_add(unit);
-        // SAFETY: slots below the limit are committed.
+        // SAFETY: slots below the limit are committed, and exposed ones can be read.
         Entry(unsafe { &*slot }.load(Ordering::Relaxed))
     }
 

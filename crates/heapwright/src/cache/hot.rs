@@ -14,7 +14,10 @@
 //! offset of the list that it comes from. So neither path computes an index.
 //!
 //! Invariants: only the owner touches it; blocks in a list are free, linked,
-//! and of the list's class and owner; `limit` is never above the map's.
+//! and of the list's class and owner; the table's entries below `limit` can be read.
+//!
+//! What threads without a cache of their own find instead is a [`Closed`] one: the same
+//! bytes, but many threads read it, so it is a type of its own, which can be shared.
 //!
 //! Called by `heap`'s fast paths, and by the rest of `cache`.
 
@@ -42,6 +45,10 @@ pub(crate) struct List {
 }
 
 const _: () = assert!(size_of::<List>() == CLASS_STEP);
+// What the C layer's assembly adds to a list's offset.
+const _: () = assert!(offset_of!(List, head) == 0);
+const _: () = assert!(offset_of!(List, room) == 8);
+const _: () = assert!(offset_of!(List, reciprocal) == 12);
 
 impl List {
     /// The newest block, taken out; null: there is none.
@@ -108,6 +115,12 @@ impl Rest {
     /// Nothing is known of the address: it is beyond the limit.
     const UNKNOWN: Self = Self(TURNED_TO_SHARED - 1);
 
+    /// Whether the address lies in a slab of the owner whose tag was taken out.
+    #[inline(always)]
+    pub(crate) fn is_mine(self) -> bool {
+        self.0 < SLAB_KINDS
+    }
+
     /// Whether the address lies in a slab of the common owner's, and the thread goes by
     /// the CPU's arrays.
     #[inline(always)]
@@ -142,7 +155,11 @@ impl Rest {
     }
 
     /// What was [`Rest::bits`].
-    pub(crate) fn of(bits: usize) -> Self {
+    ///
+    /// # Safety
+    ///
+    /// It was.
+    pub(crate) unsafe fn of(bits: usize) -> Self {
         Self(bits)
     }
 }
@@ -154,14 +171,15 @@ pub(crate) struct Hot {
     pub(super) lists: [List; CLASSES],
     /// The window's base, and how many units of it this cache knows of: copies
     /// that no other thread writes. All slabs of the cache are below.
+    /// (The limit of a [`Closed`] part others may lower; so it is an atomic.)
     base: Cell<*mut u8>,
-    limit: Cell<usize>,
+    limit: AtomicUsize,
     /// The owner's id, shifted as in an address map entry. A whole word, so that
     /// the entry is widened by its load and not by an instruction of its own.
     pub(super) tag: usize,
     /// The same, or nobody's where frees that know their size must be passed on
     /// (see `forward_sized_frees`).
-    pub(super) sized_tag: Cell<usize>,
+    sized_tag: Cell<usize>,
     /// Where a miss is served.
     way: Way,
 }
@@ -181,7 +199,7 @@ pub(crate) enum Way {
 }
 
 /// The tag of who owns nothing.
-pub(super) const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
+const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
 // No entry has the bit, and no cache: only a closed hot part makes one of it.
 const _: () = assert!(Entry::tag(address_map::COMMON) < TURNED_TO_SHARED as u32);
 
@@ -194,42 +212,11 @@ impl Hot {
                 List { head: Cell::new(ptr::null_mut()), room: Cell::new(0), reciprocal: 0 }
             }; CLASSES],
             base: Cell::new(ptr::null_mut()),
-            limit: Cell::new(0),
+            limit: AtomicUsize::new(0),
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
             way: Way::Door,
         }
-    }
-
-    /// Makes a hot part of zeros a closed one: its lists are empty, it owns nothing, but
-    /// it knows the window, so that what is left of a common block's entry tells the list.
-    /// The heads are all `head`: null, or negative.
-    /// It is read by any thread and hardly changes again, so its limit is what can be read
-    /// for as long as there is: `readable` units' entries.
-    pub(super) fn close(&mut self, way: Way, readable: usize, forward_sized: bool, head: usize) {
-        let common = Entry::tag(address_map::COMMON) as usize;
-        self.tag = match way {
-            Way::Door | Way::ByCpu => NOBODY,
-            Way::Shared => common ^ TURNED_TO_SHARED,
-            Way::PerCpu => common ^ TURNED_TO_CPU,
-        };
-        for (class, list) in self.lists.iter_mut().enumerate() {
-            list.reciprocal = size_class::reciprocal(class);
-            list.head.set(ptr::without_provenance_mut(head));
-        }
-        self.forward_sized(forward_sized);
-        self.way = way;
-        self.base.set(MAP.base());
-        self.limit.set(readable);
-    }
-
-    /// Lowers the limit of a closed hot part, which other threads read: the table behind it
-    /// is about to go. Nothing that a program may free lies there, so it does not matter
-    /// which of the two a thread finds.
-    pub(super) fn lower_limit(&self, readable: usize) {
-        // SAFETY: a word of a hot part, which is never freed; all writes go this way.
-        let limit = unsafe { AtomicUsize::from_ptr(self.limit.as_ptr()) };
-        limit.store(readable.min(limit.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
     pub(crate) const LISTS: usize = offset_of!(Hot, lists);
@@ -243,10 +230,73 @@ impl Hot {
     pub(crate) const TAG: usize = offset_of!(Hot, tag);
     /// Where a list's reciprocal is, from the list's offset on.
     pub(super) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
+}
+
+/// A hot part that misses always: its lists are empty for ever and it owns nothing, but it
+/// knows the window, so that what is left of a common block's entry tells the list.
+///
+/// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
+/// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
+/// [`Closed::close`] only its limit changes, which is an atomic.
+#[repr(transparent)]
+pub(crate) struct Closed(Hot);
+
+// What the fast paths and assembly find at an offset of one they find in the other.
+const _: () = assert!(size_of::<Closed>() == size_of::<Hot>());
+const _: () = assert!(align_of::<Closed>() == align_of::<Hot>());
+const _: () = assert!(offset_of!(Closed, 0) == 0);
+
+// SAFETY: its cells are written by `close`, while nobody else knows it, and by `forward_sized`,
+// while there is no other thread. Those who reach it by a fast word write none: `pop` takes no
+// block from an empty list, `push` is for blocks of the part's owner, of which there are none,
+// and `refresh` for caches.
+unsafe impl Sync for Closed {}
+
+impl Closed {
+    /// Makes one of zeros. The heads are all `head`: null, or negative. Its limit is what can
+    /// be read for as long as there is, for nobody raises it: `readable` units' entries.
+    pub(super) fn close(&mut self, way: Way, readable: usize, forward_sized: bool, head: usize) {
+        let hot = &mut self.0;
+        let common = Entry::tag(address_map::COMMON) as usize;
+        hot.tag = match way {
+            Way::Door | Way::ByCpu => NOBODY,
+            Way::Shared => common ^ TURNED_TO_SHARED,
+            Way::PerCpu => common ^ TURNED_TO_CPU,
+        };
+        for (class, list) in hot.lists.iter_mut().enumerate() {
+            list.reciprocal = size_class::reciprocal(class);
+            list.head.set(ptr::without_provenance_mut(head));
+        }
+        hot.forward_sized(forward_sized);
+        hot.way = way;
+        hot.base.set(MAP.base());
+        hot.limit.store(readable, Ordering::Relaxed);
+    }
+
+    /// Lowers the limit: the table behind it is about to go. Nothing that a program may free
+    /// lies there, so it does not matter which of the two a thread finds.
+    pub(super) fn lower_limit(&self, readable: usize) {
+        self.0.limit.fetch_min(readable, Ordering::Relaxed);
+    }
+
+    /// Passes sized frees on.
+    ///
+    /// # Safety
+    ///
+    /// No other thread uses the heap meanwhile.
+    pub(super) unsafe fn forward_sized(&self) {
+        self.0.forward_sized(true);
+    }
+
+    /// Where a miss is served.
+    pub(crate) fn way(&self) -> Way {
+        self.0.way
+    }
 
     /// Says which sequence `malloc` is: a thread arms it with the address of this.
+    #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
     pub(super) fn describe_sequence(&mut self, descriptor: [u64; 4]) {
-        self.descriptor = descriptor;
+        self.0.descriptor = descriptor;
     }
 }
 
@@ -275,58 +325,87 @@ impl Hot {
         unsafe { &*list.cast::<List>() }
     }
 
-    /// The list of the slab that `address` lies in, if that is this owner's; else what
-    /// is left of the unit's entry.
+    /// What is left of the entry of the unit that `address` lies in, without the tag.
     #[inline(always)]
-    pub(crate) fn list_of(&self, address: usize) -> Result<&List, Rest> {
-        // SAFETY: the cache's limit is never above the map's.
-        unsafe { self.list_for(address, self.limit.get(), self.tag) }
+    pub(crate) fn rest_of(&self, address: usize) -> Rest {
+        let unit = self.unit_of(address);
+        if !self.knows(unit) {
+            return Rest::UNKNOWN;
+        }
+        // SAFETY: below the limit, so there is an entry to read.
+        Rest(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// As [`Hot::list_of`], but none where sized frees are passed on.
+    /// As [`Hot::rest_of`], but no list where sized frees are passed on.
     #[inline(always)]
-    pub(crate) fn list_of_sized(&self, address: usize) -> Result<&List, Rest> {
-        // SAFETY: the cache's limit is never above the map's.
-        unsafe { self.list_for(address, self.limit.get(), self.sized_tag.get()) }
+    pub(crate) fn rest_of_sized(&self, address: usize) -> Rest {
+        let unit = self.unit_of(address);
+        if !self.knows(unit) {
+            return Rest::UNKNOWN;
+        }
+        // SAFETY: below the limit, so there is an entry to read.
+        Rest(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
     }
 
-    /// The list of the class of the slab that `address` lies in, if the slab is
-    /// of the owner of `tag` and its unit below `limit`.
+    /// What is left of the entry of `unit` without the tag of `owner`.
     ///
     /// # Safety
     ///
-    /// `limit` is not above the map's.
+    /// `unit` is below the map's limit.
     #[inline(always)]
-    pub(super) unsafe fn list_for(
-        &self,
-        address: usize,
-        limit: usize,
-        tag: usize,
-    ) -> Result<&List, Rest> {
-        let unit = self.unit_of(address);
-        if unit >= limit {
-            return Err(Rest::UNKNOWN);
+    pub(super) unsafe fn rest_for(&self, unit: usize, owner: u32) -> Rest {
+        // SAFETY: the same contract.
+        Rest(unsafe { self.entry_of(unit) } ^ Entry::tag(owner) as usize)
+    }
+
+    /// The list of the class of a slab whose owner's tag was taken out of its entry.
+    ///
+    /// # Safety
+    ///
+    /// [`Rest::is_mine`].
+    #[inline(always)]
+    pub(crate) unsafe fn list_of(&self, rest: Rest) -> &List {
+        // SAFETY: below `SLAB_KINDS`, where all kinds are slabs': multiples of the step.
+        unsafe { self.list_at(rest.0) }
+    }
+
+    /// # Safety
+    ///
+    /// `unit` is below the map's limit, or this part's.
+    #[inline(always)]
+    unsafe fn entry_of(&self, unit: usize) -> usize {
+        // SAFETY: the same contract.
+        unsafe { MAP.entry_from(self.base.get(), unit) }.0 as usize
+    }
+
+    /// Whether `unit` is below the limit.
+    #[inline(always)]
+    fn knows(&self, unit: usize) -> bool {
+        // The compiler does not make a compare with memory of an atomic load.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: an aligned load of the limit, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "cmp {unit}, qword ptr [{hot} + {limit}]",
+                "jae {beyond}",
+                unit = in(reg) unit,
+                hot = in(reg) self,
+                limit = const offset_of!(Hot, limit),
+                beyond = label { return false },
+                options(readonly, nostack),
+            );
+            true
         }
-        // SAFETY: below the map's limit.
-        let entry = unsafe { MAP.entry_from(self.base.get(), unit) };
-        let offset = entry.0 as usize ^ tag;
-        if offset >= SLAB_KINDS {
-            return Err(Rest(offset));
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            unit < self.limit.load(Ordering::Relaxed)
         }
-        // SAFETY: below `SLAB_KINDS`, and slabs' kinds are multiples of the step.
-        Ok(unsafe { self.list_at(offset) })
     }
 
     /// The window's unit that `address` lies in.
     #[inline(always)]
     pub(super) fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.get().addr()) >> UNIT_SHIFT
-    }
-
-    /// The class of one of this owner's lists.
-    #[inline(always)]
-    pub(crate) fn class_of(&self, list: &List) -> usize {
-        (ptr::from_ref(list).addr() - ptr::from_ref(self).addr() - Self::LISTS) / CLASS_STEP
     }
 
     /// The list of `class`.
@@ -338,6 +417,60 @@ impl Hot {
     /// Looks again how far the window goes.
     pub(super) fn refresh(&self) {
         self.base.set(MAP.base());
-        self.limit.set(MAP.limit());
+        self.limit.store(MAP.limit(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern crate std;
+
+    /// A hot part that nothing was made of yet.
+    fn zeros() -> Hot {
+        Hot::sentinel()
+    }
+
+    /// Compiles only if there is one way to read `Hot as Exclusive<_>`, that is, if `Hot`
+    /// cannot be shared.
+    #[test]
+    fn a_threads_own_cannot_be_shared_and_a_closed_one_can() {
+        trait Exclusive<Way> {
+            fn is_exclusive() {}
+        }
+        impl<T> Exclusive<()> for T {}
+        impl<T: Sync> Exclusive<u8> for T {}
+        <Hot as Exclusive<_>>::is_exclusive();
+        fn is_shared<T: Sync>() {}
+        is_shared::<Closed>();
+    }
+
+    /// A data race, to Miri, if readers or the writer treat the limit as plain memory.
+    #[test]
+    fn the_limit_of_a_closed_one_is_lowered_under_its_readers() {
+        let mut closed = Closed(zeros());
+        closed.close(Way::Shared, 0, false, 0);
+        let closed = &closed;
+        std::thread::scope(|threads| {
+            threads.spawn(|| closed.lower_limit(0));
+            // As the fast word leads to it, in another thread.
+            let hot = &closed.0;
+            for address in [0, 1 << 20] {
+                assert!(!hot.rest_of(address).is_mine());
+                assert!(!hot.rest_of_sized(address).is_mine());
+            }
+        });
+        assert_eq!(closed.0.limit.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_limit_is_lowered_and_never_raised() {
+        let mut closed = Closed(zeros());
+        closed.close(Way::Shared, 7, false, 0);
+        closed.lower_limit(9);
+        assert!(closed.0.knows(6) && !closed.0.knows(7));
+        closed.lower_limit(3);
+        assert!(closed.0.knows(2) && !closed.0.knows(3));
     }
 }

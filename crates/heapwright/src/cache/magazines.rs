@@ -20,7 +20,7 @@
 //!
 //! `closed` is what `malloc` and `free` find first: lists that are empty, and a tag with
 //! one bit turned, so that both miss, and the entry of a block of the common owner's is
-//! recognised by the sign of what is left of it (see `hot::Hot::closed`).
+//! recognised by the sign of what is left of it (see `hot::Closed`).
 //!
 //! **Bound.** A cache holds at most two chains of a class, of spares no more than a small
 //! share of all slabs and than [`SPARES`] bytes, and a stash: less than 4 MiB in all. What
@@ -39,7 +39,7 @@ use super::arrays;
 use super::central::{self, Supply};
 use super::depot::DepotChain;
 use super::stash::Stash;
-use super::{Counters, Given, Hot, List, Way, first_length};
+use super::{Closed, Counters, Given, Hot, List, Way, first_length};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::options;
@@ -62,13 +62,10 @@ const SPARES: usize = 256 << 10;
 const CLASSES_A_TICK: usize = 8;
 
 /// All of them.
-pub(crate) static ALL: Shared<Magazines, Hot, MOST> = Shared::new();
+pub(crate) static ALL: Shared<Magazines, Closed, MOST> = Shared::new();
 
 /// One of them, its lock, and the closed hot part in front.
-pub(crate) type Shelf = Slot<Magazines, Hot>;
-
-// SAFETY: a closed hot part never changes.
-unsafe impl Sync for Hot {}
+pub(crate) type Shelf = Slot<Magazines, Closed>;
 
 /// Blocks in a chain of `class`.
 pub(super) const fn chain_length(class: usize) -> usize {
@@ -141,6 +138,8 @@ pub(crate) struct Magazines {
 unsafe impl Send for Magazines {}
 
 const _: () = assert!(offset_of!(Magazines, lists) == 0);
+// A thread's fast word leads to the front, and so to the slot.
+const _: () = assert!(Shelf::FRONT == 0);
 
 /// A thread's current cache, by what its fast word leads to.
 #[inline(always)]
@@ -174,11 +173,15 @@ pub(crate) fn raise(count: usize, way: Way) -> usize {
     ALL.raise(count, |number| make(number, way))
 }
 
-/// Makes the fast path for sized frees refuse every block: see the caller. Before there
-/// are threads that share these, for a closed hot part else never changes.
-pub(super) fn forward_sized_frees() {
+/// Makes the fast path for sized frees refuse every block: see the caller.
+///
+/// # Safety
+///
+/// No other thread uses the heap meanwhile.
+pub(super) unsafe fn forward_sized_frees() {
     for slot in ALL.all() {
-        slot.front().forward_sized(true);
+        // SAFETY: by the contract there is no other thread.
+        unsafe { slot.front().forward_sized() };
     }
 }
 

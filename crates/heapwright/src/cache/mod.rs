@@ -61,8 +61,7 @@ use crate::unit_list::{ByOwner, BySize, UnitList};
 
 use depot::{Depot, DepotChain};
 use hidden::Hidden;
-use hot::NOBODY;
-pub(crate) use hot::{Hot, List, Rest, Way};
+pub(crate) use hot::{Closed, Hot, List, Rest, Way};
 use outgoing::Outgoing;
 pub(crate) use outgoing::send;
 pub(crate) use resting::{none_warm_after_fork, purge_resting};
@@ -194,13 +193,19 @@ unsafe impl Sync for Cache {}
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 
 /// Makes the fast path for sized frees refuse every block, for the calling
-/// thread's cache and all that are made later.
-pub(crate) fn forward_sized_frees(mine: Option<&Cache>) {
+/// thread's cache, for those that threads share, and for all that are made later.
+///
+/// # Safety
+///
+/// No other thread uses the heap meanwhile; `mine` is the calling thread's.
+pub(crate) unsafe fn forward_sized_frees(mine: Option<&Cache>) {
     FORWARD_SIZED.store(true, Ordering::Relaxed);
-    magazines::forward_sized_frees();
-    arrays::forward_sized_frees();
+    // SAFETY: by the contract there is no other thread.
+    unsafe { magazines::forward_sized_frees() };
+    // SAFETY: by the contract there is no other thread.
+    unsafe { arrays::forward_sized_frees() };
     if let Some(cache) = mine {
-        cache.hot.sized_tag.set(NOBODY);
+        cache.hot.forward_sized(true);
     }
 }
 

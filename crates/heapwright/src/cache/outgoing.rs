@@ -18,8 +18,8 @@
 use core::cell::Cell;
 use core::ptr;
 
-use super::{CACHES, Cache, List};
-use crate::address_map::{Entry, Kind, MAP};
+use super::{CACHES, Cache};
+use crate::address_map::{Kind, MAP};
 use crate::misuse::{self, Call};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
@@ -49,8 +49,8 @@ impl Outgoing {
 }
 
 impl Cache {
-    /// Takes what others freed and passes each block to `take`, with its list.
-    fn drain_with(&self, mut take: impl FnMut(&List, *mut Block)) {
+    /// Takes what others freed and passes each block to `take`, with its class.
+    fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
         while !block.is_null() {
@@ -62,12 +62,12 @@ impl Cache {
             }
             // SAFETY: the chain was taken whole and is this cache's.
             let next = unsafe { Block::next(block) };
-            match self.hot.list_of(block.addr()) {
-                Ok(list) => {
-                    bytes += size_class::size(self.hot.class_of(list));
-                    take(list, block);
-                }
-                Err(_) => bytes += self.forward(block),
+            let rest = self.hot.rest_of(block.addr());
+            if rest.is_mine() {
+                bytes += size_class::size(rest.class());
+                take(rest.class(), block);
+            } else {
+                bytes += self.forward(block);
             }
             block = next;
         }
@@ -89,11 +89,10 @@ impl Cache {
     /// Takes what others freed into the lists.
     pub(crate) fn drain(&self) {
         self.unhide_all();
-        self.drain_with(|list, block| {
-            // SAFETY: the list is that of the block's slab; it was freed by
-            // whoever pushed it.
-            if unsafe { list.push(block) } {
-                let class = self.hot.class_of(list);
+        self.drain_with(|class, block| {
+            // SAFETY: the slab is of the class and this cache's, and the block was freed by
+            // the thread that pushed it.
+            if unsafe { self.hot.list(class).push(block) } {
                 let chain = self.empty(class);
                 self.distribute(class, chain);
             }
@@ -102,7 +101,7 @@ impl Cache {
 
     /// Takes what others freed back to the slabs.
     pub(super) fn drain_home(&self) {
-        self.drain_with(|list, block| self.put(self.hot.class_of(list), block));
+        self.drain_with(|class, block| self.put(class, block));
     }
 
     /// Takes a block back that another cache owns.
@@ -141,17 +140,23 @@ impl Cache {
     #[inline]
     pub(crate) unsafe fn free_outgoing(&self, block: *mut Block) -> bool {
         let owner = self.outgoing.owner.get();
-        // SAFETY: the map's own limit.
-        let list =
-            unsafe { self.hot.list_for(block.addr(), MAP.limit(), Entry::tag(owner) as usize) };
-        match list {
-            Ok(list) if owner != 0 && list.is_slot_start((block.addr() & (UNIT - 1)) as u32) => {
-                // SAFETY: the slab's entry says whose it is and of what class.
-                unsafe { self.free_remote(owner, self.hot.class_of(list), block) };
-                true
-            }
-            _ => false,
+        let unit = self.hot.unit_of(block.addr());
+        if unit >= MAP.limit() {
+            return false;
         }
+        // SAFETY: checked above: the unit is below the map's limit.
+        let rest = unsafe { self.hot.rest_for(unit, owner) };
+        if owner == 0 || !rest.is_mine() {
+            return false;
+        }
+        // SAFETY: just checked.
+        let list = unsafe { self.hot.list_of(rest) };
+        if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+            return false;
+        }
+        // SAFETY: the slab's entry says whose it is and of what class.
+        unsafe { self.free_remote(owner, rest.class(), block) };
+        true
     }
 
     /// Sends the outgoing batch.

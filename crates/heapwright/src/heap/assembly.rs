@@ -78,7 +78,7 @@ pub extern "C" fn malloc_other(size: usize) -> *mut u8 {
 ///
 /// `hot` is the calling thread's fast word.
 pub unsafe extern "C" fn malloc_missed(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
-    // SAFETY: by the contract.
+    // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
     common::missed_here(size, unsafe { &*hot.cast::<Hot>() }, offset)
 }
 
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn malloc_missed(size: usize, hot: *const u8, offset: usiz
 ///
 /// As [`malloc_missed`]; the word leads to the gate.
 pub unsafe extern "C" fn malloc_empty(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract it leads to the gate, which is never freed.
     per_cpu::empty(size, unsafe { &*hot.cast::<Gate>() }, offset)
 }
 
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn malloc_empty(size: usize, hot: *const u8, offset: usize
 ///
 /// As [`malloc_empty`].
 pub unsafe extern "C" fn malloc_aborted(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract it leads to the gate, which is never freed.
     per_cpu::aborted_malloc(size, unsafe { &*hot.cast::<Gate>() }, offset)
 }
 
@@ -118,11 +118,13 @@ pub unsafe extern "C" fn free_other(block: *mut u8) {
 ///
 /// As `free`; `rest` is what is left of the block's entry, and says so.
 pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, rest: usize) {
-    // SAFETY: by the contract.
+    // SAFETY: the fast word leads to a closed hot part, which is never freed.
     let hot = unsafe { &*hot.cast::<Hot>() };
-    // SAFETY: the same contract.
-    if unsafe { !common::free_here(block, hot, Rest::of(rest)) } {
-        // SAFETY: the same contract.
+    // SAFETY: by the contract it is what is left of an entry.
+    let rest = unsafe { Rest::of(rest) };
+    // SAFETY: the entry says that the block is of a common slab; it is in use.
+    if unsafe { !common::free_here(block, hot, rest) } {
+        // SAFETY: by the contract: a block in use, or what the door refuses.
         unsafe { door::free_cold::<MALLOC>(block) }
     }
 }
@@ -131,12 +133,15 @@ pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, rest: usize
 ///
 /// # Safety
 ///
-/// As `free`, for a block of the common owner's; `hot` leads to the gate.
+/// As `free`, for a block of the common owner's; `hot` leads to the gate, and `rest` is what
+/// is left of the block's entry.
 pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, rest: usize) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract it leads to the gate, which is never freed.
     let gate = unsafe { &*hot.cast::<Gate>() };
-    // SAFETY: the same contract.
-    unsafe { per_cpu::full(block, gate, Rest::of(rest)) }
+    // SAFETY: by the contract it is what is left of an entry.
+    let rest = unsafe { Rest::of(rest) };
+    // SAFETY: by the contract a block in use, of a common slab of the class that `rest` names.
+    unsafe { per_cpu::full(block, gate, rest) }
 }
 
 /// A block whose sequence was begun in vain.
@@ -145,10 +150,12 @@ pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, rest: usize) 
 ///
 /// As [`free_full`].
 pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, rest: usize) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract it leads to the gate, which is never freed.
     let gate = unsafe { &*hot.cast::<Gate>() };
-    // SAFETY: the same contract.
-    unsafe { per_cpu::aborted_free(block, gate, Rest::of(rest)) }
+    // SAFETY: by the contract it is what is left of an entry.
+    let rest = unsafe { Rest::of(rest) };
+    // SAFETY: by the contract a block in use, of a common slab of the class that `rest` names.
+    unsafe { per_cpu::aborted_free(block, gate, rest) }
 }
 
 /// A list of the thread's own that is too long now.

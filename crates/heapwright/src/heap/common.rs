@@ -30,7 +30,7 @@ use super::origin::MALLOC;
 use super::{door, seen};
 use crate::cache::knocks;
 use crate::cache::magazines::{self, ALL, Magazines, Shelf};
-use crate::cache::{Given, Hot, Rest, Way, arrays, central};
+use crate::cache::{Closed, Given, Hot, Rest, Way, arrays, central};
 use crate::options;
 use crate::os::tls;
 use crate::registry::shared::Held;
@@ -127,7 +127,7 @@ fn set_words(closed: *mut u8, marks: usize) {
 
 /// The calling thread's cache, locked; the thread gets another one if that is held.
 /// `None`: none was to be had in a long time.
-pub(super) fn acquire() -> Option<Held<Magazines, Hot>> {
+pub(super) fn acquire() -> Option<Held<Magazines, Closed>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
     account(current, &held);
@@ -149,7 +149,7 @@ pub(super) fn alloc(class: usize) -> Option<Given> {
 }
 
 /// Notes what it took to get a cache.
-fn account(current: &'static Shelf, held: &Held<Magazines, Hot>) {
+fn account(current: &'static Shelf, held: &Held<Magazines, Closed>) {
     if !ptr::eq(held.slot(), current) && !registry::by_cpu() {
         settle(held.slot());
     }

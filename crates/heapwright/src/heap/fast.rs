@@ -1,7 +1,7 @@
 //! The fast paths: counted in instructions, and kept that way by CI.
 //!
 //! ```text
-//! malloc   fast word; list by mask; pop; count                       14
+//! malloc   fast word; list by mask; pop; count                       13
 //! free     fast word; unit; entry: mine, and of which class?         22
 //!          slot start? push; count
 //! ```
@@ -11,7 +11,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate};
-use crate::cache::{Hot, List, Rest, Way};
+use crate::cache::{Hot, Rest, Way};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -24,8 +24,8 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 
 #[inline(always)]
 fn hot() -> &'static Hot {
-    // SAFETY: the fast word is the sentinel or the hot part of this thread's
-    // cache; neither is ever freed.
+    // SAFETY: the fast word leads to the sentinel, to the hot part of this thread's cache, to
+    // the closed one of a shared cache, or to the gate's; none of the four is ever freed.
     unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
 }
 
@@ -71,7 +71,7 @@ pub fn malloc(size: usize) -> *mut u8 {
 pub fn malloc_fast(size: usize) -> *mut u8 {
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
-        // SAFETY: checked above.
+        // SAFETY: the size was just found to be a linear class's.
         unsafe { pop_linear(last) }
     } else {
         core::ptr::null_mut()
@@ -243,7 +243,7 @@ pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
 /// ```
 #[inline(always)]
 pub unsafe fn free(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away.
     unsafe { free_from::<MALLOC>(block) };
 }
 
@@ -261,11 +261,12 @@ pub unsafe fn free(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_cold::<FROM>(block) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -284,7 +285,7 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and says what it was allocated with.
     unsafe { free_sized_aligned_from::<MALLOC>(block, size, align) };
 }
 
@@ -302,11 +303,12 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free_sized(block, size, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_sized_cold::<FROM>(block, size) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -324,11 +326,12 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_aligned_cold::<FROM>(block, align) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -346,11 +349,12 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 /// ```
 #[inline(always)]
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
+    // thread's fast word.
     let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, cold) };
 }
 
@@ -366,28 +370,34 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 #[must_use]
 pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
-    match hot.list_of_sized(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) => unsafe { free_here(hot, list, block) },
-        Err(rest) if rest.is_to_cpu() => {
-            // SAFETY: the same contract.
-            unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
-            true
-        }
-        Err(rest) if rest.is_to_shared() => {
-            // SAFETY: the same contract.
-            unsafe { common::free_sized(block, size, hot, rest) };
-            true
-        }
-        Err(_) => false,
+    let rest = hot.rest_of_sized(block.addr());
+    if rest.is_mine() {
+        // SAFETY: the caller gives the block away, and its slab is one of ours.
+        return unsafe { free_here(hot, rest, block) };
     }
+    if rest.is_to_cpu() {
+        // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
+        unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+        return true;
+    }
+    if rest.is_to_shared() {
+        // SAFETY: the entry says that the slab is common; `hot` is the fast word's.
+        unsafe { common::free_sized(block, size, hot, rest) };
+        return true;
+    }
+    false
 }
 
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
 /// that start to allocate from now on: the program has an `operator delete` of
 /// its own, which the sized one must call.
-pub fn forward_sized_frees() {
-    super::start::forward_sized_frees();
+///
+/// # Safety
+///
+/// No other thread uses the heap meanwhile: it is called when a process starts.
+pub unsafe fn forward_sized_frees() {
+    // SAFETY: by the contract there is no other thread.
+    unsafe { super::start::forward_sized_frees() };
 }
 
 /// The fast path of every free; they differ in what they tell of the block where it is
@@ -399,15 +409,19 @@ pub fn forward_sized_frees() {
 #[inline(always)]
 unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl FnOnce()) {
     let hot = hot();
-    match hot.list_of(block.addr()) {
-        // SAFETY: the same contract.
-        Ok(list) if unsafe { free_here(hot, list, block) } => {}
-        // SAFETY: the same contract.
-        Err(rest) if rest.is_to_cpu() => unsafe {
-            arrays::free(block, Gate::of(hot), rest.bits());
-        },
-        Err(rest) if rest.is_to_shared() => shared(hot, rest),
-        _ => cold(),
+    let rest = hot.rest_of(block.addr());
+    if rest.is_mine() {
+        // SAFETY: the caller gives the block away, and its slab is one of ours.
+        if !unsafe { free_here(hot, rest, block) } {
+            cold();
+        }
+    } else if rest.is_to_cpu() {
+        // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
+        unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+    } else if rest.is_to_shared() {
+        shared(hot, rest);
+    } else {
+        cold();
     }
 }
 
@@ -415,15 +429,18 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl Fn
 ///
 /// # Safety
 ///
-/// As [`free`]; `list` is that of the block's slab.
+/// As [`free`]; `rest` is what `hot`, the calling thread's, left of the entry of the block's
+/// slab, and [`Rest::is_mine`].
 #[inline(always)]
-unsafe fn free_here(hot: &Hot, list: &List, block: *mut u8) -> bool {
+unsafe fn free_here(hot: &Hot, rest: Rest, block: *mut u8) -> bool {
+    // SAFETY: the entry is a slab's of the hot part's owner.
+    let list = unsafe { hot.list_of(rest) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
-    // SAFETY: the entry says that the slab is of this class and ours.
+    // SAFETY: by the contract the block is in use, of the list's class, and free from now on.
     if unsafe { list.push(block.cast::<Block>()) } {
-        door::overflow(hot.class_of(list));
+        door::overflow(rest.class());
     }
     true
 }

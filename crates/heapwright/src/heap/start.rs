@@ -123,8 +123,13 @@ pub(crate) fn publish_mine() {
 }
 
 /// See `heap::forward_sized_frees`.
-pub(super) fn forward_sized_frees() {
-    cache::forward_sized_frees(existing());
+///
+/// # Safety
+///
+/// No other thread uses the heap meanwhile.
+pub(super) unsafe fn forward_sized_frees() {
+    // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
+    unsafe { cache::forward_sized_frees(existing()) };
 }
 
 /// Whether the calling thread goes by the CPU's arrays.

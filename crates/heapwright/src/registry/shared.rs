@@ -86,6 +86,10 @@ pub(crate) struct Slot<T, F = ()> {
 unsafe impl<T: Send, F: Sync> Sync for Slot<T, F> {}
 
 impl<T, F> Slot<T, F> {
+    /// Where the front is, for those who come by its address.
+    #[cfg(not(loom))]
+    pub(crate) const FRONT: usize = core::mem::offset_of!(Self, front);
+
     /// A free slot, which will be this number in its registry.
     #[cfg(any(test, loom))]
     pub(crate) fn new(number: usize, front: F, value: T) -> Self {

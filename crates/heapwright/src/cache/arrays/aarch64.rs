@@ -118,18 +118,20 @@ pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
 ///
 /// As `heap::free`.
 pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, rest: usize) {
+    // SAFETY: by the contract it is what is left of an entry.
+    let left = unsafe { Rest::of(rest) };
     let class = (rest - TURNED_TO_CPU) / CLASS_STEP;
     let offset = (block.addr() & (UNIT - 1)) as u32;
     if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
         // SAFETY: the same contract.
-        return unsafe { odd(block, gate, Rest::of(rest)) };
+        return unsafe { odd(block, gate, left) };
     }
     // SAFETY: the same contract.
     match Put::of(unsafe { put_at(gate, class * CLASS_STEP, block.cast()) }) {
         Put::Done => {}
         // SAFETY: the same contract.
-        Put::Full => unsafe { full(block, gate, Rest::of(rest)) },
+        Put::Full => unsafe { full(block, gate, left) },
         // SAFETY: the same contract.
-        Put::Aborted => unsafe { aborted_free(block, gate, Rest::of(rest)) },
+        Put::Aborted => unsafe { aborted_free(block, gate, left) },
     }
 }

@@ -53,7 +53,7 @@ use core::mem::offset_of;
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::hot::{AREA_BIAS, Hot, Way};
+use super::hot::{AREA_BIAS, Closed, Hot, Way};
 use super::magazines::{self, MOST};
 use super::{FORWARD_SIZED, central};
 use crate::address_map::CLASS_STEP;
@@ -120,12 +120,13 @@ struct Stub {
 }
 
 const _: () = assert!(size_of::<Top>() == CLASS_STEP);
+const _: () = assert!(offset_of!(Gate, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
 /// What every thread's fast word leads to.
 #[repr(C, align(64))]
 pub(crate) struct Gate {
-    hot: Hot,
+    hot: Closed,
     /// From the thread pointer to the thread's area.
     rseq: isize,
     /// Where takes go.
@@ -212,9 +213,14 @@ pub(crate) fn gate() -> Option<&'static Gate> {
 }
 
 /// See `cache::forward_sized_frees`.
-pub(super) fn forward_sized_frees() {
+///
+/// # Safety
+///
+/// No other thread uses the heap meanwhile.
+pub(super) unsafe fn forward_sized_frees() {
     if let Some(gate) = gate() {
-        gate.hot.forward_sized(true);
+        // SAFETY: by the contract there is no other thread.
+        unsafe { gate.hot.forward_sized() };
     }
 }
 
