@@ -46,6 +46,8 @@ pub mod heap;
 #[cfg(not(loom))]
 mod ids;
 #[cfg(not(loom))]
+mod libc_block;
+#[cfg(not(loom))]
 mod misuse;
 #[cfg(not(loom))]
 mod names;

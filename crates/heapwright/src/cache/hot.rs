@@ -229,7 +229,7 @@ impl Hot {
     pub(crate) const LIMIT: usize = offset_of!(Hot, limit);
     pub(crate) const TAG: usize = offset_of!(Hot, tag);
     /// Where a list's reciprocal is, from the list's offset on.
-    pub(super) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
+    pub(crate) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
 }
 
 /// A hot part that misses always: its lists are empty for ever and it owns nothing, but it
@@ -294,7 +294,6 @@ impl Closed {
     }
 
     /// Says which sequence `malloc` is: a thread arms it with the address of this.
-    #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
     pub(super) fn describe_sequence(&mut self, descriptor: [u64; 4]) {
         self.0.descriptor = descriptor;
     }

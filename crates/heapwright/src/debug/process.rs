@@ -11,8 +11,8 @@ use heapwright_record::debug::{Ending, Occasion, Region};
 
 use crate::address_map::{Kind, MAP};
 use crate::describe::{self, BlockState, Description};
-use crate::heap::is_block_of_libc;
 use crate::ids::Slot;
+use crate::libc_block;
 use crate::options;
 use crate::os::{self, Contents};
 use crate::stacks::module_of;
@@ -209,7 +209,9 @@ fn region_of(address: usize) -> Option<Region> {
         Contents::Stack | Contents::MainStack => Region::Stack,
         Contents::Data => Region::Globals,
         Contents::Code => Region::Code,
-        Contents::Break | Contents::Anonymous if is_block_of_libc(address) => return None,
+        Contents::Break | Contents::Anonymous if libc_block::usable_size(address).is_some() => {
+            return None;
+        }
         Contents::Break => Region::OtherHeap,
         // A library's zeroed data has no name of its own.
         Contents::Anonymous if mapping.name().is_empty() && module_of(address).is_some() => {

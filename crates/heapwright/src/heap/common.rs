@@ -26,8 +26,11 @@
 
 use core::ptr;
 
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+use super::assembly::malloc_sequence;
 use super::origin::MALLOC;
 use super::{door, seen};
+
 use crate::cache::knocks;
 use crate::cache::magazines::{self, ALL, Magazines, Shelf};
 use crate::cache::{Closed, Given, Hot, Rest, Way, arrays, central};
@@ -47,6 +50,12 @@ pub(super) const GATE: usize = 4;
 const BY_CPU: usize = 8;
 const MARKS: usize = MARK | GATE | BY_CPU;
 
+/// Elsewhere the C layer has no `malloc` of its own.
+#[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
+const fn malloc_sequence() -> Option<&'static [u64; 4]> {
+    None
+}
+
 /// Makes the caches, if the options say that they are shared. Once, before threads get
 /// any. False: there is no memory, and each thread gets its own.
 pub(super) fn start() -> bool {
@@ -57,7 +66,7 @@ pub(super) fn start() -> bool {
     };
     let made = magazines::raise(count, way) > 0;
     if made && way == Way::ByCpu {
-        arrays::start();
+        arrays::start(malloc_sequence());
     }
     made
 }

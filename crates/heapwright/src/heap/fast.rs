@@ -10,14 +10,14 @@
 //! arguments still in the registers they came in.
 
 use crate::address_map::CLASS_STEP;
-use crate::cache::arrays::{self, Gate};
+use crate::cache::arrays::Gate;
 use crate::cache::{Hot, Rest, Way};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
 use super::origin::{ALIGNED, MALLOC};
-use super::{SENTINEL, common, door};
+use super::{SENTINEL, common, door, per_cpu};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
@@ -49,7 +49,7 @@ pub fn malloc(size: usize) -> *mut u8 {
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => arrays::malloc_linear(size, Gate::of(hot), offset),
+            Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
             Err(false) => common::missed(size, hot, offset),
         }
     } else {
@@ -96,7 +96,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
         let (hot, class) = (hot(), size_class::of(size));
         return match hot.list(class).pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => arrays::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(true) => per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
             Err(false) => common::missed(size, hot, class * CLASS_STEP),
         };
     }
@@ -110,7 +110,7 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
         let (hot, class) = (hot(), size_class::of(size));
         match hot.list(class).pop_open() {
             Ok(block) => return block.cast(),
-            Err(true) => return arrays::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(true) => return per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
             Err(false) if hot.way() == Way::Shared => {
                 return common::missed(size, hot, class * CLASS_STEP);
             }
@@ -180,7 +180,7 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => arrays::malloc_linear(size, Gate::of(hot), offset),
+            Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
             Err(false) if hot.way() == Way::Shared => common::missed(size, hot, offset),
             Err(false) => door::malloc_aligned_cold::<FROM>(size, align),
         }
@@ -377,7 +377,7 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     }
     if rest.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+        unsafe { per_cpu::free(block, Gate::of(hot), rest.bits()) };
         return true;
     }
     if rest.is_to_shared() {
@@ -417,7 +417,7 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl Fn
         }
     } else if rest.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { arrays::free(block, Gate::of(hot), rest.bits()) };
+        unsafe { per_cpu::free(block, Gate::of(hot), rest.bits()) };
     } else if rest.is_to_shared() {
         shared(hot, rest);
     } else {

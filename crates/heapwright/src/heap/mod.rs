@@ -79,8 +79,6 @@ pub use walk::{Block, walk};
 
 pub(crate) use count::totals;
 pub(crate) use first_class::live as heaps_live;
-#[cfg(feature = "debug")]
-pub(crate) use foreign::is_block_of_libc;
 pub(crate) use foreign::passed_on;
 pub(crate) use start::publish_mine;
 

@@ -15,7 +15,16 @@
 //! The functions with the C ABI are jumped to by the sequences, with the arguments of the
 //! call still in place.
 //!
-//! Called by `cache::arrays` and `door`.
+//! Called by `fast` (the calls below), by the C layer (through `assembly`) and by `door`.
+
+#[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "per_cpu/x86_64.rs")]
+#[cfg_attr(
+    not(all(target_os = "linux", not(miri), target_arch = "x86_64")),
+    path = "per_cpu/other.rs"
+)]
+mod calls;
+
+pub(super) use calls::{free, malloc, malloc_linear};
 
 use super::origin::MALLOC;
 use super::{common, door, start};

@@ -1,16 +1,11 @@
 //! The sequences, aarch64: the twin of `x86_64`.
 //!
-//! `malloc` and `free` are Rust around `take` and `put`: there is no golden count to keep
-//! here. The signature is that of the ABI's `brk`.
+//! The signature is that of the ABI's `brk`.
 
 use core::arch::naked_asm;
 
-use super::{Gate, Put, RSEQ, SINKS, SOURCES, Taken};
-use crate::address_map::CLASS_STEP;
-use crate::cache::hot::{Rest, TURNED_TO_CPU};
-use crate::heap::per_cpu::{aborted_free, aborted_malloc, empty, full, odd};
+use super::{Gate, RSEQ, SINKS, SOURCES};
 use crate::remote::Block;
-use crate::size_class::{self, UNIT};
 
 pub(super) const EXIST: bool = true;
 
@@ -96,42 +91,4 @@ pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut B
         RSEQ = const RSEQ,
         SINKS = const SINKS,
     )
-}
-
-/// [`malloc`], for a linear class: no shorter here.
-pub(crate) fn malloc_linear(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    malloc(size, gate, offset)
-}
-
-/// A block for `size` bytes from the list at `offset`.
-pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    match Taken::of(take_at(gate, offset)) {
-        Taken::Block(block) => block.cast(),
-        Taken::Empty => empty(size, gate, offset),
-        Taken::Aborted => aborted_malloc(size, gate, offset),
-    }
-}
-
-/// Takes a block of the common owner's back; `rest` is what is left of its entry.
-///
-/// # Safety
-///
-/// As `heap::free`.
-pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, rest: usize) {
-    // SAFETY: by the contract it is what is left of an entry.
-    let left = unsafe { Rest::of(rest) };
-    let class = (rest - TURNED_TO_CPU) / CLASS_STEP;
-    let offset = (block.addr() & (UNIT - 1)) as u32;
-    if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
-        // SAFETY: the same contract.
-        return unsafe { odd(block, gate, left) };
-    }
-    // SAFETY: the same contract.
-    match Put::of(unsafe { put_at(gate, class * CLASS_STEP, block.cast()) }) {
-        Put::Done => {}
-        // SAFETY: the same contract.
-        Put::Full => unsafe { full(block, gate, left) },
-        // SAFETY: the same contract.
-        Put::Aborted => unsafe { aborted_free(block, gate, left) },
-    }
 }

@@ -65,7 +65,8 @@ use crate::size_class::{self, CLASSES, LINEAR_MAX};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-pub(crate) use sequences::{free, malloc, malloc_linear};
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+pub(crate) use sequences::sequence;
 
 /// CPUs that may have arrays.
 const CPUS: usize = MOST;
@@ -139,8 +140,6 @@ pub(crate) struct Gate {
 pub(crate) const RSEQ: usize = offset_of!(Gate, rseq);
 pub(crate) const SOURCES: usize = offset_of!(Gate, sources);
 pub(crate) const SINKS: usize = offset_of!(Gate, sinks);
-#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
-const RECIPROCAL: usize = Hot::RECIPROCAL;
 
 static GATE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
@@ -156,8 +155,9 @@ static ORDER: Lock<()> = Lock::new(());
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the arrays up, if the kernel and the C library can do it. Once.
-pub(crate) fn start() -> bool {
+/// Sets the arrays up, if the kernel and the C library can do it. Once. `descriptor` is that of
+/// a `malloc` outside this library, if there is one: see `heap::assembly`.
+pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
     // The sequences take a CPU's number for a place in the gate as it is.
     let fits = sequences::EXIST && rseq::numbers_are_below(CPUS);
     let Some(offset) = rseq::offset().filter(|_| fits) else { return false };
@@ -175,8 +175,7 @@ pub(crate) fn start() -> bool {
         return false;
     }
     made.hot.close(Way::PerCpu, chunk::expose_table(), forward_sized, head);
-    #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
-    if let Some(descriptor) = crate::heap::assembly::malloc_sequence() {
+    if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
     }
     made.rseq = offset;
@@ -556,7 +555,7 @@ mod tests {
     fn started() -> Option<&'static Gate> {
         let _one = magazines::RAISING.lock();
         if gate().is_none() {
-            start();
+            start(None);
         }
         gate()
     }

@@ -19,7 +19,7 @@
 
 extern crate std;
 
-use core::arch::{asm, naked_asm};
+use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::ptr;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use std::vec::Vec;
 
 use super::super::{Arrays, MOST_BLOCKS};
-use super::{Gate, RSEQ, SINKS, SOURCES};
+use super::{Gate, SINKS, SOURCES};
 use crate::os::rseq;
 
 const THREADS: usize = 4;

@@ -5,14 +5,10 @@
 //! ends after the committing one. The abort address is preceded by glibc's signature, in
 //! an instruction that disassemblers can read.
 //!
-//! `malloc`, `malloc_linear` and `free` are what the fast paths jump to with their
-//! arguments in place; `take` and `put` are for slow paths. None of them uses the stack.
+//! `take` and `put` are for slow paths. What the fast paths jump to is `heap::per_cpu`'s, made
+//! with the same macro. None of them uses the stack.
 
-use core::arch::naked_asm;
-
-use super::{Gate, RECIPROCAL, RSEQ, SINKS, SOURCES};
-use crate::cache::hot::TURNED_TO_CPU;
-use crate::heap::per_cpu::{aborted_free, aborted_malloc, empty, full, odd};
+use super::{Gate, SINKS, SOURCES};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
@@ -22,7 +18,7 @@ pub(super) const EXIST: bool = true;
 macro_rules! sequence {
     ([$($before:literal),*] gate $gate:literal [$($inside:literal),*] [$($after:literal),*]
      abort [$($abort:literal),*] $($operands:tt)*) => {
-        naked_asm!(
+        core::arch::naked_asm!(
             ".pushsection __rseq_cs, \"aw\", @progbits",
             ".balign 32",
             "3: .long 0, 0",
@@ -42,11 +38,12 @@ macro_rules! sequence {
             ".long 0x53053053",
             "7:",
             $($abort,)*
-            RSEQ = const RSEQ,
+            RSEQ = const $crate::cache::arrays::RSEQ,
             $($operands)*
         )
     };
 }
+pub(crate) use sequence;
 
 /// The sequence of [`take_at`]; before the commit it may wait, for those who test it.
 macro_rules! take {
@@ -85,76 +82,6 @@ macro_rules! put {
             SINKS = const SINKS,
         )
     };
-}
-
-/// A block for `size` bytes from the list at `offset`, which is that of a linear class.
-#[unsafe(naked)]
-pub(crate) extern "C" fn malloc_linear(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    sequence!(
-        [] gate "rsi" [
-            "mov rcx, [rsi + rax*8 + {SOURCES}]",
-            "mov r8, [rcx + rdx]",
-            "sub r8b, 8",
-            "jc 6f",
-            "mov rax, [r8]",
-            "mov [rcx + rdx], r8"
-        ] ["ret", "6:", "jmp {empty}"]
-        abort ["jmp {aborted}"]
-        SOURCES = const SOURCES,
-        empty = sym empty,
-        aborted = sym aborted_malloc,
-    )
-}
-
-/// A block for `size` bytes from the list at `offset`.
-#[unsafe(naked)]
-pub(crate) extern "C" fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    sequence!(
-        [] gate "rsi" [
-            "mov rcx, [rsi + rax*8 + {SOURCES}]",
-            "mov r8, [rcx + rdx]",
-            "cmp r8, [rcx + rdx + 8]",
-            "je 6f",
-            "mov rax, [r8 - 8]",
-            "sub r8, 8",
-            "mov [rcx + rdx], r8"
-        ] ["ret", "6:", "jmp {empty}"]
-        abort ["jmp {aborted}"]
-        SOURCES = const SOURCES,
-        empty = sym empty,
-        aborted = sym aborted_malloc,
-    )
-}
-
-/// Takes a block of the common owner's back; `rest` is what is left of its entry.
-///
-/// # Safety
-///
-/// As `heap::free`.
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, rest: usize) {
-    sequence!(
-        [
-            "movzx eax, di",
-            "imul eax, [rsi + rdx - {TURNED} + {RECIPROCAL}]",
-            "cmp eax, 0xffff",
-            "ja 8f"
-        ] gate "rsi" [
-            "mov rcx, [rsi + rax*8 + {SINKS}]",
-            "mov r8, [rcx + rdx - {TURNED}]",
-            "mov [r8], rdi",
-            "add r8b, 8",
-            "jc 6f",
-            "mov [rcx + rdx - {TURNED}], r8"
-        ] ["ret", "6:", "jmp {full}", "8:", "jmp {odd}"]
-        abort ["jmp {aborted}"]
-        SINKS = const SINKS,
-        TURNED = const TURNED_TO_CPU,
-        RECIPROCAL = const RECIPROCAL,
-        full = sym full,
-        odd = sym odd,
-        aborted = sym aborted_free,
-    )
 }
 
 /// The block, 0: empty, 1: aborted.
