@@ -15,8 +15,8 @@
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `shelves`: pages, and which are where
-//! - `mutator`: how a thread allocates; `world`: how threads stand still
+//! - `page`, `pages`, `shelves`: pages, and which are where; `held`: what a page holds, for any thread
+//! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
 //! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
 //! - `remembered`: what minor collections are told of old objects
@@ -31,9 +31,7 @@
 
 #[cfg(not(loom))]
 mod array;
-#[cfg(not(loom))]
 mod bits;
-#[cfg(not(loom))]
 mod cell;
 #[cfg(not(loom))]
 mod cycle;
@@ -50,6 +48,7 @@ mod growth;
 mod handles;
 #[cfg(not(loom))]
 mod heap;
+mod held;
 #[cfg(not(loom))]
 mod helpers;
 #[cfg(not(loom))]
@@ -74,6 +73,7 @@ pub mod raw;
 mod realm;
 #[cfg(not(loom))]
 mod references;
+mod region;
 #[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
@@ -136,7 +136,7 @@ const KIND_MASK: u32 = 3;
 #[cfg(not(loom))]
 pub(crate) fn slot_at(owner: u32, head: usize, address: usize) -> Option<(usize, usize, bool)> {
     let heap = heap::of(owner)?;
-    let (page, offset) = heap.slot_in(head, address)?;
+    let slot = heap.slot_at(head, address, |page, start| heap.holds(page, start))?;
     let base = crate::address_map::MAP.address_of(head).addr();
-    Some((base + offset, page.slot.get(), heap.holds(page, offset)))
+    Some((base + slot.start, slot.size, slot.holds))
 }
