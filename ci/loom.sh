@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # loom on the core's lock-free parts (remote, registry's desks, shared, common, and the
-# collected heap's world and gang): every interleaving of two or three threads, within a
+# collected heap's world, gang and pages): every interleaving of two or three threads, within a
 # bound on preemptions, with every value the memory model allows. Then the proof that these tests can fail: without each of the
 # fences and orderings the design rests on, one of them must.
 set -euo pipefail
@@ -89,4 +89,34 @@ mutant $gang "who comes is not counted" 'inner\.present \+= 1;' ''
 mutant $gang "one comes before there is a gang" 'if self\.open\.load\(Ordering::Relaxed\) == 0 \{\s+return false;\s+\}(\s+let mut inner = self\.inner\.lock\(\);\s+let comes = !inner\.done) && inner\.present < inner\.most' '$1'
 mutant $gang "more come than may" '&& inner\.present < inner\.most' ''
 mutant $gang "closing does not wait" 'while inner\.present > 0' 'while false'
+tests=gc::held::
+held=gc/held.rs
+mutant $held "pages are not asked again after regions" '(what it told its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
+mutant $held "pages are asked again without an order" '(what it told its page\.\s+)fence[^;]*;' '$1'
+mutant $held "a cursor is told without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
+mutant $held "a cursor is read without an order" 'offset < self\.cursor\.get_acquired\(\)' 'offset < self.cursor.get()'
+mutant $held "bits are read before the cursor" 'offset < self\.cursor\.get_acquired\(\) \|\| bits::is_set\(&self\.taken, offset\)' 'bits::is_set(\&self.taken, offset) || offset < self.cursor.get_acquired()'
+mutant $held "the sweep moves the cursor first" '(let \(live, survivors\) = [^;]*;)(\s+)(self\.cursor\.set_released\(0\);)' '$3$2$1'
+mutant $held "the sweep moves the cursor without an order" '(survivors\) = [^;]*;\s+)self\.cursor\.set_released\(0\)' '$1self.cursor.set(0)'
+mutant $held "what moves is told by the cursor no more, then by bits" 'for offset in \(0\.\.self\.cursor\.get\(\)\)' 'for offset in (0..self.cursor.take())'
+mutant $held "what moves loses the cursor without an order" '(bits::set\(&self\.taken, offset\);\s+\}\s+)self\.cursor\.set_released\(0\)' '$1self.cursor.set(0)'
+mutant $held "marks go before the page is swept" '(self\.swept\.set_released\(2 \* cycle\);)([\s\S]*?)(\n[^\n]*Who sees this sees no mark)' '$2 $1 $3'
+mutant $held "marks go without an order" '(Before any mark goes[^\n]*\s+)fence[^;]*;' '$1'
+mutant $held "a mark is missed without an order" '(Who sees a mark gone[^\n]*\s+)fence[^;]*;' '$1'
+mutant $held "who misses a mark does not look again" 'if self\.swept\(\) == swept' 'if true'
+mutant $held "who misses a mark believes what is taken" 'if self\.swept\(\) == swept' 'if false'
+mutant $held "marks are not looked at" 'if swept != cycles\.get_acquired\(\)' 'if swept != cycles.get_acquired() \&\& false'
+mutant $held "cycles are counted without an order" 'if swept != cycles\.get_acquired\(\)' 'if swept != cycles.get()'
+mutant $held "swept is read without an order" 'self\.swept\.get_acquired\(\) / 2' 'self.swept.get() / 2'
+mutant $held "nobody looks whether the page is still the same" 'Seen\(self\.state\.get\(\)\) == seen' 'true || Seen(self.state.get()) == seen'
+mutant $held "who looks again does not fence" '(sees the change\.\s+)fence[^;]*;' '$1'
+mutant $held "changes of a page are not counted" 'wrapping_add\(STATE \+ 1\)' 'wrapping_add(0)'
+mutant $held "who changes a page does not fence" '(by another thread, maybe\.\s+)fence[^;]*;' '$1'
+mutant $held "a page is there before it is whole" 'set\(\);(\s+self\.cursor)' 'self.set_state(State::Eden); set();$1'
+mutant gc/bits.rs "a mark is taken without an order" 'fetch_and\(!mask, Ordering::Release\)' 'fetch_and(!mask, Ordering::Relaxed)'
+region=gc/region.rs
+mutant $region "a region is closed without an order" '(what it told its page|what it told\s+[^\n]*page)\.(\s+)fence[^;]*;' '$1.$2'
+mutant $region "a region is opened without an order" '(sees of which page\.\s+)fence[^;]*;' '$1'
+mutant $region "the page of a region is read once" 'next <= end && self\.page\.get\(\) == page' 'next <= end'
+mutant $region "where a region is is read without an order" '(at by now\.\s+)fence[^;]*;' '$1'
 all_noticed

@@ -16,13 +16,18 @@
 //! Arithmetic alone; used by `page`, `mark` and `walk`.
 #![forbid(unsafe_code)]
 
+#[cfg(not(loom))]
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that a bit stands for.
 pub(super) const GRANULE: usize = 16;
 /// Words of a page's bitmap.
+#[cfg(not(loom))]
 pub(super) const WORDS: usize = UNIT / GRANULE / 64;
+/// Under loom, one: all are alike, and each is looked at in every order.
+#[cfg(loom)]
+pub(super) const WORDS: usize = 1;
 
 /// A bitmap of one page.
 pub(super) type Bits = [AtomicU64; WORDS];
@@ -61,7 +66,8 @@ pub(super) fn set_shared(bits: &Bits, offset: usize) {
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    bits[word].fetch_and(!mask, Ordering::Relaxed) & mask != 0
+    // Released: who sees the mark gone sees the sweep that had left it (see `held`).
+    bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 
 /// Where the slot of `size` bytes begins whose bit is that of `granule`.
@@ -166,12 +172,12 @@ pub(super) fn clear(bits: &Bits) {
 }
 
 /// How many bits are set.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(super) fn count(bits: &Bits) -> usize {
     bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

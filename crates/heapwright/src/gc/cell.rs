@@ -11,6 +11,12 @@ use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 pub(crate) struct Num(AtomicUsize);
 
 impl Num {
+    /// A number. (Elsewhere all of them are in memory that was zeroed.)
+    #[cfg(loom)]
+    pub(crate) fn new(value: usize) -> Self {
+        Self(AtomicUsize::new(value))
+    }
+
     /// What it is.
     #[inline(always)]
     pub(crate) fn get(&self) -> usize {
@@ -80,6 +86,12 @@ impl Num {
 pub(crate) struct Ptr<T>(AtomicPtr<T>);
 
 impl<T> Ptr<T> {
+    /// A pointer, as [`Num::new`].
+    #[cfg(loom)]
+    pub(crate) fn new(value: *mut T) -> Self {
+        Self(AtomicPtr::new(value))
+    }
+
     /// What it is.
     #[inline(always)]
     pub(crate) fn get(&self) -> *mut T {

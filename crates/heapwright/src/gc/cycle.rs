@@ -25,7 +25,8 @@
 //!
 //! The world's stop is the only lock here: whoever stops it is the collector.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::fence;
 
 use crate::address_map::MAP;
 use crate::os;
@@ -33,9 +34,10 @@ use crate::os;
 use super::bits::{self, Bits};
 use super::growth::{self, Outcome};
 use super::heap::{Heap, Phase};
+use super::held::{State, Stays};
 use super::layout::SHELVES;
 use super::mutator::Mutator;
-use super::page::{self, Page, State, Stays};
+use super::page::{self, Page};
 use super::tracer::{self, Budget, Marks, Tracer};
 
 /// What stores are told for: the marking under way.
@@ -204,6 +206,8 @@ impl Heap {
             }
             let end = self.pages.made() + 1;
             let to = (from + UNSTUCK_AT_A_TIME).min(end);
+            // Who sees a mark gone sees the sweep that had left it (see `held`), and that is over.
+            fence(Release);
             for page in (from..to).filter_map(|number| self.pages.get(number)) {
                 if page.state() == State::Eden {
                     bits::clear(page.marks());

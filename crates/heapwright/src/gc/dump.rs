@@ -25,9 +25,10 @@ use crate::size_class::UNIT;
 
 use super::bits::WORDS;
 use super::heap::{Heap, Phase};
+use super::held::{State, Stays};
 use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
-use super::page::{Aside, Page, State, Stays};
+use super::page::{Aside, Page};
 use super::tracer::Tracer;
 
 /// Types that can be told apart.

@@ -34,12 +34,13 @@ use super::finalizers::Finalizers;
 use super::gang::{Chunk, Gang};
 use super::growth::{self, Target};
 use super::handles::Handles;
+use super::held::{State, Stays};
 use super::helpers::Helpers;
 use super::lanes::Lanes;
 use super::layout::{self, KINDS, LARGE, SHELVES, Sizes};
 use super::moving::Moving;
 use super::mutator::Mutator;
-use super::page::{self, Page, State, Stays};
+use super::page::{self, Page};
 use super::pages::Pages;
 use super::pile::Pile;
 use super::raw::{Options, Runtime, Sweep};
@@ -162,6 +163,15 @@ pub(super) struct Heap {
     pub(super) starved: Num,
     pub(super) peak: Num,
     pub(super) pauses: Pauses,
+}
+
+/// A slot of a page, as it was seen.
+pub(super) struct PageSlot {
+    /// Where it begins in its page.
+    pub(super) start: usize,
+    pub(super) size: usize,
+    /// Whether it holds an object.
+    pub(super) holds: bool,
 }
 
 /// Side memory of chunks.
@@ -436,40 +446,69 @@ impl Heap {
         self.pages.at_unit(self.head_of(address)?)
     }
 
-    /// The object that an address lies in.
+    /// The object that an address lies in. Of those that mutators have just allocated it knows as
+    /// far as they were settled.
     pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
+        self.find_if(address, |page, start| self.holds(page, start))
+    }
+
+    /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
+    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
+        self.find_if(address, |page, start| {
+            page.held.holds_or(page.marks(), &self.cycles, start, || {
+                let start = page.base().wrapping_add(start);
+                let mut found = false;
+                self.each_mutator(|mutator| found |= mutator.has_used(page, start));
+                found
+            })
+        })
+    }
+
+    fn find_if(
+        &self,
+        address: *const u8,
+        holds: impl FnOnce(&Page, usize) -> bool,
+    ) -> Option<*mut u8> {
         let head = self.head_of(address.addr())?;
-        let (page, start) = self.slot_in(head, address.addr())?;
-        self.holds(page, start).then(|| MAP.address_of(head).wrapping_add(start))
+        let slot = self.slot_at(head, address.addr(), holds)?;
+        slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
+    }
+
+    /// The slot that an address lies in, of the page that begins at unit `head`; `holds` says whether it
+    /// holds an object. A page may be made, or go, at the same time: then there is none.
+    pub(super) fn slot_at(
+        &self,
+        head: usize,
+        address: usize,
+        holds: impl FnOnce(&Page, usize) -> bool,
+    ) -> Option<PageSlot> {
+        let page = self.pages.at_unit(head)?;
+        let seen = page.held.look()?;
+        let start = Self::start_in(page, head, address)?;
+        let found = PageSlot { start, size: page.slot.get(), holds: holds(page, start) };
+        page.held.is_still(seen).then_some(found)
     }
 
     /// The page that begins at unit `head`, and where the slot begins there that an address
-    /// lies in. A page may be made, or go, at the same time: then there is none.
+    /// lies in. While the world stands still.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
         let page = self.pages.at_unit(head)?;
+        page.held.look()?;
+        Some((page, Self::start_in(page, head, address)?))
+    }
+
+    fn start_in(page: &Page, head: usize, address: usize) -> Option<usize> {
         // Its unit's record may still say what the page of its last owner was.
-        if page.state() != State::Eden || page.unit.get() != head {
+        if page.unit.get() != head {
             return None;
         }
-        let offset = address.checked_sub(MAP.address_of(head).addr())?;
-        Some((page, page.slot_of(offset)?))
+        page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
     }
 
     /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
     /// has yet to free is none any more. Also while somebody sweeps the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
-        let swept = page.swept();
-        // It awaits the sweep of this cycle.
-        if swept != self.cycles.get_acquired() {
-            if page.is_marked(offset) {
-                return true;
-            }
-            // A sweep may have taken the mark just now, and the page await the next one already.
-            if page.swept() == swept {
-                return false;
-            }
-        }
-        page.is_taken(offset)
+        page.held.holds(page.marks(), &self.cycles, offset)
     }
 
     /// Bytes of the large object that begins at `unit`.
@@ -482,18 +521,6 @@ impl Heap {
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
         self.pages.at_unit(unit).map_or(0, Page::footprint)
-    }
-
-    /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
-    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
-        self.find(address).or_else(|| {
-            let head = self.head_of(address.addr())?;
-            let (page, start) = self.slot_in(head, address.addr())?;
-            let start = MAP.address_of(head).wrapping_add(start);
-            let mut found = false;
-            self.each_mutator(|mutator| found |= mutator.has_used(page, start));
-            found.then_some(start)
-        })
     }
 
     /// An object stays where it is until it is unpinned. False: it is none of this heap.
@@ -672,8 +699,7 @@ impl Heap {
             return None;
         };
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, 1, shelf, self.slot(shelf), run.zero);
-        page.set_swept(self.cycles.get());
+        page.open(run.unit, 1, shelf, self.slot(shelf), run.zero, self.cycles.get());
         lists.add(&self.pages, page);
         lists.pool[shelf / KINDS].taken += 1;
         self.note_peak(lists.bytes());
@@ -692,8 +718,7 @@ impl Heap {
         let mut lists = self.shelves.lock();
         let page = lists.exhume(&this.pages, shelf / KINDS)?;
         MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), shelf));
-        page.assign(shelf, self.slot(shelf));
-        page.set_swept(self.cycles.get());
+        page.assign(shelf, self.slot(shelf), self.cycles.get());
         lists.add(&self.pages, page);
         lists.pool[shelf / KINDS].taken += 1;
         Some(page)
@@ -717,8 +742,7 @@ impl Heap {
             return None;
         };
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, units, shelf, size, run.zero);
-        page.set_swept(self.cycles.get());
+        page.open(run.unit, units, shelf, size, run.zero, self.cycles.get());
         drop(lists);
         if traced && !run.zero {
             // SAFETY: the run was just taken, and nobody else knows the object.
@@ -739,8 +763,9 @@ impl Heap {
         self.peak.set(self.peak.get().max(self.bytes(pages)));
     }
 
-    /// Gives a page's units back.
+    /// Gives a page's units back: it is none any more.
     fn give_units(&self, page: &Page) {
+        page.held.close(State::None);
         super::bits::clear(page.marks());
         chunk::give(page.unit.get(), page.units.get());
     }

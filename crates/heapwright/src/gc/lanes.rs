@@ -31,7 +31,8 @@ use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use super::bits::{self, Bits};
 use super::cell::Num;
 use super::heap::Heap;
-use super::page::{Page, State};
+use super::held::State;
+use super::page::Page;
 
 /// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
 /// fetching them is what marking waits for, and lanes are twice as many to fetch.

@@ -15,8 +15,8 @@
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `shelves`: pages, and which are where
-//! - `mutator`: how a thread allocates; `world`: how threads stand still
+//! - `page`, `pages`, `shelves`: pages, and which are where; `held`: what a page holds, for any thread
+//! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
 //! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
 //! - `remembered`: what minor collections are told of old objects
@@ -31,9 +31,7 @@
 
 #[cfg(not(loom))]
 mod array;
-#[cfg(not(loom))]
 mod bits;
-#[cfg(not(loom))]
 mod cell;
 #[cfg(not(loom))]
 mod cycle;
@@ -50,6 +48,7 @@ mod growth;
 mod handles;
 #[cfg(not(loom))]
 mod heap;
+mod held;
 #[cfg(not(loom))]
 mod helpers;
 #[cfg(not(loom))]
@@ -74,6 +73,7 @@ pub mod raw;
 mod realm;
 #[cfg(not(loom))]
 mod references;
+mod region;
 #[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
@@ -147,12 +147,12 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     let owner = if matches!(entry.kind(), Kind::Collected(_)) { entry.owner() } else { 0 };
     let mut found = Description { owner, ..Description::nothing(describe::Kind::Collected) };
     if let Some(heap) = heap::of(owner)
-        && let Some((page, offset)) = heap.slot_in(head, address.addr())
+        && let Some(slot) =
+            heap.slot_at(head, address.addr(), |page, start| heap.holds(page, start))
     {
-        let is_object = heap.holds(page, offset);
-        found.state = if is_object { BlockState::InUse } else { BlockState::Free };
-        found.block = base + offset;
-        found.size = page.slot.get();
+        found.state = if slot.holds { BlockState::InUse } else { BlockState::Free };
+        found.block = base + slot.start;
+        found.size = slot.size;
         found.offset = address.addr() - found.block;
     }
     found

@@ -39,6 +39,7 @@ use super::heap::{Heap, Phase};
 use super::layout::{self, KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
 use super::page::{self, Aside, Page};
 use super::raw::Sweep;
+use super::region::Region;
 use super::tracer::{self, Tracer};
 use super::world::Seat;
 
@@ -51,16 +52,6 @@ const ATTEMPTS: usize = 4;
 const OWES: usize = 256 << 10;
 /// Pages of its own shelf that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;
-
-/// A stretch of free slots. Part of the C interface.
-#[repr(C)]
-pub(super) struct Region {
-    pub(super) next: Ptr<u8>,
-    pub(super) end: Ptr<u8>,
-    pub(super) slot: Num,
-    /// The page it is in, by number; 0: none.
-    pub(super) page: Num,
-}
 
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
 
@@ -266,12 +257,12 @@ impl Mutator {
         region.page.set(page.number.get());
         region.slot.set(page.slot.get());
         self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
-        self.open_stretch(shelf, page, page.cursor.get()) || self.leave_page(shelf, page)
+        self.open_stretch(shelf, page, page.held.cursor()) || self.leave_page(shelf, page)
     }
 
     /// Is through with a page. False.
     fn leave_page(&self, shelf: usize, page: &Page) -> bool {
-        page.settle(page.end());
+        page.held.settle(page.end());
         self.close_region(shelf);
         self.heap().note_used(page);
         false
@@ -351,9 +342,7 @@ impl Mutator {
             unsafe { ptr::write_bytes(page.base().wrapping_add(at), 0, stop.min(dirty) - at) };
         }
         page.zero_from.set(dirty.max(stop));
-        let region = &self.regions[shelf];
-        region.next.set(page.base().wrapping_add(at));
-        region.end.set(page.base().wrapping_add(stop));
+        self.regions[shelf].open(page.base().wrapping_add(at), page.base().wrapping_add(stop));
         true
     }
 
@@ -384,9 +373,10 @@ impl Mutator {
     /// Whether it has allocated the slot of a page that begins at `start`, from a region that it
     /// is still at.
     pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
+        let (number, end) = (page.number.get(), page.base().addr() + page.end());
         let mut used = false;
-        self.each_region(|_, region, of| {
-            used |= core::ptr::eq(of, page) && start.addr() < region.next.get().addr();
+        self.each_region(|_, region, _| {
+            used |= region.has_handed_out(number, start.addr(), end);
         });
         used
     }
@@ -403,7 +393,7 @@ impl Mutator {
     /// Tells the pages of its regions how far it has come. While it stands still.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
-            page.settle(region.next.get().addr() - page.base().addr());
+            page.held.settle(region.next.get().addr() - page.base().addr());
         });
     }
 
@@ -414,7 +404,7 @@ impl Mutator {
 
     fn drop_region(&self, shelf: usize, region: &Region, page: &Page, available: bool) {
         let next = region.next.get().addr() - page.base().addr();
-        page.settle(next);
+        page.held.settle(next);
         self.heap().note_used(page);
         if available && page.next_free(next, 0).is_some() {
             self.heap().note_released(page, next);
@@ -594,13 +584,5 @@ pub(super) struct Noted<'a> {
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
         self.mutator.noted.set(self.outer);
-    }
-}
-
-impl Region {
-    fn close(&self) {
-        self.next.set(ptr::null_mut());
-        self.end.set(ptr::null_mut());
-        self.page.set(0);
     }
 }

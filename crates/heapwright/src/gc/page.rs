@@ -19,6 +19,8 @@
 //! begins again. That is 64 words to copy for 64 KiB, whatever lies in them: no free list is
 //! made, and no object is touched, unless the runtime wants to hear of its death.
 //!
+//! Any thread may ask what a page holds, while all of this goes on: see `held`.
+//!
 //! Who changes a record: whoever took the page from its shelf's lists (under the heap's
 //! lock), or the collector while the world stands still.
 //!
@@ -27,23 +29,11 @@
 use crate::address_map::MAP;
 use crate::size_class::UNIT;
 
-use crate::sync::atomic::{Ordering, fence};
-
 use super::bits::{self, Bits, WORDS};
 use super::cell::Num;
+use super::held::{Held, State, Stays};
 use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
-
-/// What a page is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// No page: a record that waits for one.
-    None = 0,
-    /// In use: objects lie in it, or may.
-    Eden = 1,
-    /// Wholly free, and any pool's.
-    Tomb = 2,
-}
 
 /// Bytes that a large object has of memory: whole units, because what is behind it may have been
 /// touched before.
@@ -60,17 +50,6 @@ pub(super) enum Aside {
     Candidate = 1,
     /// They were: those without a mark are where their first word says.
     Evacuated = 2,
-}
-
-/// Which marks a sweep leaves: of objects that the next collection, a minor one, takes for live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stays {
-    /// None: the next one looks at everything.
-    Nothing = 0,
-    /// All: everything that has survived a major collection is old.
-    Everything = 1,
-    /// Those of objects that had survived before.
-    Survivors = 2,
 }
 
 /// What a sweep found in a page.
@@ -97,13 +76,8 @@ pub(super) struct Page {
     pub(super) slot: Num,
     /// Pool times kinds plus kind.
     pub(super) shelf: Num,
-    state: Num,
-    /// Bytes: every slot below is taken.
-    pub(super) cursor: Num,
     /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
-    /// Twice the cycle whose sweep it has been through, and 1 if its marks are those that stay.
-    swept: Num,
     /// Where memory begins that nobody has written since it was zero.
     pub(super) zero_from: Num,
     /// The next and the previous page of its shelf, or the next record without a page.
@@ -131,7 +105,8 @@ pub(super) struct Page {
     pub(super) moved_in: Num,
     /// Slots that lead to objects of it (see `references`).
     pub(super) incoming: Incoming,
-    taken: Bits,
+    /// What it is, and what it holds: for any thread.
+    pub(super) held: Held,
 }
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
@@ -146,44 +121,47 @@ pub(super) fn marks(unit: usize) -> &'static Bits {
 }
 
 impl Page {
-    /// Makes it the record of a fresh page on a shelf.
-    pub(super) fn open(&self, unit: usize, units: usize, shelf: usize, slot: usize, zero: bool) {
-        self.unit.set(unit);
-        self.units.set(units);
-        self.zero_from.set(if zero { 0 } else { usize::MAX });
-        self.assign(shelf, slot);
+    /// Makes it the record of a fresh page on a shelf, as new as `cycle`.
+    pub(super) fn open(
+        &self,
+        unit: usize,
+        units: usize,
+        shelf: usize,
+        slot: usize,
+        zero: bool,
+        cycle: usize,
+    ) {
+        self.make(unit, shelf, slot, cycle, || {
+            self.unit.set(unit);
+            self.units.set(units);
+            self.zero_from.set(if zero { 0 } else { usize::MAX });
+        });
     }
 
-    /// Puts a page that is wholly free on a shelf.
-    pub(super) fn assign(&self, shelf: usize, slot: usize) {
-        self.shelf.set(shelf);
-        self.slot.set(slot);
-        self.end.set(self.slots() * slot);
-        self.cursor.set(0);
-        self.live.set(0);
-        self.old.set(0);
-        self.overflowed.set(0);
-        self.set_aside(Aside::No);
-        for number in [&self.pins, &self.resized, &self.told, &self.passed, &self.moved_in] {
-            number.set(0);
-        }
-        self.set_state(State::Eden);
-        bits::clear(&self.taken);
-        bits::clear(self.marks());
+    /// Puts a page that is wholly free on a shelf. It is as new as `cycle`.
+    pub(super) fn assign(&self, shelf: usize, slot: usize, cycle: usize) {
+        self.make(self.unit.get(), shelf, slot, cycle, || {});
+    }
+
+    fn make(&self, unit: usize, shelf: usize, slot: usize, cycle: usize, place: impl FnOnce()) {
+        self.held.open(marks(unit), cycle, || {
+            place();
+            self.shelf.set(shelf);
+            self.slot.set(slot);
+            self.end.set(self.slots() * slot);
+            self.live.set(0);
+            self.old.set(0);
+            self.overflowed.set(0);
+            self.set_aside(Aside::No);
+            for number in [&self.pins, &self.resized, &self.told, &self.passed, &self.moved_in] {
+                number.set(0);
+            }
+        });
     }
 
     /// What it is.
     pub(super) fn state(&self) -> State {
-        match self.state.get() {
-            0 => State::None,
-            1 => State::Eden,
-            _ => State::Tomb,
-        }
-    }
-
-    /// Changes what it is.
-    pub(super) fn set_state(&self, state: State) {
-        self.state.set(state as usize);
+        self.held.state()
     }
 
     /// Its part in moving objects.
@@ -245,18 +223,7 @@ impl Page {
 
     /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
-        bits::next_clear(&self.taken, from, self.slot.get(), self.end(), most)
-    }
-
-    /// Whether the slot that begins at byte `offset` holds an object, by what was settled.
-    pub(super) fn is_taken(&self, offset: usize) -> bool {
-        // Acquired: who sees that a sweep has moved the cursor sees what it says is taken.
-        offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
-    }
-
-    /// Notes how far a mutator has come: to byte `next` of a stretch it was handed.
-    pub(super) fn settle(&self, next: usize) {
-        self.cursor.set(next);
+        bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
 
     /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
@@ -273,7 +240,7 @@ impl Page {
     /// Slots that hold objects.
     pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
         let slot = self.slot.get();
-        (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.is_taken(offset))
+        (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
     }
 
     /// Calls `with` for each object that died. Before [`Page::sweep`].
@@ -287,14 +254,14 @@ impl Page {
     /// Where objects begin that were allocated since it was swept, and have not told yet what they
     /// lead to: in `[from, to)`. From now on they have.
     pub(super) fn each_untold(&self, mut with: impl FnMut(*mut u8)) {
-        let (from, to) = (self.told.get(), self.cursor.get());
+        let (from, to) = (self.told.get(), self.held.cursor());
         if from >= to {
             return;
         }
         // A large object may be resized, and has told all the same.
         self.told.set(if self.is_large() { usize::MAX } else { to });
         let slot = self.slot.get().max(1);
-        for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(&self.taken, at)) {
+        for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(self.held.taken(), at)) {
             with(self.base().wrapping_add(offset));
         }
     }
@@ -306,24 +273,21 @@ impl Page {
 
     /// Its objects are about to be moved: `taken` alone says where there are any.
     pub(super) fn begin_moving(&self) {
-        let below = self.cursor.take();
-        for offset in (0..below).step_by(self.slot.get().max(1)) {
-            bits::set(&self.taken, offset);
-        }
+        self.held.forget_cursor(self.slot.get());
     }
 
     /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken, for it
     /// is still to be swept; what stays is, and has a mark.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
-        bits::reset(&self.taken, offset);
+        bits::reset(self.held.taken(), offset);
     }
 
     /// Where the object is now that was marked at byte `offset`, if it has moved: the first word of its
     /// slot says so, until the page is swept. Of a page that is evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
-        let moved = !bits::is_set(&self.taken, offset);
+        let moved = !bits::is_set(self.held.taken(), offset);
         // SAFETY: whoever moved the object wrote it there, and nobody has allocated here since.
         moved.then(|| unsafe { first.read() })
     }
@@ -335,7 +299,7 @@ impl Page {
 
     /// An object that is old was put into a slot.
     pub(super) fn put_old(&self, offset: usize) {
-        bits::set(&self.taken, offset);
+        bits::set(self.held.taken(), offset);
         bits::set(self.marks(), offset);
         self.old.add(1);
     }
@@ -357,81 +321,44 @@ impl Page {
 
     /// A minor collection has nothing to free here. What was free is free.
     pub(super) fn pass(&self, cycle: usize) -> Found {
-        self.set_swept(cycle);
+        self.held.set_swept(cycle);
         Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
-    }
-
-    /// It has been through the sweep of a cycle, or is as new as that.
-    pub(super) fn set_swept(&self, cycle: usize) {
-        self.swept.set_released(2 * cycle + 1);
-    }
-
-    /// The cycle whose sweep it has been through, or is about to be through.
-    pub(super) fn swept(&self) -> usize {
-        self.swept.get_acquired() / 2
-    }
-
-    /// Whether its marks are those that this cycle's sweep left.
-    pub(super) fn is_swept(&self, cycle: usize) -> bool {
-        self.swept.get_acquired() == 2 * cycle + 1
     }
 
     /// Whether an object was there when the page was last swept: it has survived that.
     pub(super) fn has_survived(&self, offset: usize) -> bool {
-        bits::is_set(&self.taken, offset)
+        bits::is_set(self.held.taken(), offset)
     }
 
     /// Whether the object that begins at byte `offset` is marked.
     pub(super) fn is_marked(&self, offset: usize) -> bool {
-        let marked = bits::is_set(self.marks(), offset);
-        fence(Ordering::Acquire);
-        marked
+        bits::is_set(self.marks(), offset)
     }
 
     /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
     /// been through the sweep of `cycle`, and no part in moving any more.
-    ///
-    /// In an order that misleads nobody who looks for an object meanwhile: until the page is
-    /// swept the marks are there, and afterwards what is taken is.
     pub(super) fn sweep(&self, cycle: usize, stays: Stays) -> Found {
-        let mut stay = [0; WORDS];
-        let (live, survivors) = bits::copy_and_compare(self.marks(), &self.taken, &mut stay);
-        self.cursor.set_released(0);
+        let found = self.held.sweep(self.marks(), cycle, stays);
         self.told.set(0);
-        self.live.set(live);
-        self.swept.set_released(2 * cycle);
-        // Who sees a mark gone sees that the page is swept.
-        fence(Ordering::Release);
-        let old = match stays {
-            Stays::Nothing => {
-                bits::clear(self.marks());
-                0
-            }
-            Stays::Everything => live,
-            Stays::Survivors => {
-                bits::assign(self.marks(), &stay);
-                survivors
-            }
-        };
+        self.live.set(found.live);
         let evacuated = self.aside() == Aside::Evacuated;
         self.set_aside(Aside::No);
-        // Who sees this sees no mark but those that stay.
-        self.set_swept(cycle);
-        Found { live, old, young: live - survivors, evacuated }
+        let young = found.live - found.survivors;
+        Found { live: found.live, old: found.old, young, evacuated }
     }
 
     /// Its object, a large one, has so many bytes from now on, in as many units.
     pub(super) fn resize_large(&self, size: usize) {
         self.slot.set(size);
         self.end.set(size);
-        if self.cursor.get() != 0 {
-            self.cursor.set(size);
+        if self.held.cursor() != 0 {
+            self.held.settle(size);
         }
     }
 
     /// Takes the first and only slot of a large page.
     pub(super) fn take_large(&self) {
-        self.cursor.set(self.slot.get());
+        self.held.settle(self.slot.get());
         self.live.set(1);
     }
 }

@@ -669,7 +669,8 @@ pub fn object_size(object: *const u8) -> usize {
 /// Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
 pub mod shown {
     use super::super::layout::SHELVES;
-    use super::super::mutator::{Mutator, Region};
+    use super::super::mutator::Mutator;
+    use super::super::region::Region;
     use super::Tracer;
     use core::mem::offset_of;
 

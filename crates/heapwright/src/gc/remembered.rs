@@ -27,9 +27,10 @@ use crate::address_map::MAP;
 use super::cell::Num;
 use super::gang::Chunk;
 use super::heap::{Heap, Phase};
+use super::held::Stays;
 use super::layout;
 use super::mutator::Mutator;
-use super::page::{Page, Stays};
+use super::page::Page;
 use super::pile::{self, Pile};
 use super::tracer::{self, Tracer};
 
@@ -139,7 +140,7 @@ impl Heap {
 
     /// Whether the marks of a page say who is old, and not only who is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
-        let swept = |page: &Page| page.is_swept(self.cycles.get());
+        let swept = |page: &Page| page.held.is_swept(self.cycles.get());
         self.phase() != Phase::Marking && self.pages.at_unit(head).is_some_and(swept)
     }
 

@@ -20,8 +20,9 @@
 use crate::size_class::UNIT;
 
 use super::growth::{self, Decision, Swept};
+use super::held::State;
 use super::layout::{KINDS, LARGE, POOLS, SHELVES, slots_in_page};
-use super::page::{Found, Page, State};
+use super::page::{Found, Page};
 use super::pages::Pages;
 
 /// Pages of one pool and kind.
@@ -279,7 +280,7 @@ impl Shelves {
     /// Buries a page without objects: off its shelf, into the tomb. It is claimed.
     pub(super) fn bury(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
-        page.set_state(State::Tomb);
+        page.held.close(State::Tomb);
         let tomb = if self.own_tombs { &mut self.pool[page.pool()].tomb } else { &mut self.tomb };
         page.next.set(*tomb);
         *tomb = page.number.get();

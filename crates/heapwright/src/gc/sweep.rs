@@ -22,8 +22,9 @@ use crate::sync::atomic::Ordering;
 
 use super::growth;
 use super::heap::{Heap, Phase};
+use super::held::Stays;
 use super::layout;
-use super::page::{Aside, Found, Page, Stays};
+use super::page::{Aside, Found, Page};
 use super::raw::Sweep;
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.

@@ -3,9 +3,10 @@
 use crate::address_map::MAP;
 
 use super::heap::Heap;
+use super::held::State;
 use super::layout::SHELVES;
 use super::mutator::Mutator;
-use super::page::{Page, State};
+use super::page::Page;
 
 impl Heap {
     /// Calls `with` while the world stands still, and the pages know how far mutators have come.

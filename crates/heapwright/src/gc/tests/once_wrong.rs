@@ -250,6 +250,42 @@ fn an_object_is_found_while_its_page_is_swept() {
     unsafe { mutator.detach() };
 }
 
+/// The object was in a region when pages were asked, and in a page when regions were.
+#[test]
+fn an_object_is_found_while_its_region_is_let_go_of() {
+    // Full pages let the region go with a third object; and collections do.
+    for (size, collects) in [(20 << 10, false), (48, true)] {
+        let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+        let mutator = heap.attach().unwrap();
+        mutator.defer();
+        let (newest, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let place = newest.load(Ordering::Acquire);
+                    let found = heap.find(core::ptr::without_provenance(place));
+                    assert_eq!(found.map_or(0, <*mut u8>::addr), place);
+                }
+            });
+            for _ in 0..if cfg!(miri) { 20 } else { 4000 } {
+                // SAFETY: collections are put off until it has a root.
+                let object = unsafe { mutator.alloc(size, LEAF) };
+                // SAFETY: it is live.
+                assert!(unsafe { mutator.new_root(object) }.is_some());
+                newest.store(object.addr(), Ordering::Release);
+                if collects {
+                    // SAFETY: everything has a root.
+                    unsafe { mutator.collect() };
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        mutator.resume();
+        // SAFETY: nothing is used any more.
+        unsafe { mutator.detach() };
+    }
+}
+
 /// A step that is too short for all roots was never the last one: each told them all, looked at a few,
 /// and left the others to the next, which told them all.
 #[test]
