@@ -75,7 +75,8 @@ pub(crate) struct Record {
     /// Slab: when a slot last came or went; dirty run: when it became dirty. In
     /// milliseconds.
     pub(crate) stamp: AtomicU32,
-    /// Large block: bytes the program may use. Pool segment: bytes of a slot.
+    /// Large block: bytes the program may use, and whether there is memory behind them
+    /// (see `chunk::scarce`). Pool segment: bytes of a slot.
     pub(crate) usable: AtomicUsize,
     /// Large block: bytes the program asked for. Pool segment: bytes before the
     /// first slot.
@@ -87,8 +88,8 @@ pub(crate) struct Record {
     pub(crate) heap: AtomicU32,
     /// Slab: whether untouched slots read as zero.
     zero: AtomicU8,
-    /// Free run: whether pages may still be behind it (else it reads as zero).
-    pub(crate) dirty: AtomicU8,
+    /// Free run: what is behind it (a `chunk::runs::State`).
+    pub(crate) state: AtomicU8,
     _spare_too: [AtomicU8; 2],
     bitmap: [AtomicU64; INLINE_WORDS],
 }

@@ -98,6 +98,14 @@ pub(crate) fn kernel_page_size() -> usize {
 
 const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
+/// Notes that a range which was reserved at an address holds heapwright's records.
+pub(crate) fn note_own(at: usize, size: usize) {
+    #[cfg(feature = "debug")]
+    own::note_more(at, size);
+    #[cfg(not(feature = "debug"))]
+    let _ = (at, size);
+}
+
 fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     keeping_errno(|| {
         let hint = ptr::without_provenance_mut::<libc::c_void>(at);
@@ -390,7 +398,7 @@ pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> bool
 ///
 /// # Safety
 ///
-/// The range is page aligned and mapped.
+/// The range is page aligned, and heapwright's or nobody's.
 pub(crate) unsafe fn resident_pages(at: *const u8, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
     keeping_errno(|| {
