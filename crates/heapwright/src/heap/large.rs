@@ -63,6 +63,9 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
         }
         chunk::give(unit, units);
     }
+    if os::is_more_than_there_is(usable) {
+        return None;
+    }
     keeper.tend();
     let want = if zero { Want::Zero } else { Want::Any };
     let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
@@ -128,6 +131,10 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) 
     let usable = whole_pages(size.max(1));
     let need = usable.div_ceil(UNIT);
     if need > have {
+        // What is there already was granted.
+        if os::is_more_than_there_is((need - have) * UNIT) {
+            return false;
+        }
         let rest = Entry::large_rest(unit);
         let extend = || chunk::extend(unit, have, need - have, rest, usable).is_some();
         if !extend() {
@@ -156,6 +163,9 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old_usable = usable(unit);
     let old_units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size);
+    if os::is_more_than_there_is(usable.saturating_sub(old_usable)) {
+        return None;
+    }
     let take = |room: usize| {
         chunk::take(room.div_ceil(UNIT), 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest)
     };

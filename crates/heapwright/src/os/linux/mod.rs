@@ -98,6 +98,48 @@ pub(crate) fn kernel_page_size() -> usize {
 
 const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
+/// Bytes of memory and swap space that the machine had when that was last asked.
+static MACHINE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the kernel would refuse a mapping of `size` bytes because there is not so much
+/// memory at all: with `vm.overcommit_memory=0` it does, with 1 it does not.
+///
+/// Reservations are made so that this is never asked. So whoever hands out a block asks
+/// here. One compare where the block is smaller than the machine; else the kernel
+/// is shown such a mapping, and its answer holds.
+#[inline]
+pub(crate) fn is_more_than_there_is(size: usize) -> bool {
+    size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
+}
+
+#[cold]
+fn is_refused(size: usize) -> bool {
+    keeping_errno(|| {
+        let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
+        // SAFETY: a valid place for the answer.
+        if unsafe { libc::sysinfo(info.as_mut_ptr()) } == 0 {
+            // SAFETY: zeroed before, and now filled by the kernel.
+            let info = unsafe { info.assume_init() };
+            let pages = info.totalram.saturating_add(info.totalswap) as usize;
+            let all = pages.saturating_mul(info.mem_unit as usize);
+            MACHINE.store(all, Ordering::Relaxed);
+            if size <= all {
+                return false;
+            }
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping that nobody gets to know.
+        let got = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
+        if got == libc::MAP_FAILED {
+            return true;
+        }
+        // SAFETY: the mapping just made.
+        unsafe { unmap(got.cast(), size) };
+        false
+    })
+}
+
 /// Notes that a range which was reserved at an address holds heapwright's records.
 pub(crate) fn note_own(at: usize, size: usize) {
     #[cfg(feature = "debug")]
