@@ -9,7 +9,7 @@
 //! | more than `PTRDIFF_MAX` bytes | NULL, `ENOMEM` |
 //! | `n * size` overflows | NULL, `ENOMEM`; the old block of `reallocarray` lives on |
 //! | `posix_memalign`, bad alignment | `EINVAL`, returned; errno and the pointer untouched |
-//! | `posix_memalign`, no memory | `ENOMEM`, returned; errno and the pointer untouched |
+//! | `posix_memalign`, no memory | `ENOMEM`, returned and in errno, as glibc does; the pointer untouched |
 //! | `aligned_alloc`, not a power of two | NULL, `EINVAL` (glibc since 2.38) |
 //! | `memalign`, not a power of two | the next one; none left: NULL, `EINVAL` |
 //! | `valloc`, `pvalloc` | a page's alignment; `pvalloc` rounds the size up to pages |
@@ -148,10 +148,8 @@ unsafe extern "C" fn posix_memalign(
     if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
-    let errno_before = errno::get();
     let block = heap::malloc_aligned(size, alignment);
     if block.is_null() {
-        errno::set(errno_before);
         return libc::ENOMEM;
     }
     // SAFETY: as the caller promises.

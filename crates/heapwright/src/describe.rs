@@ -12,6 +12,7 @@
 use core::ptr;
 
 use crate::address_map::{Kind as UnitKind, MAP};
+use crate::chunk::scarce;
 use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -138,7 +139,7 @@ pub fn describe(address: *const u8) -> Description {
             }
             let record = MAP.record(head);
             let block = MAP.address_of(head).addr();
-            let size = record.usable.load(Ordering::Relaxed);
+            let size = scarce::usable(record);
             let offset = address.addr() - block;
             if offset >= size {
                 // The rest of its last unit.
@@ -193,7 +194,7 @@ fn in_pool(address: usize, head: usize) -> Description {
     let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };
     let mut found = Description { owner, ..Description::nothing(Kind::Pool) };
     let record = MAP.record(head);
-    let size = record.usable.load(Ordering::Relaxed);
+    let size = scarce::usable(record);
     let before = record.requested.load(Ordering::Relaxed);
     let end = record.units.load(Ordering::Relaxed) as usize * UNIT;
     let into = address - MAP.address_of(head).addr();

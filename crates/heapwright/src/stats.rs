@@ -24,7 +24,7 @@ use heapwright_record::Stats;
 
 use crate::address_map::{Kind, MAP};
 use crate::cache::{CACHES, Use, arrays, central, magazines};
-use crate::chunk;
+use crate::chunk::{self, scarce};
 use crate::heap;
 use crate::options;
 use crate::os;
@@ -40,7 +40,8 @@ use crate::sync::atomic::Ordering;
 ///
 /// # Safety
 ///
-/// The range is page aligned and committed, or metadata that is.
+/// The range is page aligned and committed, or metadata that is, or nothing is mapped
+/// there (which is 0 bytes).
 unsafe fn resident(at: *const u8, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
@@ -191,15 +192,19 @@ pub fn snapshot(stats: &mut Stats) -> bool {
         if kind == Kind::LargeHead {
             let record = MAP.record(unit);
             stats.large_blocks += 1;
-            stats.large_bytes += record.usable.load(Ordering::Relaxed) as u64;
+            stats.large_bytes += scarce::usable(record) as u64;
             large_asked += record.requested.load(Ordering::Relaxed) as u64;
         }
         units = units.min(usage.frontier - unit);
-        let bytes = match kind {
+        let length = match kind {
             Kind::Foreign => 0,
-            // SAFETY: units below the frontier that are not foreign are committed.
-            _ => unsafe { resident(MAP.address_of(unit), units * UNIT) },
+            // Behind them there may be nothing.
+            Kind::LargeHead => scarce::usable(MAP.record(unit)).min(units * UNIT),
+            _ => units * UNIT,
         };
+        // SAFETY: units below the frontier that are not foreign are committed, or they are
+        // free and nothing is mapped there.
+        let bytes = unsafe { resident(MAP.address_of(unit), length) };
         match kind {
             Kind::Slab(class) => {
                 let slab = Slab::at(&MAP, unit, class);

@@ -5,7 +5,7 @@
 //!   16  carved | free | purged | listed                      slab
 //!   24  units | stamp                                        run, slab
 //!   32  usable | requested                                   large block, pool segment
-//!   48  summary | heap | zero, dirty                         slab, large block, free run
+//!   48  summary | heap | zero, state                         slab, large block, free run
 //!   64  bitmap                                               slab
 //! ```
 //!
@@ -49,7 +49,8 @@ pub(crate) struct Record {
     /// Slab: when a slot last came or went; dirty run: when it became dirty. In
     /// milliseconds.
     pub(crate) stamp: AtomicU32,
-    /// Large block: bytes the program may use. Pool segment: bytes of a slot.
+    /// Large block: bytes the program may use, and whether there is memory behind them
+    /// (see `chunk::scarce`). Pool segment: bytes of a slot.
     pub(crate) usable: AtomicUsize,
     /// Large block: bytes the program asked for. Pool segment: bytes before the
     /// first slot.
@@ -61,8 +62,8 @@ pub(crate) struct Record {
     pub(crate) heap: AtomicU32,
     /// Slab: whether untouched slots read as zero.
     pub(crate) zero: AtomicU8,
-    /// Free run: whether pages may still be behind it (else it reads as zero).
-    pub(crate) dirty: AtomicU8,
+    /// Free run: what is behind it (a `chunk::runs::State`).
+    pub(crate) state: AtomicU8,
     _spare_too: [AtomicU8; 2],
     pub(crate) bitmap: [AtomicU64; INLINE_WORDS],
 }

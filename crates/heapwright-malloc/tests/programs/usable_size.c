@@ -9,10 +9,10 @@ int main(void)
         char *p = malloc(size);
         CHECK(p != NULL);
         size_t usable = malloc_usable_size(p);
-        CHECK(usable >= size);
+        CHECK(usable >= size && usable > 0);
         paint(p, usable, size);
         /* A program may rely on it: grow in place up to there. */
-        char *q = realloc(p, usable ? usable : 1);
+        char *q = realloc(p, usable);
         CHECK(q != NULL);
         CHECK(is_painted(q, usable, size));
         char *larger = realloc(q, usable + 1000);

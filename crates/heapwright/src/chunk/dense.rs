@@ -33,7 +33,7 @@
 //! Called by `chunk` alone, under its lock; the huge page is put behind by its caller,
 //! without the lock.
 
-use super::{Chunk, Run, RunIndex, Want};
+use super::{Chunk, Run, RunIndex, State, Want};
 use crate::address_map::Entry;
 use crate::os::{self, HUGE_PAGE, Memory};
 use crate::size_class::UNIT;
@@ -117,9 +117,9 @@ impl<O: Memory + Copy> Chunk<O> {
     fn region_of_clean(&mut self, from: usize, units: usize) -> (usize, usize) {
         let pad = self.pad(from);
         let units = units.min((RunIndex::length(self.map, from) - pad) / HUGE * HUGE);
-        self.split(from, pad + units, false);
+        self.split(from, pad + units, State::Clean);
         if pad > 0 {
-            self.clean.insert(from, pad, false);
+            self.clean.insert(from, pad);
         }
         (from + pad, units)
     }

@@ -23,8 +23,11 @@
 //!
 //! Clean runs read as zero, which is what `calloc` asks about.
 //!
-//! Runs merge only with runs of their own kind; when the window is at its end,
+//! Runs merge only with runs of their own state; when the window is at its end,
 //! everything dirty is purged, so that all merge, before a request is refused.
+//!
+//! Where address space is limited, free runs are kept only as far as others do not
+//! lack it, and the rest is *absent*: see [`scarce`].
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks) and
 //! [`metadata`]. One lock, held for a few dozen instructions; system calls are
@@ -33,6 +36,7 @@
 mod dense;
 pub(crate) mod metadata;
 mod runs;
+pub(crate) mod scarce;
 mod side;
 mod window;
 
@@ -45,7 +49,7 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
 use crate::unit_list::{ByOwner, UnitList};
 use dense::Region;
-use runs::RunIndex;
+use runs::{RunIndex, State};
 pub(crate) use side::Side;
 use window::Window;
 
@@ -89,6 +93,9 @@ pub(crate) struct Chunk<O: 'static> {
     window: Window<O>,
     dirty: RunIndex,
     clean: RunIndex,
+    absent: RunIndex,
+    /// Large blocks without memory behind the bytes in use.
+    cut: usize,
     /// Dirty runs, newest first.
     queue: UnitList<ByOwner>,
     oldest: usize,
@@ -109,8 +116,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Self {
             map,
             window: Window::closed(os, map),
-            dirty: RunIndex::new(map),
-            clean: RunIndex::new(map),
+            dirty: RunIndex::new(map, State::Dirty),
+            clean: RunIndex::new(map, State::Clean),
+            absent: RunIndex::new(map, State::Absent),
+            cut: 0,
             queue: UnitList::new(),
             oldest: 0,
             taken: 0,
@@ -138,6 +147,7 @@ impl<O: Memory + Copy> Chunk<O> {
             .take_dirty(units, want)
             .or_else(|| self.take_dense(want))
             .or_else(|| self.take_clean(units))
+            .or_else(|| self.take_absent(units))
             .or_else(|| self.take_fresh(units))
             .or_else(|| self.take_last(units));
         if let Some(run) = &run {
@@ -166,33 +176,33 @@ impl<O: Memory + Copy> Chunk<O> {
             }
         }
         let unit = self.dirty.find(units)?;
-        self.split(unit, units, true);
+        self.split(unit, units, State::Dirty);
         Some(Run { unit, zero: false, dense: false })
     }
 
     fn take_clean(&mut self, units: usize) -> Option<Run> {
         let unit = self.clean.find(units)?;
-        self.split(unit, units, false);
+        self.split(unit, units, State::Clean);
         Some(Run { unit, zero: true, dense: false })
     }
 
     /// Cuts `units` units off the front of the free run at `unit`.
-    fn split(&mut self, unit: usize, units: usize, dirty: bool) {
-        if dirty {
+    fn split(&mut self, unit: usize, units: usize, state: State) {
+        if state == State::Dirty {
             let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
             let older = self.queue.after(self.map, unit);
             let newer = self.unqueue(unit);
             let length = self.dirty.remove(unit);
             if length > units {
                 let rest = unit + units;
-                self.dirty.insert(rest, length - units, true);
+                self.dirty.insert(rest, length - units);
                 self.enqueue(rest, newer, older, stamp);
             }
             self.note_fewer();
         } else {
             let length = self.clean.remove(unit);
             if length > units {
-                self.clean.insert(unit + units, length - units, false);
+                self.clean.insert(unit + units, length - units);
             }
         }
     }
@@ -210,16 +220,16 @@ impl<O: Memory + Copy> Chunk<O> {
     /// Takes the free run before the frontier and what it lacks behind it.
     fn take_last(&mut self, units: usize) -> Option<Run> {
         let end = self.window.frontier();
-        [true, false].into_iter().find_map(|dirty| {
-            let unit = self.neighbour(end, 0, true, dirty)?;
+        [State::Dirty, State::Clean].into_iter().find_map(|state| {
+            let unit = self.neighbour(end, 0, true, state)?;
             let have = end - unit;
             let more = units.checked_sub(have)?;
             if !self.window.advance_in_place(end, more) {
                 return None;
             }
             self.map.set_entries(end, more, Entry::FREE);
-            self.split(unit, have, dirty);
-            Some(Run { unit, zero: !dirty, dense: false })
+            self.split(unit, have, state);
+            Some(Run { unit, zero: state == State::Clean, dense: false })
         })
     }
 
@@ -228,6 +238,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
         self.give_dirty(unit, units, now);
+        self.shed();
     }
 
     /// Gives a run back that reads as zero, such as one that was never used.
@@ -235,6 +246,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.taken -= units;
         self.map.set_entries(unit, units, Entry::FREE);
         self.give_clean(unit, units);
+        self.shed();
     }
 
     fn give_dirty(&mut self, mut unit: usize, mut units: usize, now: u32) {
@@ -243,7 +255,9 @@ impl<O: Memory + Copy> Chunk<O> {
         let mut newer = None;
         let mut older = self.queue.first();
         for before in [true, false] {
-            let Some(neighbour) = self.neighbour(unit, units, before, true) else { continue };
+            let Some(neighbour) = self.neighbour(unit, units, before, State::Dirty) else {
+                continue;
+            };
             let age = self.map.record(neighbour).stamp.load(Ordering::Relaxed);
             let behind = self.queue.after(self.map, neighbour);
             let ahead = self.unqueue(neighbour);
@@ -259,22 +273,22 @@ impl<O: Memory + Copy> Chunk<O> {
             units += self.dirty.remove(neighbour);
             unit = unit.min(neighbour);
         }
-        self.dirty.insert(unit, units, true);
+        self.dirty.insert(unit, units);
         self.enqueue(unit, newer, older, stamp);
     }
 
     fn give_clean(&mut self, mut unit: usize, mut units: usize) {
         for before in [true, false] {
-            if let Some(neighbour) = self.neighbour(unit, units, before, false) {
+            if let Some(neighbour) = self.neighbour(unit, units, before, State::Clean) {
                 units += self.clean.remove(neighbour);
                 unit = unit.min(neighbour);
             }
         }
-        self.clean.insert(unit, units, false);
+        self.clean.insert(unit, units);
     }
 
-    /// The free run of the given kind that ends before, or begins behind, a run.
-    fn neighbour(&self, unit: usize, units: usize, before: bool, dirty: bool) -> Option<usize> {
+    /// The free run of the given state that ends before, or begins behind, a run.
+    fn neighbour(&self, unit: usize, units: usize, before: bool, state: State) -> Option<usize> {
         let at = if before { unit.checked_sub(1)? } else { unit + units };
         if at >= self.window.frontier() {
             return None;
@@ -283,7 +297,7 @@ impl<O: Memory + Copy> Chunk<O> {
         let entry = unsafe { self.map.entry(at) };
         let record = self.map.record(at);
         let same = entry.kind() == Kind::Free
-            && record.dirty.load(Ordering::Relaxed) == u8::from(dirty)
+            && record.state.load(Ordering::Relaxed) == state as u8
             // A run whose pages are just being given back is in no index.
             && record.units.load(Ordering::Relaxed) != 0;
         same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
@@ -349,7 +363,7 @@ impl<O: Memory + Copy> Chunk<O> {
         // The front is what a request takes, so it is the warmer part.
         let keep = length - units;
         self.dirty.remove(unit);
-        self.dirty.insert(unit, keep, true);
+        self.dirty.insert(unit, keep);
         self.tag_detached(unit + keep, units);
         (unit + keep, units)
     }
@@ -389,6 +403,11 @@ impl<O: Memory + Copy> Chunk<O> {
         let mut purged = 0;
         let os = self.window.os();
         self.close_region(os::coarse_ms());
+        if self.window.is_scarce() {
+            let dirty = self.dirty.units();
+            self.shed_all_but(keep);
+            purged = dirty - self.dirty.units();
+        }
         while self.dirty.units() > keep {
             let unit = self.oldest;
             let units = RunIndex::length(self.map, unit);
@@ -416,12 +435,13 @@ impl<O: Memory + Copy> Chunk<O> {
         let end = unit + units;
         let mut zero = true;
         let mut have = 0;
-        for dirty in [true, false] {
-            if self.neighbour(unit, units, false, dirty).is_some() {
+        let mut state = State::Clean;
+        for found in [State::Dirty, State::Clean] {
+            if self.neighbour(unit, units, false, found).is_some() {
                 have = RunIndex::length(self.map, end);
-                zero = !dirty;
+                (state, zero) = (found, found == State::Clean);
                 if have >= more {
-                    self.split(end, more, dirty);
+                    self.split(end, more, state);
                     self.taken += more;
                     return Some(zero);
                 }
@@ -433,7 +453,7 @@ impl<O: Memory + Copy> Chunk<O> {
         {
             self.map.set_entries(end + have, more - have, Entry::FREE);
             if have > 0 {
-                self.split(end, have, !zero);
+                self.split(end, have, state);
             }
             self.taken += more;
             return Some(zero);
@@ -512,13 +532,19 @@ pub(crate) fn take(
         chunk.end_region(os::coarse_ms());
         chunk.purge_all(0);
         run = chunk.take(padded, want);
+        if run.is_none() && chunk.cut_tails() {
+            run = chunk.take(padded, want);
+        }
     }
     let mut run = run?;
     let first = run.unit;
     let base_units = MAP.base().addr() / UNIT;
     run.unit = (base_units + first).next_multiple_of(align_units) - base_units;
     // Before the padding goes back, or it would merge with what is handed out.
-    MAP.record(run.unit).units.store(units as u32, Ordering::Relaxed);
+    let record = MAP.record(run.unit);
+    record.units.store(units as u32, Ordering::Relaxed);
+    // All of it, until its owner says otherwise.
+    record.usable.store(units * UNIT, Ordering::Relaxed);
     MAP.set_entries(run.unit, 1, head);
     MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
     let behind = run.unit + units;
@@ -561,36 +587,58 @@ pub(crate) fn purge_waiting(now: u32) -> bool {
 
 /// Gives a run back, and whatever has waited too long to the kernel.
 pub(crate) fn give(unit: usize, units: usize) {
-    let now = os::coarse_ms();
-    let mut chunk = CHUNK.lock();
-    chunk.give(unit, units, now);
-    purge_expired(chunk, now, PURGES);
+    give_moved(unit, units, 0);
 }
 
 /// Gives a run back whose first `bytes` bytes have no pages: they were moved away.
 pub(crate) fn give_moved(unit: usize, units: usize, bytes: usize) {
-    let empty = bytes / UNIT;
+    let now = os::coarse_ms();
+    let mut chunk = CHUNK.lock();
+    let units = chunk.settle_tail(unit, units, 0);
+    let empty = (bytes / UNIT).min(units);
     if empty > 0 {
-        CHUNK.lock().give_unused(unit, empty);
+        chunk.give_unused(unit, empty);
     }
     if empty < units {
-        give(unit + empty, units - empty);
+        chunk.give(unit + empty, units - empty, now);
     }
+    purge_expired(chunk, now, PURGES);
 }
 
-/// Lengthens a run in place. Returns whether the new part reads as zero.
-pub(crate) fn extend(unit: usize, units: usize, more: usize, rest: Entry) -> Option<bool> {
+/// Lengthens a large block's run in place, of whose bytes `usable` are in use then.
+/// Returns whether the new part reads as zero.
+pub(crate) fn extend(
+    unit: usize,
+    units: usize,
+    more: usize,
+    rest: Entry,
+    usable: usize,
+) -> Option<bool> {
     let mut chunk = CHUNK.lock();
+    if !chunk.mend_tail(unit) {
+        return None;
+    }
     let zero = chunk.extend(unit, units, more)?;
-    MAP.record(unit).units.store((units + more) as u32, Ordering::Relaxed);
+    let record = MAP.record(unit);
+    record.units.store((units + more) as u32, Ordering::Relaxed);
+    record.usable.store(usable, Ordering::Relaxed);
     MAP.set_entries(unit + units, more, rest);
     Some(zero)
 }
 
-/// Shortens a run in place to `keep` units.
-pub(crate) fn shorten(unit: usize, units: usize, keep: usize) {
-    MAP.record(unit).units.store(keep as u32, Ordering::Relaxed);
-    give(unit + keep, units - keep);
+/// Shortens a large block's run in place to `keep` units, of whose bytes `usable` are
+/// in use then.
+pub(crate) fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
+    let now = os::coarse_ms();
+    let mut chunk = CHUNK.lock();
+    let have = chunk.settle_tail(unit, units, keep);
+    let record = MAP.record(unit);
+    record.units.store(keep as u32, Ordering::Relaxed);
+    scarce::set_usable_locked(record, usable);
+    if keep < have {
+        chunk.give(unit + keep, have - keep, now);
+    }
+    purge_expired(chunk, now, PURGES);
 }
 
 /// Gives runs that have waited too long to the kernel: a few at most, and

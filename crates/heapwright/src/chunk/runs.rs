@@ -5,7 +5,7 @@
 //!   bin     16 ..        four bins a doubling above
 //!
 //!   a free run   | first unit | ... | last unit |
-//!   records      units, dirty         units, dirty     (boundary tags)
+//!   records      units, state         units, state     (boundary tags)
 //! ```
 //!
 //! Two-level segregated fit (Masmano, Ripoll, Crespo, Real: "TLSF", 2004):
@@ -38,18 +38,37 @@ const fn bin_of(units: usize) -> usize {
 
 const _: () = assert!(bin_of(1 << 24) < BINS && BINS <= 128);
 
-/// Free runs of one kind (dirty or clean).
+/// What is behind the units of a free run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Zeroes.
+    Clean,
+    /// Anything.
+    Dirty,
+    /// Nothing: the addresses went back to the kernel (see `scarce`).
+    Absent,
+}
+
+/// Free runs of one state.
 pub(crate) struct RunIndex {
     map: &'static AddressMap,
+    state: State,
     nonempty: u128,
     bins: [UnitList<BySize>; BINS],
     units: usize,
+    runs: usize,
 }
 
 impl RunIndex {
     /// An index of no runs.
-    pub(crate) const fn new(map: &'static AddressMap) -> Self {
-        Self { map, nonempty: 0, bins: [const { UnitList::new() }; BINS], units: 0 }
+    pub(crate) const fn new(map: &'static AddressMap, state: State) -> Self {
+        Self { map, state, nonempty: 0, bins: [const { UnitList::new() }; BINS], units: 0, runs: 0 }
+    }
+
+    /// How many runs there are.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs
     }
 
     /// Units in all runs.
@@ -63,16 +82,17 @@ impl RunIndex {
     }
 
     /// Adds the run and writes its tags.
-    pub(crate) fn insert(&mut self, unit: usize, units: usize, dirty: bool) {
+    pub(crate) fn insert(&mut self, unit: usize, units: usize) {
         for tag in [unit, unit + units - 1] {
             let record = self.map.record(tag);
             record.units.store(units as u32, Ordering::Relaxed);
-            record.dirty.store(u8::from(dirty), Ordering::Relaxed);
+            record.state.store(self.state as u8, Ordering::Relaxed);
         }
         let bin = bin_of(units);
         self.bins[bin].push(self.map, unit);
         self.nonempty |= 1 << bin;
         self.units += units;
+        self.runs += 1;
     }
 
     /// Takes the run that begins at `unit` out. Returns its length.
@@ -84,7 +104,13 @@ impl RunIndex {
             self.nonempty &= !(1 << bin);
         }
         self.units -= units;
+        self.runs -= 1;
         units
+    }
+
+    /// Any run.
+    pub(crate) fn any(&self) -> Option<usize> {
+        (self.nonempty != 0).then(|| self.bins[self.nonempty.trailing_zeros() as usize].first())?
     }
 
     /// A run of at least `units` units, nearly the smallest there is.

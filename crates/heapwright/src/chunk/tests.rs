@@ -378,16 +378,25 @@ impl World {
             assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
         }
         let (mut dirty, mut clean) = (self.chunk.dirty.all(), self.chunk.clean.all());
-        for (runs, is_dirty) in [(&mut dirty, true), (&mut clean, false)] {
+        let mut absent = self.chunk.absent.all();
+        let all =
+            [(&mut dirty, State::Dirty), (&mut clean, State::Clean), (&mut absent, State::Absent)];
+        for (runs, state) in all {
             runs.sort_unstable();
             for &(unit, units) in &*runs {
                 (unit..unit + units).for_each(&mut place);
                 assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
-                assert!(self.os.is_committed(self.map.address_of(unit), units * UNIT));
+                let at = self.map.address_of(unit);
+                if state == State::Absent {
+                    let mut units = (0..units).map(|unit| at.addr() + unit * UNIT);
+                    assert!(units.all(|at| !self.os.is_reserved(at)), "absent, and still here");
+                } else {
+                    assert!(self.os.is_committed(at, units * UNIT));
+                }
                 for tag in [unit, unit + units - 1] {
                     let record = self.map.record(tag);
                     assert_eq!(record.units.load(Ordering::Relaxed) as usize, units, "tags");
-                    assert_eq!(record.dirty.load(Ordering::Relaxed), u8::from(is_dirty), "tags");
+                    assert_eq!(record.state.load(Ordering::Relaxed), state as u8, "tags");
                 }
             }
             let apart = runs.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0);
@@ -444,24 +453,29 @@ impl World {
         }
         self.purge_all(0);
         self.check();
+        // Where address space is scarce, none is left.
         let mut clean = self.chunk.clean.all();
+        assert!(clean.is_empty() || !self.chunk.window.is_scarce());
+        clean.extend(self.chunk.absent.all());
         clean.sort_unstable();
         let foreign = (1..self.frontier()).filter(|&unit| self.kind(unit) == Kind::Foreign);
         let pieces = 1 + foreign.clone().filter(|&at| self.kind(at - 1) != Kind::Foreign).count();
         assert!(clean.len() <= pieces, "free runs that did not merge: {clean:?}");
         let units = clean.iter().map(|run| run.1).sum::<usize>();
         assert_eq!(units, self.frontier() - 1 - foreign.count());
-        // All before any: of two pieces of one length either may be found.
-        assert!(clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
-        for &(_, units) in clean.iter().rev() {
-            let found = self.take(units, true).expect("a free run of this size");
-            assert!(found.zero);
-        }
-        assert_eq!(self.chunk.clean.units(), 0);
+        // They may lie where runs are absent, and those come back only without them.
         for &(at, size) in &self.foreign {
             // SAFETY: the test mapped it, and only the test knows of it.
             unsafe { System.release(at, size) };
         }
+        // All before any: of two pieces of one length either may be found.
+        let absent = self.chunk.absent.units() > 0;
+        assert!(absent || clean.iter().all(|&(unit, units)| self.is_zero(unit, units)));
+        for &(_, units) in clean.iter().rev() {
+            let found = self.take(units, true).expect("a free run of this size");
+            assert!(found.zero);
+        }
+        assert_eq!(self.chunk.clean.units() + self.chunk.absent.units(), 0);
         // SAFETY: the world ends here, and with it all who know the window.
         unsafe { self.os.give_back() };
     }
@@ -576,8 +590,8 @@ fn a_thrifty_window_reserves_little_of_its_span_at_first() {
     let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
     let mut chunk = Chunk::closed(os, map);
     assert!(chunk.open(1 << 40));
-    assert_eq!(chunk.window.span_bytes(), limit);
-    assert!(os.reserved_bytes() < limit / 32, "{} bytes", os.reserved_bytes());
+    assert_eq!(chunk.window.span_bytes(), 4 * limit);
+    assert!(os.reserved_bytes() < 2 * MIB, "{} bytes", os.reserved_bytes());
     // SAFETY: nobody took anything.
     unsafe { os.give_back() };
 }

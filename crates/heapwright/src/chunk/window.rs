@@ -13,6 +13,10 @@
 //! maps into the range is stepped over and stays foreign. Either way there is
 //! one base and one table, so `free` knows one way to find an entry.
 //!
+//! A thrifty window's tables lie below its base and are reserved as they are
+//! needed, like its units. So its span costs nothing, and is [`SLACK`] times the
+//! limit: a range whose addresses go back (see `scarce`) may be passed by.
+//!
 //! Commit steps begin small (a locked process pays for every committed page)
 //! and grow with the heap (a commit is a system call). A refused step is tried
 //! again with just what is needed: under `overcommit_memory=2` the last
@@ -39,27 +43,75 @@ const MAX_STEP: usize = 512;
 const TRIES: usize = 32;
 /// How far a thrifty window looks past what others mapped, in pieces.
 const HOPS: usize = 64;
+/// How many times the limit of address space a thrifty window's span is.
+const SLACK: usize = 4;
 
 /// Per-unit metadata that grows with the window.
 struct Side {
     at: *mut u8,
     /// Bytes a unit.
     grain: usize,
+    /// Bytes reserved.
+    reserved: usize,
     /// Bytes committed.
     committed: usize,
 }
 
 impl Side {
     const fn none(grain: usize) -> Self {
-        Self { at: core::ptr::null_mut(), grain, committed: 0 }
+        Self { at: core::ptr::null_mut(), grain, reserved: 0, committed: 0 }
     }
 
-    /// Commits what `units` units need.
+    /// Bytes that `units` units need.
+    fn need(&self, os: &impl Memory, units: usize) -> usize {
+        (units * self.grain).next_multiple_of(os.page_size())
+    }
+
+    /// Begins at an address, with room for `units` units.
+    fn begin(&mut self, os: &impl Memory, at: usize, units: usize) -> bool {
+        let bytes = self.need(os, units);
+        self.at = Self::reserve(os, at, bytes);
+        self.reserved = if self.at.is_null() { 0 } else { bytes };
+        self.reserved > 0
+    }
+
+    fn reserve(os: &impl Memory, at: usize, bytes: usize) -> *mut u8 {
+        let got = os.reserve_at(at, bytes);
+        if !got.is_null() {
+            os::note_own(at, bytes);
+            // SAFETY: the reservation just made.
+            unsafe { os::keep_out_of_dumps(got, bytes) };
+        }
+        got
+    }
+
+    /// Gives up what is reserved behind the first `keep` bytes.
+    ///
+    /// # Safety
+    ///
+    /// Nothing behind them is committed.
+    unsafe fn give_up(&mut self, os: &impl Memory, keep: usize) {
+        let more = self.reserved.saturating_sub(keep);
+        if more > 0 {
+            // SAFETY: reserved by us, and by the contract nobody uses it.
+            unsafe { os.release(self.at.wrapping_add(keep), more) };
+            self.reserved = keep;
+        }
+    }
+
+    /// Reserves and commits what `units` units need.
     fn grow(&mut self, os: &impl Memory, units: usize) -> bool {
-        let need = (units * self.grain).next_multiple_of(os.page_size());
+        let need = self.need(os, units);
+        if need > self.reserved {
+            let at = self.at.addr() + self.reserved;
+            if Self::reserve(os, at, need - self.reserved).is_null() {
+                return false;
+            }
+            self.reserved = need;
+        }
         if need > self.committed {
             let from = self.at.wrapping_add(self.committed);
-            // SAFETY: the side is reserved for the whole span, in whole pages.
+            // SAFETY: reserved above or before, in whole pages.
             if !unsafe { os.commit(from, need - self.committed) } {
                 return false;
             }
@@ -81,6 +133,10 @@ pub(crate) struct Window<O: 'static> {
     committed: usize,
     frontier: usize,
     step: usize,
+    /// Bytes of address space the process may have, if that is known.
+    limit: Option<usize>,
+    /// Bytes below the frontier that were given back to the kernel, addresses and all.
+    returned: usize,
     /// All of the span is reserved, and the gap between table and base too.
     generous: bool,
     /// All of the table can be read.
@@ -112,6 +168,8 @@ impl<O: Memory> Window<O> {
             committed: 0,
             frontier: 0,
             step: FIRST_STEP,
+            limit: None,
+            returned: 0,
             generous: false,
             exposed: false,
         }
@@ -143,10 +201,9 @@ impl<O: Memory> Window<O> {
                 span /= 2;
             }
         }
-        // Smaller and smaller, for the side tables are reserved for all of it,
-        // and what is locked in memory (`mlockall`) may be little.
-        let most = limit.unwrap_or(64 << 20).min(most).clamp(MIN_SPAN, os::MAX_WINDOW);
-        let mut span = most.next_power_of_two();
+        self.limit = limit;
+        let room = limit.map_or(64 << 20, |limit| limit.saturating_mul(SLACK));
+        let mut span = room.min(most).clamp(MIN_SPAN, os::MAX_WINDOW).next_power_of_two();
         while os::TABLE_ADJACENT && span >= MIN_SPAN {
             if self.open_thrifty(span >> UNIT_SHIFT) {
                 return true;
@@ -199,26 +256,27 @@ impl<O: Memory> Window<O> {
     /// Becomes thrifty: gives up what is reserved and not committed, because
     /// the process is about to be allowed only `most` bytes of address space.
     pub(crate) fn give_up_reserve(&mut self, most: usize) {
-        if !self.generous || !os::TABLE_ADJACENT {
+        if !os::TABLE_ADJACENT || self.span == 0 {
             return;
         }
-        let (records, bitmaps) = self.sides_of(self.span);
-        let span = most.checked_next_power_of_two().unwrap_or(most) >> UNIT_SHIFT;
-        let span = span.clamp(self.committed, self.span);
-        let (fewer_records, fewer_bitmaps) = self.sides_of(span);
-        let table = (span * size_of::<u32>()).next_multiple_of(self.os.page_size());
-        let tails = [
-            (self.map.address_of(self.committed), (self.reserved - self.committed) * UNIT),
-            (self.table.at.wrapping_add(table), TABLE_GAP - table),
-            (self.records.at.wrapping_add(fewer_records), records - fewer_records),
-            (self.bitmaps.at.wrapping_add(fewer_bitmaps), bitmaps - fewer_bitmaps),
-        ];
-        for (at, size) in tails {
-            if size > 0 {
-                // SAFETY: reserved by us, never committed, and behind what the
-                // new span needs.
-                unsafe { self.os.release(at, size) };
-            }
+        self.limit = Some(most);
+        if !self.generous {
+            return;
+        }
+        let units = |bytes: usize| bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT;
+        let span = units(most.saturating_mul(SLACK)).clamp(self.committed, self.span);
+        let rest = (self.reserved - self.committed) * UNIT;
+        if rest > 0 {
+            // SAFETY: reserved by us and never committed.
+            unsafe { self.os.release(self.map.address_of(self.committed), rest) };
+        }
+        // Other mappings come close to these tables, which were reserved like any: they
+        // keep what the limit lets them need.
+        let likely = units(most).clamp(self.committed, span);
+        for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
+            let keep = side.need(&self.os, likely).max(side.committed);
+            // SAFETY: nothing behind what is committed is.
+            unsafe { side.give_up(&self.os, keep) };
         }
         self.reserved = self.committed;
         self.span = span;
@@ -230,34 +288,50 @@ impl<O: Memory> Window<O> {
     /// down towards it and leave most of the address space between.
     fn open_thrifty(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
-        let (records_size, bitmaps_size) = self.sides_of(span);
-        let table_size = (span * size_of::<u32>()).next_multiple_of(page);
-        let side = self.os.reserve(records_size + bitmaps_size, page.max(align_of::<Record>()));
-        if side.is_null() {
+        let top = self.os.reserve(page, page);
+        if top.is_null() {
             return false;
         }
-        let room = span * UNIT + TABLE_GAP;
+        // SAFETY: the reservation just made, which nobody has seen.
+        unsafe { self.os.release(top, page) };
+        let (records_size, bitmaps_size) = self.sides_of(span);
+        let below_base = TABLE_GAP + records_size + bitmaps_size;
+        let room = span * UNIT + below_base;
         // Further and further below: past what is large, such as other windows.
         let mut below = 2 * room;
         for _ in 0..TRIES {
-            let Some(base) = side.addr().checked_sub(below) else { break };
+            let Some(base) = top.addr().checked_sub(below) else { break };
             below += (below / 2).max(room);
             let base = base & !(UNIT - 1);
-            let table = self.os.reserve_at(base.saturating_sub(TABLE_GAP), table_size);
-            if table.is_null() {
-                continue;
-            }
-            let first = self.os.reserve_at(base, PIECE * UNIT);
-            if !first.is_null() {
-                self.place(table, first, side, records_size, span);
-                self.reserved = PIECE;
+            let Some(bitmaps) = base.checked_sub(below_base) else { break };
+            if self.begin_at(base, bitmaps, bitmaps + bitmaps_size) {
+                self.span = span.min(MAX_UNITS);
                 return true;
             }
-            // SAFETY: the reservation just made, which nobody has seen.
-            unsafe { self.os.release(table, table_size) };
+        }
+        false
+    }
+
+    /// Reserves the first piece of a thrifty window, and what its tables need.
+    fn begin_at(&mut self, base: usize, bitmaps: usize, records: usize) -> bool {
+        let first = self.os.reserve_at(base, PIECE * UNIT);
+        if first.is_null() {
+            return false;
+        }
+        if self.table.begin(&self.os, base - TABLE_GAP, PIECE)
+            && self.records.begin(&self.os, records, PIECE)
+            && self.bitmaps.begin(&self.os, bitmaps, PIECE)
+        {
+            self.reserved = PIECE;
+            self.map.place(first, self.table.at.cast(), self.records.at.cast(), self.bitmaps.at);
+            return true;
+        }
+        for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
+            // SAFETY: nothing is committed yet.
+            unsafe { side.give_up(&self.os, 0) };
         }
         // SAFETY: the reservation just made, which nobody has seen.
-        unsafe { self.os.release(side, records_size + bitmaps_size) };
+        unsafe { self.os.release(first, PIECE * UNIT) };
         false
     }
 
@@ -265,6 +339,10 @@ impl<O: Memory> Window<O> {
         self.table.at = table;
         self.records.at = side;
         self.bitmaps.at = side.wrapping_add(records);
+        self.table.reserved =
+            if os::TABLE_ADJACENT { TABLE_GAP } else { self.table.need(&self.os, span) };
+        self.records.reserved = records;
+        self.bitmaps.reserved = self.bitmaps.need(&self.os, span);
         self.span = span.min(MAX_UNITS);
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
@@ -384,6 +462,46 @@ impl<O: Memory> Window<O> {
         true
     }
 
+    /// Whether others lack the address space that the heap has and does not use.
+    pub(super) fn is_scarce(&self) -> bool {
+        !self.generous && self.limit.is_some()
+    }
+
+    /// Bytes of address space that are left to all others, at most.
+    pub(super) fn left_to_others(&self) -> usize {
+        let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
+        let ours = self.reserved * UNIT - self.returned + sides;
+        self.limit.unwrap_or(usize::MAX).saturating_sub(ours)
+    }
+
+    /// Gives back to the kernel what `[at, at + size)` is, addresses and all.
+    ///
+    /// # Safety
+    ///
+    /// The range is in whole pages, committed, below the frontier, and nobody uses it.
+    pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) {
+        // SAFETY: the same contract.
+        unsafe { self.os.release(at, size) };
+        self.returned += size;
+    }
+
+    /// Gets back what [`Window::give_back`] gave: writable, and zeroes. False: it is still
+    /// gone, for there is no address space, or somebody else is there.
+    pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
+        let got = self.os.reserve_at(at.addr(), size);
+        if got.is_null() {
+            return false;
+        }
+        // SAFETY: reserved just now, in whole pages.
+        if !unsafe { self.os.commit(got, size) } {
+            // SAFETY: as above, and nobody has seen it.
+            unsafe { self.os.release(got, size) };
+            return false;
+        }
+        self.returned -= size;
+        true
+    }
+
     /// Bytes of address space the heap may use.
     pub(crate) fn span_bytes(&self) -> usize {
         self.span * UNIT
@@ -392,7 +510,7 @@ impl<O: Memory> Window<O> {
     /// Bytes made writable so far, metadata included.
     pub(crate) fn committed_bytes(&self) -> usize {
         let sides = self.table.committed + self.records.committed + self.bitmaps.committed;
-        self.committed * UNIT + sides
+        self.committed * UNIT - self.returned + sides
     }
 
     /// The tables' committed parts, for whoever counts resident pages.

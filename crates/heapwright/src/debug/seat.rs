@@ -129,6 +129,11 @@ impl Seat {
         bump(&self.made_bytes, bytes as u64);
     }
 
+    /// Counts bytes that a block has more than when it was made.
+    pub(crate) fn count_more(&self, bytes: usize) {
+        bump(&self.made_bytes, bytes as u64);
+    }
+
     /// Begins to count anew.
     pub(crate) fn count_nothing(&self) {
         for counter in [&self.made, &self.freed, &self.made_bytes, &self.freed_bytes] {

@@ -25,6 +25,11 @@ const ORDERS: usize = 9;
 pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
 /// Address space reserved at a time; halved while it is refused.
 const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
+/// The smallest piece: of a few of the largest records.
+const LEAST: usize = 4 * LARGEST;
+/// Where address space is limited, a piece is one of so many parts of it: what is reserved
+/// counts, and is missing to the blocks.
+const SHARE: usize = 32;
 /// What is made accessible at a time.
 const STEP: usize = 256 << 10;
 
@@ -133,7 +138,9 @@ impl Side {
 
     fn reserve(&mut self) -> bool {
         let page = SYSTEM.page_size().max(PAGE_AT_LEAST);
-        let mut size = PIECE;
+        let mut size = SYSTEM
+            .address_space_limit()
+            .map_or(PIECE, |limit| (limit / SHARE).next_multiple_of(STEP).clamp(LEAST, PIECE));
         loop {
             let at = SYSTEM.reserve(size, page);
             if !at.is_null() {
@@ -145,7 +152,7 @@ impl Side {
                 return true;
             }
             size /= 2;
-            if size < 4 * LARGEST {
+            if size < LEAST {
                 return false;
             }
         }

@@ -57,6 +57,11 @@ impl Word {
         )
     }
 
+    /// This block, once the program was told that it may use one byte of it.
+    pub(crate) const fn of_one_byte(self) -> Self {
+        Self(self.0 & !(0xffff << 16) | 1 << 16)
+    }
+
     /// This block while `thread` gives it back.
     pub(crate) const fn freeing(self, thread: u16) -> Self {
         Self(self.0 & 0x0000_ffff_ffff_fff8 | 2 | (thread as u64) << 48)

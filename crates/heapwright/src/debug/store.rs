@@ -224,6 +224,9 @@ impl Store {
         align: usize,
         found: Verify<'_>,
     ) -> Option<Opened> {
+        if os::is_more_than_there_is(room) {
+            return None;
+        }
         let units = room.checked_add(2 * PAGE)?.div_ceil(UNIT);
         let list = LARGE + units.min(REUSED_UNITS + 1) - 1;
         let shape = Shape { shift: 0, lead: PAGE as u32, slot: 0, reciprocal: 0, slots: 1 };

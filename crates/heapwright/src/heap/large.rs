@@ -23,9 +23,8 @@ use core::ptr;
 use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
-use crate::chunk::{self, Run, Want};
-use crate::os::SYSTEM;
-use crate::os::{self, Memory};
+use crate::chunk::{self, Run, Want, scarce};
+use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
@@ -56,16 +55,29 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
             keeper.tend();
         }
         MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
-        return Some(hand_out(Run { unit, zero: false, dense: false }, size, usable, zero));
+        let run = Run { unit, zero: false, dense: false };
+        let given = hand_out(run, size, usable, zero);
+        if given.is_some() {
+            return given;
+        }
+        chunk::give(unit, units);
+    }
+    if os::is_more_than_there_is(usable) {
+        return None;
     }
     keeper.tend();
     let want = if zero { Want::Zero } else { Want::Any };
     let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
-    Some(hand_out(run, size, usable, zero))
+    hand_out(run, size, usable, zero)
 }
 
-/// Makes a run that was just taken a large block of `size` bytes.
-fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Large {
+/// Makes a run that was just taken a large block of `size` bytes. `None`: a part of it is
+/// gone, and does not come back; never of a run that comes from the chunk.
+fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
+    // First, for it may have to bring the memory back.
+    if !scarce::set_usable(run.unit, usable) {
+        return None;
+    }
     let block = MAP.address_of(run.unit);
     if zero && !run.zero {
         // SAFETY: the run was just taken, is committed, and nobody knows it.
@@ -75,15 +87,14 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Large {
         }
     }
     let record = MAP.record(run.unit);
-    record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
-    Large { unit: run.unit, block, usable }
+    Some(Large { unit: run.unit, block, usable: scarce::usable(record) })
 }
 
 /// Bytes the program may use of the large block at `unit`.
 pub(super) fn usable(unit: usize) -> usize {
-    MAP.record(unit).usable.load(Ordering::Relaxed)
+    scarce::usable(MAP.record(unit))
 }
 
 /// Makes the large block a first-class heap's. Its lock is held.
@@ -119,7 +130,12 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) 
     let usable = whole_pages(size.max(1));
     let need = usable.div_ceil(UNIT);
     if need > have {
-        let extend = || chunk::extend(unit, have, need - have, Entry::large_rest(unit)).is_some();
+        // What is there already was granted.
+        if os::is_more_than_there_is((need - have) * UNIT) {
+            return false;
+        }
+        let rest = Entry::large_rest(unit);
+        let extend = || chunk::extend(unit, have, need - have, rest, usable).is_some();
         if !extend() {
             // What stands in the way may be a run that this thread keeps.
             if MAP.kind(unit + have) != Kind::Kept {
@@ -130,10 +146,11 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) 
                 return false;
             }
         }
-    } else if need < have && usable < record.usable.load(Ordering::Relaxed) {
-        chunk::shorten(unit, have, need);
+    } else if need < have && usable < scarce::usable(record) {
+        chunk::shorten(unit, have, need, usable);
+    } else if !scarce::set_usable(unit, usable) {
+        return false;
     }
-    record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
     true
 }
@@ -145,11 +162,14 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let old_usable = usable(unit);
     let old_units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size);
+    if os::is_more_than_there_is(usable.saturating_sub(old_usable)) {
+        return None;
+    }
     let take = |room: usize| {
         chunk::take(room.div_ceil(UNIT), 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest)
     };
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
-    let new = hand_out(run, size, usable, false);
+    let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
     // SAFETY: both blocks are committed, in whole pages, distinct, and the
     // caller's; the new one holds nothing.

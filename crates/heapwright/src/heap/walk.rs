@@ -1,7 +1,7 @@
 //! A walk over every block of the process's heaps, in address order.
 
 use crate::address_map::{Kind, MAP};
-use crate::chunk;
+use crate::chunk::{self, scarce};
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::Ordering;
@@ -66,7 +66,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let record = MAP.record(unit);
                 let block = Block {
                     address,
-                    size: record.usable.load(Ordering::Relaxed),
+                    size: scarce::usable(record),
                     owner: record.heap.load(Ordering::Relaxed),
                     in_use: true,
                 };

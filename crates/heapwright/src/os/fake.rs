@@ -156,11 +156,15 @@ impl Memory for Fake {
         assert!(at.addr().is_multiple_of(self.0.page), "unaligned address");
         let mut reserved = self.0.reserved.lock().unwrap();
         let (from, to) = (at.addr(), at.addr() + size);
-        let found = reserved.iter().position(|&(a, s)| a <= from && to <= a + s);
-        let (start, length) =
-            reserved.swap_remove(found.expect("release of what was not reserved in one piece"));
-        reserved.extend([(start, from - start), (to, start + length - to)]);
+        // A range may span reservations made side by side.
+        let mut found = 0;
+        for (start, length) in core::mem::take(&mut *reserved) {
+            let (a, b) = (from.clamp(start, start + length), to.clamp(start, start + length));
+            found += b - a;
+            reserved.extend([(start, a - start), (b, start + length - b)]);
+        }
         reserved.retain(|&(_, size)| size > 0);
+        assert_eq!(found, size, "release of what was not reserved");
         let pages = from / self.0.page..to / self.0.page;
         self.0.committed.lock().unwrap().retain(|page| !pages.contains(page));
         // SAFETY: the caller's contract.

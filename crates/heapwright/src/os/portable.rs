@@ -141,6 +141,14 @@ pub(crate) unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
 /// None: nothing is done.
 pub(crate) unsafe fn keep_out_of_dumps(_at: *mut u8, _size: usize) {}
 
+/// Nobody knows here how much there is.
+pub(crate) fn is_more_than_there_is(_size: usize) -> bool {
+    false
+}
+
+/// Nobody asks here whose a range is.
+pub(crate) fn note_own(_at: usize, _size: usize) {}
+
 /// Pages cannot be moved here.
 ///
 /// # Safety

@@ -19,7 +19,7 @@ use crate::os;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
-use super::super::slot::{Slot, State, Word};
+use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 use super::super::span::{BucketRef, Form, Found, Place, Span};
 use super::super::store;
 use super::Heap;
@@ -186,6 +186,9 @@ impl Heap {
 
     /// Bytes the program asked for of the block at `address`; a finding and `None`
     /// where no live block begins there.
+    ///
+    /// A block of none has one from now on, as no block has none elsewhere: whoever asks
+    /// takes the answer for what may be written. Until then its first byte is watched.
     pub(crate) fn size_of(
         &'static self,
         span: &'static Span,
@@ -196,7 +199,18 @@ impl Heap {
         if let Some((place, word)) = slot
             && place.is_live_at(word, address)
         {
-            return Some(place.size(word));
+            let size = place.size(word);
+            if size > 0 {
+                return Some(size);
+            }
+            let seated = self.sit()?;
+            if word.size() == SIZE_IN_SPAN {
+                place.bucket.span.size.store(1, Ordering::Relaxed);
+                seated.seat.count_more(1);
+            } else if place.record().exchange(word, word.of_one_byte()).is_ok() {
+                seated.seat.count_more(1);
+            }
+            return Some(1);
         }
         let seated = self.sit()?;
         let here = self.here(&seated, address, what);

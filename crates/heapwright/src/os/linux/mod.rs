@@ -100,6 +100,56 @@ pub(crate) fn kernel_page_size() -> usize {
 
 const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
 
+/// Bytes of memory and swap space that the machine had when that was last asked.
+static MACHINE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the kernel would refuse a mapping of `size` bytes because there is not so much
+/// memory at all: with `vm.overcommit_memory=0` it does, with 1 it does not.
+///
+/// Reservations are made so that this is never asked. So whoever hands out a block asks
+/// here. One compare where the block is smaller than the machine; else the kernel
+/// is shown such a mapping, and its answer holds.
+#[inline]
+pub(crate) fn is_more_than_there_is(size: usize) -> bool {
+    size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
+}
+
+#[cold]
+fn is_refused(size: usize) -> bool {
+    keeping_errno(|| {
+        let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
+        // SAFETY: a valid place for the answer.
+        if unsafe { libc::sysinfo(info.as_mut_ptr()) } == 0 {
+            // SAFETY: zeroed before, and now filled by the kernel.
+            let info = unsafe { info.assume_init() };
+            let pages = info.totalram.saturating_add(info.totalswap) as usize;
+            let all = pages.saturating_mul(info.mem_unit as usize);
+            MACHINE.store(all, Ordering::Relaxed);
+            if size <= all {
+                return false;
+            }
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping that nobody gets to know.
+        let got = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
+        if got == libc::MAP_FAILED {
+            return true;
+        }
+        // SAFETY: the mapping just made.
+        unsafe { unmap(got.cast(), size) };
+        false
+    })
+}
+
+/// Notes that a range which was reserved at an address holds heapwright's records.
+pub(crate) fn note_own(at: usize, size: usize) {
+    #[cfg(feature = "debug")]
+    own::note_more(at, size);
+    #[cfg(not(feature = "debug"))]
+    let _ = (at, size);
+}
+
 fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     keeping_errno(|| {
         let hint = ptr::without_provenance_mut::<libc::c_void>(at);
@@ -392,7 +442,7 @@ pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> bool
 ///
 /// # Safety
 ///
-/// The range is page aligned and mapped.
+/// The range is page aligned, and heapwright's or nobody's.
 pub(crate) unsafe fn resident_pages(at: *const u8, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
     keeping_errno(|| {

@@ -26,6 +26,17 @@ pub(super) fn note(at: usize, size: usize) {
     }
 }
 
+/// A reservation was made, perhaps right behind one that is known.
+pub(super) fn note_more(at: usize, size: usize) {
+    for (_, end) in &TABLE {
+        let joined = end.compare_exchange(at, at + size, Ordering::AcqRel, Ordering::Relaxed);
+        if joined.is_ok() {
+            return;
+        }
+    }
+    note(at, size);
+}
+
 /// A range is given up: of a reservation that it is a part of, what is before it stays
 /// ours, or else what is behind it.
 pub(super) fn forget(at: usize, size: usize) {
@@ -77,5 +88,17 @@ mod tests {
         // SAFETY: as above.
         unsafe { System.release(at, 1 << 19) };
         assert_eq!(is_own(at.addr()), None);
+    }
+
+    #[test]
+    fn what_follows_a_reservation_joins_it() {
+        let at = System.reserve(2 << 20, 4096).addr();
+        forget(at + (1 << 20), 1 << 20);
+        note_more(at + (1 << 20), 1 << 20);
+        assert_eq!(is_own(at), Some(at + (2 << 20)));
+        assert_eq!(is_own(at + (2 << 20)), None);
+        // SAFETY: made above, and nobody uses it.
+        unsafe { System.release(core::ptr::without_provenance_mut(at), 2 << 20) };
+        assert_eq!(is_own(at), None);
     }
 }
