@@ -147,3 +147,23 @@ fn core_dumps_stay_small() {
         assert!(size > 2 << 20 && size < 12 << 20, "{how:?}: {size} bytes");
     }
 }
+
+#[test]
+fn a_program_may_have_as_many_mappings_as_there_can_be() {
+    fine("mapping_limit.c", &support::EVERY_WAY);
+    for options in ["cache=shared:2", "cache=percpu", "mode=debug"] {
+        let program = compile("mapping_limit.c", How::Preload, &[]);
+        run(command(&program, How::Preload).env("HEAPWRIGHT", options)).is_fine(options);
+    }
+}
+
+/// The program is asked first for what the library asks the kernel: its symbols are exported.
+#[test]
+fn the_kernel_may_refuse_guards() {
+    let program = compile("refused_guards.c", How::Preload, &["-rdynamic"]);
+    for what in ["first", "removal"] {
+        let mut command = command(&program, How::Preload);
+        command.arg(what).env("HEAPWRIGHT", "mode=debug,guard=all,memory=1m");
+        run(&mut command).is_fine(what);
+    }
+}

@@ -163,12 +163,21 @@ impl Store {
 
     /// Opens a bucket of a class.
     pub(crate) fn open_small(&mut self, class: usize, found: Verify<'_>) -> Option<Opened> {
-        let span = self.available(class, found, |store| {
+        let make = |store: &mut Self| {
             let shape = shape::of(class, store.limits.slots);
             store.new_span(Form::Small, class, &shape, 1)
-        })?;
-        let opened = self.open(span, class)?;
-        let shape = span.shape();
+        };
+        let span = self.available(class, found, make)?;
+        let opened = match self.open(span, class) {
+            Some(opened) => opened,
+            // A new span has no guard that would have to go.
+            None => {
+                let span = make(self)?;
+                self.link(span, class);
+                self.open(span, class)?
+            }
+        };
+        let shape = opened.bucket.span.shape();
         if opened.zero && self.limits.touches {
             let start = opened.bucket.start();
             let lead = shape.lead_watched();
@@ -258,7 +267,10 @@ impl Store {
             // The guards at its ends stayed, whatever became of what is between them.
             // SAFETY: as above.
             if unsafe { !os::unguard(at(had), room - had) } {
+                record.room.store(had, Ordering::Relaxed);
+                record.set_memory(if opened.zero { Memory::Zero } else { Memory::Pattern });
                 self.close(opened.bucket);
+                self.make_available(opened.bucket, list);
                 return None;
             }
             if !opened.zero {
@@ -399,32 +411,32 @@ impl Store {
     }
 
     /// Takes the first bucket of a span that has one to open.
-    /// `None`: the kernel did not take its guard away, and it is lost.
+    /// `None`: the kernel did not take its guard away; the bucket is as it was, and nobody
+    /// who looks after open ones comes to it.
     fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
         let free = span.free.load(Ordering::Relaxed);
+        let index = free.trailing_zeros() as usize;
+        let bucket = BucketRef { span, index };
+        let record = bucket.record();
+        if record.memory() == Memory::Guarded {
+            let (from, length) = guarded_range(bucket);
+            // SAFETY: the bucket is ours to open.
+            if unsafe { !os::unguard(from, length) } {
+                return None;
+            }
+        }
         if free.count_ones() as usize == span.bucket_count() && self.spare[list] > 0 {
             self.spare[list] -= 1;
         }
-        let index = free.trailing_zeros() as usize;
         let left = free & (free - 1);
         span.free.store(left, Ordering::Relaxed);
         if left == 0 {
             self.unlink(span, list);
         }
-        let bucket = BucketRef { span, index };
-        let record = bucket.record();
         record.set_stage(Stage::Open);
         record.epoch.store(self.epoch, Ordering::Relaxed);
         self.open_bytes += span.bucket_bytes();
         self.open_buckets += 1;
-        if record.memory() == Memory::Guarded {
-            let (from, length) = guarded_range(bucket);
-            // SAFETY: the bucket is ours to open.
-            if unsafe { !os::unguard(from, length) } {
-                self.close(bucket);
-                return None;
-            }
-        }
         let zero = record.memory() != Memory::Pattern;
         record.set_memory(Memory::Pattern);
         Some(Opened { bucket, zero })

@@ -24,7 +24,7 @@ use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
 use crate::chunk::{self, Run, Want, scarce};
-use crate::os::{self, Memory, SYSTEM};
+use crate::os::{self, Memory, Move, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
@@ -171,14 +171,23 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
-    // SAFETY: both blocks are committed, in whole pages, distinct, and the
-    // caller's; the new one holds nothing.
-    if length >= MOVE_PAGES && unsafe { os::move_pages(old, new.block, length) } {
-        chunk::give_moved(unit, old_units, length);
+    let moved = if length >= MOVE_PAGES {
+        // SAFETY: both blocks are committed, in whole pages, distinct, and the
+        // caller's; the new one holds nothing.
+        unsafe { os::move_pages(old, new.block, length) }
     } else {
-        // SAFETY: as above; both have `length` bytes.
-        unsafe { ptr::copy_nonoverlapping(old, new.block, length) };
-        chunk::give(unit, old_units);
+        Move::Refused
+    };
+    match moved {
+        Move::Done => chunk::give_moved(unit, old_units, length),
+        Move::Refused => {
+            // SAFETY: as above; both have `length` bytes.
+            unsafe { ptr::copy_nonoverlapping(old, new.block, length) };
+            chunk::give(unit, old_units);
+        }
+        // There may be a hole behind the new block, and nothing may use its units again: it stays
+        // handed out, to nobody. That takes a kernel that refuses a move, and then a mapping.
+        Move::Lost => return None,
     }
     Some(new)
 }

@@ -16,7 +16,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-use super::{EXITS, Exit, Memory};
+use super::{EXITS, Exit, Memory, Move};
 
 /// The table of the address map is an allocation of its own here.
 pub(crate) const TABLE_ADJACENT: bool = false;
@@ -154,8 +154,8 @@ pub(crate) fn note_own(_at: usize, _size: usize) {}
 /// # Safety
 ///
 /// None: nothing is done.
-pub(crate) unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> bool {
-    false
+pub(crate) unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> Move {
+    Move::Refused
 }
 
 /// Residency is unknown here.

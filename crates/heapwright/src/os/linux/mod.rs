@@ -42,7 +42,7 @@ pub(crate) use stdio::*;
 pub(crate) use symbols::*;
 pub(crate) use threads::*;
 
-use super::Memory;
+use super::{Memory, Move};
 
 /// Whether the table of the address map lies at a fixed distance below the
 /// window, which saves the fast path a load.
@@ -320,13 +320,49 @@ const MADV_GUARD_INSTALL: i32 = 102;
 const MADV_GUARD_REMOVE: i32 = 103;
 
 /// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known,
-/// 1 yes, 2 no.
+/// 1 yes, 2 no. Decided once, for the two kinds must not be mixed: what ends one kind does
+/// nothing to the other.
 #[cfg(feature = "debug")]
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
 /// Ranges that may still be made inaccessible where it has not: each splits a
 /// mapping, of the 65,530 that the kernel allows by default.
 #[cfg(feature = "debug")]
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
+
+/// Whether guards split no mapping; `None` where that is not known yet, because the
+/// kernel refused for another reason than that it has none.
+///
+/// A page of its own is what it is tried with: two threads may try at a time, and only one
+/// answer counts.
+#[cfg(feature = "debug")]
+fn has_light_guards() -> Option<bool> {
+    let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
+    if known == 0 {
+        let size = kernel_page_size();
+        let page = map(0, size, 0);
+        if page.is_null() {
+            return None;
+        }
+        let refused = keeping_errno(|| {
+            // SAFETY: a page that was just made, and that nobody has seen.
+            let done = unsafe { libc::madvise(page.cast(), size, MADV_GUARD_INSTALL) == 0 };
+            // SAFETY: the location of errno is valid for the calling thread's life.
+            let errno = unsafe { *libc::__errno_location() };
+            (!done).then_some(errno)
+        });
+        // SAFETY: as above.
+        unsafe { unmap(page, size) };
+        let answer = match refused {
+            None => 1,
+            Some(libc::EINVAL) => 2,
+            Some(_) => return None,
+        };
+        known = LIGHT_GUARDS
+            .compare_exchange(0, answer, Ordering::Relaxed, Ordering::Relaxed)
+            .map_or_else(|first| first, |_| answer);
+    }
+    Some(known == 1)
+}
 
 /// Takes the pages behind a range away, and makes whoever touches it fault. False:
 /// nothing changed, or all that changed is that the range reads as zero.
@@ -336,18 +372,18 @@ static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 /// The range is committed, page aligned, and nobody uses its contents.
 #[cfg(feature = "debug")]
 pub(crate) unsafe fn guard(at: *mut u8, size: usize) -> bool {
-    let known = LIGHT_GUARDS.load(Ordering::Relaxed);
-    if known != 2 {
-        // SAFETY: by the contract nobody uses the contents.
-        let done =
-            keeping_errno(|| unsafe { libc::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 });
-        // The first answer is for good: the two kinds must not be mixed.
-        if known == 1 || LIGHT_GUARDS.swap(if done { 1 } else { 2 }, Ordering::Relaxed) == 1 {
-            return done;
-        }
-        if done {
-            return true;
-        }
+    let Some(light) = has_light_guards() else { return false };
+    if light {
+        return keeping_errno(|| {
+            // SAFETY: by the contract nobody uses the contents.
+            let done = unsafe { libc::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
+            if !done {
+                // A refusal may come half way.
+                // SAFETY: takes guards away and changes nothing else.
+                unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
+            }
+            done
+        });
     }
     let left = |n: u32| n.checked_sub(1);
     if HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
@@ -398,23 +434,23 @@ pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 }
 
 /// Moves the pages of `[from, from + size)` to `to` without copying bytes; the
-/// source stays committed and reads as zero. False: the source is unchanged, and
-/// the destination reads as zero.
+/// source stays committed and reads as zero.
 ///
-/// The kernel unmaps the destination before it looks whether it can move, so
-/// after a refusal (a source of several mappings, before Linux 6.17) the
-/// destination is mapped again. Each move leaves mappings that never merge, and
-/// a process may have only so many, so there are only so many moves.
+/// The kernel may unmap the destination before it finds that it cannot move, so after a
+/// refusal (a source of several mappings, before Linux 6.17; too many mappings) the
+/// destination is mapped again where it is gone. That, too, may be refused. Each move leaves
+/// mappings that never merge, and a process may have only so many, so there are only so
+/// many moves.
 ///
 /// # Safety
 ///
 /// Both ranges are committed, page aligned, of the caller, and do not overlap;
 /// the contents at `to` are not used.
-pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> bool {
+pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Move {
     const MREMAP_DONTUNMAP: i32 = 4;
     let moves = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
     if MOVES_LEFT.load(Ordering::Relaxed) == 0 {
-        return false;
+        return Move::Refused;
     }
     MOVES_LEFT.fetch_sub(1, Ordering::Relaxed);
     keeping_errno(|| {
@@ -422,18 +458,18 @@ pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> bool
         // SAFETY: by the contract both ranges are the caller's to change.
         let got = unsafe { libc::mremap(from.cast(), size, size, moves, target) };
         if got == target {
-            return true;
+            return Move::Done;
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
+        // Changes nothing where the destination is as it was, and fails where there is a hole.
+        // SAFETY: the destination is the caller's, and committed.
+        if unsafe { libc::mprotect(target, size, access) } == 0 {
+            return Move::Refused;
+        }
         let flags = RESERVE_FLAGS | libc::MAP_FIXED;
         // SAFETY: the destination is the caller's, and its contents are not used.
         let again = unsafe { libc::mmap(target, size, access, flags, -1, 0) };
-        if again == libc::MAP_FAILED {
-            // A hole where blocks are promised: there is no way on.
-            write_stderr(b"heapwright: the kernel unmapped memory in a failed mremap\n");
-            abort();
-        }
-        false
+        if again == libc::MAP_FAILED { Move::Lost } else { Move::Refused }
     })
 }
 

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Everything at once on the preloaded library (ci/chaos/chaos.c): threads, forks, signals, dlopen, ends of
+# threads, malloc_trim, limits, and system calls that are refused at random, with the contents of
+# every block checked; under each mode and cache model. Where something stands still for 5 s, the stacks
+# of all threads are printed, and the run fails. The start alone is tried with each of its system calls refused.
+#
+#   ci/chaos.sh [SECONDS]              so long a mode (default: 20)
+#
+#   CHAOS_MODES="mode=debug"           only these options of the library (separated by spaces)
+#   CHAOS_SEED=17                      the first seed; the rounds of a mode have that and the next ones. Where
+#                                      a round fails its seed is printed. Threads' order is the kernel's, so a
+#                                      seed brings back the mix, and not the very run: repeat it
+#   CHAOS_WITHOUT="-stdio -limits"     leaves parts out: see chaos.c
+#   CHAOS_PATIENCE=20000               milliseconds until what stands still is a failure
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+SECONDS_A_MODE=${1:-20}
+read -r -a MODES <<<"${CHAOS_MODES:-cache=exclusive cache=shared:2 cache=percpu mode=debug}"
+read -r -a WITHOUT <<<"${CHAOS_WITHOUT:-}"
+SEED=${CHAOS_SEED:-$((RANDOM * 32768 + RANDOM))}
+# Long enough for memory to come, go and come again; short enough for many mixes.
+ROUND=15
+
+command_or_package cc gcc
+command_or_package addr2line binutils
+command_or_package python3 python3
+preload_library
+COMPILE=(cc -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread -fno-builtin -Icrates/heapwright-malloc/tests/programs)
+# The program's own symbols come first for the library's system calls: -rdynamic (refusals.h).
+"${COMPILE[@]}" -rdynamic -o "$SCRATCH/chaos" ci/chaos/chaos.c
+"${COMPILE[@]}" -shared -fPIC -o "$SCRATCH/plugin.so" ci/chaos/plugin.c
+printf '%50000s\n' '' | tr ' ' x >"$SCRATCH/line"
+
+failures=0
+# run OPTIONS WORDS...: the program; what it says is in $SCRATCH/out. A healthy one says nothing on stderr.
+run() {
+    local options=$1 status=0
+    shift
+    env HEAPWRIGHT="$options" LD_PRELOAD="$HEAPWRIGHT_SO" \
+        timeout --kill-after=5 $((SECONDS_A_MODE + 120)) "$SCRATCH/chaos" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
+    [ $status -eq 0 ] && [ ! -s "$SCRATCH/err" ]
+}
+# failed NAME: what a failed run said, with names for its frames.
+failed() {
+    failures=$((failures + 1))
+    printf 'FAIL %s\n' "$1"
+    python3 ci/chaos/frames.py <"$SCRATCH/err" | sed 's/^/     /'
+}
+
+say "the start, with system calls refused"
+for options in "${MODES[@]}"; do
+    run "$options" start 1000000 only || { failed "$options: the start"; continue; }
+    calls=$(awk '{ print $1 }' "$SCRATCH/out")
+    started=0
+    # The start itself has few calls; later ones are like each other.
+    for number in $(seq 0 $((calls < 60 ? calls : 60))); do
+        for which in only after; do
+            if run "$options" start "$number" $which; then
+                started=$((started + 1))
+            else
+                failed "$options: call $number refused ($which)"
+            fi
+        done
+    done
+    printf '%-16s %4d starts, of which each lacks a call, or all from one on\n' "$options" $started
+done
+
+say "all at once, $SECONDS_A_MODE s a mode"
+for options in "${MODES[@]}"; do
+    words=(${WITHOUT[@]+"${WITHOUT[@]}"} "patience=${CHAOS_PATIENCE:-5000}")
+    # Where handlers may allocate: docs/caches.md.
+    [[ $options =~ cache=(shared|percpu) ]] && words+=(handlers)
+    # Four rounds at least, one for each of refusals or none, limits or none.
+    rounds=$(((SECONDS_A_MODE + ROUND - 1) / ROUND))
+    rounds=$((rounds < 4 ? 4 : rounds))
+    for ((round = 0; round < rounds; round++)); do
+        seed=$((SEED + round))
+        if run "$options" "$(awk "BEGIN { print $SECONDS_A_MODE / $rounds }")" $seed "$SCRATCH/plugin.so" "$SCRATCH/line" "${words[@]}"; then
+            printf '%-16s seed %-10d ' "$options" $seed
+            cat "$SCRATCH/out"
+        else
+            failed "$options, seed $seed: CHAOS_MODES=$options CHAOS_SEED=$seed ci/chaos.sh"
+        fi
+    done
+done
+
+[ $failures -eq 0 ] || { say "FAIL: $failures runs"; exit 1; }
+say "all runs ended well"
