@@ -42,21 +42,6 @@ packages() {
 # command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
 command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
 
-# Sets PYTHON to an interpreter that has its own test suite: PATH's, or Debian's.
-python_with_tests() {
-    local candidate
-    for candidate in python3 /usr/bin/python3; do
-        PYTHON=$($candidate -c 'import sys, test.test_json, test.test_asyncio; print(sys.executable)' 2>/dev/null) && break
-        PYTHON=
-    done
-    if [ -z "$PYTHON" ]; then
-        packages python3
-        PYTHON=/usr/bin/python3
-        packages "lib$(basename "$(readlink -f $PYTHON)")-testsuite"
-    fi
-    export PYTHON
-}
-
 # What takes long and consists of many runs of one kind (mutants, Miri's tests, programs of the
 # corpus) is cut into six slices. .ci/run runs the one that the commit's hash names,
 # ci/deep.sh all of them.

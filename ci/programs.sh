@@ -279,6 +279,21 @@ prepare() { # installs what a case needs and names the program it is about
     [ "$1" != redis ] || [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true
 }
 
+# An interpreter that has its own test suite: PATH's, or Debian's.
+python_with_tests() {
+    local candidate
+    for candidate in python3 /usr/bin/python3; do
+        PYTHON=$($candidate -c 'import sys, test.test_json, test.test_dict; print(sys.executable)' 2>/dev/null) && break
+        PYTHON=
+    done
+    if [ -z "$PYTHON" ]; then
+        packages python3
+        PYTHON=/usr/bin/python3
+        packages "lib$(basename "$(readlink -f $PYTHON)")-testsuite" # of that version
+    fi
+    export PYTHON
+}
+
 # A preload that did not take effect would pass every comparison.
 takes_effect() {
     local loaded

@@ -75,18 +75,19 @@ run() {
     local log=$LOGS/${SUITE_OF[$1]}/${NAMES[$1]//\//_}.$2 folder=$SCRATCH/$1.$2 preload=()
     mkdir -p "$folder" "$(dirname "$log")"
     [ "$mode" = system ] || preload=("LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=${OPTIONS[$mode]}")
-    (cd "$folder"; exec setsid env TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
+    # A shell's background jobs ignore SIGINT, which tests of signals want to get.
+    (cd "$folder"; exec setsid env --default-signal TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
     session=$!
     (
-        sleep "${SECONDS_OF[$index]}" & wait $!
+        # Ended before its time: the run is over.
+        sleep "${SECONDS_OF[$index]}" & wait $! || exit 0
         { echo "--- no end after ${SECONDS_OF[$index]} s"; stacks $session; } >>"$log" 2>&1
         : >"$folder.hang"
         end $session
     ) &
     watch=$!
     wait $session 2>/dev/null || code=$?
-    # Its sleep first: the shell then ends by itself, unless it is past that and is at work.
-    [ -e "$folder.hang" ] || { pkill -P $watch -x sleep && kill $watch; } 2>/dev/null || true
+    pkill -P $watch -x sleep 2>/dev/null || true
     wait $watch 2>/dev/null || true
     end $session
     rm -rf "$folder"

@@ -3,11 +3,11 @@
 
 suite_stress-ng() {
     command_or_package stress-ng stress-ng
-    local name options=(--verify --timeout 8s --no-rand-seed --metrics-brief)
+    local name options=(--verify --timeout 5s --no-rand-seed --metrics-brief)
     declare -A stressors=(
         [malloc]='--malloc 2 --malloc-bytes 64M'
         [malloc-pthreads]='--malloc 1 --malloc-bytes 64M --malloc-pthreads 4'
-        [malloc-touch-trim]='--malloc 2 --malloc-bytes 64M --malloc-touch --malloc-trim'
+        [malloc-touch]='--malloc 2 --malloc-bytes 64M --malloc-touch'
         [malloc-zerofree]='--malloc 2 --malloc-bytes 64M --malloc-zerofree'
         [bigheap]='--bigheap 1 --bigheap-growth 1M --bigheap-ops 200'
         [brk]='--brk 1 --brk-ops 20000'
