@@ -287,8 +287,9 @@ python_with_tests() {
         PYTHON=
     done
     if [ -z "$PYTHON" ]; then
-        packages python3 libpython3-testsuite
+        packages python3
         PYTHON=/usr/bin/python3
+        packages "lib$(basename "$(readlink -f $PYTHON)")-testsuite" # of that version
     fi
     export PYTHON
 }

@@ -53,8 +53,9 @@ pub(crate) fn write(bytes: &[u8]) {
 /// were written.
 pub(crate) fn write_all(file: c_int, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
-        // SAFETY: reads the given bytes.
-        let written = unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
+        // The system call itself: `write` is a cancellation point, `free` is none.
+        // SAFETY: the kernel reads the given bytes.
+        let written = unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) };
         match usize::try_from(written) {
             Ok(count) if count > 0 => bytes = bytes.get(count..).unwrap_or_default(),
             _ if written < 0 && crate::errno::get() == libc::EINTR => {}

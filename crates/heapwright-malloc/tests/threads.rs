@@ -1,6 +1,6 @@
 //! Threads by the thousand, their ends, and what they leave behind.
 mod support;
-use support::{EVERY_WAY, fine};
+use support::{EVERY_WAY, How, command, compile, fine, run};
 
 #[test]
 fn short_threads_leave_no_memory_behind() {
@@ -21,4 +21,26 @@ fn destructors_of_keys_may_allocate() {
 fn threads_may_be_cancelled() {
     // Cancellation loads libgcc_s, which a static program cannot.
     fine("cancelled_threads.c", &EVERY_WAY[..4]);
+}
+
+#[test]
+fn no_call_of_mallocs_is_a_cancellation_point() {
+    // It writes statistics on stderr, so it cannot be "fine".
+    let passes = |how, mode: &str, words: &[&str]| {
+        let program = compile("not_cancelled.c", how, &[]);
+        let mut command = command(&program, how);
+        if !mode.is_empty() {
+            command.env("HEAPWRIGHT", mode);
+        }
+        let outcome = run(command.args(words));
+        assert!(outcome.status.success(), "{outcome:?}");
+        outcome
+    };
+    for how in &EVERY_WAY[..4] {
+        passes(*how, "", &[]);
+    }
+    for how in [How::Preload, How::Linked] {
+        let outcome = passes(how, "mode=debug", &["twice"]);
+        assert!(outcome.stderr.contains("heapwright: double-free"), "{outcome:?}");
+    }
 }

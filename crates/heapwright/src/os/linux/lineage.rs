@@ -34,9 +34,7 @@ pub(crate) fn is_running(thread: u32) -> bool {
 
 /// Sleeps for a millisecond, or less.
 pub(crate) fn nap() {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: the time is valid, and nobody asks what was left.
-    keeping_errno(|| unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) });
+    keeping_errno(|| super::calls::sleep_ns(1_000_000));
 }
 
 /// Calls `visit` with the bounds of every module's data. Takes the loader's lock.

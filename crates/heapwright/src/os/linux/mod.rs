@@ -1,9 +1,11 @@
-//! Linux: memory, time, threads, files, through the C library's thin wrappers.
+//! Linux: memory, time, threads, files, through the C library's thin wrappers, or its
+//! `syscall` where the wrapper is a cancellation point (`calls`).
 //!
 //! Nothing here allocates. Every function that makes a system call puts
 //! `errno` back, because `free` must leave it alone and `malloc` may set it
 //! only to say that there is no memory.
 
+mod calls;
 #[cfg(feature = "debug")]
 mod lineage;
 #[cfg(feature = "debug")]

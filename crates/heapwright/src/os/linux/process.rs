@@ -1,18 +1,17 @@
 //! The process: its files under /proc, its environment, its standard error.
 //!
-//! Files are read with plain `open`/`read` into the caller's buffer.
+//! Files are read with `open` and `read` as system calls (`calls`), into the caller's buffer.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use super::keeping_errno;
+use super::{calls, keeping_errno};
 
 /// Writes bytes to standard error, as far as it takes them.
 pub(crate) fn write_stderr(mut bytes: &[u8]) {
     keeping_errno(|| {
         while !bytes.is_empty() {
-            // SAFETY: the pointer and the length are the slice's.
-            let wrote = unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
+            let wrote = calls::write(2, bytes);
             if wrote <= 0 {
                 return;
             }
@@ -50,18 +49,15 @@ pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let how = how | libc::O_NONBLOCK;
     let how = how | if make { libc::O_CREAT } else { 0 };
     keeping_errno(|| {
-        // SAFETY: the path is a C string.
-        let fd = unsafe { libc::open(path.as_ptr(), how, 0o644) };
+        let fd = calls::open(path, how, 0o644);
         if fd < 0 {
             return false;
         }
         // SAFETY: no preconditions on the offset.
         let is_there = make && unsafe { libc::lseek(fd, 0, libc::SEEK_END) } > 0;
         let bytes = if is_there { &[] } else { bytes };
-        // SAFETY: the pointer and the length are the slice's.
-        let wrote = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-        // SAFETY: the descriptor was opened above and is closed once.
-        unsafe { libc::close(fd) };
+        let wrote = calls::write(fd, bytes);
+        calls::close(fd);
         usize::try_from(wrote) == Ok(bytes.len())
     })
 }
@@ -84,8 +80,7 @@ pub(crate) fn current_folder(out: &mut [u8]) -> usize {
 #[cfg(feature = "debug")]
 pub(crate) fn map_file(path: &CStr) -> Option<&'static [u8]> {
     keeping_errno(|| {
-        // SAFETY: the path is a C string.
-        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
         if fd < 0 {
             return None;
         }
@@ -95,8 +90,7 @@ pub(crate) fn map_file(path: &CStr) -> Option<&'static [u8]> {
         let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
         // SAFETY: a new mapping replaces nothing; a length of 0 is refused.
         let at = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ, flags, fd, 0) };
-        // SAFETY: the descriptor was opened above and is closed once.
-        unsafe { libc::close(fd) };
+        calls::close(fd);
         // SAFETY: just mapped, and never unmapped. Who cuts the file meanwhile ends the
         // process, as with any mapped file.
         (at != libc::MAP_FAILED).then(|| unsafe { core::slice::from_raw_parts(at.cast(), size) })
@@ -125,15 +119,13 @@ pub(crate) fn read_file(
     mut take: impl FnMut(&[u8]) -> bool,
 ) -> bool {
     keeping_errno(|| {
-        // SAFETY: the path is a C string.
-        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
         if fd < 0 {
             return false;
         }
         let mut whole = true;
         loop {
-            // SAFETY: the pointer and the length are the buffer's.
-            let got = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+            let got = calls::read(fd, buffer);
             if got <= 0 {
                 whole &= got == 0;
                 break;
@@ -142,8 +134,7 @@ pub(crate) fn read_file(
                 break;
             }
         }
-        // SAFETY: the descriptor was opened above and is closed once.
-        unsafe { libc::close(fd) };
+        calls::close(fd);
         whole
     })
 }

@@ -14,7 +14,7 @@
 
 use core::ffi::CStr;
 
-use super::{keeping_errno, kernel_page_size};
+use super::{calls, keeping_errno, kernel_page_size};
 
 /// Two files of the kernel's.
 pub(crate) struct Sight {
@@ -26,8 +26,7 @@ pub(crate) struct Sight {
 const ENTRIES: usize = 512;
 
 fn open(path: &CStr) -> i32 {
-    // SAFETY: the path is a C string.
-    keeping_errno(|| unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
+    keeping_errno(|| calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0))
 }
 
 impl Sight {
@@ -144,8 +143,7 @@ impl Sight {
 impl Drop for Sight {
     fn drop(&mut self) {
         for file in [self.memory, self.pages] {
-            // SAFETY: opened here, closed once; a number below zero is refused.
-            keeping_errno(|| unsafe { libc::close(file) });
+            keeping_errno(|| calls::close(file));
         }
     }
 }

@@ -30,7 +30,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::digits::Digits;
 
-use super::{futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
+use super::{calls, futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
 
 /// Words of registers that are kept of a thread.
 pub(crate) const REGISTERS: usize = 34;
@@ -313,8 +313,7 @@ pub(crate) fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
     let me = thread_id();
     let mut seen = false;
     keeping_errno(|| {
-        // SAFETY: the path is a C string.
-        let folder = unsafe { libc::open(c"/proc/self/task".as_ptr(), flags) };
+        let folder = calls::open(c"/proc/self/task", flags, 0);
         if folder < 0 {
             return false;
         }
@@ -346,8 +345,7 @@ pub(crate) fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
                 entries = &entries[length..];
             }
         }
-        // SAFETY: opened above, closed once.
-        unsafe { libc::close(folder) };
+        calls::close(folder);
         seen
     })
 }
@@ -481,9 +479,7 @@ fn wait_for(asked: &[Answer], began: u64) {
             return;
         }
         if now - last > 50_000 {
-            let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
-            // SAFETY: the time is valid, and nobody asks what was left.
-            keeping_errno(|| unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) });
+            keeping_errno(|| calls::sleep_ns(20_000));
         } else {
             super::yield_now();
         }
@@ -589,8 +585,7 @@ pub(crate) fn close_all() {
     if failed != 0 {
         // Before Linux 5.9.
         for descriptor in 0..4096 {
-            // SAFETY: as above.
-            unsafe { libc::close(descriptor) };
+            calls::close(descriptor);
         }
     }
 }
@@ -601,9 +596,7 @@ pub(crate) fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
     let until = now_ns() + milliseconds * 1_000_000;
     loop {
         let mut status = 0;
-        let how = libc::WNOHANG | libc::__WALL;
-        // SAFETY: writes the status.
-        let got = keeping_errno(|| unsafe { libc::waitpid(copy as i32, &raw mut status, how) });
+        let got = keeping_errno(|| calls::wait_now(copy as i32, &mut status));
         match got {
             0 if now_ns() > until => return None,
             0 => super::nap(),

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# Other projects' tests of malloc's public interface, on heapwright: each test first as the system
+# is, then preloaded in every mode. What passes on glibc and not on heapwright is a failure, unless
+# ci/strangers.txt has a line with the reason. Nothing of theirs is in this repository: sources are
+# Debian's source packages, fetched into target/strangers. docs/verification.md says what is run and
+# what is left out.
+#
+#   ci/strangers.sh                        all suites: about an hour
+#   ci/strangers.sh glibc python           these suites
+#   ci/strangers.sh glibc:tst-malloc       this test; a pattern such as 'perl:op/s*' is one too
+#   ci/strangers.sh -l [SUITE...]          what would run
+#
+# A run passes if its command exits with 0 within its time and the debug mode complains of nothing.
+# When the time is over, the stacks of all its processes go into its log before they are ended.
+#
+# ci/strangers/SUITE.sh defines suite_SUITE, which fetches and builds, and tells each test by
+#   add NAME SECONDS COMMAND     the command is bash's, run in a folder of its own
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+SUITES=(glibc jemalloc mimalloc libgc stress-ng python perl ruby)
+MODES=(exclusive shared percpu debug)
+declare -A OPTIONS=([exclusive]= [shared]=cache=shared:2 [percpu]=cache=percpu [debug]=mode=debug)
+JOBS=2 # at a time
+DATA=$ROOT/ci/strangers
+TABLE=$ROOT/ci/strangers.txt
+WORK=$CARGO_TARGET_DIR/strangers # sources, what is built of them, logs
+LOGS=$WORK/logs
+export TIMEOUTFACTOR=100 # glibc's tests would end themselves, without stacks, after 20 s
+
+# --- what suites use ---------------------------------------------------------
+
+# source_package NAME: unpacks Debian's source package into $WORK/sources/NAME, once. The list of
+# sources and all of apt's state for it are ours: the system's stay as they are.
+source_package() {
+    local apt=$WORK/apt name=$1
+    [ ! -d "$WORK/sources/$name" ] || return 0
+    command_or_package dpkg-source dpkg-dev
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/$name" "$WORK/sources"
+    (. /etc/os-release; echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main") >"$apt/sources.list"
+    local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o APT::Sandbox::User=root)
+    say "fetching the source of $name"
+    {
+        [ -n "$(find "$apt/lists" -name '*Sources*')" ] || apt-get "${options[@]}" update
+        (cd "$apt/$name" && apt-get "${options[@]}" source --download-only "$name")
+        rm -rf "$apt/unpacked"
+        dpkg-source --no-check -x "$apt/$name"/*.dsc "$apt/unpacked"
+        mv "$apt/unpacked" "$WORK/sources/$name"
+    } >"$SCRATCH/source" 2>&1 || { cat "$SCRATCH/source" >&2; die "no source of $name"; }
+    rm -rf "${apt:?}/$name"
+}
+
+NAMES=() SECONDS_OF=() COMMANDS=() SUITE_OF=()
+add() { SUITE_OF+=("$SUITE"); NAMES+=("$1"); SECONDS_OF+=("$2"); COMMANDS+=("$3"); }
+
+# --- one run -----------------------------------------------------------------
+
+# stacks SESSION: of every thread of every process in it.
+stacks() {
+    local process
+    for process in $(pgrep -s "$1" | head -8); do
+        printf -- '--- process %s: %s\n' "$process" "$(tr '\0' ' ' <"/proc/$process/cmdline" | head -c 200)"
+        timeout 60 gdb -p "$process" -batch -nx -ex 'set debuginfod enabled off' -ex 'thread apply all bt 24' 2>/dev/null |
+            grep -E '^(Thread|#)' || true
+    done
+}
+
+# end SESSION: every process that the run left.
+end() { pgrep -s "$1" | xargs -r kill -KILL 2>/dev/null || true; }
+
+# run INDEX MODE: the verdict: pass, fail N, hang or finding. "system" is the mode without us.
+run() {
+    local index=$1 mode=$2 code=0 session watch
+    local log=$LOGS/${SUITE_OF[$1]}/${NAMES[$1]//\//_}.$2 folder=$SCRATCH/$1.$2 preload=()
+    mkdir -p "$folder" "$(dirname "$log")"
+    [ "$mode" = system ] || preload=("LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=${OPTIONS[$mode]}")
+    # A shell's background jobs ignore SIGINT, which tests of signals want to get.
+    (cd "$folder"; exec setsid env --default-signal TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
+    session=$!
+    (
+        # Ended before its time: the run is over.
+        sleep "${SECONDS_OF[$index]}" & wait $! || exit 0
+        { echo "--- no end after ${SECONDS_OF[$index]} s"; stacks $session; } >>"$log" 2>&1
+        : >"$folder.hang"
+        end $session
+    ) &
+    watch=$!
+    wait $session 2>/dev/null || code=$?
+    pkill -P $watch -x sleep 2>/dev/null || true
+    wait $watch 2>/dev/null || true
+    end $session
+    rm -rf "$folder"
+    if [ -e "$folder.hang" ]; then echo hang
+    elif [ $code -ne 0 ]; then echo "fail $code"
+    elif grep -qa 'ERROR: heapwright' "$log"; then echo finding
+    else echo pass; fi
+}
+
+# reason SUITE TEST MODE: from the table; nothing if there is no line.
+reason() {
+    awk -F '\t+' -v suite="$1" -v test="$2" -v mode="$3" \
+        '!/^#/ && $1 == suite && $2 == test && ($3 == "all" || index("," $3 ",", "," mode ",")) { print $4; exit }' "$TABLE"
+}
+
+# judge INDEX: all runs of a test: a line for the person, and a line a mode in results.
+judge() {
+    local index=$1 suite=${SUITE_OF[$1]} name=${NAMES[$1]} mode verdict why start=$SECONDS line=
+    verdict=$(run "$index" system)
+    if [ "$verdict" != pass ]; then
+        printf 'no   %-9s %-36s not on glibc either: %s\n' "$suite" "$name" "$verdict"
+        echo "neither	$suite	$name" >>"$SCRATCH/results"
+        return
+    fi
+    local word=ok kind
+    for mode in "${MODES[@]}"; do
+        verdict=$(run "$index" "$mode")
+        why=$(reason "$suite" "$name" "$mode")
+        case $verdict,$why in
+            pass,) kind=passed ;;
+            pass,*) kind=failed line+=" $mode: passes, but the table explains a failure;" ;;
+            *,) kind=failed line+=" $mode: $verdict;" ;;
+            *) kind=explained line+=" $mode: $verdict, explained;" ;;
+        esac
+        [ $kind != failed ] || word=FAIL
+        printf '%s\t%s\t%s\t%s\n' $kind "$suite" "$name" "$mode" >>"$SCRATCH/results"
+    done
+    printf '%-4s %-9s %-36s %3d s%s\n' $word "$suite" "$name" $((SECONDS - start)) "${line:+ $line}"
+}
+
+# --- all of them -------------------------------------------------------------
+
+list=
+[ "${1:-}" = -l ] && { list=yes; shift; }
+WANTED=("$@")
+[ $# -gt 0 ] || WANTED=("${SUITES[@]}")
+# wanted SUITE[:TEST]: whether an argument names it.
+wanted() {
+    local pattern
+    for pattern in "${WANTED[@]}"; do
+        # shellcheck disable=SC2053 # the argument may be a pattern
+        [[ $1 == $pattern || ${1%%:*} == "$pattern" || ${pattern%%:*} == "$1" ]] && return 0
+    done
+    return 1
+}
+for pattern in "${WANTED[@]}"; do
+    [ -f "$DATA/${pattern%%:*}.sh" ] || die "no suite named ${pattern%%:*}; suites: ${SUITES[*]}"
+done
+
+command_or_package gdb gdb
+command_or_package pgrep procps
+mkdir -p "$WORK" "$LOGS"
+for SUITE in "${SUITES[@]}"; do
+    wanted "$SUITE" || continue
+    . "$DATA/$SUITE.sh"
+    "suite_$SUITE"
+done
+for index in "${!NAMES[@]}"; do
+    wanted "${SUITE_OF[$index]}:${NAMES[$index]}" || unset "NAMES[$index]"
+done
+[ ${#NAMES[@]} -gt 0 ] || die "no test named ${WANTED[*]}"
+if [ "$list" ]; then
+    for index in "${!NAMES[@]}"; do printf '%-9s %-36s %s\n' "${SUITE_OF[$index]}" "${NAMES[$index]}" "${COMMANDS[$index]}"; done
+    exit 0
+fi
+
+preload_library
+for mode in "${MODES[@]}"; do
+    # A preload that did not take effect would pass every test.
+    LD_PRELOAD=$HEAPWRIGHT_SO HEAPWRIGHT=${OPTIONS[$mode]} grep -q "$HEAPWRIGHT_SO" /proc/self/maps ||
+        die "$HEAPWRIGHT_SO is not loaded in mode $mode"
+done
+: >"$SCRATCH/results"
+running=0
+for index in "${!NAMES[@]}"; do
+    [ $running -lt $JOBS ] || { wait -n; running=$((running - 1)); }
+    judge "$index" &
+    running=$((running + 1))
+done
+wait
+count() { grep -c "^$1	" "$SCRATCH/results" || true; }
+say "$(count passed) passed, $(count explained) explained, $(count failed) failed;" \
+    "$(count neither) tests do not pass on glibc either; logs: $LOGS"
+[ "$(count failed)" -eq 0 ]

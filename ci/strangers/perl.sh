@@ -1,0 +1,22 @@
+# Perl's core tests of operators, t/op, on the installed perl of the same version.
+
+suite_perl() {
+    command_or_package perl perl
+    command_or_package prove perl
+    source_package perl
+    local tree=$WORK/perl folder file
+    if [ ! -e "$tree/done" ]; then
+        # The tests want the modules in ../lib; what is installed lies in several folders.
+        rm -rf "$tree"
+        mkdir -p "$tree/lib"
+        cp -r "$WORK/sources/perl/t" "$tree/t"
+        for folder in $(perl -MConfig -e 'print "@Config{qw(privlibexp archlibexp)}"'); do
+            cp -rsf "$folder/." "$tree/lib/"
+        done
+        : >"$tree/done"
+    fi
+    for file in "$tree"/t/op/*.t; do
+        file=${file#"$tree/t/"}
+        add "$file" 120 "cd '$tree/t' && exec prove -Q --exec '$(command -v perl)' $file"
+    done
+}
