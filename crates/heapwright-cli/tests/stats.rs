@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, done, heapwright, run, stderr, stdout, text};
+use common::{Folder, done, run, stderr, stdout, text};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -316,14 +316,17 @@ fn a_run_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_missing_temporary_folder_is_told() {
-    let mut command = heapwright();
-    command.args(["run", "--stats", "--", "true"]).env("TMPDIR", "/nonexistent/folder");
-    let output = done(&mut command);
-    assert_eq!(output.status.code(), Some(125));
+fn a_missing_temporary_folder_is_told_and_another_used() {
+    let mut command = run(&["--json"], &["sh", "-c", "exit 3"]);
+    let output = done(command.env("TMPDIR", "/nonexistent/folder"));
+    assert_eq!(output.status.code(), Some(3));
+    let told = stderr(&output);
+    let (line, object) = told.split_once('\n').expect("is a line");
     assert_eq!(
-        stderr(&output),
-        "heapwright: cannot make a folder for the run's files in /nonexistent/folder (see TMPDIR): No \
-         such file or directory (os error 2)\n"
+        line,
+        "heapwright: TMPDIR=/nonexistent/folder will not do (No such file or directory (os error \
+         2)); using /tmp"
     );
+    let object: Value = serde_json::from_str(object).expect("is JSON");
+    adds_up(&object["stats"]);
 }
