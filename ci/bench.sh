@@ -17,7 +17,7 @@ for policy in map current treap list; do bench run -p debug-lookups -- $policy 1
 command_or_package cc gcc
 cargo build --quiet --locked -p heapwright-cli
 "$CARGO_TARGET_DIR/debug/heapwright" bench --workloads cfrac,larson --scale 0 --rounds 2 \
-    --only glibc,heapwright --quiet --json "$SCRATCH/race.json"
+    --only glibc,heapwright --quiet --format json -o "$SCRATCH/race.json"
 bench run -p figures -- "$SCRATCH/race.json" >"$SCRATCH/figures"
 # A row of numbers for each, in both tables; a failed run would be a word.
 for program in empty cfrac larson; do

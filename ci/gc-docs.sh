@@ -80,7 +80,7 @@ diff <(sed 's/^0 files are open$/1 files are open/' "$SCRATCH/want") "$SCRATCH/o
 # From a program's heap to the command: the page's tables are what it says of this dump.
 cargo build --quiet --locked -p heapwright-cli
 heapwright=$CARGO_TARGET_DIR/debug/heapwright
-(cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --html heap.html toy.heap >told)
+(cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --format html -o heap.html toy.heap >told)
 tables() { sed -n '/^by type /,/^  and .* wholly free/{/wholly free/d;p}' "$1"; }
 [ -n "$(tables docs/gc.md)" ] || die "docs/gc.md has no tables of a dump"
 diff <(tables docs/gc.md) <(tables "$SCRATCH/told") || die "heapwright heap says something else of toy.heap than docs/gc.md"

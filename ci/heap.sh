@@ -36,7 +36,7 @@ row() { # NAME ASKED UNIT MEASURED
 for shape in tree list random; do
     dump=$SCRATCH/$shape.heap
     "$CARGO_TARGET_DIR/$PROFILE/examples/heap_dumps" "$dump" $OBJECTS $shape
-    "$launcher" 3 0 $$ "$command" heap --html "$SCRATCH/page.html" "$dump" 3>"$SCRATCH/cost" >"$SCRATCH/told"
+    "$launcher" 3 0 $$ "$command" heap --format html -o "$SCRATCH/page.html" "$dump" 3>"$SCRATCH/cost" >"$SCRATCH/told"
     read -r wall _ _ peak _ _ code _ < "$SCRATCH/cost"
     [ "$code" -eq 0 ] || die "the summary ended with code $code"
     grep -q "^heapwright heap: $shape.heap: $(sed ':a; s/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/; ta' <<<$OBJECTS) objects" "$SCRATCH/told" ||

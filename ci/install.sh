@@ -7,6 +7,7 @@
 #   PREFIX/lib/libheapwright.a         for static linking
 #   PREFIX/lib/pkgconfig/heapwright.pc
 #   PREFIX/include/heapwright.h
+#   PREFIX/include/heapwright_gc.h     collected heaps (hw_gc_*)
 #
 # Environment: DESTDIR is put before PREFIX (packagers), LIBDIR replaces "lib",
 # HEAPWRIGHT_LIBRARY_DIR names a directory with libraries that are built already.
@@ -56,5 +57,5 @@ mkdir -p "$root/$libdir/pkgconfig" "$root/include"
 install -m 755 "$shared" "$root/$libdir/libheapwright.so"
 install -m 644 "$work/libheapwright.a" "$root/$libdir/libheapwright.a"
 install -m 644 "$work/heapwright.pc" "$root/$libdir/pkgconfig/heapwright.pc"
-install -m 644 include/heapwright.h "$root/include/heapwright.h"
+install -m 644 include/heapwright.h include/heapwright_gc.h "$root/include/"
 echo "installed heapwright $version in $root"

@@ -9,7 +9,7 @@
 #
 # Options go to `heapwright bench` (see heapwright bench --help). Every run is
 # kept in race.json and shown in race.html, under the target folder's race/,
-# unless --json and --html name other files. Not part of .ci/run: it wants a
+# unless RACE_JSON and RACE_HTML name other files. Not part of .ci/run: it wants a
 # quiet machine and takes an hour or more.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -18,20 +18,8 @@ set -euo pipefail
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
 
 WORK=$CARGO_TARGET_DIR/race
-json=$WORK/race.json
-html=$WORK/race.html
-options=()
-while [ $# -gt 0 ]; do
-    case $1 in
-        --json | --html) [ $# -ge 2 ] || die "$1 needs a file" ;;&
-        --json) json=$2; shift 2 ;;
-        --html) html=$2; shift 2 ;;
-        --json=*) json=${1#*=}; shift ;;
-        --html=*) html=${1#*=}; shift ;;
-        *) options+=("$1"); shift ;;
-    esac
-done
-[ "$json" != - ] || die "--json needs a file here: the figures are read from it"
+json=${RACE_JSON:-$WORK/race.json}
+html=${RACE_HTML:-$WORK/race.html}
 mkdir -p "$WORK"
 
 # Peers and programs that cannot be installed are left out of the race.
@@ -65,7 +53,7 @@ awk -v l="$load" 'BEGIN { exit !(l < 1) }' || say "warning: the load is $load; t
 status=0
 rm -f "$json"
 "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" \
-    --json "$json" --html "$html" ${options[@]+"${options[@]}"} || status=$?
+    --format json -o "$json" --format html -o "$html" "$@" || status=$?
 [ -s "$json" ] || exit $((status ? status : 1))
 
 say ""

@@ -10,6 +10,8 @@ set -euo pipefail
 
 command_or_package cc gcc
 command_or_package c++ g++
+# What is installed is found with it.
+command_or_package pkg-config pkg-config
 preload_library
 # The tests use this library instead of building it again, and the command carries it.
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")

@@ -1,6 +1,6 @@
 //! What was asked of the race, what was measured, and the verdict.
 //!
-//! `heapwright bench --json FILE` keeps every single run. This program reads
+//! `heapwright bench --format json -o FILE` keeps every single run. This program reads
 //! that file and answers the project's questions about it: a table of figures
 //! (a bound, a ratio with its 95 % interval, whether the bound holds), and two
 //! tables for the documentation, time and peak memory of each program under
@@ -25,7 +25,7 @@ Prints the figures of a race: what was asked, what was measured, the verdict.
 
 usage: figures [--strict] FILE
 
-  FILE      what `heapwright bench --json FILE` wrote; - reads it from stdin
+  FILE      what `heapwright bench --format json -o FILE` wrote; - reads it from stdin
   --strict  fail if a bound is missed or could not be judged
 ";
 

@@ -1,4 +1,4 @@
-//! The file that `heapwright bench --json` writes, as far as the figures need
+//! The file that `heapwright bench --format json` writes, as far as the figures need
 //! it. What is missing or of another kind is an error that names it: a figure
 //! from half a file would look like any other.
 

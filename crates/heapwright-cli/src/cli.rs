@@ -2,13 +2,15 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, 125 when `run`, `check`, `record`, `replay` or `bench` itself failed (as `env`, `timeout` and
-//! `docker run` have it), else what the subcommand documents.
+//! wrong, in every subcommand; 125 when `run`, `check`, `record`, `replay` or `bench` itself
+//! failed (as `env`, `timeout` and `docker run` have it), else what the subcommand documents.
+//! The table is in docs/command.md.
 
 use crate::commands::{
     bench, check, diff, docs, doctor, heap, library, record, replay, report, run, workload,
 };
 use crate::process::Exit;
+use crate::wrong::Wrong;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
@@ -50,6 +52,9 @@ enum Command {
     Man(docs::ManArgs),
 }
 
+/// The exit code of a command line that is wrong.
+pub(crate) const MISUSE: u8 = 2;
+
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> Exit {
     let cli = match Cli::try_parse() {
@@ -74,7 +79,7 @@ pub(crate) fn run() -> Exit {
     };
     result.unwrap_or_else(|error| {
         eprintln!("heapwright: {error:#}");
-        Exit::Code(own_failure)
+        Exit::Code(if error.is::<Wrong>() { MISUSE } else { own_failure })
     })
 }
 
@@ -88,17 +93,22 @@ fn complain(error: &clap::Error) -> Exit {
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            Exit::Code(2)
+            Exit::Code(MISUSE)
         }
         _ => {
             eprintln!("heapwright: {}", one_line(error));
-            Exit::Code(2)
+            Exit::Code(MISUSE)
         }
     }
 }
 
 /// The parser's first paragraph on one line, its best guess, and where to look.
 fn one_line(error: &clap::Error) -> String {
+    if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && let Some(now) = renamed(argument)
+    {
+        return format!("there is no {argument}: say {now}; see 'heapwright --help'");
+    }
     let rendered = error.render().to_string();
     let first = rendered.split("\n\n").next().unwrap_or_default();
     let mut line = first.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -116,6 +126,15 @@ fn one_line(error: &clap::Error) -> String {
         line.push_str(&format!("; did you mean '{guess}'?"));
     }
     line + "; see 'heapwright --help'"
+}
+
+/// What an argument of earlier versions is called now.
+fn renamed(argument: &str) -> Option<&'static str> {
+    match argument {
+        "--json" => Some("--format json, and -o FILE for a file"),
+        "--html" => Some("--format html -o FILE"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +165,16 @@ mod tests {
         assert_eq!(
             mistake(&["docter"]),
             "unrecognized subcommand 'docter'; did you mean 'doctor'?; see 'heapwright --help'"
+        );
+        for subcommand in ["run", "check", "doctor", "report", "diff", "heap", "bench", "replay"] {
+            assert_eq!(
+                mistake(&[subcommand, "--json", "x", "y"]),
+                "there is no --json: say --format json, and -o FILE for a file; see 'heapwright --help'"
+            );
+        }
+        assert_eq!(
+            mistake(&["bench", "--html", "x.html"]),
+            "there is no --html: say --format html -o FILE; see 'heapwright --help'"
         );
         for wrong in [&["library", "extra"][..], &["run", "--output"], &["--nope"]] {
             assert_eq!(mistake(wrong).lines().count(), 1);

@@ -24,6 +24,7 @@
 //! bench/          the race: who, what, how often, and what it shows
 //! trace/          traces, read and written
 //! replay/         a trace done again, and what that costs
+//! wrong           an error that is the user's mistake
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
 //!
@@ -48,6 +49,7 @@ mod report;
 mod statistics;
 mod symbols;
 mod trace;
+mod wrong;
 
 fn main() -> ! {
     // The player of `replay` must not allocate, so it does not come by the command line.

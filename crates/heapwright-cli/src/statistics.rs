@@ -43,12 +43,38 @@ pub(crate) struct Collected {
 }
 
 impl Folder {
-    /// Makes a new folder among the temporary files.
+    /// Makes a new folder among the temporary files. Where TMPDIR will not do, that is a line on
+    /// stderr, and it is made elsewhere.
     pub(crate) fn new() -> anyhow::Result<Self> {
         let wanted = std::env::temp_dir();
-        let base = if fits_option(&wanted) { &wanted } else { Path::new("/tmp") };
-        Self::new_in(base).with_context(|| {
-            format!("cannot make a folder for the run's files in {} (see TMPDIR)", base.display())
+        let mut why = None;
+        if fits_option(&wanted) {
+            match Self::new_in(&wanted) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => why = Some(error),
+            }
+        }
+        for base in ["/tmp", "/var/tmp"].map(Path::new) {
+            if base == wanted {
+                continue;
+            }
+            if let Ok(folder) = Self::new_in(base) {
+                if let Some(why) = why {
+                    eprintln!(
+                        "heapwright: TMPDIR={} will not do ({why}); using {}",
+                        wanted.display(),
+                        base.display()
+                    );
+                }
+                return Ok(folder);
+            }
+        }
+        let why = why.unwrap_or_else(|| ErrorKind::NotFound.into());
+        Err(why).with_context(|| {
+            format!(
+                "cannot make a folder for the run's files in {}, /tmp or /var/tmp (see TMPDIR)",
+                wanted.display()
+            )
         })
     }
 

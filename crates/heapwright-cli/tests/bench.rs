@@ -26,7 +26,7 @@ fn on_script(flags: &[&str], script: &str) -> Command {
     command
 }
 
-/// What `--json -` says.
+/// What `--format json` says.
 fn json(command: &mut Command) -> Value {
     let output = done(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -84,7 +84,7 @@ fn the_page_is_complete_in_itself() {
     let folder = Folder::new();
     let path = folder.path("race.html");
     let script = "true # <script>alert(1)</script>";
-    let output = done(&mut on_script(&["--html", text(&path)], script));
+    let output = done(&mut on_script(&["--format", "html", "-o", text(&path)], script));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let page = fs::read_to_string(&path).expect("there");
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
@@ -113,7 +113,7 @@ fn what_a_command_prints_is_not_shown_and_what_it_reads_is_nothing() {
 
 #[test]
 fn everything_measured_is_in_the_json() {
-    let mut command = bench(&["--workloads", "cfrac", "--scale", "0", "--json", "-"]);
+    let mut command = bench(&["--workloads", "cfrac", "--scale", "0", "--format", "json"]);
     let results = json(&mut command);
     assert_eq!(results["schema"], "heapwright-bench/1");
     assert_eq!((&results["rounds"], &results["complete"]), (&2.into(), &true.into()));
@@ -157,7 +157,7 @@ fn files_are_written_and_nothing_is_printed_when_quiet() {
     let folder = Folder::new();
     // More than will be written: it must not stay behind.
     let path = folder.file("race.json", "x".repeat(100_000));
-    let output = done(&mut on_script(&["--quiet", "--json", text(&path)], "true"));
+    let output = done(&mut on_script(&["--quiet", "--format", "json", "-o", text(&path)], "true"));
     assert_eq!((output.status.code(), output.stdout.len(), output.stderr.len()), (Some(0), 0, 0));
     let results: Value = serde_json::from_slice(&fs::read(&path).expect("there")).expect("is JSON");
     assert_eq!(results["programs"][0]["stands_for"], "/bin/sh -c true");
@@ -174,7 +174,7 @@ fn an_allocator_that_crashes_is_a_row() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let told = stdout(&output);
     assert!(told.lines().any(|line| line == "crasher    crashed (signal 6, SIGABRT)"), "{told}");
-    let results = json(&mut on_script(&[&flags[..], &["--json", "-"]].concat(), "true"));
+    let results = json(&mut on_script(&[&flags[..], &["--format", "json"]].concat(), "true"));
     let crasher = entry(&results, 0, "crasher");
     assert_eq!(
         (&crasher["outcome"], &crasher["detail"]),
@@ -188,7 +188,7 @@ fn an_allocator_that_hangs_is_a_row() {
     let folder = Folder::new();
     let source = "#include <unistd.h>\n__attribute__((constructor)) static void f(void) { for (;;) pause(); }";
     let with = library(&folder, "sleeper", source);
-    let flags = ["--timeout", "1", "--json", "-"];
+    let flags = ["--timeout", "1", "--format", "json"];
     let begun = Instant::now();
     let mut command =
         on_script(&[&flags[..], &["--with", &with, "--only", "sleeper"]].concat(), "true");
@@ -210,7 +210,8 @@ fn an_allocator_that_hangs_is_a_row() {
 fn a_library_that_takes_no_effect_is_a_row() {
     let folder = Folder::new();
     let with = library(&folder, "nothing", "int nothing_of_malloc;");
-    let mut command = on_script(&["--with", &with, "--only", "nothing", "--json", "-"], "true");
+    let mut command =
+        on_script(&["--with", &with, "--only", "nothing", "--format", "json"], "true");
     let results = json(&mut command);
     let nothing = entry(&results, 0, "nothing");
     assert_eq!(nothing["outcome"], "not-taken");
@@ -241,7 +242,7 @@ fn a_program_that_fails_under_an_allocator_is_a_row() {
         ("echo ${LD_PRELOAD:-none}", "differs", "it printed something else"),
         ("[ -z \"$LD_PRELOAD\" ] || kill -SEGV $$", "crashed", "signal 11, SIGSEGV"),
     ] {
-        let results = json(&mut on_script(&["--json", "-"], script));
+        let results = json(&mut on_script(&["--format", "json"], script));
         let ours = entry(&results, 0, "heapwright");
         assert_eq!((&ours["outcome"], &ours["detail"]), (&outcome.into(), &detail.into()));
         assert_eq!(entry(&results, 0, "glibc")["runs"].as_array().map(Vec::len), Some(2));
@@ -292,10 +293,15 @@ fn unknown_names_are_told() {
     refused(&with(&["--baseline", "nomalloc"]), 2, "--baseline nomalloc: no such allocator");
     refused(&with(&["--workloads", "cfrak"]), 2, "--workloads cfrak: there is no such workload");
     refused(&with(&["--workloads", "none"]), 2, "there is nothing to race on");
+    refused(&with(&["--with", "nosuchmalloc"]), 2, "--with nosuchmalloc: no such allocator here");
     refused(&with(&["--with", "x=/nonexistent.so"]), 2, "--with x: cannot be preloaded");
     refused(&with(&["--rounds", "0"]), 2, "invalid value '0' for '--rounds <N>'");
     refused(&with(&["--timeout", "soon"]), 2, "is not a number of seconds");
-    refused(&with(&["--json", "/nonexistent/x", "--", "true"]), 2, "cannot write /nonexistent/x");
+    refused(
+        &with(&["--format", "json", "-o", "/nonexistent/x", "--", "true"]),
+        2,
+        "cannot write /nonexistent/x",
+    );
     let output = done(heapwright().args(["workload", "cfrak"]));
     refused(&output, 1, "there is no workload 'cfrak'");
 }
@@ -344,7 +350,7 @@ fn a_suite_is_raced_with_its_surroundings() {
         ),
     );
     let flags = ["--workloads", "none", "--suite", text(&suite), "--rounds-long", "1"];
-    let chosen = ["--programs", "surrounded,long", "--json", "-"];
+    let chosen = ["--programs", "surrounded,long", "--format", "json"];
     let results = json(&mut bench(&[&flags[..], &chosen].concat()));
     for (program, runs) in [(0, 2), (1, 1)] {
         for allocator in ["glibc", "heapwright"] {

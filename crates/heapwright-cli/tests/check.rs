@@ -72,7 +72,7 @@ fn what_it_starts_is_told_with_it() {
     let program = program(&folder);
     let report = folder.path("report.json");
     let script = format!("{0} twice; {0} once; {0} twice 5", text(&program));
-    let output = check(&["--json", "-o", text(&report)], &["sh", "-c", &script]);
+    let output = check(&["--format", "json", "-o", text(&report)], &["sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
     let told = std::fs::read_to_string(&report).expect("was written");
     let object: Value = serde_json::from_str(&told).expect("is JSON");
@@ -100,7 +100,7 @@ fn suppressed_is_clean() {
     let file = folder.file("wrong", "leek:x\n");
     let mark = folder.path("mark");
     let output = check(&["--suppress", text(&file)], &["touch", text(&mark)]);
-    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).starts_with("heapwright: "), "{}", stderr(&output));
     assert_eq!(stderr(&output).lines().count(), 1);
     assert!(!mark.exists());
@@ -118,10 +118,10 @@ fn records_can_be_kept() {
     assert!(stdout(&output).contains("double-free"));
     // They are not mixed with others.
     let output = check(&["--keep", text(&kept)], &[text(&program)]);
-    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("there are records in "), "{}", stderr(&output));
     let output = check(&["--keep", text(&folder.path("a,b"))], &[text(&program)]);
-    assert_eq!(output.status.code(), Some(125));
+    assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("has , or ; in it"), "{}", stderr(&output));
 }
 
@@ -179,7 +179,7 @@ fn mistakes_in_the_command_line_are_one_line() {
     ] {
         let output = check(flags, &["true"]);
         let line = stderr(&output);
-        assert_eq!(output.status.code(), Some(125), "{line}");
+        assert_eq!(output.status.code(), Some(2), "{line}");
         assert!(line.contains(part) && line.lines().count() == 1, "{part}: {line}");
     }
     let help = stdout(&done(heapwright().args(["check", "--help"])));

@@ -93,7 +93,7 @@ fn two_runs_are_compared() {
     }
     assert!(!told.contains("prog+0x100)"), "{told}");
     let object = folder.path("object");
-    let output = diff(&["--json", "-o", text(&object), text(&after), text(&before)]);
+    let output = diff(&["--format", "json", "-o", text(&object), text(&after), text(&before)]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(1), String::new()));
     let told = std::fs::read(&object).expect("was written");
     let object: Value = serde_json::from_slice(&told).expect("is JSON");

@@ -48,7 +48,7 @@ fn ask(command: &mut Command) -> (i32, Value) {
 }
 
 fn doctor(program: &Path) -> (i32, Value) {
-    ask(heapwright().args(["doctor", "--json", "--"]).arg(program))
+    ask(heapwright().args(["doctor", "--format", "json", "--"]).arg(program))
 }
 
 /// The codes of what the doctor found.
@@ -94,7 +94,8 @@ fn files_that_are_no_programs_are_told() {
     says(&folder.file("data", [0, 1, 2]), 1, &["not-executable"]);
     says(&folder.script("binary", "\0\u{1}\u{2}"), 1, &["not-elf"]);
     says(&folder.script("damaged", "\x7fELF\u{2}\u{1}"), 2, &["damaged"]);
-    says(Path::new("/nonexistent"), 1, &["not-found"]);
+    let (code, answer) = doctor(Path::new("/nonexistent"));
+    assert_eq!((code, codes(&answer), &answer["verdict"]), (2, vec!["not-found"], &json!("no")));
     says(&folder.path(""), 1, &["not-executable"]);
 }
 
@@ -264,7 +265,7 @@ fn commands_are_found_as_the_shell_finds_them() {
     symlink(&program, &link).expect("linked");
     for name in ["hw-test-program", "hw-test-link"] {
         let mut command = heapwright();
-        command.args(["doctor", "--json", name]).env("PATH", folder.path(""));
+        command.args(["doctor", "--format", "json", name]).env("PATH", folder.path(""));
         let (code, answer) = ask(&mut command);
         assert_eq!(code, 0, "{answer:#}");
         assert_eq!(answer["steps"][0]["path"], json!(text(&folder.path(name))));
@@ -291,7 +292,7 @@ fn trying_settles_what_files_do_not_show() {
     let folder = Folder::new();
     let tried = |program: &Path| {
         let mut command = heapwright();
-        command.args(["doctor", "--json", "--try"]).arg(program);
+        command.args(["doctor", "--format", "json", "--try"]).arg(program);
         let (code, answer) = ask(&mut command);
         (code, answer["trial"]["outcome"].as_str().expect("is text").to_owned(), answer)
     };
@@ -307,7 +308,14 @@ fn trying_settles_what_files_do_not_show() {
     let (code, outcome, _) = tried(&folder.compile("killed", &[], killed));
     assert_eq!((code, &*outcome), (0, "killed"), "the files' answer stands");
     let (code, outcome, _) = tried(Path::new("/nonexistent"));
-    assert_eq!((code, &*outcome), (1, "not-started"));
+    assert_eq!((code, &*outcome), (2, "not-started"));
+}
+
+#[test]
+fn a_command_that_is_not_there_is_a_mistake() {
+    let output = done(heapwright().args(["doctor", "heapwright-no-such-command"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stdout(&output).contains("command not found"), "{}", stdout(&output));
 }
 
 #[test]

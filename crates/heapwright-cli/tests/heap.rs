@@ -249,7 +249,7 @@ Array 0x7f0000020080, 32 bytes, retains 0
 fn everything_is_in_the_json() {
     let folder = Folder::new();
     let file = folder.file("app.heap", sample());
-    let output = heap(&["--json", "--type", "String", "--path", "0x7f0000020040"], &file);
+    let output = heap(&["--format", "json", "--type", "String", "--path", "0x7f0000020040"], &file);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
     assert_eq!((&object["format"], &object["whole"]), (&json!(1), &json!(true)));
@@ -286,7 +286,7 @@ fn the_page_shows_the_pages() {
     let folder = Folder::new();
     let file = folder.file("app.heap", sample());
     let page = folder.path("heap.html");
-    let output = heap(&["--html", text(&page), "--path", "0x7f0000020040"], &file);
+    let output = heap(&["--format", "html", "-o", text(&page), "--path", "0x7f0000020040"], &file);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     assert!(stdout(&output).starts_with("heapwright heap: app.heap: 7 objects"));
     let page = std::fs::read_to_string(page).expect("was written");
@@ -305,7 +305,7 @@ fn the_page_shows_the_pages() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("<script") && !page.contains("://"));
-    let output = heap(&["--html", "/nonexistent/page.html"], &file);
+    let output = heap(&["--format", "html", "-o", "/nonexistent/page.html"], &file);
     let line =
         "heapwright: cannot write /nonexistent/page.html: No such file or directory (os error 2)\n";
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), line));
@@ -356,7 +356,7 @@ Table 0x7f0000020040, 64 bytes, retains 64
     let told = stdout(&heap(&["--type", "Table"], &file));
     assert!(told.contains("\n  2 of them are old, 128 bytes\n"), "{told}");
 
-    let output = heap(&["--json", "--path", "0x7f0000020000"], &file);
+    let output = heap(&["--format", "json", "--path", "0x7f0000020000"], &file);
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
     for (field, number) in [
         ("minor_cycles", 9),
@@ -383,7 +383,7 @@ Table 0x7f0000020040, 64 bytes, retains 64
     assert_eq!((&path["old"], &path["path"]["steps"][0]["old"]), (&json!(true), &json!(true)));
 
     let page = folder.path("heap.html");
-    heap(&["--html", text(&page), "--path", "0x7f0000020040"], &file);
+    heap(&["--format", "html", "-o", text(&page), "--path", "0x7f0000020040"], &file);
     let page = std::fs::read_to_string(page).expect("was written");
     for part in [
         "<li>12 collections, 9 minor</li>",
@@ -460,7 +460,7 @@ fn a_damaged_dump_is_told_as_far_as_it_goes() {
         assert!(told.contains("\nby type") && told.contains("\n  Node "), "{told}");
         assert!(told.contains("root handle #1 -> Node 0x7f0000010000\n"), "{told}");
         let object: Value =
-            serde_json::from_str(&stdout(&heap(&["--json"], &file))).expect("is JSON");
+            serde_json::from_str(&stdout(&heap(&["--format", "json"], &file))).expect("is JSON");
         assert_eq!(
             (&object["whole"], object["notes"].as_array().map(Vec::len)),
             (&json!(false), Some(2))
@@ -519,7 +519,8 @@ fn the_command_line_is_documented() {
     let output = done(heapwright().args(["heap", "--help"]));
     assert_eq!(output.status.code(), Some(0));
     let help = stdout(&output);
-    for part in ["heapwright heap [OPTIONS] <DUMP>", "--html <FILE>", "Exits with 0, with 1 if"] {
+    for part in ["heapwright heap [OPTIONS] <DUMP>", "--format <FORMAT>", "Exits with 0, with 1 if"]
+    {
         assert!(help.contains(part), "{part}: {help}");
     }
     assert!(stdout(&done(heapwright().arg("--help"))).contains("\n  heap "));

@@ -49,22 +49,84 @@ fn a_damaged_copy_is_not_used() {
     assert!(fs::read(&path).expect("there") == whole);
 }
 
+/// A home that is not there, and that nobody can make.
+const NO_HOME: &str = "/proc/no-home";
+
+/// A user who is not us, and neither root.
+const NOBODY: u32 = 65534;
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").expect("there").uid() == 0
+}
+
+/// The command, as another user can run it where that is root's target folder. `None`: only
+/// root can become somebody else.
+fn as_nobody(folder: &Folder) -> Option<Command> {
+    use std::os::unix::process::CommandExt;
+    if !is_root() {
+        return None;
+    }
+    let copy = folder.path("heapwright");
+    fs::copy(env!("CARGO_BIN_EXE_heapwright"), &copy).expect("copied");
+    let mut command = Command::new(copy);
+    command.uid(NOBODY).gid(NOBODY).current_dir("/").env("HOME", NO_HOME);
+    for name in ["HEAPWRIGHT", "HEAPWRIGHT_LIBRARY", "LD_PRELOAD", "XDG_CACHE_HOME"] {
+        command.env_remove(name);
+    }
+    Some(command)
+}
+
+/// A folder that other users can reach: the target folder may lie in somebody's home.
+fn public() -> (Folder, PathBuf) {
+    let folder = Folder::new_in(&std::env::temp_dir());
+    let path = folder.path("");
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("set");
+    (folder, path)
+}
+
 #[test]
-fn without_a_cache_a_private_folder_is_used() {
-    let folder = Folder::new();
-    // The temporary folder's own mode lets only us in, as /tmp's sticky bit does.
-    let mut command = heapwright();
-    command.arg("library").env_remove("XDG_CACHE_HOME").env("HOME", "/nonexistent");
-    command.env("TMPDIR", folder.path(""));
+fn without_a_cache_a_folder_among_temporary_ones_is_used() {
+    let (folder, base) = public();
+    let mut command = match as_nobody(&folder) {
+        Some(command) => command,
+        None => {
+            let mut command = heapwright();
+            command.env_remove("XDG_CACHE_HOME").env("HOME", NO_HOME);
+            command
+        }
+    };
+    let temporary = base.join("temporary");
+    fs::create_dir(&temporary).expect("made");
+    // As /tmp is.
+    fs::set_permissions(&temporary, PermissionsExt::from_mode(0o1777)).expect("set");
+    command.arg("library").env("TMPDIR", &temporary);
     let path = path_from(&mut command);
-    assert!(path.starts_with(folder.path("")), "{}", path.display());
-    let ours = folder.path(format!("heapwright-{}", fs::metadata(&path).expect("there").uid()));
-    assert_eq!(fs::metadata(&ours).expect("there").mode() & 0o7777, 0o700);
+    assert!(path.starts_with(&temporary), "{}", path.display());
+    let ours = temporary.join(format!("heapwright-{}", fs::metadata(&path).expect("there").uid()));
+    assert_eq!(fs::metadata(&ours).expect("there").mode() & 0o777, 0o755);
 
     // Opened to others, it is no longer trusted, and the next place is taken.
     fs::set_permissions(&ours, PermissionsExt::from_mode(0o777)).expect("set");
     let elsewhere = path_from(&mut command);
-    assert!(!elsewhere.starts_with(folder.path("")), "{}", elsewhere.display());
+    assert!(!elsewhere.starts_with(&temporary), "{}", elsewhere.display());
+}
+
+/// Root's home is closed to others; a program that root starts may become one of them.
+#[test]
+fn a_program_that_becomes_another_user_still_loads_it() {
+    use std::os::unix::process::CommandExt;
+    if !is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let mut ask = heapwright();
+    let path = path_from(ask.arg("library").env_remove("XDG_CACHE_HOME"));
+    let mut command = Command::new("sort");
+    command.arg("/etc/passwd").uid(NOBODY).gid(NOBODY).current_dir("/");
+    let output = done(command.env("LD_PRELOAD", &path).env("HEAPWRIGHT", "stats=exit"));
+    assert!(output.status.success());
+    let told = stderr(&output);
+    assert!(told.starts_with("heapwright: memory of process"), "{told}");
 }
 
 #[test]

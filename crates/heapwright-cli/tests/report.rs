@@ -377,7 +377,7 @@ fn json_has_it_all() {
     let note = Note { bytes: "a line".into() };
     all.extend(&bytes(&[thread.into(), site.into(), note.into()])[HEADER.len()..]);
     let record = folder.file("all", all);
-    let output = report(&["--json"], &record);
+    let output = report(&["--format", "json"], &record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
     assert_eq!(object["format"], json!(1));
@@ -649,7 +649,7 @@ fn what_grows_and_grows_is_told() {
     assert!(!told.contains("LEAK SUMMARY"), "{told}");
     assert_eq!(report(&["--fail-on", "growth"], &record).status.code(), Some(1));
     let object: Value =
-        serde_json::from_str(&stdout(&report(&["--json"], &record))).expect("is JSON");
+        serde_json::from_str(&stdout(&report(&["--format", "json"], &record))).expect("is JSON");
     assert_eq!(object["growths"][0]["slope"], json!(1_048_576.0));
     assert_eq!(object["processes"][0]["checks"][29]["usage"][0]["bytes"], json!(50 << 20));
 }
@@ -713,7 +713,8 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
     );
     let note = format!("{}: the record is damaged: {problem}", text(&cut));
     assert!(told.contains(&format!("\n==4242== note: {note}\n")), "{told}");
-    let object: Value = serde_json::from_str(&stdout(&report(&["--json"], &cut))).expect("is JSON");
+    let object: Value =
+        serde_json::from_str(&stdout(&report(&["--format", "json"], &cut))).expect("is JSON");
     assert_eq!(object["notes"], json!([note]));
     assert_eq!(object["errors"].as_array().map(Vec::len), Some(1));
 
@@ -769,8 +770,12 @@ fn the_command_line_is_documented() {
     let output = done(heapwright().args(["report", "--help"]));
     assert_eq!(output.status.code(), Some(0));
     let help = stdout(&output);
-    for part in ["heapwright report [OPTIONS] <RECORD>...", "--json", "Exits with 0 if nothing was"]
-    {
+    for part in [
+        "heapwright report [OPTIONS] <RECORD>...",
+        "--format",
+        "json",
+        "Exits with 0 if nothing was",
+    ] {
         assert!(help.contains(part), "{part}: {help}");
     }
     assert!(stdout(&done(heapwright().arg("--help"))).contains("\n  report "));

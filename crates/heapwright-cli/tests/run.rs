@@ -406,11 +406,11 @@ fn our_own_failures_are_told_in_one_line() {
     let cases: [(&[&str], i32, &str); 8] = [
         (&["run"], 2, "required"),
         (&["run", "--nonsense", "true"], 2, "--nonsense"),
-        (&["run", "--library", "/nonexistent.so", "true"], 125, "cannot read library"),
-        (&["run", "--library", text(&text_file), "true"], 125, "is not an ELF library"),
-        (&["run", "--option", "purge", "true"], 125, "KEY=VALUE"),
-        (&["run", "--stats", "--option", "stats_file=/x", "true"], 125, "stats_file"),
-        (&["run", "-o", "/nonexistent/file", "true"], 125, "cannot write /nonexistent/file"),
+        (&["run", "--library", "/nonexistent.so", "true"], 2, "cannot read library"),
+        (&["run", "--library", text(&text_file), "true"], 2, "is not an ELF library"),
+        (&["run", "--option", "purge", "true"], 2, "KEY=VALUE"),
+        (&["run", "--stats", "--option", "stats_file=/x", "true"], 2, "stats_file"),
+        (&["run", "-o", "/nonexistent/file", "true"], 2, "cannot write /nonexistent/file"),
         (&["nonsense"], 2, "nonsense"),
     ];
     for (arguments, code, words) in cases {
@@ -420,6 +420,50 @@ fn our_own_failures_are_told_in_one_line() {
         assert!(line.starts_with("heapwright: ") && line.contains(words), "{line}");
         assert_eq!(line.lines().count(), 1, "{line}");
     }
+}
+
+/// What is a line on stderr in the environment is a mistake on the command line.
+#[test]
+fn a_bad_option_on_the_command_line_stops_the_run() {
+    let folder = Folder::new();
+    let mark = folder.path("mark");
+    for command in [&["run"][..], &["run", "--stats"], &["check"], &["record", "-o", "/dev/null"]] {
+        for (option, words) in [
+            ("purge=soon", "--option purge=soon: the value needs milliseconds, or never"),
+            ("frobnicate=1", "--option frobnicate=1: unknown; the options are mode, "),
+            ("purge=7, window=1k", "--option window=1k: the value needs at least 4m"),
+        ] {
+            let mut line = heapwright();
+            line.args(command).args(["--option", option, "--", "touch"]).arg(&mark);
+            let output = done(&mut line);
+            let line = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{line}");
+            assert!(line.starts_with(&format!("heapwright: {words}")), "{line}");
+            assert_eq!(line.lines().count(), 1, "{line}");
+            assert!(!mark.exists());
+        }
+    }
+    // What needs the debug mode says so, and is fine where that was chosen already.
+    let mut command = run(&["--option", "guard=all"], &["true"]);
+    let output = done(&mut command);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        stderr(&output),
+        "heapwright: --option guard=all: add mode=debug, without which it does nothing\n"
+    );
+    assert_eq!(done(command.env("HEAPWRIGHT", "mode=debug")).status.code(), Some(0));
+    // Nothing is written while the library is asked; the environment's mistakes are not ours.
+    let record = folder.path("record");
+    let option = format!("record={}", record.display());
+    let output = done(&mut run(&["--option", &option], &["true"]));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let output = done(run(&["--option", "purge=7"], &["true"]).env("HEAPWRIGHT", "nonsense=1"));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    let trace = format!("trace={}", folder.path("trace").display());
+    assert_eq!(done(&mut run(&["--option", &trace], &["true"])).status.code(), Some(0));
+    let left: Vec<_> = std::fs::read_dir(folder.path("")).expect("there").flatten().collect();
+    assert!(left.len() <= 1, "{left:?}");
 }
 
 #[test]

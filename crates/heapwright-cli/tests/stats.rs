@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, done, heapwright, run, stderr, stdout, text};
+use common::{Folder, done, run, stderr, stdout, text};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -34,7 +34,7 @@ fn is_there(program: &str) -> bool {
 #[track_caller]
 fn measured(words: &[&str]) -> Value {
     let plain = done(Command::new(words[0]).args(&words[1..]));
-    let output = done(&mut run(&["--json"], words));
+    let output = done(&mut run(&["--format", "json"], words));
     assert_eq!(output.status, plain.status, "{}", stderr(&output));
     assert_eq!(stdout(&output), stdout(&plain));
     let object = object(&output);
@@ -84,7 +84,7 @@ fn allocations_are_counted_by_size() {
         }
     "#;
     let program = folder.compile("counts", &["-O0"], source);
-    let output = done(&mut run(&["--json"], &[text(&program)]));
+    let output = done(&mut run(&["--format", "json"], &[text(&program)]));
     assert_eq!(output.status.code(), Some(3));
     let object = object(&output);
     assert_eq!(object["exit"]["code"], json!(3));
@@ -137,7 +137,7 @@ fn the_text_is_told_after_the_program() {
 fn a_program_that_allocates_nothing_is_measured() {
     let folder = Folder::new();
     let program = folder.compile("idle", &[], "int main(void) { return 0; }");
-    let object = object(&done(&mut run(&["--json"], &[text(&program)])));
+    let object = object(&done(&mut run(&["--format", "json"], &[text(&program)])));
     adds_up(&object["stats"]);
     assert_eq!(object["stats"]["allocations"], json!(0));
     assert!(number(&object["stats"], "rss") > 0);
@@ -168,7 +168,7 @@ fn sqlite_is_measured() {
 #[test]
 fn processes_it_starts_have_a_line_each() {
     let script = "ls / >/dev/null; sort /etc/passwd >/dev/null; exit 4";
-    let output = done(&mut run(&["--json"], &["sh", "-c", script]));
+    let output = done(&mut run(&["--format", "json"], &["sh", "-c", script]));
     assert_eq!(output.status.code(), Some(4));
     let object = object(&output);
     let others = object["other_processes"].as_array().expect("is a list");
@@ -185,7 +185,7 @@ fn processes_it_starts_have_a_line_each() {
 
 #[test]
 fn a_program_that_becomes_another_is_measured_as_that() {
-    let output = done(&mut run(&["--json"], &["sh", "-c", "exec sort /etc/passwd"]));
+    let output = done(&mut run(&["--format", "json"], &["sh", "-c", "exec sort /etc/passwd"]));
     let object = object(&output);
     adds_up(&object["stats"]);
     assert!(number(&object["stats"], "allocations") > 0, "{object:#}");
@@ -214,7 +214,7 @@ fn why_there_are_none_is_told() {
         let line = told.lines().find(|line| line.starts_with("no statistics of its heap: "));
         assert!(line.is_some_and(|line| line.contains(reason)), "{words:?}: {told}");
         assert!(told.contains("page faults"), "the kernel's figures are missing: {told}");
-        let output = done(&mut run(&["--json"], words));
+        let output = done(&mut run(&["--format", "json"], words));
         let object = object(&output);
         assert_eq!(object["stats"], Value::Null);
         assert!(object["no_stats_because"].as_str().expect("is text").contains(reason));
@@ -269,7 +269,8 @@ fn corrupt_statistics_cost_a_line_not_the_exit_code() {
 fn a_file_can_be_told_instead() {
     let folder = Folder::new();
     let file = folder.file("report", "x".repeat(100_000));
-    let output = done(&mut run(&["--json", "-o", text(&file)], &["sh", "-c", "echo out; exit 2"]));
+    let output =
+        done(&mut run(&["--format", "json", "-o", text(&file)], &["sh", "-c", "echo out; exit 2"]));
     assert_eq!(output.status.code(), Some(2));
     assert_eq!((stdout(&output), stderr(&output)), ("out\n".to_owned(), String::new()));
     let written = fs::read_to_string(&file).expect("there");
@@ -282,7 +283,7 @@ fn a_file_can_be_told_instead() {
     assert!(written.starts_with("heapwright: true ended with exit code 0\n"), "{written}");
 
     // A pipe of the caller's.
-    let script = "\"$0\" run --json -o /dev/fd/3 -- true 3>&1 >/dev/null";
+    let script = "\"$0\" run --format json -o /dev/fd/3 -- true 3>&1 >/dev/null";
     let output = done(Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_heapwright")]));
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
     assert_eq!(object["exit"]["code"], json!(0));
@@ -311,19 +312,22 @@ fn a_run_leaves_nothing_behind() {
     // A comma separates options: such a folder cannot be named in one.
     let odd = folder.path("a,b");
     fs::create_dir(&odd).expect("made");
-    let output = done(run(&["--json"], &["true"]).env("TMPDIR", &odd));
+    let output = done(run(&["--format", "json"], &["true"]).env("TMPDIR", &odd));
     adds_up(&object(&output)["stats"]);
 }
 
 #[test]
-fn a_missing_temporary_folder_is_told() {
-    let mut command = heapwright();
-    command.args(["run", "--stats", "--", "true"]).env("TMPDIR", "/nonexistent/folder");
-    let output = done(&mut command);
-    assert_eq!(output.status.code(), Some(125));
+fn a_missing_temporary_folder_is_told_and_another_used() {
+    let mut command = run(&["--format", "json"], &["sh", "-c", "exit 3"]);
+    let output = done(command.env("TMPDIR", "/nonexistent/folder"));
+    assert_eq!(output.status.code(), Some(3));
+    let told = stderr(&output);
+    let (line, object) = told.split_once('\n').expect("is a line");
     assert_eq!(
-        stderr(&output),
-        "heapwright: cannot make a folder for the run's files in /nonexistent/folder (see TMPDIR): No \
-         such file or directory (os error 2)\n"
+        line,
+        "heapwright: TMPDIR=/nonexistent/folder will not do (No such file or directory (os error \
+         2)); using /tmp"
     );
+    let object: Value = serde_json::from_str(object).expect("is JSON");
+    adds_up(&object["stats"]);
 }

@@ -48,6 +48,60 @@ fn programs_find_it_with_pkg_config() {
     run(&mut command(&program, How::Plain)).is_fine("hw_api.c");
 }
 
+/// Compiles a source with what is installed and nothing of this repository, and runs it.
+fn builds_and_runs(compiler: &str, source: &std::path::Path, words: &[&str]) {
+    let archive = prefix().join("lib/libheapwright.a").display().to_string();
+    let shared = format!("{} -Wl,-rpath,{}/lib", flags().join(" "), prefix().display());
+    let fixed = format!("-I{}/include {archive} -static", prefix().display());
+    for linked in [shared, fixed] {
+        let program = support::scratch().join("installed-example");
+        let output = Command::new(compiler)
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(&program)
+            .arg(source)
+            .args(linked.split(' '))
+            .arg("-pthread")
+            .output()
+            .expect("there is a compiler");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{} with {linked}: {told}", source.display());
+        let outcome = run(command(&program, How::Plain).args(words));
+        assert!(outcome.status.success(), "{} with {linked}: {outcome:?}", source.display());
+        assert_eq!(outcome.stderr, "", "{} with {linked}", source.display());
+    }
+}
+
+/// What the README shows, and the tutorial's program, as a user builds them.
+#[test]
+fn examples_build_from_the_installed_tree() {
+    let root = support::root();
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("there");
+    let block = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let (include, body) = block.and_then(|block| block.split_once('\n')).expect("has C");
+    let example = support::scratch().join("readme.c");
+    let text = format!(
+        "{include}\nstruct node {{ struct node *next; }};\nint main(void)\n{{\n{body}\n\
+         return d.offset != 12;\n}}\n"
+    );
+    std::fs::write(&example, text).expect("written");
+    builds_and_runs("cc", &example, &[]);
+    builds_and_runs("c++", &support::source("hw_api_cxx.cc"), &[]);
+    builds_and_runs("cc", &root.join("docs/toy-vm/toy.c"), &[]);
+}
+
+/// The flags that are read above are those that pkg-config gives, where there is one.
+#[test]
+fn pkg_config_gives_these_flags() {
+    let asked = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "heapwright"])
+        .env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"))
+        .output();
+    let Ok(asked) = asked else { return support::skip("there is no pkg-config here") };
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    let told = String::from_utf8(asked.stdout).expect("is text");
+    assert_eq!(told.split_whitespace().collect::<Vec<_>>(), flags());
+}
+
 /// The installed archive's operators are weak: a program's own win.
 #[test]
 fn operators_may_be_replaced_in_a_static_program() {

@@ -43,6 +43,8 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
         ("window=0", vec!["\"window=0\"", "(ignored)"]),
         ("stats=exit=1", vec!["\"stats=exit=1\"", "(ignored)"]),
         ("purge=5,frobnicate=1,mode=fast", vec!["\"frobnicate=1\""]),
+        ("guard=all", vec!["\"guard=all\"", "add mode=debug", "(ignored)"]),
+        ("leaks=exit,mode=fast", vec!["\"leaks=exit\"", "add mode=debug", "(ignored)"]),
     ] {
         for outcome in with(options) {
             assert!(outcome.status.success(), "{options}: {outcome:?}");

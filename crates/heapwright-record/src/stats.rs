@@ -41,14 +41,17 @@ macro_rules! stats {
                 Self { $( $name: 0, )* sizes: [0; SIZE_BUCKETS] }
             }
 
-            /// The scalar fields with their names, in the order of the struct.
+            /// The figures with their names, in the order of the struct: all scalar
+            /// fields but the two that hold the process's name ([`Stats::name`]).
             ///
             /// ```
             /// let stats = heapwright_record::Stats::zero();
             /// assert!(stats.fields().any(|(name, _)| name == "rss_live"));
             /// ```
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [ $( (stringify!($name), self.$name), )* ].into_iter()
+                [ $( (stringify!($name), self.$name), )* ]
+                    .into_iter()
+                    .filter(|(name, _)| !name.starts_with("name_"))
             }
 
             fn word(&self, index: usize) -> u64 {

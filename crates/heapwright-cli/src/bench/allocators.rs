@@ -2,11 +2,11 @@
 //!
 //! `--with NAME=[VAR=VALUE ...]PATH` adds one, or replaces one of that name;
 //! the assignments are the program's environment, as before a command in a
-//! shell.
+//! shell. `--with NAME,...` asks for some that are found on the machine.
 
 use super::folders::{self, children, numbers};
-use super::wrong;
 use crate::preload;
+use crate::wrong::wrong;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -96,8 +96,9 @@ pub(crate) fn all(
     }
     all.extend(found(&folders::all()));
     let mut named: Vec<Allocator> = Vec::new();
-    for text in with {
-        let one = parse(&text.to_string_lossy())?;
+    let with = With::read(with);
+    for text in &with.libraries {
+        let one = parse(text)?;
         if named.iter().any(|other| other.name == one.name) {
             return Err(wrong(format!("--with names {} twice", one.name)));
         }
@@ -113,8 +114,12 @@ pub(crate) fn all(
     };
     all.retain(|one| named.contains(one) || !again(one));
     let names: Vec<String> = all.iter().map(|allocator| allocator.name.clone()).collect();
-    for (option, name) in
-        only.iter().map(|name| ("--only", &**name)).chain([("--baseline", baseline)])
+    for (option, name) in with
+        .names
+        .iter()
+        .map(|name| ("--with", &**name))
+        .chain(only.iter().map(|name| ("--only", &**name)))
+        .chain([("--baseline", baseline)])
     {
         if !names.iter().any(|known| known == name) {
             return Err(wrong(format!(
@@ -153,9 +158,29 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// The name in `NAME=[VAR=VALUE ...]PATH`.
-pub(crate) fn name_of(text: &str) -> Option<&str> {
-    text.split_once('=').map(|(name, _)| name.trim())
+/// What `--with` asks for.
+pub(crate) struct With {
+    /// The names of all.
+    pub(crate) names: Vec<String>,
+    /// Those that come with a path: `NAME=[VAR=VALUE ...]PATH`.
+    libraries: Vec<String>,
+}
+
+impl With {
+    pub(crate) fn read(words: &[OsString]) -> Self {
+        let mut with = Self { names: Vec::new(), libraries: Vec::new() };
+        for word in words {
+            let text = word.to_string_lossy();
+            if let Some((name, _)) = text.split_once('=') {
+                with.names.push(name.trim().to_owned());
+                with.libraries.push(text.into_owned());
+            } else {
+                with.names
+                    .extend(text.split(',').filter(|name| !name.is_empty()).map(str::to_owned));
+            }
+        }
+        with
+    }
 }
 
 /// The known allocators that lie in some folders.

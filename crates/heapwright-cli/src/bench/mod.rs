@@ -11,7 +11,7 @@
 //!   warm       memory made warm before each run
 //!   progress   what is being run and how long it will take
 //! machine      where it is run, and what is noisy there
-//! results      what was measured: the structures of --json
+//! results      what was measured: the structures of --format json
 //! comparison   from runs to ratios
 //!   statistics medians and intervals; pure
 //! ```
@@ -57,24 +57,6 @@ pub(crate) use warm::warm;
 use crate::inspect::{self, Verdict};
 use crate::preload;
 use std::ffi::OsStr;
-use std::fmt;
-
-/// A mistake in what the user asked for, as opposed to a failure of ours.
-#[derive(Debug)]
-pub(crate) struct Wrong(String);
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Wrong {}
-
-/// An error that is the user's mistake.
-pub(crate) fn wrong(text: String) -> anyhow::Error {
-    Wrong(text).into()
-}
 
 /// Why no library can be preloaded into a program, if its files say so.
 pub(crate) fn refusal(program: &OsStr) -> Option<String> {

@@ -1,4 +1,4 @@
-//! What a race measured: the structures of `--json`, from which everything else
+//! What a race measured: the structures of `--format json`, from which everything else
 //! is made too.
 //!
 //! The format is named in `schema`. A field may be added under the same name;

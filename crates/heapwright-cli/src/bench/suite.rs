@@ -16,9 +16,10 @@
 //! A `directory` and a `stdin` that are relative are so to the suite file.
 
 use super::program::{Comparing, Program};
+use super::refusal;
 use super::results::Kind;
-use super::{refusal, wrong};
 use crate::inspect;
+use crate::wrong::wrong;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -3,7 +3,7 @@
 
 use super::program::{Comparing, Program};
 use super::results::{EMPTY, Kind};
-use super::wrong;
+use crate::wrong::wrong;
 use anyhow::Context;
 use heapwright_workloads::{ALL, Workload, find};
 use std::collections::BTreeMap;

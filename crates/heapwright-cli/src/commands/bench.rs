@@ -4,27 +4,24 @@
 //! text on stdout, and as JSON and HTML where that was asked for. Files are
 //! opened before the race, so that an hour of it is not lost to a typing error.
 
-use super::LibraryArg;
+use super::{LibraryArg, Tellings};
 use crate::bench::results::{self, Kind, Results, SCHEMA, Summary};
 use crate::bench::{
-    Comparing, Launcher, Probed, Program, Progress, Showing, Wrong, allocators, comparison,
-    machine, probe, race, refusal, suite, workloads, wrong,
+    Comparing, Launcher, Probed, Program, Progress, Showing, allocators, comparison, machine,
+    probe, race, refusal, suite, workloads,
 };
 use crate::inspect;
-use crate::output::{self, Look, html, json, text};
+use crate::output::{self, Look, WithPage, html, json, text};
 use crate::preload;
 use crate::process::{self, Exit, interrupt};
+use crate::wrong::wrong;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// The exit code where a program fails by itself.
 const PROGRAM_FAILS: u8 = 1;
-
-/// The exit code of a command line that is wrong.
-const MISUSE: u8 = 2;
 
 /// The exit code of a failure of ours.
 pub(crate) const OWN_FAILURE: u8 = 125;
@@ -53,14 +50,15 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 Examples:
   heapwright bench -- python3 script.py
-  heapwright bench --rounds 5 --html race.html -- ./program --option
+  heapwright bench --rounds 5 --format html -o race.html -- ./program --option
   heapwright bench --with mine=/opt/lib/libmine.so -- ./program
   heapwright bench --with 'lean=HEAPWRIGHT=purge=0 /opt/lib/libheapwright.so' --workloads cfrac
-  heapwright bench --suite programs.toml --json race.json")]
+  heapwright bench --suite programs.toml --format json -o race.json --format html -o race.html")]
 pub(crate) struct Args {
-    /// Race this library too: NAME=PATH, or 'NAME=VAR=VALUE PATH' to set its
-    /// environment; replaces a found one of that name; may be repeated
-    #[arg(long, value_name = "NAME=PATH")]
+    /// Race these, too: names of allocators on this machine (see --list), NAME=PATH
+    /// of a library, or 'NAME=VAR=VALUE PATH' to set its environment, which replaces
+    /// a found one of that name; may be repeated
+    #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
     /// Race only these allocators, and the baseline
@@ -95,17 +93,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = allocators::GLIBC)]
     baseline: String,
 
-    /// Write everything measured to FILE; '-' for stdout, instead of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// Write a page with plots, complete in itself, to FILE
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-
-    /// Print no progress and no text
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    telling: Tellings<WithPage>,
 
     /// Tell the progress in lines where stderr is no terminal
     #[arg(long, conflicts_with = "quiet")]
@@ -138,16 +127,6 @@ pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    race_and_tell(args).or_else(|error| match error.downcast_ref::<Wrong>() {
-        Some(mistake) => {
-            eprintln!("heapwright: {mistake}");
-            Ok(Exit::Code(MISUSE))
-        }
-        None => Err(error),
-    })
-}
-
-fn race_and_tell(args: &Args) -> anyhow::Result<Exit> {
     let heapwright = preload::library(args.library.given().as_deref())?;
     let allocators = allocators::all(heapwright, &args.with, &args.only, &args.baseline)?;
     if args.list {
@@ -159,25 +138,22 @@ fn race_and_tell(args: &Args) -> anyhow::Result<Exit> {
         Ok(programs) => programs,
         Err(exit) => return Ok(exit),
     };
-    let json_file =
-        args.json.as_deref().filter(|path| *path != Path::new("-")).map(open).transpose()?;
-    let html_file = args.html.as_deref().map(open).transpose()?;
+    let tellings = args.telling.all()?;
 
     let (results, raced) = race(args, &allocators, &programs)?;
     let measured = results.programs.iter().flat_map(|p| &p.results).any(|e| !e.runs.is_empty());
-    let to_stdout = args.json.as_deref().is_some_and(|path| path == Path::new("-"));
-    if let Some(file) = json_file {
-        output::replace(file, &json::bench::results(&results))?;
-    }
-    if let Some(file) = html_file {
-        output::replace(file, &html::bench::page(&results)?)?;
-    }
-    if to_stdout {
-        let told = json::bench::results(&results);
-        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
-    } else if !args.quiet && measured {
-        let told = text::bench::report(&results, Look::of(&io::stdout()));
-        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    for (format, file) in tellings {
+        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
+        let told = match format {
+            WithPage::Text if !measured => continue,
+            WithPage::Text => text::bench::report(&results, look),
+            WithPage::Json => json::bench::results(&results),
+            WithPage::Html => html::bench::page(&results)?,
+        };
+        match file {
+            Some(file) => output::replace(file, &told)?,
+            None => output::to_stdout(|out| out.write_all(told.as_bytes()))?,
+        }
     }
     for (name, why) in &raced.broken {
         eprintln!("heapwright: the program itself fails: {name}: {why}");
@@ -248,10 +224,6 @@ fn command(words: &[OsString]) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     }]))
 }
 
-fn open(path: &Path) -> anyhow::Result<File> {
-    output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
-}
-
 /// The race itself.
 fn race(
     args: &Args,
@@ -288,7 +260,7 @@ fn race(
         rounds_long: args.rounds_long as usize,
         limit: args.timeout,
     };
-    let progress = Progress::new(Showing::of(args.quiet, args.progress), race.runs());
+    let progress = Progress::new(Showing::of(args.telling.quiet, args.progress), race.runs());
     let mut raced = race.run(&progress)?;
     notes.append(&mut raced.notes);
     let entries = std::mem::take(&mut raced.entries);

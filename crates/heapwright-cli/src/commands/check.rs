@@ -23,6 +23,7 @@ use crate::process::{self, End, Exit, Outcome};
 use crate::report::model::{Report, Wanted};
 use crate::report::{self, Made};
 use crate::statistics::{Folder, fits_option};
+use crate::wrong::{is_wrong, wrong};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::fs;
@@ -47,8 +48,8 @@ pub(crate) const COULD_NOT: u8 = 125;
 ///
 /// Mistakes with memory are found as they happen, and leaks when a process ends.
 /// Exits with 99 (see --exit-code) if something was found that --fail-on names,
-/// else as the program did; 125 if it could not be checked, 126 or 127 if it
-/// could not be run.
+/// else as the program did; 2 for a wrong command line, 125 if it could not be
+/// checked, 126 or 127 if it could not be run.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright check [OPTIONS] [--] CMD [ARGS]...")]
@@ -57,7 +58,7 @@ Examples:
   heapwright check -- ./program --its-option
   heapwright check --fail-on errors --suppress known.supp -- make test
   heapwright check --guard all --frames 32 -- ./program
-  heapwright check --json -o found.json -- cargo test
+  heapwright check --format json -o found.json -- cargo test
   heapwright check --keep records -- ./server; heapwright report --show all records")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -130,11 +131,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.telling.file()?;
     let how = how(args);
-    report::check(&how)?;
+    report::check(&how).map_err(|error| is_wrong(&error))?;
     let folder = Folder::new()?;
-    let kept = args.keep.as_deref().map(kept).transpose()?;
+    let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
     let records = kept.as_deref().unwrap_or(folder.path());
     let options = options(args, records)?;
+    preload::refuse_bad(&library, &options, &args.options)?;
     let outcome = match process::watch(command(&args.command, &library, &options)?) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.command[0], &error)),
@@ -204,7 +206,7 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
 /// What the library is told.
 fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
     if args.options.iter().any(|option| option.contains("record=")) {
-        bail!("option record= is what check itself uses (see --keep)");
+        return Err(wrong("option record= is what check itself uses (see --keep)".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(FRAMES, inherited.as_deref());

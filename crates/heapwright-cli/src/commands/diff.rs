@@ -1,10 +1,11 @@
 //! `heapwright diff A B`: two points in time, or two runs, compared.
 
-use crate::output::{self, Look, json, text};
+use super::Telling;
+use crate::output::{self, Look, Plain, json, text};
 use crate::process::Exit;
 use crate::report::diff::diff;
 use crate::report::{self, Made, Options, point};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,15 +24,10 @@ pub(crate) const CANNOT_TELL: u8 = 2;
 Examples:
   heapwright diff server.4242@1 server.4242        what it holds more than at first
   heapwright diff server.4242@10s server.4242@60s
-  heapwright diff --json before/ after/ | jq '.new.errors[].sentence'")]
+  heapwright diff --format json before/ after/ | jq '.new.errors[].sentence'")]
 pub(crate) struct Args {
-    /// Tell it as one JSON object
-    #[arg(long)]
-    json: bool,
-
-    /// Tell it in FILE
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    telling: Telling<Plain>,
 
     /// Tell of at most N stacks; 0: all
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -47,18 +43,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let open = |path: &Path| {
-        output::open(path).with_context(|| format!("cannot write {}", path.display()))
-    };
-    let file = args.output.as_deref().map(open).transpose()?;
+    let file = args.telling.file()?;
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     for note in before.report.notes.iter().chain(&after.report.notes) {
         eprintln!("heapwright: {note}");
     }
     let diff = diff(&before.report, &after.report);
     let most = if args.top == 0 { usize::MAX } else { args.top };
-    let told = |look| {
-        if args.json { json::diff::report(&diff) } else { text::diff::report(&diff, most, look) }
+    let told = |look| match args.telling.format() {
+        Plain::Text => text::diff::report(&diff, most, look),
+        Plain::Json => json::diff::report(&diff),
     };
     match file {
         Some(file) => {

@@ -3,9 +3,10 @@
 //! It reads files and runs nothing, unless `--try` asks for it: then the
 //! program is run with the library and its statistics decide.
 
-use super::{LibraryArg, run};
+use super::{LibraryArg, Telling, run};
+use crate::cli::MISUSE;
 use crate::inspect::{self, Verdict};
-use crate::output::{self, Answer, Look, Trial, json, text};
+use crate::output::{self, Answer, Look, Plain, Trial, json, text};
 use crate::preload::{self, Options};
 use crate::process::{self, End, Exit};
 use crate::statistics::Folder;
@@ -19,7 +20,8 @@ pub(crate) const CANNOT_TELL: u8 = 2;
 
 /// Tell whether heapwright would take effect on a program, and if not, why.
 ///
-/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be told.
+/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be told, or there is no
+/// such command.
 /// The program is not run, unless with --try.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -33,9 +35,8 @@ pub(crate) struct Args {
     #[arg(long = "try")]
     run: bool,
 
-    /// Answer with a JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    telling: Telling<Plain>,
 
     #[command(flatten)]
     library: LibraryArg,
@@ -49,16 +50,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.run && args.command.len() > 1 {
         bail!("arguments of the program are only used with --try");
     }
+    let file = args.telling.file()?;
     let command = args.command[0].as_os_str();
     let report = inspect::inspect(command, preload::machine());
+    // A command that is not there is a mistake in the command line.
+    let is_missing = matches!(inspect::path::find(command), Err(inspect::path::Problem::Missing));
     let trial = args.run.then(|| try_it(args)).transpose()?;
     let answer = Answer { command, report, trial };
-    let told = if args.json {
-        json::doctor::answer(&answer)
-    } else {
-        text::doctor::answer(&answer, Look::of(&std::io::stdout()))
+    let told = |look| match args.telling.format() {
+        Plain::Text => text::doctor::answer(&answer, look),
+        Plain::Json => json::doctor::answer(&answer),
     };
-    output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    match file {
+        Some(file) => {
+            let look = Look::of(&file);
+            output::replace(file, &told(look))?;
+        }
+        None => {
+            let look = Look::of(&std::io::stdout());
+            output::to_stdout(|out| out.write_all(told(look).as_bytes()))?;
+        }
+    }
+    if is_missing {
+        return Ok(Exit::Code(MISUSE));
+    }
     Ok(Exit::Code(match answer.verdict() {
         Verdict::Yes => 0,
         Verdict::No => 1,

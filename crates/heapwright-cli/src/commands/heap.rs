@@ -1,7 +1,8 @@
 //! `heapwright heap DUMP`: what a collected heap holds, and what holds that.
 
+use super::Tellings;
 use crate::heap::{self, Wanted};
-use crate::output::{self, Look, html, json, text};
+use crate::output::{self, Look, WithPage, html, json, text};
 use crate::process::Exit;
 use anyhow::Context;
 use std::io::{self, Write};
@@ -18,8 +19,8 @@ const NOT_WHOLE: u8 = 1;
 /// Prints how much the objects of each type take and retain (what could be freed
 /// with them), how full the pages of each size are, and the objects that retain the
 /// most, each with the shortest path from a root. Of a heap with generations, or one that
-/// was compacted, also how much is old, what is pinned, and what was moved. --html draws
-/// all pages: how full they are, how old, which are pinned, which were moved into.
+/// was compacted, also how much is old, what is pinned, and what was moved. --format html
+/// draws all pages: how full they are, how old, which are pinned, which were moved into.
 ///
 /// A DUMP is what hw_gc_dump writes; it may be compressed (gzip). One that is cut or
 /// damaged is summarised as far as it goes. Exits with 0, with 1 if the dump is not
@@ -29,18 +30,13 @@ const NOT_WHOLE: u8 = 1;
 #[command(after_help = "\
 Examples:
   heapwright heap app.heap
-  heapwright heap --html heap.html app.heap         with a picture of the pages
-  heapwright heap --type Table --top 5 app.heap     of one type, and who refers to it
-  heapwright heap --path 0x7f1200340120 app.heap    why this object is still there
-  heapwright heap --json app.heap | jq '.types[:3]'")]
+  heapwright heap --format html -o heap.html app.heap    with a picture of the pages
+  heapwright heap --type Table --top 5 app.heap          of one type, and who refers to it
+  heapwright heap --path 0x7f1200340120 app.heap         why this object is still there
+  heapwright heap --format json app.heap | jq '.types[:3]'")]
 pub(crate) struct Args {
-    /// Write a page with a picture of the heap's pages to FILE, too
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-
-    /// Tell it as one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    telling: Tellings<WithPage>,
 
     /// Tell of at most N types and N objects; 0: of all types, and of 1000 objects
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -68,11 +64,7 @@ fn address(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let page = args
-        .html
-        .as_ref()
-        .map(|path| output::open(path).with_context(|| format!("cannot write {}", path.display())));
-    let page = page.transpose()?;
+    let tellings = args.telling.all()?;
     let wanted = Wanted {
         top: if args.top == 0 { MOST } else { args.top },
         type_: args.type_.clone(),
@@ -83,16 +75,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: {}: {note}", args.dump.display());
     }
     let name = args.dump.file_name().unwrap_or_default().to_string_lossy();
-    if let Some(file) = page {
-        let told = html::heap::page(&summary, &name)?;
-        output::replace(file, &told).context("the page could not be written")?;
+    let types = if args.top == 0 { usize::MAX } else { args.top };
+    for (format, file) in tellings {
+        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
+        let told = match format {
+            WithPage::Text => text::heap::summary(&summary, &name, types, look),
+            WithPage::Json => json::heap::summary(&summary),
+            WithPage::Html => html::heap::page(&summary, &name)?,
+        };
+        match file {
+            Some(file) => {
+                output::replace(file, &told).context("the summary could not be written")?;
+            }
+            None => output::to_stdout(|out: &mut dyn Write| out.write_all(told.as_bytes()))?,
+        }
     }
-    let told = if args.json {
-        json::heap::summary(&summary)
-    } else {
-        let types = if args.top == 0 { usize::MAX } else { args.top };
-        text::heap::summary(&summary, &name, types, Look::of(&io::stdout()))
-    };
-    output::to_stdout(|out: &mut dyn Write| out.write_all(told.as_bytes()))?;
     Ok(Exit::Code(if summary.whole { 0 } else { NOT_WHOLE }))
 }

@@ -10,7 +10,12 @@ use crate::process::Exit;
 use std::os::unix::ffi::OsStrExt;
 
 /// Print the path of the preload library, for setting LD_PRELOAD by hand.
+///
+/// It lies in XDG_CACHE_HOME, ~/.cache or a folder among temporary ones; for root in
+/// /var/cache, which all users can read. For a service of another user, ask as root,
+/// or install the library (ci/install.sh).
 #[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
 #[command(after_help = "Example: LD_PRELOAD=$(heapwright library) python3 script.py")]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -13,7 +13,86 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod workload;
 
-use std::path::PathBuf;
+use crate::output;
+use crate::wrong::wrong;
+use clap::ValueEnum;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Opens a file to write to, before the work, so that a mistake in its name costs nothing.
+pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
+    output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}
+
+/// How something is told, and where: the same words in every subcommand.
+#[derive(clap::Args)]
+pub(crate) struct Telling<F: ValueEnum + Send + Sync + 'static> {
+    /// How to tell it [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<F>,
+
+    /// Tell it in FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl<F: ValueEnum + Send + Sync + Default + 'static> Telling<F> {
+    /// The format chosen.
+    pub(crate) fn format(&self) -> F {
+        self.format.clone().unwrap_or_default()
+    }
+
+    /// The file to write to.
+    pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
+        self.output.as_deref().map(open).transpose()
+    }
+}
+
+/// The same for what takes long to measure, and can be told in several ways at once.
+#[derive(clap::Args)]
+pub(crate) struct Tellings<F: ValueEnum + Send + Sync + 'static> {
+    /// How to tell it [default: text]; may be repeated, each with its -o FILE
+    #[arg(long = "format", value_enum, value_name = "FORMAT")]
+    formats: Vec<F>,
+
+    /// Tell it in FILE, in the format beside it; the text then goes to stdout, too
+    #[arg(short, long = "output", value_name = "FILE")]
+    outputs: Vec<PathBuf>,
+
+    /// Print no progress, and no text on stdout
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> Tellings<F> {
+    /// Each format and its file, `None` for stdout. The n-th file belongs to the n-th format.
+    pub(crate) fn all(&self) -> anyhow::Result<Vec<(F, Option<File>)>> {
+        let text = F::default();
+        let mut formats = self.formats.clone();
+        if formats.is_empty() {
+            formats.push(text.clone());
+        }
+        if self.outputs.len() > formats.len() {
+            return Err(wrong("there are more --output than --format".to_owned()));
+        }
+        if formats.len() > self.outputs.len() + 1 {
+            return Err(wrong(
+                "only one --format can go to stdout: give each its -o FILE".to_owned(),
+            ));
+        }
+        let has_text = formats.contains(&text);
+        let mut files = self.outputs.iter();
+        let mut all = formats
+            .into_iter()
+            .map(|format| Ok((format, files.next().map(|path| open(path)).transpose()?)))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        if !has_text && all.iter().all(|(_, file)| file.is_some()) {
+            all.push((text.clone(), None));
+        }
+        all.retain(|(format, file)| file.is_some() || *format != text || !self.quiet);
+        Ok(all)
+    }
+}
 
 /// The choice of preload library that several subcommands share.
 #[derive(clap::Args)]

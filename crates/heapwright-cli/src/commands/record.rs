@@ -4,15 +4,15 @@
 //! what it did (`trace=PREFIX`). When it has ended, all of it is read, given numbers
 //! instead of addresses, and written to one file; which is then what `replay` plays.
 
-use super::LibraryArg;
 use super::run::{command, not_started, why_none};
+use super::{LibraryArg, open};
 use crate::bench;
 use crate::output;
 use crate::preload::{self, Options};
 use crate::process::{self, Exit};
 use crate::statistics::Folder;
 use crate::trace::{self, Story, binary};
-use anyhow::{Context, bail};
+use crate::wrong::wrong;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -60,14 +60,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
     for option in &args.options {
         if option.contains("trace=") {
-            bail!("option trace is what record itself uses (see --output)");
+            let why = "option trace is what record itself uses (see --output)";
+            return Err(wrong(why.to_owned()));
         }
         options.add(option)?;
     }
+    preload::refuse_bad(&library, &options, &args.options)?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let was_there = args.output.exists();
-    let file = output::open(&args.output)
-        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    let file = open(&args.output)?;
     let folder = Folder::new()?;
     options.trace(&folder.path().join(STEM));
     let outcome = match process::watch(command(&args.command, &library, &options)?) {

@@ -4,11 +4,11 @@
 //! Reads the trace, makes a plan of it, lets each allocator's player do it in turn, and
 //! has told what came of it: as text on stdout, and as JSON where that was asked for.
 
-use super::LibraryArg;
-use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT};
+use super::{LibraryArg, Tellings};
+use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
 use crate::bench::results::{self, Outcome};
-use crate::bench::{Launcher, Probed, Progress, Showing, Wrong, machine, probe, wrong};
-use crate::output::{self, Look, json, text};
+use crate::bench::{Launcher, Probed, Progress, Showing, machine, probe};
+use crate::output::{self, Look, Plain, json, text};
 use crate::preload;
 use crate::process::{Exit, interrupt};
 use crate::replay::results::{Results, Row, SCHEMA, Trace};
@@ -16,6 +16,7 @@ use crate::replay::rounds::{Played, Rounds};
 use crate::replay::{Touch, compile};
 use crate::statistics::Folder;
 use crate::trace::{self, Story};
+use crate::wrong::wrong;
 use anyhow::Context;
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,9 +26,6 @@ use std::time::{Duration, SystemTime};
 
 /// The exit code where an allocator did not get through.
 const FAILS: u8 = 1;
-
-/// The exit code of a command line that is wrong, or a trace.
-const MISUSE: u8 = 2;
 
 /// The exit code of a failure of ours.
 pub(crate) const OWN_FAILURE: u8 = 125;
@@ -55,14 +53,15 @@ Examples:
   heapwright replay server.trace
   heapwright replay server.trace --with mimalloc,jemalloc --rounds 9
   heapwright replay server.trace --only heapwright --cache exclusive,shared:2,percpu
-  heapwright replay dump.zip --with mine=/opt/lib/libmine.so --json replay.json")]
+  heapwright replay dump.zip --with mine=/opt/lib/libmine.so --format json -o replay.json")]
 pub(crate) struct Args {
     /// The file to replay
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 
-    /// Replay it under these, too: names of allocators on this machine (see
-    /// heapwright bench --list), or NAME=PATH; may be repeated
+    /// Replay it under these, too: names of allocators on this machine (see heapwright
+    /// bench --list), NAME=PATH of a library, or 'NAME=VAR=VALUE PATH' to set its
+    /// environment; may be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
@@ -98,13 +97,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = super::bench::time_limit)]
     timeout: Option<Duration>,
 
-    /// Write everything measured to FILE; '-' for stdout, instead of the text
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
-    /// Print no progress and no text
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    telling: Tellings<Plain>,
 
     /// Tell the progress in lines where stderr is no terminal
     #[arg(long, conflicts_with = "quiet")]
@@ -127,16 +121,6 @@ fn cache_model(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    replay_and_tell(args).or_else(|error| match error.downcast_ref::<Wrong>() {
-        Some(mistake) => {
-            eprintln!("heapwright: {mistake}");
-            Ok(Exit::Code(MISUSE))
-        }
-        None => Err(error),
-    })
-}
-
-fn replay_and_tell(args: &Args) -> anyhow::Result<Exit> {
     let input = trace::read(&args.trace)?;
     if args.list {
         for note in &input.notes {
@@ -149,21 +133,21 @@ fn replay_and_tell(args: &Args) -> anyhow::Result<Exit> {
     let story = chosen(args, input.stories)?;
     notes.extend(about(&story));
     let allocators = players(args)?;
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    let json_file = args.json.as_deref().filter(|_| !to_stdout).map(open).transpose()?;
+    let tellings = args.telling.all()?;
 
     let (results, interrupted) = replay(args, &story, &allocators, notes)?;
-    let told = json::replay::results(&results);
-    if let Some(file) = json_file {
-        output::replace(file, &told)?;
-    }
-    if to_stdout {
-        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
-    } else if !args.quiet
-        && results.rows.iter().any(|row| !row.runs.is_empty() || row.detail.is_some())
-    {
-        let told = text::replay::report(&results, Look::of(&io::stdout()));
-        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+    let is_something = results.rows.iter().any(|row| !row.runs.is_empty() || row.detail.is_some());
+    for (format, file) in tellings {
+        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
+        let told = match format {
+            Plain::Text if !is_something => continue,
+            Plain::Text => text::replay::report(&results, look),
+            Plain::Json => json::replay::results(&results),
+        };
+        match file {
+            Some(file) => output::replace(file, &told)?,
+            None => output::to_stdout(|out| out.write_all(told.as_bytes()))?,
+        }
     }
     Ok(match interrupt::came() {
         Some(signal) => Exit::Signal(signal),
@@ -171,10 +155,6 @@ fn replay_and_tell(args: &Args) -> anyhow::Result<Exit> {
         None if results.rows.iter().all(|row| row.outcome == Outcome::Ok) => Exit::Code(0),
         None => Exit::Code(FAILS),
     })
-}
-
-fn open(path: &Path) -> anyhow::Result<File> {
-    output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
 /// One line a process.
@@ -236,19 +216,11 @@ fn counted(number: u64, one: &str, many: &str) -> String {
 /// Who plays.
 fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
     let heapwright = preload::library(args.library.given().as_deref())?;
-    let mut paths = Vec::new();
+    let with = With::read(&args.with);
     let mut names: Vec<String> = vec![GLIBC.to_owned(), HEAPWRIGHT.to_owned()];
-    for word in &args.with {
-        let text = word.to_string_lossy();
-        if let Some(name) = allocators::name_of(&text) {
-            names.push(name.to_owned());
-            paths.push(word.clone());
-        } else {
-            names.extend(text.split(',').filter(|name| !name.is_empty()).map(str::to_owned));
-        }
-    }
+    names.extend(with.names.iter().cloned());
     let names = if args.only.is_empty() { &names } else { &args.only };
-    let chosen = allocators::chosen(heapwright, &paths, names)?;
+    let chosen = allocators::chosen(heapwright, &args.with, names)?;
     if args.cache.is_empty() {
         return Ok(chosen);
     }
@@ -304,7 +276,7 @@ fn replay(
         rounds: args.rounds as usize,
         limit: args.timeout,
     };
-    let progress = Progress::new(Showing::of(args.quiet, args.progress), rounds.runs());
+    let progress = Progress::new(Showing::of(args.telling.quiet, args.progress), rounds.runs());
     let Played { parts, interrupted } = rounds.play(&progress)?;
     for (allocator, part) in allocators.iter().zip(&parts) {
         if let Some(complaint) = &part.complaint {

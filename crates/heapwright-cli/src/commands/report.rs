@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use heapwright_record::debug::Reach;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The exit code where the record does not say, or could not be read.
 pub(crate) const CANNOT_TELL: u8 = 2;
@@ -60,10 +60,6 @@ pub(crate) struct Telling {
     /// How to tell it
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) format: Format,
-
-    /// Tell it as one JSON object; the same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
 
     /// Tell it in FILE
     #[arg(short, long, value_name = "FILE")]
@@ -177,10 +173,6 @@ impl FailOn {
 }
 
 impl Telling {
-    fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
-    }
-
     /// How to make the report.
     pub(crate) fn options(&self) -> Options {
         let limit = Some(self.limit).filter(|limit| *limit != 0);
@@ -188,7 +180,7 @@ impl Telling {
             skip: self.skip.clone(),
             suppress: self.suppress.clone(),
             limit,
-            everything: self.format().tells_everything(),
+            everything: self.format.tells_everything(),
             wanted: Wanted {
                 details: self.show.0.clone(),
                 suppressions: self.gen_suppressions,
@@ -201,35 +193,32 @@ impl Telling {
 
     /// Whether blocks are told of that the program still has.
     pub(crate) fn tells_reachable(&self) -> bool {
-        self.format().tells_everything() || self.show.0.contains(&Reach::Reachable)
+        self.format.tells_everything() || self.show.0.contains(&Reach::Reachable)
     }
 
     /// Whether people are told.
     pub(crate) fn is_text(&self) -> bool {
-        self.format() == Format::Text
+        self.format == Format::Text
     }
 
     /// The file to write to, opened before the work, so that a mistake in its name
     /// costs nothing.
     pub(crate) fn file(&self) -> anyhow::Result<Option<File>> {
-        let open = |path: &Path| {
-            output::open(path).with_context(|| format!("cannot write {}", path.display()))
-        };
-        self.output.as_deref().map(open).transpose()
+        self.output.as_deref().map(super::open).transpose()
     }
 
     /// Writes the report to its file.
     pub(crate) fn write_to(&self, report: &Report, file: File) -> io::Result<()> {
         let look = Look::of(&file);
         let mut out = BufWriter::new(output::emptied(file)?);
-        output::render(report, self.format(), &mut out, look)?;
+        output::render(report, self.format, &mut out, look)?;
         out.flush()
     }
 
     /// Writes the report to a stream.
     pub(crate) fn write(&self, report: &Report, out: &mut dyn Write, look: Look) -> io::Result<()> {
         let mut out = BufWriter::new(out);
-        output::render(report, self.format(), &mut out, look)?;
+        output::render(report, self.format, &mut out, look)?;
         out.flush()
     }
 }

@@ -4,24 +4,24 @@
 //! a child with a private folder to leave its statistics in, and this process
 //! ends as the child ended, after the report.
 
-use super::LibraryArg;
+use super::{LibraryArg, Telling};
 use crate::inspect::{self, Verdict};
-use crate::output::{self, Look, Run, json, text};
+use crate::output::{self, Look, Plain, Run, json, text};
 use crate::preload::{self, Options};
 use crate::process::{self, End, Exit, Outcome};
 use crate::statistics::{Collected, Folder};
-use anyhow::{Context, bail};
+use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Run a program on heapwright, optionally telling what its memory did.
 ///
 /// Signals go to the program, and its exit code or fatal signal is handed on.
 /// Failures before the program starts give 127 (no such command), 126 (it
-/// cannot be run) or 125 (anything else).
+/// cannot be run), 2 (a wrong command line) or 125 (anything else).
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright run [OPTIONS] [--] CMD [ARGS]...")]
@@ -29,20 +29,16 @@ use std::process::Command;
 Examples:
   heapwright run -- ./server --port 80
   heapwright run --stats -- python3 -c 'print(1)'
-  heapwright run --json -o memory.json -- make -j4
+  heapwright run --format json -o memory.json -- make -j4
   heapwright run --option purge=0 -- ./program")]
 pub(crate) struct Args {
-    /// Tell what the program's memory did when it has ended, on stderr
+    /// Tell what the program's memory did when it has ended, on stderr; --format and
+    /// --output do so, too
     #[arg(long)]
     pub(crate) stats: bool,
 
-    /// Tell it as one JSON object (stdout stays the program's)
-    #[arg(long)]
-    json: bool,
-
-    /// Tell it in FILE instead of on stderr
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    telling: Telling<Plain>,
 
     /// Set an option of the library, e.g. purge=250; may be repeated
     #[arg(long = "option", value_name = "KEY=VALUE")]
@@ -62,7 +58,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     for option in &args.options {
         options.add(option)?;
     }
-    if args.stats || args.json || args.output.is_some() {
+    preload::refuse_bad(&library, &options, &args.options)?;
+    if args.stats || args.telling.format.is_some() || args.telling.output.is_some() {
         return report(&args, &library, options);
     }
     let program = command(&args.command, &library, &options)?;
@@ -98,10 +95,11 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
 /// Runs the program and tells what its memory did.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
     if args.options.iter().any(|option| option.contains("stats_file=")) {
-        bail!("option stats_file is what --stats itself uses; leave one of them out");
+        let why = "option stats_file is what --stats itself uses; leave one of them out";
+        return Err(wrong(why.to_owned()));
     }
     // Before the program runs, so that a bad FILE does not cost a run.
-    let file = args.output.as_deref().map(open).transpose()?;
+    let file = args.telling.file()?;
     let folder = Folder::new()?;
     options.stats_file(&folder.prefix());
     let outcome = match process::watch(command(&args.command, library, &options)?) {
@@ -117,18 +115,17 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     };
     let run = Run { command: args.command.clone(), outcome, stats, others, unreadable };
     // Whatever becomes of the report, the program's end is handed on.
-    if let Err(error) = write(&run, args.json, file) {
+    if let Err(error) = write(&run, args.telling.format(), file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
     }
     Ok(Exit::from(outcome.end))
 }
 
-fn open(path: &Path) -> anyhow::Result<File> {
-    output::open(path).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn write(run: &Run, as_json: bool, file: Option<File>) -> io::Result<()> {
-    let told = |look| if as_json { json::run::report(run) } else { text::run::report(run, look) };
+fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {
+    let told = |look| match format {
+        Plain::Text => text::run::report(run, look),
+        Plain::Json => json::run::report(run),
+    };
     match file {
         Some(file) => {
             let look = Look::of(&file);
@@ -138,7 +135,7 @@ fn write(run: &Run, as_json: bool, file: Option<File>) -> io::Result<()> {
             let mut stderr = io::stderr().lock();
             let look = Look::of(&stderr);
             // A line between what the program wrote and the report.
-            let gap = if as_json { "" } else { "\n" };
+            let gap = if format == Plain::Text { "\n" } else { "" };
             stderr.write_all(format!("{gap}{}", told(look)).as_bytes())
         }
     }

@@ -8,6 +8,7 @@
 //! html/      for people, with plots         race    words shared by both
 //! profile/   what is held, for profilers   sarif   for code scanning
 //! junit      for CI systems
+//! format     what most things can be told as
 //! file       files to write to              time    dates
 //! calls      stacks as calls                held    what is held, stack by stack
 //! rules      what there is to find          sentences   about what was found
@@ -22,6 +23,7 @@ mod answer;
 mod bars;
 mod calls;
 mod file;
+mod format;
 mod held;
 pub(crate) mod html;
 pub(crate) mod json;
@@ -44,6 +46,7 @@ mod words;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, replace};
+pub(crate) use format::{Plain, WithPage};
 pub(crate) use look::Look;
 pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};

@@ -4,7 +4,7 @@
 //! are loaded after ours, and the user's options are kept, with later ones
 //! winning (the library reads them from left to right).
 
-use anyhow::{bail, ensure};
+use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Options {
                 self.push(OsStr::new(option));
                 Ok(())
             }
-            _ => bail!("option '{option}' is not of the form KEY=VALUE"),
+            _ => Err(wrong(format!("option '{option}' is not of the form KEY=VALUE"))),
         }
     }
 
@@ -85,10 +85,11 @@ impl Options {
     /// The variable's value, if there is anything to say.
     pub(crate) fn value(&self) -> anyhow::Result<Option<&OsStr>> {
         let length = self.value.len();
-        ensure!(
-            length <= LONGEST,
-            "the options are {length} bytes long, and the library reads {LONGEST}"
-        );
+        if length > LONGEST {
+            return Err(wrong(format!(
+                "the options are {length} bytes long, and the library reads {LONGEST}"
+            )));
+        }
         Ok((length > 0).then_some(&*self.value))
     }
 

@@ -1,10 +1,11 @@
 //! Putting an embedded file where a loader can map it, or the kernel run it.
 //!
 //! ```text
-//! $XDG_CACHE_HOME/heapwright/<version>-<hash>/libheapwright.so     0755
-//! $HOME/.cache/heapwright/<version>-<hash>/libheapwright.so        0755
-//! $TMPDIR/heapwright-<uid>/<version>-<hash>/libheapwright.so       0700
-//! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...         0700
+//! $XDG_CACHE_HOME/heapwright/<version>-<hash>/libheapwright.so
+//! /var/cache/heapwright/<version>-<hash>/libheapwright.so          root only
+//! $HOME/.cache/heapwright/<version>-<hash>/libheapwright.so
+//! $TMPDIR/heapwright-<uid>/<version>-<hash>/libheapwright.so
+//! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...
 //! ```
 //!
 //! The launcher lies beside the library.
@@ -15,10 +16,16 @@
 //! not links to some. A place must also allow mapping code (no `noexec`
 //! mount) and have a path that LD_PRELOAD can carry.
 //!
+//! Everybody may read our folders and files, whatever the umask says: a program
+//! may become another user before it starts the next one, and there is nothing
+//! secret in them. Only root can become anybody, and root's home is closed, so
+//! root's place is /var/cache, which all users can reach.
+//!
 //! A file that is there already is used if its bytes are the right ones and
 //! replaced if not. It is written beside its name and then renamed, so that no
 //! program ever maps half a library, and one that has mapped the old file
-//! keeps it.
+//! keeps it. Threads and processes, in other pid namespaces too, may do so at
+//! once: each writes to a file that was not there before.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;
@@ -28,8 +35,16 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The mode of our folders and files: all may read them, only we may write.
+const MODE: u32 = 0o755;
+
+/// Names tried beside a file. Others are taken by processes that write it just now, or were killed
+/// while they did.
+const ATTEMPTS: u32 = 100;
 
 /// A folder to keep the library in.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,8 +53,8 @@ struct Place {
     base: PathBuf,
     /// Our folder in it.
     name: String,
-    /// The mode of our folders. 0700 where others may write to `base`.
-    mode: u32,
+    /// Whether the base is root's and for all users, or else this user's own.
+    shared: bool,
 }
 
 /// The path of an embedded file, extracted if it was not yet.
@@ -78,8 +93,15 @@ fn places(
     // HOME or TMPDIR is as useless to a loader.
     let absolute =
         |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute(cache).or_else(|| absolute(home).map(|home| home.join(".cache")));
-    let of_user = cache.map(|base| Place { base, name: String::from("heapwright"), mode: 0o755 });
+    let place = |base, shared| Place { base, name: String::from("heapwright"), shared };
+    let chosen = absolute(cache);
+    let of_home = absolute(home).map(|home| home.join(".cache")).filter(|_| chosen.is_none());
+    let of_system = (uid == 0).then(|| PathBuf::from("/var/cache"));
+    let of_user = chosen
+        .map(|base| place(base, false))
+        .into_iter()
+        .chain(of_system.map(|base| place(base, true)))
+        .chain(of_home.map(|base| place(base, false)));
     let mut shared: Vec<PathBuf> = absolute(temporary).into_iter().collect();
     for folder in ["/tmp", "/var/tmp"].map(PathBuf::from) {
         if !shared.contains(&folder) {
@@ -89,9 +111,9 @@ fn places(
     let shared = shared.into_iter().map(|base| Place {
         base,
         name: format!("heapwright-{uid}"),
-        mode: 0o700,
+        shared: true,
     });
-    of_user.into_iter().chain(shared).collect()
+    of_user.chain(shared).collect()
 }
 
 impl Place {
@@ -104,10 +126,10 @@ impl Place {
             bail!("{}: LD_PRELOAD cannot carry {culprit:?} in a path", self.base.display());
         }
         self.prepare_base(uid)?;
-        make_private(&ours, self.mode, uid)?;
-        make_private(&folder, self.mode, uid)?;
+        make_ours(&ours, uid)?;
+        make_ours(&folder, uid)?;
         allows_code(&folder)?;
-        if !holds(&path, file.bytes) {
+        if !holds(&path, file.bytes, uid) {
             write_whole(&path, file.bytes)
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -117,7 +139,7 @@ impl Place {
     /// Sees to it that the base is there and that nobody can swap what is in it.
     fn prepare_base(&self, uid: u32) -> anyhow::Result<()> {
         let shown = self.base.display();
-        if self.mode == 0o755 && !self.base.exists() {
+        if !self.shared && !self.base.exists() {
             // Under a foreign owner (sudo keeps HOME), leave no files of ours;
             // nor a home folder where an account has none (/nonexistent).
             let above = self.base.ancestors().find(|path| path.exists());
@@ -134,7 +156,7 @@ impl Place {
         ensure!(meta.is_dir(), "{shown} is not a folder");
         let sticky = meta.mode() & 0o1000 != 0;
         let ours = meta.uid() == uid;
-        ensure!(ours || self.mode == 0o700, "{shown} belongs to another user");
+        ensure!(ours || self.shared, "{shown} belongs to another user");
         ensure!(sticky || meta.mode() & 0o002 == 0, "anybody may rename files in {shown}");
         // Root may rename anything anyway; another owner must not be able to.
         ensure!(ours || meta.uid() == 0, "{shown} belongs to another user");
@@ -142,10 +164,11 @@ impl Place {
     }
 }
 
-/// Makes a folder of ours, or checks that the one there is.
-fn make_private(folder: &Path, mode: u32, uid: u32) -> anyhow::Result<()> {
+/// Makes a folder of ours that all may read, or checks that the one there is. Nobody else can
+/// rename anything where it lies.
+fn make_ours(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
-    match DirBuilder::new().mode(mode).create(folder) {
+    match DirBuilder::new().mode(MODE).create(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(error).with_context(|| format!("cannot make {shown}"));
         }
@@ -154,29 +177,55 @@ fn make_private(folder: &Path, mode: u32, uid: u32) -> anyhow::Result<()> {
     let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;
     ensure!(meta.is_dir(), "{shown} is not a folder");
     ensure!(meta.uid() == uid, "{shown} belongs to another user");
-    let forbidden = if mode == 0o700 { 0o077 } else { 0o022 };
-    ensure!(meta.mode() & forbidden == 0, "{shown} is open to other users");
-    Ok(())
+    ensure!(meta.mode() & 0o022 == 0, "{shown} is open to other users");
+    readable(folder, &meta)
 }
 
-/// Whether a file has exactly these bytes.
-fn holds(path: &Path, bytes: &[u8]) -> bool {
-    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    is_file && fs::read(path).is_ok_and(|found| found == bytes)
+/// Lets all read a file or folder of ours, which a umask or an earlier version may have closed.
+fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
+    if meta.mode() & 0o777 == MODE {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(MODE))
+        .with_context(|| format!("cannot let other users read {}", path.display()))
+}
+
+/// Whether a file has exactly these bytes, and all may read it.
+fn holds(path: &Path, bytes: &[u8], uid: u32) -> bool {
+    let Ok(meta) = fs::symlink_metadata(path) else { return false };
+    let is_ours = meta.is_file() && meta.uid() == uid;
+    is_ours && fs::read(path).is_ok_and(|found| found == bytes) && readable(path, &meta).is_ok()
 }
 
 /// Writes a file beside its name, then gives it the name.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut beside = OsString::from(path);
-    beside.push(format!(".{}", std::process::id()));
-    // One of that name is what a killed process with our pid has left.
-    let _ = fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&beside)?;
-    let written = file.write_all(bytes).and_then(|()| fs::rename(&beside, path));
+    let (beside, mut file) = create_beside(path)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.set_permissions(fs::Permissions::from_mode(MODE)))
+        .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+/// A new file beside `path`, which nobody else writes to.
+fn create_beside(path: &Path) -> std::io::Result<(PathBuf, fs::File)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut tries = 0;
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut beside = OsString::from(path);
+        beside.push(format!(".{}-{number}", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).mode(MODE).open(&beside) {
+            Ok(file) => return Ok((PathBuf::from(beside), file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < ATTEMPTS => {
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Refuses a mount that code cannot be mapped from.
@@ -196,7 +245,7 @@ fn allows_code(folder: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     const THE_LIBRARY: Embedded = Embedded { name: "libheapwright.so", bytes: b"the library" };
     const X: Embedded = Embedded { name: "x", bytes: b"x" };
@@ -219,7 +268,7 @@ mod tests {
         }
 
         fn place(&self) -> Place {
-            Place { base: self.0.join("cache"), name: String::from("heapwright"), mode: 0o755 }
+            Place { base: self.0.join("cache"), name: String::from("heapwright"), shared: false }
         }
     }
 
@@ -247,6 +296,19 @@ mod tests {
         assert_eq!(
             list(&places(os(""), os(""), None, 7)),
             ["/tmp/heapwright-7", "/var/tmp/heapwright-7"]
+        );
+    }
+
+    #[test]
+    fn roots_place_is_one_that_all_users_reach() {
+        let os = |text: &'static str| Some(OsStr::new(text));
+        assert_eq!(
+            list(&places(None, os("/root"), os("/tmp"), 0))[..2],
+            ["/var/cache/heapwright", "/root/.cache/heapwright"]
+        );
+        assert_eq!(
+            list(&places(os("/c"), None, None, 0))[..2],
+            ["/c/heapwright", "/var/cache/heapwright"]
         );
     }
 
@@ -300,15 +362,48 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_place_is_closed_to_everybody_else() {
+    fn everybody_may_read_what_only_we_may_write() {
         let scratch = Scratch::new("shared");
-        let place = Place { base: scratch.0.clone(), name: String::from("h-1"), mode: 0o700 };
+        let place = Place { base: scratch.0.clone(), name: String::from("h-1"), shared: true };
         let path = place.hold(&X, uid()).expect("held");
-        for folder in [path.parent().expect("one"), &scratch.0.join("h-1")] {
-            assert_eq!(fs::metadata(folder).expect("there").mode() & 0o777, 0o700);
+        let folders = [scratch.0.join("h-1"), path.parent().expect("one").to_owned()];
+        let modes = || {
+            let all = folders.iter().chain([&path]);
+            all.map(|path| fs::metadata(path).expect("there").mode() & 0o777).collect::<Vec<_>>()
+        };
+        assert_eq!(modes(), [0o755; 3]);
+        // What an earlier version or a umask has closed is opened.
+        for path in folders.iter().chain([&path]) {
+            fs::set_permissions(path, PermissionsExt::from_mode(0o700)).expect("set");
         }
-        fs::set_permissions(scratch.0.join("h-1"), PermissionsExt::from_mode(0o755)).expect("set");
+        place.hold(&X, uid()).expect("held");
+        assert_eq!(modes(), [0o755; 3]);
+        fs::set_permissions(&folders[0], PermissionsExt::from_mode(0o775)).expect("set");
         place.hold(&X, uid()).expect_err("is refused");
+    }
+
+    #[test]
+    fn threads_may_extract_at_once() {
+        let bytes: &[u8] = &[7; 1 << 20];
+        for _ in 0..10 {
+            let scratch = Scratch::new("threads");
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            start.wait();
+                            let path = scratch.place().hold(&Embedded { name: "x", bytes }, uid());
+                            fs::read(path.expect("held")).expect("readable") == bytes
+                        })
+                    })
+                    .collect();
+                assert!(threads.into_iter().all(|thread| thread.join().expect("ended")));
+            });
+            let folder = fs::read_dir(scratch.place().base.join("heapwright")).expect("there");
+            let files = folder.flatten().map(|entry| fs::read_dir(entry.path()).expect("there"));
+            assert_eq!(files.map(Iterator::count).sum::<usize>(), 1, "files are left behind");
+        }
     }
 
     #[test]

@@ -6,16 +6,20 @@
 //!   embedded     the files inside this command
 //!   extract      puts them where a loader can map them
 //! launcher()     a path to the launcher, which travels the same way
+//! asked          what the library says of options, before a program has them
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program
 //! ```
 
+mod asked;
 mod embedded;
 mod environment;
 mod extract;
 mod given;
 
+pub(crate) use asked::refuse_bad;
 pub(crate) use environment::{Options, preload_variable};
 
+use crate::wrong::is_wrong;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// Finds the preload library: the one given, else the built-in one.
 pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
-        Some(path) => given::checked(path),
+        Some(path) => given::checked(path).map_err(|error| is_wrong(&error)),
         None => extract::extracted(&embedded::LIBRARY),
     }
 }

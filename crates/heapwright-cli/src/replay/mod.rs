@@ -4,7 +4,7 @@
 //! plan      a story -> what each thread does, in 16 bytes an operation
 //! player    does it: this command, run again under a preload (hidden)
 //! rounds    who plays, how often, in turns
-//! results   what was measured: the structures of --json
+//! results   what was measured: the structures of --format json
 //! ```
 //!
 //! How it is kept fair, beyond what `bench` does:

@@ -1,4 +1,4 @@
-//! What a replay measured: the structures of `--json`, from which the table is made too.
+//! What a replay measured: the structures of `--format json`, from which the table is made too.
 //!
 //! The format is named in `schema`. A field may be added under the same name; one that
 //! changes its meaning changes the name.

@@ -11,7 +11,7 @@
 
 use super::story::Story;
 use super::{binary, text};
-use crate::bench::wrong;
+use crate::wrong::wrong;
 use flate2::read::MultiGzDecoder;
 use heapwright_record::trace::MAGIC;
 use std::fs::{self, File};

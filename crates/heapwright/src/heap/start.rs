@@ -187,6 +187,8 @@ fn start() -> bool {
         common::start();
     }
     if !peered {
+        #[cfg(not(feature = "interpose"))]
+        options::tell_withheld();
         trace::start();
     }
     os::on_thread_exit(Exit::Cache, thread_exit);

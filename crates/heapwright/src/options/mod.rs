@@ -31,7 +31,8 @@
 //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are told one by one |
 //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
 //!
-//! A bad option is one line on standard error, and the default is used. Set-uid
+//! A bad option is one line on standard error, and the default is used; so is one that
+//! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid
 //! programs ignore the string. Parsing is pure; only `load` touches the world.
 
 #[cfg(feature = "debug")]
@@ -44,6 +45,8 @@ use core::ffi::CStr;
 
 use crate::os;
 use crate::sync::Lock;
+#[cfg(not(feature = "interpose"))]
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use crate::text::Line;
 
@@ -147,6 +150,9 @@ impl CacheModel {
 enum Wrong {
     Unknown,
     Value(&'static str),
+    /// It is right, and does nothing in this process.
+    #[cfg(feature = "debug")]
+    Alone,
 }
 
 #[cfg(not(feature = "debug"))]
@@ -168,7 +174,30 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
             complain(option, wrong);
         }
     }
+    #[cfg(feature = "debug")]
+    if !options.debugs {
+        without_debugging(text, complain);
+    }
     options
+}
+
+/// Names the options that do nothing because the mode is another.
+#[cfg(feature = "debug")]
+fn without_debugging(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) {
+    let mut scratch = Options::DEFAULT;
+    for option in text.split(|&b| b == b',' || b == b';').map(<[u8]>::trim_ascii) {
+        let Some(at) = option.iter().position(|&b| b == b'=') else { continue };
+        let (name, value) = (&option[..at], &option[at + 1..]);
+        let is_of_debug_heap = match name {
+            b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
+            _ => debug::set(&mut scratch.debug, name, value)
+                .or_else(|| leaks::set(&mut scratch.leaks, name, value))
+                .is_some_and(|result| result.is_ok()),
+        };
+        if is_of_debug_heap {
+            complain(option, Wrong::Alone);
+        }
+    }
 }
 
 fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
@@ -308,18 +337,72 @@ fn load() {
             match wrong {
                 Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
                 Wrong::Value(why) => line.text("the value ").text(why),
+                #[cfg(feature = "debug")]
+                Wrong::Alone => line.text("add mode=debug, without which it does nothing"),
             }
             .text(" (ignored)")
             .write();
         }),
         None => Options::DEFAULT,
     };
+    #[cfg(not(feature = "interpose"))]
+    let options = withhold(options);
     let wants_file = options.stats_file[0] != 0;
     let wants_trace = options.trace[0] != 0;
     DETAILED.store(options.stats_at_exit || wants_file || wants_trace, Ordering::Relaxed);
     // SAFETY: the first and only write; nobody reads before `READY` is set.
     unsafe { *LOADED.0.get() = options };
     READY.store(true, Ordering::Release);
+}
+
+/// Options that need a library which was loaded before the program began and sees it end, each
+/// with whether these have it and how to be without it. A copy that a program links does neither.
+#[cfg(not(feature = "interpose"))]
+type Withheld = (&'static str, fn(&Options) -> bool, fn(&mut Options));
+#[cfg(not(feature = "interpose"))]
+const WITHHELD: &[Withheld] = &[
+    ("stats=exit", |o| o.stats_at_exit, |o| o.stats_at_exit = false),
+    ("stats_file", |o| o.stats_file[0] != 0, |o| o.stats_file[0] = 0),
+    ("trace", |o| o.trace[0] != 0, |o| o.trace[0] = 0),
+    #[cfg(feature = "debug")]
+    ("leaks=exit", |o| o.debugs && o.leaks.at_exit, |o| o.leaks.at_exit = false),
+    #[cfg(feature = "debug")]
+    ("leak_signal", |o| o.debugs && o.leaks.signal != 0, |o| o.leaks.signal = 0),
+    #[cfg(feature = "debug")]
+    ("growth=on", |o| o.debugs && o.leaks.growth, |o| o.leaks.growth = false),
+];
+
+/// Which of them were asked for, a bit each.
+#[cfg(not(feature = "interpose"))]
+static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
+
+/// The options without those that this copy does not honour.
+#[cfg(not(feature = "interpose"))]
+fn withhold(mut options: Options) -> Options {
+    for (bit, (_, is_set, unset)) in WITHHELD.iter().enumerate() {
+        if is_set(&options) {
+            unset(&mut options);
+            ASKED_FOR.fetch_or(1 << bit, Ordering::Relaxed);
+        }
+    }
+    options
+}
+
+/// Says which options this copy does not honour, a line each. Called by the heap that serves a
+/// program's allocations: where another copy does, that one honours them.
+#[cfg(not(feature = "interpose"))]
+pub(crate) fn tell_withheld() {
+    let asked = ASKED_FOR.load(Ordering::Relaxed);
+    for (bit, (name, ..)) in WITHHELD.iter().enumerate() {
+        if asked & 1 << bit != 0 {
+            let line = Line::new().text("option \"").text(name).text("\": ");
+            line.text(
+                "needs the preloaded library; a program that links heapwright has it with \
+                       `heapwright run -- PROGRAM` (ignored)",
+            )
+            .write();
+        }
+    }
 }
 
 /// Whether every allocation is counted or told, at the price of the fast path.
@@ -437,6 +520,19 @@ mod tests {
             let (options, bad) = parsed(text);
             assert_eq!(bad, [text]);
             assert_eq!(options, Options::DEFAULT, "{text}");
+        }
+        // Those of the debug heap do nothing without it, wherever `mode` stands.
+        #[cfg(feature = "debug")]
+        {
+            let debugs = "guard=all,leaks=exit,record=/x,traces=4,leak_signal=USR2";
+            let each: Vec<&str> = debugs.split(',').collect();
+            assert_eq!(parsed(debugs).1, each);
+            assert_eq!(parsed(&std::format!("mode=debug,mode=fast,{debugs}")).1, each);
+            assert_eq!(parsed("guard=most,purge=1").1, ["guard=most"]);
+            for mode in ["mode=debug,", "mode=fast,mode=debug,"] {
+                assert!(parsed(&std::format!("{mode}{debugs}")).1.is_empty());
+            }
+            assert!(parsed(&std::format!("{debugs},mode=debug")).1.is_empty());
         }
         let (options, bad) = parsed("nonsense,purge=7");
         assert_eq!((options.purge_ms, bad.len()), (7, 1));

@@ -8,7 +8,9 @@
 //! wall_seconds, user_seconds, system_seconds          numbers
 //! minor_faults, major_faults                          numbers
 //! max_rss_bytes    number     the kernel's count, over all processes waited for
-//! stats            object|null: every field of `heapwright_record::Stats`, and
+//! stats            object|null: every figure of `heapwright_record::Stats` under its name;
+//!                  name: string, the process's, as the kernel has it (before 0.2 it was
+//!                  two numbers, name_low and name_high); and
 //!                  sizes: [{up_to: bytes|null, count}], empty ones left out
 //! no_stats_because string|null
 //! other_processes  [stats]    of other processes, by pid
@@ -81,6 +83,9 @@ impl Serialize for Process<'_> {
         for (name, value) in self.0.fields() {
             map.serialize_entry(name, &value)?;
         }
+        let name = self.0.name();
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        map.serialize_entry("name", &String::from_utf8_lossy(name))?;
         let sizes: Vec<Size> = (0..SIZE_BUCKETS)
             .map(|bucket| Size {
                 up_to: (bucket + 1 < SIZE_BUCKETS).then(|| 1 << bucket),
@@ -109,7 +114,9 @@ mod tests {
     #[test]
     fn every_figure_is_there_under_its_name() {
         let mut run = example();
-        run.stats.as_mut().expect("has some").sizes[SIZE_BUCKETS - 1] = 1;
+        let some = run.stats.as_mut().expect("has some");
+        some.sizes[SIZE_BUCKETS - 1] = 1;
+        some.set_name(*b"python3\0\0\0\0\0\0\0\0\0");
         let text = report(&run);
         assert!(text.starts_with("{\n  \"format\": 1,\n  \"command\": [\n"), "{text}");
         let object: Value = serde_json::from_str(&text).expect("is JSON");
@@ -122,6 +129,8 @@ mod tests {
         for (name, value) in run.stats.as_ref().expect("has some").fields() {
             assert_eq!(stats[name], json!(value), "{name}");
         }
+        assert_eq!(stats["name"], json!("python3"));
+        assert!(!stats.keys().any(|name| name.starts_with("name_")), "{stats:?}");
         assert_eq!(
             stats["sizes"],
             json!([

@@ -1,0 +1,23 @@
+//! The formats that subcommands offer, where they are not those of a report ([`super::Format`]).
+
+/// What everything can be told as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Plain {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+}
+
+/// What can be told as a page, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WithPage {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+    /// A page with pictures, complete in itself, for a browser
+    Html,
+}

@@ -1,0 +1,91 @@
+//! What the library says of options that were given on the command line.
+//!
+//! The library takes a bad option for a line on stderr, and goes on without it: it must
+//! not stop a program for a word in an environment. On the command line the same is a
+//! mistake, and told before the program runs. The options are the library's, so it is
+//! asked: this command is started again with the library and the options, does nothing
+//! but be loaded, and what it complains of is read.
+//!
+//! ```text
+//! heapwright: option "purge=soon": the value needs milliseconds, or never (ignored)
+//! ```
+
+use super::environment::Options;
+use super::preload_variable;
+use crate::wrong::wrong;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Options that name files which a process writes, and what is said in their place: there
+/// nothing can be written.
+const FILES: [&str; 3] = ["stats_file", "trace", "record"];
+const NO_FILE: &str = "/dev/null/x";
+
+/// The longest path the library takes.
+const LONGEST_PATH: usize = 500;
+
+/// The hidden subcommand that does nothing of interest.
+const SUBCOMMAND: &str = "probe";
+
+/// Refuses options of the command line that the library does not take, among all that it
+/// will be given.
+pub(crate) fn refuse_bad(
+    library: &Path,
+    options: &Options,
+    given: &[String],
+) -> anyhow::Result<()> {
+    let Some(value) = options.value()? else { return Ok(()) };
+    if given.is_empty() {
+        return Ok(());
+    }
+    let harmless: Vec<String> = split(&value.to_string_lossy()).map(without_files).collect();
+    let asked = Command::new("/proc/self/exe")
+        .arg(SUBCOMMAND)
+        .env("LD_PRELOAD", preload_variable(library, None))
+        .env("HEAPWRIGHT", OsStr::from_bytes(harmless.join(",").as_bytes()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output();
+    // Where nobody can be asked, the program's own library says it.
+    let Ok(asked) = asked else { return Ok(()) };
+    let told = String::from_utf8_lossy(&asked.stderr);
+    for option in given.iter().flat_map(|text| split(text)) {
+        let begins = format!("heapwright: option \"{}\": ", without_files(option));
+        if let Some(why) = told.lines().find_map(|line| line.strip_prefix(&begins)) {
+            let why = why.strip_suffix(" (ignored)").unwrap_or(why);
+            return Err(wrong(format!("--option {option}: {why}")));
+        }
+    }
+    Ok(())
+}
+
+/// The options in a string of several.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ';']).map(str::trim).filter(|option| !option.is_empty())
+}
+
+/// The option, but for a file that would be written.
+fn without_files(option: &str) -> String {
+    match option.split_once('=') {
+        Some((key, path))
+            if FILES.contains(&key) && !path.is_empty() && path.len() <= LONGEST_PATH =>
+        {
+            format!("{key}={NO_FILE}")
+        }
+        _ => option.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_while_the_library_is_asked() {
+        let all: Vec<_> =
+            split("stats=exit, trace=/tmp/t;record=,purge").map(without_files).collect();
+        assert_eq!(all, ["stats=exit", "trace=/dev/null/x", "record=", "purge"]);
+    }
+}
