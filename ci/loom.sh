@@ -107,7 +107,7 @@ mutant $held "who misses a mark does not look again" 'if self\.swept\(\) == swep
 mutant $held "who misses a mark believes what is taken" 'if self\.swept\(\) == swept' 'if false'
 mutant $held "marks are not looked at" 'if swept != cycles\.get_acquired\(\)' 'if swept != cycles.get_acquired() \&\& false'
 mutant $held "cycles are counted without an order" 'if swept != cycles\.get_acquired\(\)' 'if swept != cycles.get()'
-mutant $held "swept is read without an order" 'self\.swept\.get_acquired\(\) / 2' 'self.swept.get() / 2'
+mutant $held "swept is read without an order" 'self\.swept\.get_acquired\(\)( . 2)' 'self.swept.get()$1'
 mutant $held "nobody looks whether the page is still the same" 'Seen\(self\.state\.get\(\)\) == seen' 'true || Seen(self.state.get()) == seen'
 mutant $held "who looks again does not fence" '(sees the change\.\s+)fence[^;]*;' '$1'
 mutant $held "changes of a page are not counted" 'wrapping_add\(STATE \+ 1\)' 'wrapping_add(0)'

@@ -13,6 +13,7 @@
 extern crate std;
 
 use core::ptr;
+use std::vec::Vec;
 
 use loom::sync::{Arc, Mutex};
 use loom::thread;
@@ -36,11 +37,12 @@ fn at(offset: usize) -> *mut u8 {
     ptr::without_provenance_mut(BASE + offset)
 }
 
-/// A page, its marks, what else is known of it, a region, and how many cycles have ended.
+/// A page, its marks, what else is known of it (twice), a region, and how many cycles have ended.
 struct Scene {
     held: Held,
     marks: Bits,
     slot: Num,
+    same_slot: Num,
     region: Region,
     cycles: Num,
     /// What a lock of the heap's gives: who has it sees what was done under it before.
@@ -56,12 +58,21 @@ impl Scene {
             held: Held { state: number(0), swept: number(0), cursor: number(0), taken: bits() },
             marks: bits(),
             slot: number(0),
+            same_slot: number(0),
             region: Region { next: pointer(), end: pointer(), slot: number(SLOT), page: number(0) },
             cycles: number(0),
             lists: Mutex::new(()),
         };
-        scene.held.open(&scene.marks, 0, || scene.slot.set(SLOT));
+        scene.open(SLOT);
         scene
+    }
+
+    /// Makes it a page of such slots.
+    fn open(&self, slot: usize) {
+        self.held.open(&self.marks, 0, || {
+            self.slot.set(slot);
+            self.same_slot.set(slot);
+        });
     }
 
     /// A mutator takes the page, from byte `from` on, which is free.
@@ -112,172 +123,188 @@ impl Scene {
     }
 }
 
-/// Runs `does` in a thread, and `asks` in this one.
+/// Runs threads that each do something with a scene, and one that asks, whose answer is to be `found`.
+///
+/// Loom looks for other orders from the last access to a word, and who changes one mostly reads
+/// it before: so who asks goes first in one model, and last in the other.
 fn meanwhile(
-    begin: impl Fn(&Scene) + Send + Sync + 'static,
-    does: impl Fn(&Scene) + Copy + Send + Sync + 'static,
-    asks: impl Fn(&Scene) + Send + Sync + 'static,
+    begin: impl Fn(&Scene) + Copy + Send + Sync + 'static,
+    does: &[fn(&Scene)],
+    asks: impl Fn(&Scene) -> bool + Copy + Send + Sync + 'static,
+    found: bool,
 ) {
-    loom::model(move || {
-        let scene = Arc::new(Scene::new());
-        begin(&scene);
-        let other = Arc::clone(&scene);
-        let thread = thread::spawn(move || does(&other));
-        asks(&scene);
-        thread.join().unwrap();
-    });
+    let does = does.to_vec();
+    for asks_first in [true, false] {
+        let does = does.clone();
+        loom::model(move || {
+            let scene = Arc::new(Scene::new());
+            begin(&scene);
+            let ask = || {
+                let scene = Arc::clone(&scene);
+                thread::spawn(move || asks(&scene))
+            };
+            let first = asks_first.then(ask);
+            let others: Vec<_> = does
+                .iter()
+                .map(|&does| {
+                    let scene = Arc::clone(&scene);
+                    thread::spawn(move || does(&scene))
+                })
+                .collect();
+            let answer = first.unwrap_or_else(ask).join().unwrap();
+            others.into_iter().for_each(|other| other.join().unwrap());
+            assert_eq!(answer, found);
+        });
+    }
+}
+
+/// The page has `count` objects, of which it knows.
+fn settled(scene: &Scene, count: usize) {
+    scene.take(0);
+    (0..count).for_each(|_| scene.allocate());
+    scene.let_go();
+}
+
+/// Two cycles find the first object, and sweep its page.
+fn sweep_twice(scene: &Scene, stays: Stays) {
+    for _ in 0..2 {
+        scene.end_cycle(&[0]);
+        scene.sweep(stays);
+    }
+}
+
+/// It has one, which no page knows of.
+fn fresh(scene: &Scene) {
+    scene.take(0);
+    scene.allocate();
 }
 
 #[test]
 fn loom_what_was_just_allocated_is_found_from_region_to_cursor_to_bit() {
-    let begin = |scene: &Scene| {
-        scene.take(0);
-        scene.allocate();
-    };
-    let does = |scene: &Scene| {
+    let does: fn(&Scene) = |scene| {
         scene.let_go();
         scene.end_cycle(&[0]);
         scene.sweep(Stays::Nothing);
         scene.take(SLOT);
     };
-    meanwhile(begin, does, |scene| assert!(scene.finds(0)));
+    meanwhile(fresh, &[does], |scene| scene.finds(0), true);
 }
 
 #[test]
 fn loom_what_was_just_allocated_is_found_while_its_mutator_goes_on_elsewhere() {
-    let begin = |scene: &Scene| {
-        scene.take(0);
-        scene.allocate();
-    };
-    let does = |scene: &Scene| {
+    let does: fn(&Scene) = |scene| {
         scene.let_go();
         scene.region.page.set(PAGE + 1);
         scene.region.open(at(4 * SLOT), at(8 * SLOT));
         scene.allocate();
     };
     // The next slot was never anybody's, however far the region is by now.
-    let asks = |scene: &Scene| {
-        assert!(scene.finds(0));
-        assert!(!scene.finds(SLOT));
-    };
-    meanwhile(begin, does, asks);
+    let asks = |scene: &Scene| scene.finds(0) && !scene.finds(SLOT);
+    meanwhile(fresh, &[does], asks, true);
 }
 
 #[test]
 fn loom_what_lives_is_found_while_its_page_is_swept() {
-    for stays in [Stays::Nothing, Stays::Everything, Stays::Survivors] {
-        let begin = |scene: &Scene| {
-            scene.take(0);
-            scene.allocate();
-            scene.let_go();
-        };
-        let does = move |scene: &Scene| {
-            scene.end_cycle(&[0]);
-            scene.sweep(stays);
-            scene.end_cycle(&[0]);
-            scene.sweep(stays);
-        };
-        meanwhile(begin, does, |scene| assert!(scene.holds(0)));
+    let all: [&[fn(&Scene)]; 3] = [
+        &[|scene| sweep_twice(scene, Stays::Nothing)],
+        &[|scene| sweep_twice(scene, Stays::Everything)],
+        &[|scene| sweep_twice(scene, Stays::Survivors)],
+    ];
+    for does in all {
+        meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
     }
 }
 
 #[test]
 fn loom_what_lives_is_found_while_another_allocates_behind_the_sweep() {
-    loom::model(|| {
-        let scene = Arc::new(Scene::new());
-        scene.take(0);
-        (0..2).for_each(|_| scene.allocate());
-        scene.let_go();
-        let (sweeps, takes) = (Arc::clone(&scene), Arc::clone(&scene));
-        let sweeps = thread::spawn(move || {
-            let _lists = sweeps.lists.lock().unwrap();
-            sweeps.end_cycle(&[SLOT]);
-            sweeps.sweep(Stays::Nothing);
-        });
-        // Below the object that is asked for: the cursor does not tell of that any more.
-        let takes = thread::spawn(move || {
-            let _lists = takes.lists.lock().unwrap();
-            if takes.held.is_swept(1) {
-                takes.held.settle(SLOT);
-            }
-        });
-        assert!(scene.holds(SLOT));
-        sweeps.join().unwrap();
-        takes.join().unwrap();
-    });
+    let sweeps = |scene: &Scene| {
+        let _lists = scene.lists.lock().unwrap();
+        scene.end_cycle(&[SLOT]);
+        scene.sweep(Stays::Nothing);
+    };
+    // Below the object that is asked for: the cursor does not tell of that any more.
+    let takes = |scene: &Scene| {
+        let _lists = scene.lists.lock().unwrap();
+        if scene.held.is_swept(1) {
+            scene.held.settle(SLOT);
+        }
+    };
+    let does: &[fn(&Scene)] = &[sweeps, takes];
+    meanwhile(|scene| settled(scene, 2), does, |scene| scene.holds(SLOT), true);
 }
 
 #[test]
 fn loom_what_is_dead_is_not_found_while_its_page_is_swept() {
-    for stays in [Stays::Nothing, Stays::Everything] {
-        let begin = |scene: &Scene| {
-            scene.take(0);
-            scene.allocate();
-            scene.let_go();
-            scene.end_cycle(&[]);
-        };
-        meanwhile(begin, move |scene| scene.sweep(stays), |scene| assert!(!scene.holds(0)));
+    let all: [&[fn(&Scene)]; 2] =
+        [&[|scene| scene.sweep(Stays::Nothing)], &[|scene| scene.sweep(Stays::Everything)]];
+    let begin = |scene: &Scene| {
+        settled(scene, 1);
+        scene.end_cycle(&[]);
+    };
+    for does in all {
+        meanwhile(begin, does, |scene| scene.holds(0), false);
     }
 }
 
 #[test]
 fn loom_an_old_object_is_found_while_another_thread_takes_its_mark() {
-    loom::model(|| {
-        let scene = Arc::new(Scene::new());
-        scene.take(0);
-        scene.allocate();
-        scene.let_go();
+    let begin = |scene: &Scene| {
+        settled(scene, 1);
         scene.end_cycle(&[0]);
-        let (sweeps, stores) = (Arc::clone(&scene), Arc::clone(&scene));
-        let sweeps = thread::spawn(move || sweeps.sweep(Stays::Everything));
-        // As a store does, of a page whose marks stay.
-        let stores = thread::spawn(move || {
-            if stores.held.is_swept(1) {
-                bits::take(&stores.marks, 0);
-            }
-        });
-        assert!(scene.holds(0));
-        sweeps.join().unwrap();
-        stores.join().unwrap();
-    });
+    };
+    // As a store does, of a page whose marks stay.
+    let stores = |scene: &Scene| {
+        if scene.held.is_swept(1) {
+            bits::take(&scene.marks, 0);
+        }
+    };
+    let does: &[fn(&Scene)] = &[|scene| scene.sweep(Stays::Everything), stores];
+    meanwhile(begin, does, |scene| scene.holds(0), true);
 }
 
 #[test]
 fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
-    let begin = |scene: &Scene| {
-        scene.take(0);
-        scene.allocate();
-        scene.let_go();
-    };
-    let does = |scene: &Scene| {
-        scene.end_cycle(&[0]);
-        scene.held.forget_cursor(SLOT);
-    };
-    meanwhile(begin, does, |scene| assert!(scene.holds(0)));
+    let does: &[fn(&Scene)] = &[|scene| scene.held.forget_cursor(SLOT)];
+    // Who asks has not seen the cycle end.
+    meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
+}
+
+/// The page has two large slots, which are free.
+fn with_large_slots(scene: &Scene) {
+    scene.held.close(State::Tomb);
+    scene.open(2 * SLOT);
 }
 
 #[test]
 fn loom_nothing_is_found_in_a_page_that_becomes_another() {
-    loom::model(|| {
-        let scene = Arc::new(Scene::new());
+    let does = |scene: &Scene| {
         scene.held.close(State::Tomb);
-        scene.held.open(&scene.marks, 0, || scene.slot.set(2 * SLOT));
-        let (sweeps, takes) = (Arc::clone(&scene), Arc::clone(&scene));
-        let sweeps = thread::spawn(move || {
-            let _lists = sweeps.lists.lock().unwrap();
-            sweeps.held.close(State::Tomb);
-        });
-        let takes = thread::spawn(move || {
-            let _lists = takes.lists.lock().unwrap();
-            if takes.held.state() == State::Tomb {
-                takes.held.open(&takes.marks, 0, || takes.slot.set(SLOT));
-                takes.held.settle(3 * SLOT);
-            }
-        });
-        // As one of the large slots it begins where one of the small is that holds an object; but it is
-        // none of the large, and the small one that it lies in holds nothing.
-        assert_eq!(scene.finds_slot_of(3 * SLOT), None);
-        sweeps.join().unwrap();
-        takes.join().unwrap();
-    });
+        scene.open(SLOT);
+        scene.held.settle(3 * SLOT);
+    };
+    // As one of the large slots it begins where one of the small is that holds an object; but it is
+    // none of the large, and the small one that it lies in holds nothing.
+    let asks = |scene: &Scene| scene.finds_slot_of(3 * SLOT).is_some();
+    meanwhile(with_large_slots, &[does], asks, false);
+}
+
+#[test]
+fn loom_nobody_sees_half_of_one_page_and_half_of_another() {
+    let closes = |scene: &Scene| {
+        let _lists = scene.lists.lock().unwrap();
+        scene.held.close(State::Tomb);
+    };
+    let opens = |scene: &Scene| {
+        let _lists = scene.lists.lock().unwrap();
+        if scene.held.state() == State::Tomb {
+            scene.open(SLOT);
+        }
+    };
+    let asks = |scene: &Scene| {
+        scene.held.look().is_some_and(|seen| {
+            let differ = scene.slot.get() != scene.same_slot.get();
+            scene.held.is_still(seen) && differ
+        })
+    };
+    meanwhile(with_large_slots, &[closes, opens], asks, false);
 }
