@@ -9,6 +9,6 @@ suite_ruby() {
     for name in array exception fiber gc gc_compact hash io marshal objectspace process proc queue \
         rand signal sprintf string struct symbol thread thread_queue weakmap; do
         [ -e "$WORK/sources/$package/test/ruby/test_$name.rb" ] || continue
-        add "test_$name" 400 "cd '$WORK/sources/$package' && exec ruby test/runner.rb -n '!/test_fatal_in_fiber|test_seek/' test/ruby/test_$name.rb"
+        add "test_$name" 400 "cd '$WORK/sources/$package' && RUBY_TEST_TIMEOUT_SCALE=10 RUBY_TEST_SUBPROCESS_TIMEOUT_SCALE=10 exec ruby test/runner.rb -n '!/test_fatal_in_fiber|test_seek/' test/ruby/test_$name.rb"
     done
 }
