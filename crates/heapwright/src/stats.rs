@@ -36,11 +36,7 @@ use crate::substrate;
 use crate::sync::atomic::Ordering;
 
 /// Bytes of the range that are in memory.
-///
-/// # Safety
-///
-/// The range is page aligned and committed, or metadata that is.
-unsafe fn resident(at: *const u8, size: usize) -> u64 {
+fn resident(at: usize, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
     let mut flags = [0; PAGES];
@@ -48,8 +44,7 @@ unsafe fn resident(at: *const u8, size: usize) -> u64 {
     let mut from = 0;
     while from < size {
         let length = (size - from).min(PAGES * page);
-        // SAFETY: a part of the range.
-        if unsafe { os::resident_pages(at.wrapping_add(from), length, &mut flags) } {
+        if os::resident_pages(at.wrapping_add(from), length, &mut flags) {
             let pages = flags[..length.div_ceil(page)].iter().filter(|&&flag| flag & 1 != 0);
             bytes += (pages.count() * page) as u64;
         }
@@ -196,8 +191,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
         units = units.min(usage.frontier - unit);
         let bytes = match kind {
             Kind::Foreign => 0,
-            // SAFETY: units below the frontier that are not foreign are committed.
-            _ => unsafe { resident(MAP.address_of(unit), units * UNIT) },
+            _ => resident(MAP.address_of(unit).addr(), units * UNIT),
         };
         match kind {
             Kind::Slab(class) => {
@@ -222,8 +216,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     }
     for (at, size) in usage.side_ranges {
         if size > 0 {
-            // SAFETY: the sides are committed in whole pages up to here.
-            stats.rss_metadata += unsafe { resident(at, size) };
+            stats.rss_metadata += resident(at.addr(), size);
         }
     }
 
