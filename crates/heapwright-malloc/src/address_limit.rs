@@ -13,10 +13,11 @@
 //! 32-bit and 64-bit forms are the same on the machines that we run on.
 
 use crate::errno;
+use crate::mirror::mirror;
 use core::ptr;
-use libc::{c_int, c_uint, pid_t, rlimit};
+use libc::{c_int, c_uint, pid_t, rlimit, rlimit64};
 
-const _: () = assert!(size_of::<rlimit>() == size_of::<libc::rlimit64>());
+mirror!(rlimit, rlimit64; rlim_cur rlim_max);
 
 /// Sets a limit of this process.
 ///

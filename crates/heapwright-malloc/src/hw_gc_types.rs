@@ -5,9 +5,10 @@
 //! the heads are shown, which the inline functions of `heapwright_gc.h` use.
 
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
 
+use crate::mirror::{field, mirror, same};
 use heapwright::gc::raw::{Options, Runtime, shown};
+use heapwright::gc::{PoolStatistics, Statistics};
 
 /// A collected heap. Make one with hw_gc_create.
 pub struct GcHeap {
@@ -74,19 +75,20 @@ pub struct GcMutator {
     pub marks: *const u8,
 }
 
-const _: () = assert!(
-    shown::REGIONS == GC_REGIONS
-        && shown::MUTATOR[0] == offset_of!(GcMutator, poll)
-        && shown::MUTATOR[1] == offset_of!(GcMutator, barrier)
-        && shown::MUTATOR[2] == offset_of!(GcMutator, heap)
-        && shown::MUTATOR[3] == offset_of!(GcMutator, regions)
-        && shown::MUTATOR[4] == offset_of!(GcMutator, places)
-        && shown::MUTATOR[5] == offset_of!(GcMutator, marks)
-        && shown::REGION[0] == offset_of!(GcRegion, next)
-        && shown::REGION[1] == offset_of!(GcRegion, end)
-        && shown::REGION[2] == offset_of!(GcRegion, slot)
-        && shown::REGION[3] == size_of::<GcRegion>()
-);
+const _: () = {
+    assert!(shown::REGIONS == GC_REGIONS);
+    assert!(same(shown::MUTATOR[0], field!(GcMutator, poll)));
+    assert!(same(shown::MUTATOR[1], field!(GcMutator, barrier)));
+    assert!(same(shown::MUTATOR[2], field!(GcMutator, heap)));
+    assert!(same(shown::MUTATOR[3], field!(GcMutator, regions)));
+    assert!(same(shown::MUTATOR[4], field!(GcMutator, places)));
+    assert!(same(shown::MUTATOR[5], field!(GcMutator, marks)));
+    assert!(same(shown::REGION[0], field!(GcRegion, next)));
+    assert!(same(shown::REGION[1], field!(GcRegion, end)));
+    assert!(same(shown::REGION[2], field!(GcRegion, slot)));
+    assert!(same(shown::REGION[3], field!(GcRegion, page)));
+    assert!(shown::REGION_SIZE == size_of::<GcRegion>());
+};
 
 /// What references are told to, in a callback and during its call. What is not declared
 /// here is heapwright's own.
@@ -100,11 +102,11 @@ pub struct GcTracer {
     pub by_slot: usize,
 }
 
-const _: () = assert!(
-    shown::TRACER[0] == offset_of!(GcTracer, next)
-        && shown::TRACER[1] == offset_of!(GcTracer, end)
-        && shown::TRACER[2] == offset_of!(GcTracer, by_slot)
-);
+const _: () = {
+    assert!(same(shown::TRACER[0], field!(GcTracer, next)));
+    assert!(same(shown::TRACER[1], field!(GcTracer, end)));
+    assert!(same(shown::TRACER[2], field!(GcTracer, by_slot)));
+};
 
 /// What the runtime of a language does for its heap. Zero what is not used, trace alone must
 /// be there if objects are traced. data is handed to each callback. No callback may allocate,
@@ -142,7 +144,7 @@ pub struct GcRuntime {
     >,
 }
 
-const _: () = assert!(size_of::<GcRuntime>() == size_of::<Runtime>());
+mirror!(GcRuntime, Runtime; size data trace roots free type_name wanted moved);
 
 /// Which slot sizes a heap has.
 #[derive(Clone, Copy)]
@@ -207,13 +209,11 @@ pub struct GcOptions {
     pub compact: bool,
 }
 
-const _: () = assert!(
-    size_of::<GcOptions>() == size_of::<Options>()
-        && offset_of!(GcOptions, incremental) == offset_of!(Options, incremental)
-        && offset_of!(GcOptions, generations) == offset_of!(Options, generations)
-        && offset_of!(GcOptions, markers) == offset_of!(Options, markers)
-        && offset_of!(GcOptions, compact) == offset_of!(Options, compact)
-);
+mirror! {
+    GcOptions, Options;
+    size layout sweep factor_percent verify least most step_ns incremental generations markers
+    compact
+}
 
 /// What there is of a pool.
 #[derive(Clone, Copy)]
@@ -242,6 +242,12 @@ pub struct GcPoolStatistics {
     pub decision: u32,
     /// Not used.
     pub spare: u32,
+}
+
+mirror! {
+    GcPoolStatistics, PoolStatistics;
+    slot_size pages slots live free_slots available_pages taken_pages grown_pages borrowed_pages
+    decision spare
 }
 
 /// What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
@@ -308,7 +314,13 @@ pub struct GcStatistics {
     pub kept_pages: u64,
 }
 
-const _: () = assert!(size_of::<GcStatistics>() == size_of::<heapwright::gc::Statistics>());
+mirror! {
+    GcStatistics, Statistics;
+    cycles pauses live_bytes external_bytes goal_bytes eden_bytes tomb_bytes large_bytes peak_bytes
+    allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
+    finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
+    moved_bytes evacuated_pages kept_pages
+}
 
 /// What hw_gc_walk calls for each object. Return false to stop the walk.
 pub type GcVisitor = Option<

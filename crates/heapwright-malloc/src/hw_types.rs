@@ -7,6 +7,8 @@
 //! [`Description`].
 
 use core::ffi::{c_char, c_void};
+
+use crate::mirror::{field, mirror};
 use heapwright::BlockState as LibraryState;
 use heapwright::Kind as LibraryKind;
 use heapwright_record::Stats;
@@ -264,31 +266,19 @@ pub struct Statistics {
     pub sizes: [u64; SIZE_BUCKETS],
 }
 
-/// Each field of the header's struct is where the library's is, and neither has
-/// one more.
-macro_rules! same_layout {
-    ($($field:ident)*) => {
-        const _: () = {
-            $( assert!(
-                core::mem::offset_of!(Statistics, $field) == core::mem::offset_of!(Stats, $field),
-            ); )*
-            // The library keeps the name in two words.
-            assert!(
-                core::mem::offset_of!(Statistics, name) == core::mem::offset_of!(Stats, name_low),
-            );
-            assert!(cfg!(target_endian = "little"));
-            assert!(size_of::<Statistics>() == size_of::<Stats>());
-            assert!(align_of::<Statistics>() == align_of::<Stats>());
-        };
-    };
-}
+// The library keeps the name in two words, and the bytes in them are in the order of ours.
+const _: () = assert!(cfg!(target_endian = "little"));
+const _: () = assert!(field!(Statistics, name).0 == field!(Stats, name_low).0);
+const _: () = assert!(field!(Statistics, name).0 + 8 == field!(Stats, name_high).0);
+const _: () = assert!(field!(Statistics, name).1 == 16);
 
-same_layout! {
+mirror! {
+    Statistics, Stats;
     pid elapsed_ns detailed rss peak_rss rss_live rss_rounding rss_partial rss_caches rss_remote
     rss_lazy rss_metadata rss_pools rss_not_ours live_bytes live_blocks large_bytes large_blocks
     peak_live_bytes allocations frees requested_bytes foreign_frees window_bytes committed_bytes
     purged_bytes caches_live caches_orphaned caches_made heaps_live page_size
     caches_shared caches_touched caches_bytes caches_largest cache_failed_tries cache_waits
     rseq_commits rseq_aborts rseq_fallbacks
-    sizes
+    sizes; name; name_low name_high
 }

@@ -73,6 +73,8 @@ mod malloc_family;
 /// cbindgen:ignore
 mod malloc_x86_64;
 /// cbindgen:ignore
+mod mirror;
+/// cbindgen:ignore
 #[cfg(feature = "observe")]
 mod observe;
 /// cbindgen:ignore

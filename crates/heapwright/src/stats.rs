@@ -37,12 +37,7 @@ use crate::substrate;
 use crate::sync::atomic::Ordering;
 
 /// Bytes of the range that are in memory.
-///
-/// # Safety
-///
-/// The range is page aligned and committed, or metadata that is, or nothing is mapped
-/// there (which is 0 bytes).
-unsafe fn resident(at: *const u8, size: usize) -> u64 {
+fn resident(at: usize, size: usize) -> u64 {
     const PAGES: usize = 256;
     let page = os::kernel_page_size();
     let mut flags = [0; PAGES];
@@ -50,8 +45,7 @@ unsafe fn resident(at: *const u8, size: usize) -> u64 {
     let mut from = 0;
     while from < size {
         let length = (size - from).min(PAGES * page);
-        // SAFETY: a part of the range.
-        if unsafe { os::resident_pages(at.wrapping_add(from), length, &mut flags) } {
+        if os::resident_pages(at.wrapping_add(from), length, &mut flags) {
             let pages = flags[..length.div_ceil(page)].iter().filter(|&&flag| flag & 1 != 0);
             bytes += (pages.count() * page) as u64;
         }
@@ -202,9 +196,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             Kind::LargeHead => scarce::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
         };
-        // SAFETY: units below the frontier that are not foreign are committed, or they are
-        // free and nothing is mapped there.
-        let bytes = unsafe { resident(MAP.address_of(unit), length) };
+        let bytes = resident(MAP.address_of(unit).addr(), length);
         match kind {
             Kind::Slab(class) => {
                 let slab = Slab::at(&MAP, unit, class);
@@ -228,8 +220,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     }
     for (at, size) in usage.side_ranges {
         if size > 0 {
-            // SAFETY: the sides are committed in whole pages up to here.
-            stats.rss_metadata += unsafe { resident(at, size) };
+            stats.rss_metadata += resident(at.addr(), size);
         }
     }
 

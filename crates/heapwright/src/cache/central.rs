@@ -36,7 +36,7 @@ use core::ptr;
 
 use super::depot::{Depot, DepotChain};
 use super::magazines::chain_length;
-use super::{gather, put_run, want_of_slab};
+use super::{gather, put_run, terminated, want_of_slab};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
 use crate::misuse::{self, Call};
@@ -44,7 +44,7 @@ use crate::os;
 use crate::os::SYSTEM;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
-use crate::slab::{Chain, Slab, WayBack};
+use crate::slab::{Slab, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::unit_list::{BySize, UnitList};
@@ -178,23 +178,20 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
         central.current.set(0);
     }
     if chain.count == 1 {
-        let chain = DepotChain { head: chain.head, count: 1 };
         // A slot that comes alone was not written to, but its link will be read.
-        // SAFETY: just carved, and the caller's.
-        unsafe { Block::set_next(chain.head, ptr::null_mut()) };
-        return Some(Supply { chain, zero: slab.is_zero() });
+        return Some(Supply { chain: terminated(chain), zero: slab.is_zero() });
     }
     Some(Supply { chain: terminated(chain), zero: false })
 }
 
 /// Takes a chain of `class` back.
 pub(super) fn give(class: usize, chain: DepotChain) {
-    if chain.count == 0 {
+    if chain.count() == 0 {
         return;
     }
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
-    let bytes = (central.depot.blocks() + chain.count) * size_class::size(class);
+    let bytes = (central.depot.blocks() + chain.count()) * size_class::size(class);
     let share = central.slabs.get() * UNIT / SHARE;
     let few = FEW_CHAINS * chain_length(class) * size_class::size(class);
     if bytes <= share.clamp(few, MANY_BYTES.max(few)) {
@@ -207,18 +204,26 @@ pub(super) fn give(class: usize, chain: DepotChain) {
 
 /// Takes back a block of `class` from whoever must not wait for a lock: a signal
 /// handler, perhaps, that has interrupted the holder.
-pub(crate) fn stray(class: usize, block: *mut Block) {
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of the common owner's, and the caller gives it away.
+pub(crate) unsafe fn stray(class: usize, block: *mut Block) {
     let size = size_class::size(class);
     let mut reserves = RESERVE.iter().zip(RESERVED);
     let reserve = reserves.find(|(reserve, (has, count))| *has == size && reserve.len() < *count);
-    // SAFETY: the caller gives the block away.
+    // SAFETY: one block, which the caller gives away.
     unsafe { reserve.map_or(&STRAYS, |(reserve, _)| reserve).push(block, block, 1, size) };
 }
 
 /// Takes back a large block's run, as [`stray`] does. Its entry says that it is kept.
-pub(crate) fn stray_run(unit: usize) {
+///
+/// # Safety
+///
+/// The run begins at `unit`, was a block a moment ago, and the caller gives it away.
+pub(crate) unsafe fn stray_run(unit: usize) {
     let block: *mut Block = MAP.address_of(unit).cast();
-    // SAFETY: the caller gives the run away, which was a block a moment ago.
+    // SAFETY: the first words of the run, which the caller gives away.
     unsafe { STRAYS.push(block, block, 1, UNIT) };
 }
 
@@ -233,13 +238,13 @@ fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
             return;
         }
         let Some(Supply { chain, .. }) = take_chain(class, missing) else { return };
-        let mut tail = chain.head;
-        for _ in 1..chain.count {
+        let mut tail = chain.head();
+        for _ in 1..chain.count() {
             // SAFETY: the chain is ours, and has so many blocks.
             tail = unsafe { Block::next(tail) };
         }
         // SAFETY: a linked chain that nobody else knows.
-        unsafe { reserve.push(chain.head, tail, chain.count, chain.count * size) };
+        unsafe { reserve.push(chain.head(), tail, chain.count(), chain.count() * size) };
     }
 }
 
@@ -292,7 +297,8 @@ fn gather_strays() {
             bytes += size_class::size(class);
             // SAFETY: the block is ours alone.
             unsafe { Block::set_next(block, ptr::null_mut()) };
-            give(class, DepotChain { head: block, count: 1 });
+            // SAFETY: one free block, of the class and the common owner, whose chain has ended.
+            give(class, unsafe { DepotChain::of(block, 1) });
         } else {
             // A run: see `stray_run`.
             bytes += UNIT;
@@ -398,11 +404,6 @@ pub(crate) fn forget_strays_after_fork() {
     }
 }
 
-/// The chain, which now has an end.
-fn terminated(chain: Chain) -> DepotChain {
-    DepotChain { head: super::terminate(chain), count: chain.count }
-}
-
 // The lock is held in all of these.
 impl Central {
     /// Tells statistics how much is in the depot.
@@ -432,8 +433,8 @@ impl Central {
         let way = WayBack::of(&MAP, class, os::coarse_ms());
         note_work();
         let mine = Entry::slab(COMMON, class);
-        let mut block = chain.head;
-        let mut left = chain.count;
+        let mut block = chain.head();
+        let mut left = chain.count();
         while left > 0 {
             let unit = MAP.unit_of(block.addr());
             // SAFETY: the unit of a block is below the map's limit.
@@ -518,7 +519,10 @@ mod tests {
         assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
         assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
         // What handlers free is theirs again, before anybody has been here who may wait.
-        blocks.iter().for_each(|block| stray(class(size(block)), *block));
+        for block in &blocks {
+            // SAFETY: a reserved block, of a common slab of this class, given back once.
+            unsafe { stray(class(size(block)), *block) };
+        }
         assert!(STRAYS.is_empty());
         assert_eq!(all().len(), blocks.len());
         // Whoever takes a chain fills it up.
@@ -539,7 +543,7 @@ mod tests {
         purge_all();
         assert!(CENTRALS[class].partial.first().is_some(), "its slots came back to their slab");
         let one = take_chain(class, 0).expect("there is memory").chain;
-        assert!(one.count >= 1);
+        assert!(one.count() >= 1);
         give(class, one);
         give(class, kept);
     }

@@ -37,11 +37,12 @@ const SHARE: usize = 64;
 /// Chains of so few blocks become one.
 const SHORT: usize = 8;
 
-/// A chain of free blocks of one class.
-#[derive(Clone, Copy)]
+/// A chain of free blocks of one class, which are the holder's: whoever is handed one may
+/// write to its blocks. So it is made by [`DepotChain::of`] alone, and not copied.
+#[must_use]
 pub(super) struct DepotChain {
-    pub(super) head: *mut Block,
-    pub(super) count: usize,
+    head: *mut Block,
+    count: usize,
 }
 
 const COUNT_SHIFT: u32 = 48;
@@ -54,8 +55,31 @@ pub(super) struct Depot {
 }
 
 impl DepotChain {
+    /// No block.
+    pub(super) const EMPTY: Self = Self { head: ptr::null_mut(), count: 0 };
+
+    /// The chain that `head` is the first block of, with `count` blocks.
+    ///
+    /// # Safety
+    ///
+    /// They are of one class and one owner, linked, free, and the caller's: in no other chain or
+    /// list, and no slab's any more.
+    pub(super) unsafe fn of(head: *mut Block, count: usize) -> Self {
+        Self { head, count }
+    }
+
+    /// Its first block. Null: it is empty.
+    pub(super) fn head(&self) -> *mut Block {
+        self.head
+    }
+
+    /// How many blocks it has.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// The block that is number `count`, counted from 1. Takes a step for each.
-    fn block(self, count: usize) -> *mut Block {
+    fn block(&self, count: usize) -> *mut Block {
         let mut block = self.head;
         for _ in 1..count {
             // SAFETY: the chain is the caller's and has `self.count` linked blocks.
@@ -76,7 +100,7 @@ impl DepotChain {
         let last = self.block(count);
         // SAFETY: the chain is the caller's, and longer than `count`.
         let rest = unsafe { Block::next(last) };
-        // SAFETY: as above.
+        // SAFETY: a block of the chain's, which is the caller's.
         unsafe { Block::set_next(last, ptr::null_mut()) };
         (Self { head: self.head, count }, Self { head: rest, count: self.count - count })
     }
@@ -143,7 +167,10 @@ impl Cache {
         self.account(class, chain.count as isize);
         let depot = &self.bins[class].depot;
         let top = if chain.count <= SHORT { depot.pop_short(SHORT) } else { None };
-        depot.push(top.map_or(chain, |top| chain.before(top)));
+        depot.push(match top {
+            Some(top) => chain.before(top),
+            None => chain,
+        });
     }
 
     /// Bytes that the depot may hold.
@@ -160,11 +187,9 @@ impl Cache {
 
     /// Sends a chain of `class` back to its slabs. False: there is none.
     pub(super) fn evict(&self, class: usize) -> bool {
-        let chain = self.undepot(class);
-        if let Some(chain) = chain {
-            self.distribute(class, chain);
-        }
-        chain.is_some()
+        let Some(chain) = self.undepot(class) else { return false };
+        self.distribute(class, chain);
+        true
     }
 
     /// Sends some chain back to its slabs; round the classes. False: none left.

@@ -153,8 +153,8 @@ impl Magazines {
     /// Hides the list of `class`, which is empty, and keeps `chain` for it.
     fn hide(&self, class: usize, chain: DepotChain, knocks: u32) {
         let bin = &self.bins[class];
-        bin.hidden_head.set(chain.head);
-        bin.hidden_count.set(chain.count as u32);
+        bin.hidden_head.set(chain.head());
+        bin.hidden_count.set(chain.count() as u32);
         bin.hidden.set(knocks);
         bin.base.set(0);
         self.list(class).room.set(0);
@@ -165,7 +165,8 @@ impl Magazines {
     pub(super) fn take_hidden(&self, class: usize) -> DepotChain {
         let bin = &self.bins[class];
         let head = bin.hidden_head.replace(ptr::null_mut());
-        DepotChain { head, count: bin.hidden_count.replace(0) as usize }
+        // SAFETY: what `hide` was given, and nobody has taken it since.
+        unsafe { DepotChain::of(head, bin.hidden_count.replace(0) as usize) }
     }
 
     /// Answers a knock of who wants a block of `class`. `None`: the list is not hidden, or
@@ -176,13 +177,15 @@ impl Magazines {
             return None;
         }
         let chain = self.take_hidden(class);
-        self.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
+        self.fill(class, DepotChain::EMPTY);
         // (Whoever wrote to a free block may have cut the chain.)
-        let count = chain.count.checked_sub(1).filter(|_| !chain.head.is_null())?;
-        // SAFETY: a chain of free blocks that is ours, and not empty.
-        let head = unsafe { Block::next(chain.head) };
-        self.put_back(class, DepotChain { head, count }, knocks - 1);
-        Some(chain.head)
+        let first = chain.head();
+        let count = chain.count().checked_sub(1).filter(|_| !first.is_null())?;
+        // SAFETY: the first of a chain of free blocks that is ours.
+        let head = unsafe { Block::next(first) };
+        // SAFETY: the rest of that chain.
+        self.put_back(class, unsafe { DepotChain::of(head, count) }, knocks - 1);
+        Some(first)
     }
 
     /// Answers a knock of who has put a block into the list of `class`. False: it is
@@ -195,16 +198,17 @@ impl Magazines {
         let rest = self.take_hidden(class);
         // One block, and what signal handlers have left.
         let new = self.empty(class);
-        let mut tail = new.head;
-        for _ in 1..new.count {
+        let mut tail = new.head();
+        for _ in 1..new.count() {
             // SAFETY: a chain of so many free blocks, which is ours.
             tail = unsafe { Block::next(tail) };
         }
-        // SAFETY: as above.
-        unsafe { Block::set_next(tail, rest.head) };
-        let chain = DepotChain { head: new.head, count: new.count + rest.count };
+        // SAFETY: the last block of the chain.
+        unsafe { Block::set_next(tail, rest.head()) };
+        // SAFETY: both chains are ours, and one now.
+        let chain = unsafe { DepotChain::of(new.head(), new.count() + rest.count()) };
         // A list that is full is no place for more.
-        let left = if chain.count < chain_length(class) { knocks - 1 } else { 0 };
+        let left = if chain.count() < chain_length(class) { knocks - 1 } else { 0 };
         self.put_back(class, chain, left);
         true
     }

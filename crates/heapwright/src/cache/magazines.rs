@@ -158,7 +158,7 @@ fn make(number: usize, way: Way) -> Option<&'static Shelf> {
     for class in 0..CLASSES {
         magazines.lists[class].reciprocal = size_class::reciprocal(class);
         magazines.bins[class].want.set(first_length(class) as u32);
-        magazines.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
+        magazines.fill(class, DepotChain::EMPTY);
     }
     Some(slot)
 }
@@ -253,37 +253,38 @@ impl Magazines {
 
     /// Makes a chain the list of `class`, whose blocks are all elsewhere.
     pub(super) fn fill(&self, class: usize, chain: DepotChain) {
-        let room = chain_length(class).saturating_sub(chain.count) as i32;
-        self.lists[class].head.set(chain.head);
+        let room = chain_length(class).saturating_sub(chain.count()) as i32;
+        self.lists[class].head.set(chain.head());
         self.lists[class].room.set(room);
-        self.bins[class].base.set(room + chain.count as i32);
+        self.bins[class].base.set(room + chain.count() as i32);
         debug_assert_eq!(self.bins[class].hidden_count.get(), 0);
         self.bins[class].hidden.set(0);
     }
 
     /// Takes the list of `class`, and leaves an empty one.
     pub(super) fn empty(&self, class: usize) -> DepotChain {
-        let chain = DepotChain { head: self.lists[class].head.get(), count: self.length(class) };
-        self.fill(class, DepotChain { head: ptr::null_mut(), count: 0 });
+        let (head, count) = (self.lists[class].head.get(), self.length(class));
+        // SAFETY: the list's blocks; it forgets them here.
+        let chain = unsafe { DepotChain::of(head, count) };
+        self.fill(class, DepotChain::EMPTY);
         chain
     }
 
     /// Takes the spare chain of `class`.
     pub(super) fn take_spare(&self, class: usize) -> DepotChain {
         let bin = &self.bins[class];
-        let chain = DepotChain {
-            head: bin.spare.replace(ptr::null_mut()),
-            count: bin.spare_count.replace(0) as usize,
-        };
-        self.spares.set(self.spares.get() - chain.count * size_class::size(class));
+        let head = bin.spare.replace(ptr::null_mut());
+        // SAFETY: what `set_spare` was given, and nobody has taken it since.
+        let chain = unsafe { DepotChain::of(head, bin.spare_count.replace(0) as usize) };
+        self.spares.set(self.spares.get() - chain.count() * size_class::size(class));
         chain
     }
 
     /// Makes a chain the spare of `class`, which has none.
     pub(super) fn set_spare(&self, class: usize, chain: DepotChain) {
-        self.bins[class].spare.set(chain.head);
-        self.bins[class].spare_count.set(chain.count as u32);
-        self.spares.set(self.spares.get() + chain.count * size_class::size(class));
+        self.bins[class].spare.set(chain.head());
+        self.bins[class].spare_count.set(chain.count() as u32);
+        self.spares.set(self.spares.get() + chain.count() * size_class::size(class));
     }
 
     /// Hands out a block of `class`, whose list is empty, and fills the list.
@@ -295,7 +296,7 @@ impl Magazines {
         }
         let spare = self.take_spare(class);
         self.tend();
-        let chain = if spare.count > 0 {
+        let chain = if spare.count() > 0 {
             spare
         } else if sync::is_interrupted() {
             return central::reserved(class)
@@ -307,7 +308,7 @@ impl Magazines {
             self.used.store(true, Ordering::Relaxed);
             let Supply { chain, zero } = central::take(class, most as usize)?;
             if zero {
-                return Some(Given { block: chain.head.cast(), zero });
+                return Some(Given { block: chain.head().cast(), zero });
             }
             chain
         };
@@ -329,8 +330,8 @@ impl Magazines {
         }
         let spare = self.take_spare(class);
         let chain = self.empty(class);
-        let bytes = chain.count * size_class::size(class);
-        if spare.count > 0 {
+        let bytes = chain.count() * size_class::size(class);
+        if spare.count() > 0 {
             self.tend();
             central::give(class, spare);
         }

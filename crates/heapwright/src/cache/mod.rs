@@ -221,7 +221,7 @@ impl Member for Cache {
         cache.begin();
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
-            cache.fill(class, ptr::null_mut(), 0, 0);
+            cache.fill(class, DepotChain::EMPTY, 0);
             cache.bins[class].want.set(first_length(class));
         }
         cache.hot.refresh();
@@ -301,7 +301,7 @@ impl Cache {
         }
         if let Some(chain) = self.undepot(class) {
             self.grow_room(class);
-            return Some(self.start(class, chain.head, chain.count));
+            return Some(self.start(class, chain));
         }
         if !self.remote().is_empty() {
             self.drain();
@@ -311,7 +311,7 @@ impl Cache {
             }
         }
         if let Some(chain) = self.take_returned(class) {
-            return Some(self.start(class, chain.head, chain.count));
+            return Some(self.start(class, chain));
         }
         self.scavenge();
         let bin = &self.bins[class];
@@ -319,12 +319,12 @@ impl Cache {
             if self.adopt_slab(class)
                 && let Some(chain) = self.take_returned(class)
             {
-                return Some(self.start(class, chain.head, chain.count));
+                return Some(self.start(class, chain));
             }
             if self.steal_slab(class)
                 && let Some(chain) = self.take_returned(class)
             {
-                return Some(self.start(class, chain.head, chain.count));
+                return Some(self.start(class, chain));
             }
             if bin.current.get() == 0 {
                 bin.current.set(self.new_slab(class)?);
@@ -339,7 +339,7 @@ impl Cache {
         if chain.count == 1 {
             return Some(Given { block: chain.head.cast(), zero: slab.is_zero() });
         }
-        Some(self.start(class, terminate(chain), chain.count))
+        Some(self.start(class, terminated(chain)))
     }
 
     /// Blocks in the list of `class`.
@@ -350,26 +350,28 @@ impl Cache {
     }
 
     /// Fills the list of `class`, which is empty.
-    fn fill(&self, class: usize, head: *mut Block, count: usize, room: i32) {
+    fn fill(&self, class: usize, chain: DepotChain, room: i32) {
         let list = self.hot.list(class);
-        list.head.set(head);
+        list.head.set(chain.head());
         list.room.set(room);
-        self.bins[class].base.set(room + count as i32);
+        self.bins[class].base.set(room + chain.count() as i32);
     }
 
     /// Takes all blocks out of the list of `class`.
     fn empty(&self, class: usize) -> DepotChain {
         self.unhide(class);
-        let chain = DepotChain { head: self.hot.list(class).head.get(), count: self.length(class) };
-        self.fill(class, ptr::null_mut(), 0, self.room(class, chain.count) as i32);
+        let (head, count) = (self.hot.list(class).head.get(), self.length(class));
+        // SAFETY: the list's blocks; it forgets them here.
+        let chain = unsafe { DepotChain::of(head, count) };
+        self.fill(class, DepotChain::EMPTY, self.room(class, count) as i32);
         chain
     }
 
     /// Makes a chain the (empty) list of its class and hands out its first block.
-    fn start(&self, class: usize, head: *mut Block, count: usize) -> Given {
+    fn start(&self, class: usize, chain: DepotChain) -> Given {
         // One less: when the list has all of them again and no room, they go.
-        let room = self.room(class, count).min(chain_length(class)) as i32 - 1;
-        self.fill(class, head, count, room);
+        let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
+        self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
         // It may have been hidden, empty, while we looked for blocks.
         self.stay_hidden(class);
@@ -383,14 +385,14 @@ impl Cache {
     }
 
     /// Returned slots of slabs: about as many as are wanted.
-    fn take_returned(&self, class: usize) -> Option<Chain> {
+    fn take_returned(&self, class: usize) -> Option<DepotChain> {
         let bin = &self.bins[class];
         bin.partial.first()?;
         let most = self.wanted(class);
         let unlist = |slab: Slab<'_>| self.unlist(slab);
         let chain = gather(&bin.partial, class, most, self.scavenger.now.get(), unlist)?;
         bin.room.count(chain.count as i32);
-        Some(Chain { head: terminate(chain), ..chain })
+        Some(terminated(chain))
     }
 
     /// Takes a slab into the list of all.
@@ -433,7 +435,7 @@ impl Cache {
         self.scavenge();
         let chain = self.empty(class);
         let length = chain_length(class);
-        if chain.count > 2 * length + 1 {
+        if chain.count() > 2 * length + 1 {
             // The list began as a chain of the depot. What came since is at its
             // head; it becomes a chain of its own, so that chains stay short.
             let (newer, older) = chain.cut(length + 1);
@@ -454,9 +456,9 @@ impl Cache {
     fn distribute(&self, class: usize, chain: DepotChain) {
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         let mine = Entry::slab(self.id(), class);
-        let mut block = chain.head;
-        let mut left = chain.count;
-        let mut home = chain.count as i32;
+        let mut block = chain.head();
+        let mut left = chain.count();
+        let mut home = chain.count() as i32;
         self.scavenger.note_work();
         while left > 0 {
             let unit = self.hot.unit_of(block.addr());
@@ -465,7 +467,8 @@ impl Cache {
                 // Its slab was taken over by another cache while it was in a list.
                 // SAFETY: the chain is this cache's and has `count` linked blocks.
                 let next = unsafe { Block::next(block) };
-                self.forward(block);
+                // SAFETY: a free block of the chain's, which leaves the chain here.
+                unsafe { self.forward(block) };
                 home -= 1;
                 block = next;
                 left -= 1;
@@ -481,11 +484,15 @@ impl Cache {
     }
 
     /// Sends one block back to its slab, which is this cache's.
+    ///
+    /// # Safety
+    ///
+    /// The slab is of `class` and this cache's; the block is free and the caller gives it away.
     #[inline]
-    fn put(&self, class: usize, block: *mut Block) {
+    unsafe fn put(&self, class: usize, block: *mut Block) {
         let unit = self.hot.unit_of(block.addr());
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
-        // SAFETY: the contract of `WayBack::visit` is this function's own.
+        // SAFETY: by the contract the unit is a slab of the class, and this cache's.
         let mut visit = unsafe { way.visit(unit) };
         if !visit.put(block.addr() & (UNIT - 1)) {
             misuse::double_free(Call::Free, block.addr(), size_class::size(class));
@@ -595,7 +602,7 @@ impl Cache {
     pub(crate) fn give_all_slabs(&self) {
         for class in 0..CLASSES {
             let bin = &self.bins[class];
-            self.empty(class);
+            let _forgotten = self.empty(class);
             bin.depot.forget();
             bin.room.out.set(0);
             bin.current.set(0);
@@ -722,9 +729,10 @@ unsafe fn put_run(
     visit.finish()
 }
 
-/// Ends a chain. Returns its head.
-fn terminate(chain: Chain) -> *mut Block {
-    // SAFETY: the chain was just taken from a slab and is the caller's.
+/// A chain that was just taken from a slab, with an end.
+fn terminated(chain: Chain) -> DepotChain {
+    // SAFETY: slabs make chains of slots that are whoever's took them, who gives this one away.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
-    chain.head
+    // SAFETY: as many slots of one slab, linked and with an end.
+    unsafe { DepotChain::of(chain.head, chain.count) }
 }

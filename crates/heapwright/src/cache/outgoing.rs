@@ -67,7 +67,8 @@ impl Cache {
                 bytes += size_class::size(rest.class());
                 take(rest.class(), block);
             } else {
-                bytes += self.forward(block);
+                // SAFETY: a block that was freed, out of the chain that was taken.
+                bytes += unsafe { self.forward(block) };
             }
             block = next;
         }
@@ -76,13 +77,18 @@ impl Cache {
 
     /// Sends a block on whose slab was taken over by another cache after the
     /// freeing thread had looked. Returns its size.
+    ///
+    /// # Safety
+    ///
+    /// The block is free, and the caller gives it away.
     #[cold]
-    pub(super) fn forward(&self, block: *mut Block) -> usize {
+    pub(super) unsafe fn forward(&self, block: *mut Block) -> usize {
         let (_, entry) = MAP.lookup(block.addr());
         let Kind::Slab(class) = entry.kind() else {
             misuse::double_free(Call::Free, block.addr(), 0)
         };
-        send(entry.owner(), class, block);
+        // SAFETY: the entry says of which class and whose it is; the caller gives it away.
+        unsafe { send(entry.owner(), class, block) };
         size_class::size(class)
     }
 
@@ -101,7 +107,11 @@ impl Cache {
 
     /// Takes what others freed back to the slabs.
     pub(super) fn drain_home(&self) {
-        self.drain_with(|class, block| self.put(class, block));
+        self.drain_with(|class, block| {
+            // SAFETY: the slab is of the class and this cache's, and the block was freed by the
+            // thread that pushed it.
+            unsafe { self.put(class, block) };
+        });
     }
 
     /// Takes a block back that another cache owns.
@@ -168,7 +178,9 @@ impl Cache {
             let (head, tail) = (out.head.get(), out.tail.get());
             let bytes = out.bytes.load(Ordering::Relaxed);
             out.forget();
-            if let Some(owner) = push_to(out.owner.get(), head, tail, count, bytes) {
+            // SAFETY: the batch's blocks, of the owner's, which it has just forgotten.
+            let owner = unsafe { push_to(out.owner.get(), head, tail, count, bytes) };
+            if let Some(owner) = owner {
                 owner.relieve();
             }
         }
@@ -176,11 +188,21 @@ impl Cache {
 }
 
 /// Sends one block of `class` to the cache that owns it.
-pub(crate) fn send(owner: u32, class: usize, block: *mut Block) {
-    push_to(owner, block, block, 1, size_class::size(class));
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of `owner`, and the caller gives it away.
+pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) {
+    // SAFETY: a chain of one block, which the caller gives away.
+    unsafe { push_to(owner, block, block, 1, size_class::size(class)) };
 }
 
-fn push_to(
+/// Sends a chain of `count` blocks, of so many `bytes`, to the cache that owns them.
+///
+/// # Safety
+///
+/// They are linked from `head` to `tail`, of slabs of `owner`, and the caller gives them away.
+unsafe fn push_to(
     owner: u32,
     head: *mut Block,
     tail: *mut Block,

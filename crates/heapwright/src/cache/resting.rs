@@ -131,7 +131,7 @@ impl Cache {
         self.hot.refresh();
         for class in 0..CLASSES {
             self.bins[class].hidden.forget_after_fork();
-            self.empty(class);
+            let _forgotten = self.empty(class);
             let bin = &self.bins[class];
             bin.depot.forget();
             bin.room.out.set(0);

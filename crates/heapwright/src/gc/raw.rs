@@ -674,29 +674,37 @@ pub mod shown {
     use super::Tracer;
     use core::mem::offset_of;
 
+    const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
+        size_of::<F>()
+    }
+
+    macro_rules! place {
+        ($of:ty, $field:ident) => {
+            (offset_of!($of, $field), size_of_field(|of: &$of| &of.$field))
+        };
+    }
+
     /// Regions of a mutator: pools times kinds.
     pub const REGIONS: usize = SHELVES;
-    /// Offsets of poll, barrier, heap, regions, places, marks in a mutator.
-    pub const MUTATOR: [usize; 6] = [
-        offset_of!(Mutator, poll),
-        offset_of!(Mutator, barrier),
-        offset_of!(Mutator, heap),
-        offset_of!(Mutator, regions),
-        offset_of!(Mutator, places),
-        offset_of!(Mutator, marks),
+    /// Where poll, barrier, heap, regions, places and marks are in a mutator: offset and size.
+    pub const MUTATOR: [(usize, usize); 6] = [
+        place!(Mutator, poll),
+        place!(Mutator, barrier),
+        place!(Mutator, heap),
+        place!(Mutator, regions),
+        place!(Mutator, places),
+        place!(Mutator, marks),
     ];
-    /// Offsets of next, end, by_slot in a tracer.
-    pub const TRACER: [usize; 3] =
-        [offset_of!(Tracer, next), offset_of!(Tracer, end), offset_of!(Tracer, by_slot)];
+    /// Where next, end and by_slot are in a tracer.
+    pub const TRACER: [(usize, usize); 3] =
+        [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
     /// The bit of a mutator's barrier that says that objects are being moved.
     pub const MOVING: u32 = super::MOVING;
-    /// Offsets of next, end, slot in a region, and its size.
-    pub const REGION: [usize; 4] = [
-        offset_of!(Region, next),
-        offset_of!(Region, end),
-        offset_of!(Region, slot),
-        size_of::<Region>(),
-    ];
+    /// Where next, end, slot and page are in a region.
+    pub const REGION: [(usize, usize); 4] =
+        [place!(Region, next), place!(Region, end), place!(Region, slot), place!(Region, page)];
+    /// The size of a region.
+    pub const REGION_SIZE: usize = size_of::<Region>();
 }
 
 /// [`Mutator::leave`] for a mutator's head, of a caller whose registers are to be seen.

@@ -320,7 +320,8 @@ fn wake(hot: &Hot) {
 unsafe fn free_contended(block: *mut Block, hot: &Hot, rest: Rest) {
     let (current, class) = (magazines::of(hot), rest.class());
     let Some(held) = ALL.acquire_contended(current) else {
-        return central::stray(class, block);
+        // SAFETY: the caller gives the block of a common slab away.
+        return unsafe { central::stray(class, block) };
     };
     account(current, &held);
     // SAFETY: the same contract.
@@ -344,7 +345,10 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
         // SAFETY: the same contract.
         return unsafe { super::per_cpu::give(gate, class, block) };
     }
-    let Some(held) = acquire() else { return central::stray(class, block) };
+    let Some(held) = acquire() else {
+        // SAFETY: the caller gives the block of a common slab away.
+        return unsafe { central::stray(class, block) };
+    };
     held.tend();
     // SAFETY: the same contract.
     unsafe { held.free(class, block) };

@@ -375,7 +375,10 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
         }
         mine => match (CACHES.get(owner), mine) {
             // The heap takes it home when it looks next.
-            (Some(_), Mine::Shared) if sync::is_interrupted() => cache::send(owner, class, block),
+            (Some(_), Mine::Shared) if sync::is_interrupted() => {
+                // SAFETY: the caller gives the block of this owner and class away.
+                unsafe { cache::send(owner, class, block) };
+            }
             // SAFETY: the same contract.
             (Some(heap), _) if heap.owned_by() == Use::Heap => unsafe {
                 first_class::free_slot(heap, class, block);
@@ -385,7 +388,8 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
                 unsafe { cache.free_remote(owner, class, block) };
             }
             // A thread without a cache sends blocks one by one.
-            _ => cache::send(owner, class, block),
+            // SAFETY: the caller gives the block of this owner and class away.
+            _ => unsafe { cache::send(owner, class, block) },
         },
     }
 }
@@ -416,7 +420,8 @@ fn keep(unit: usize, units: usize) -> bool {
         return false;
     }
     if sync::is_interrupted() {
-        central::stray_run(unit);
+        // SAFETY: the caller gives the block away, whose run this is, and its entry says kept.
+        unsafe { central::stray_run(unit) };
         return true;
     }
     common::acquire().is_some_and(|held| held.stash.keep(unit, units))

@@ -146,7 +146,10 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
 /// The block is of `class`, of a common slab, and in use.
 unsafe fn relieve(gate: &Gate, class: usize, block: *mut Block) {
     gate.provide(gate.cpu());
-    let Some(held) = common::acquire() else { return central::stray(class, block) };
+    let Some(held) = common::acquire() else {
+        // SAFETY: the caller gives the block of a common slab away.
+        return unsafe { central::stray(class, block) };
+    };
     held.tend();
     // SAFETY: the same contract.
     unsafe { held.free(class, block) };
@@ -161,7 +164,10 @@ unsafe fn relieve(gate: &Gate, class: usize, block: *mut Block) {
 ///
 /// As [`relieve`].
 unsafe fn put_on_shelf(class: usize, block: *mut Block) {
-    let Some(held) = common::acquire() else { return central::stray(class, block) };
+    let Some(held) = common::acquire() else {
+        // SAFETY: the caller gives the block of a common slab away.
+        return unsafe { central::stray(class, block) };
+    };
     Magazines::note_fallback(&held);
     // SAFETY: the same contract.
     unsafe { held.free(class, block) };

@@ -159,11 +159,7 @@ pub(crate) unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> M
 }
 
 /// Residency is unknown here.
-///
-/// # Safety
-///
-/// None: nothing is done.
-pub(crate) unsafe fn resident_pages(_at: *const u8, _size: usize, _resident: &mut [u8]) -> bool {
+pub(crate) fn resident_pages(_at: usize, _size: usize, _resident: &mut [u8]) -> bool {
     false
 }
 

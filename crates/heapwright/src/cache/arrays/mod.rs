@@ -449,7 +449,8 @@ impl Arrays {
                 chain = block;
             }
             top.store(first, Ordering::Relaxed);
-            central::give(class, DepotChain { head: chain, count });
+            // SAFETY: just linked; what arrays hold is of the class and the common owner.
+            central::give(class, unsafe { DepotChain::of(chain, count) });
         }
     }
 }

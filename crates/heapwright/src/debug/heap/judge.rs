@@ -31,7 +31,7 @@ impl Heap {
     #[inline(always)]
     pub(super) fn judge_call(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         size: usize,
@@ -56,7 +56,7 @@ impl Heap {
     #[cold]
     fn misjudged(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         here: Here,
@@ -78,7 +78,7 @@ impl Heap {
     #[inline(always)]
     pub(super) fn judge_small_edges(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         here: Here,
@@ -107,7 +107,7 @@ impl Heap {
 
     /// All of the slack behind a block.
     #[inline(never)]
-    fn judge_slack(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
+    fn judge_slack(&'static self, seated: &mut Seated, place: Place, word: Word, here: Here) {
         let size = place.size(word);
         let (_, _, slack) = place.parts(size);
         let end = place.block().wrapping_add(size);
@@ -119,7 +119,7 @@ impl Heap {
 
     /// What lies before a bucket's first slot, or before a block that stands alone.
     #[inline(never)]
-    fn judge_lead(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
+    fn judge_lead(&'static self, seated: &mut Seated, place: Place, word: Word, here: Here) {
         let near = place.near();
         let from = place.block().wrapping_sub(near);
         // SAFETY: what is near is filled, and not guarded while the block is live.
@@ -132,7 +132,7 @@ impl Heap {
     #[cold]
     fn judge_neighbour(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         near: usize,
@@ -159,7 +159,7 @@ impl Heap {
     /// Whether the bytes around a block that stands alone are as they were.
     pub(super) fn judge_lone_edges(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         here: Here,
@@ -171,7 +171,7 @@ impl Heap {
     #[cold]
     fn overflowed(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         size: usize,
@@ -213,7 +213,7 @@ impl Heap {
     #[cold]
     fn underflowed(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         damage: Damage,

@@ -223,14 +223,14 @@ impl Heap {
     /// next sequence number. `None`: there is no memory for the thread's seat.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
-        let seated = self.sit()?;
+        let mut seated = self.sit()?;
         let stack = seated.mine().stack(self.depth.load(Ordering::Relaxed));
-        Some(self.moment_of(&seated, stack))
+        Some(self.moment_of(&mut seated, stack))
     }
 
     /// An operation of the caller's, whose stack is known.
     #[inline(always)]
-    fn moment_of(&'static self, seated: &Seated, stack: u32) -> Moment {
+    fn moment_of(&'static self, seated: &mut Seated, stack: u32) -> Moment {
         let mine = seated.mine();
         let sequence = u64::from(mine.sequence(&self.sequence));
         Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() }
@@ -242,7 +242,7 @@ impl Heap {
         &'static self,
         context: *mut c_void,
     ) -> (u32, u32, u64) {
-        let Some(seated) = self.sit() else { return (0, 0, 0) };
+        let Some(mut seated) = self.sit() else { return (0, 0, 0) };
         let mine = seated.mine();
         let depth = self.depth.load(Ordering::Relaxed).max(1);
         let stack = if context.is_null() {

@@ -48,17 +48,22 @@ impl Heap {
     /// Serves a request. Null: there is no memory, or the limit is reached.
     #[inline]
     pub(crate) fn allocate(&'static self, request: Request) -> *mut u8 {
-        let Some(seated) = self.sit() else { return ptr::null_mut() };
+        let Some(mut seated) = self.sit() else { return ptr::null_mut() };
         let mine = seated.mine();
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
-        let block = self.place(&seated, request, stack);
+        let block = self.place(&mut seated, request, stack);
         if self.reporter.logs() {
             self.log(request.call, block, request.size, stack);
         }
         block
     }
 
-    pub(super) fn place(&'static self, seated: &Seated, request: Request, stack: u32) -> *mut u8 {
+    pub(super) fn place(
+        &'static self,
+        seated: &mut Seated,
+        request: Request,
+        stack: u32,
+    ) -> *mut u8 {
         let limit = self.rules.limit.load(Ordering::Relaxed);
         if limit != usize::MAX && self.live_bytes() as usize + request.size > limit {
             return ptr::null_mut();
@@ -89,7 +94,7 @@ impl Heap {
 
     /// A slot of a bucket.
     #[inline]
-    fn place_small(&'static self, seated: &Seated, request: Request, stack: u32) -> *mut u8 {
+    fn place_small(&'static self, seated: &mut Seated, request: Request, stack: u32) -> *mut u8 {
         let Some(class) = shape::class_for(request.size, request.align) else {
             let side = self.sites.turn(stack);
             return self.place_large(seated, request, stack, side);
@@ -119,7 +124,7 @@ impl Heap {
         }
         let word = Word::live(request.size, request.align, request.origin as u8, thread);
         record.hand_out(stack, sequence, word);
-        seated.seat.count_made(request.size);
+        seated.seat().count_made(request.size);
         block
     }
 
@@ -174,7 +179,7 @@ impl Heap {
     #[cold]
     fn place_guarded(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         request: Request,
         stack: u32,
         side: Side,
@@ -196,7 +201,7 @@ impl Heap {
     #[cold]
     fn place_large(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         request: Request,
         stack: u32,
         side: Side,
@@ -218,7 +223,7 @@ impl Heap {
     /// Places a block in the room between two guards.
     fn hand_out_alone(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         request: Request,
         stack: u32,
         side: Side,
@@ -253,7 +258,7 @@ impl Heap {
         let size = if bucket.span.form() == Form::Large { usize::MAX } else { request.size };
         let word = Word::live(size, request.align, request.origin as u8, mine.thread);
         place.record().hand_out(stack, sequence, word);
-        seated.seat.count_made(request.size);
+        seated.seat().count_made(request.size);
         self.note_peak();
         block
     }

@@ -18,9 +18,10 @@ use super::super::scope;
 use super::super::seat::{Mine, Seat, system_thread};
 use super::Heap;
 
-/// The caller's seat, entered. One word, because it is made at every call.
+/// The caller's seat, entered: whoever has one has what is the seat's thread's alone, and
+/// there is one of a seat at a time. One word, because it is made at every call.
 pub(crate) struct Seated {
-    pub(super) seat: &'static Seat,
+    seat: &'static Seat,
 }
 
 impl Drop for Seated {
@@ -31,10 +32,23 @@ impl Drop for Seated {
 }
 
 impl Seated {
+    /// Enters a seat. `None`: somebody is in it.
     #[inline]
-    #[allow(clippy::mut_from_ref, reason = "the seat is entered, once")]
-    pub(crate) fn mine(&self) -> &mut Mine {
-        // SAFETY: entered, and callers keep no two such references at a time.
+    fn enter(seat: &'static Seat) -> Option<Self> {
+        seat.enter().then_some(Self { seat })
+    }
+
+    /// The seat.
+    #[inline]
+    pub(super) fn seat(&self) -> &'static Seat {
+        self.seat
+    }
+
+    /// What is the seat's thread's alone.
+    #[inline]
+    pub(crate) fn mine(&mut self) -> &mut Mine {
+        // SAFETY: the seat is entered, so this is its only `Seated`, and borrowed for as long
+        // as the reference lives.
         unsafe { self.seat.mine() }
     }
 }
@@ -61,12 +75,11 @@ impl Heap {
     pub(crate) fn sit(&'static self) -> Option<Seated> {
         let desk = desks::mine();
         if let Some(seat) = self.seat_at(desk)
-            && seat.enter()
+            && let Some(mut seated) = Seated::enter(seat)
         {
-            let seated = Seated { seat };
             let sitting = desks::sitting(desk);
             if seated.mine().is_new(sitting) {
-                self.welcome(&seated, sitting);
+                self.welcome(&mut seated, sitting);
             }
             return Some(seated);
         }
@@ -85,9 +98,8 @@ impl Heap {
                 self.seats[desk].store(seat, Ordering::Release);
                 return self.sit();
             };
-            if seat.enter() {
-                let seated = Seated { seat };
-                self.welcome(&seated, desks::sitting(desk));
+            if let Some(mut seated) = Seated::enter(seat) {
+                self.welcome(&mut seated, desks::sitting(desk));
                 return Some(seated);
             }
         }
@@ -106,15 +118,16 @@ impl Heap {
             }
             return None;
         };
+        // Entered or not: who has the order is the only one here.
         seat.enter();
         if owes {
             seat.owe(&self.common_order);
         }
-        let seated = Seated { seat };
+        let mut seated = Seated { seat };
         // Whoever comes is another thread than the last one, or is not.
         let thread = system_thread();
         if seated.mine().is_new(thread) {
-            self.welcome_again(&seated, thread);
+            self.welcome_again(&mut seated, thread);
         }
         Some(seated)
     }
@@ -127,7 +140,7 @@ impl Heap {
 
     /// Sits a thread down that may have been here before.
     #[cold]
-    fn welcome_again(&self, seated: &Seated, thread: u32) {
+    fn welcome_again(&self, seated: &mut Seated, thread: u32) {
         match self.threads.known(thread) {
             Some(number) => seated.mine().sit(thread, number),
             None => self.welcome(seated, thread),
@@ -135,7 +148,7 @@ impl Heap {
     }
 
     #[cold]
-    fn welcome(&self, seated: &Seated, sitting: u32) {
+    fn welcome(&self, seated: &mut Seated, sitting: u32) {
         let number = self.threads.number_of(system_thread(), scope::of_this_thread());
         seated.mine().sit(sitting, number);
     }
@@ -145,8 +158,7 @@ impl Heap {
     pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
         let desk = desks::mine();
         let Some(seat) = self.seat_at(desk) else { return };
-        if seat.enter() {
-            let seated = Seated { seat };
+        if let Some(mut seated) = Seated::enter(seat) {
             // One who is new here is asked when it comes.
             if !seated.mine().is_new(desks::sitting(desk)) {
                 seated.mine().thread = self.threads.number_of(system_thread(), scope);

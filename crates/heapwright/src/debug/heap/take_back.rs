@@ -44,10 +44,10 @@ impl Heap {
     /// If the block is in use, nobody uses it afterwards.
     #[inline]
     pub(crate) unsafe fn free(&'static self, span: &'static Span, address: usize, what: Return) {
-        let Some(seated) = self.sit() else { return };
-        let here = self.here(&seated, address, what);
+        let Some(mut seated) = self.sit() else { return };
+        let here = self.here(&mut seated, address, what);
         // SAFETY: the same contract.
-        unsafe { self.take_back(&seated, span, here) };
+        unsafe { self.take_back(&mut seated, span, here) };
         if self.reporter.logs() {
             self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
         }
@@ -55,7 +55,7 @@ impl Heap {
 
     /// Which call was given which address, and its stack.
     #[inline(always)]
-    pub(super) fn here(&'static self, seated: &Seated, address: usize, what: Return) -> Here {
+    pub(super) fn here(&'static self, seated: &mut Seated, address: usize, what: Return) -> Here {
         let stack = seated.mine().stack(self.depth.load(Ordering::Relaxed));
         Here { address, what, stack }
     }
@@ -63,7 +63,7 @@ impl Heap {
     /// # Safety
     ///
     /// As [`Heap::free`].
-    unsafe fn take_back(&'static self, seated: &Seated, span: &'static Span, here: Here) {
+    unsafe fn take_back(&'static self, seated: &mut Seated, span: &'static Span, here: Here) {
         let address = here.address;
         let Some(place) = span.small_slot_at(address) else {
             // SAFETY: the same contract.
@@ -94,7 +94,7 @@ impl Heap {
         }
         let made_at = record.made_at.load(Ordering::Relaxed);
         seated.mine().stays.gone(made_at, span.class());
-        seated.seat.count_freed(size);
+        seated.seat().count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
             // SAFETY: the slot is nobody's any more.
             unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
@@ -108,7 +108,7 @@ impl Heap {
 
     /// Who freed it, and where from.
     #[inline]
-    fn note_freed(&'static self, seated: &Seated, record: &Slot, here: Here) {
+    fn note_freed(&'static self, seated: &mut Seated, record: &Slot, here: Here) {
         let sequence = seated.mine().sequence(&self.sequence);
         record.freed_at.store(here.stack, Ordering::Relaxed);
         record.freed.store(sequence, Ordering::Relaxed);
@@ -120,7 +120,7 @@ impl Heap {
     ///
     /// As [`Heap::free`].
     #[inline(never)]
-    unsafe fn take_other(&'static self, seated: &Seated, span: &'static Span, here: Here) {
+    unsafe fn take_other(&'static self, seated: &mut Seated, span: &'static Span, here: Here) {
         let Found::Slot(place) = span.locate(here.address) else {
             return self.not_a_block(seated, here);
         };
@@ -139,7 +139,7 @@ impl Heap {
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_lone_edges(seated, place, word, here);
         }
-        seated.seat.count_freed(size);
+        seated.seat().count_freed(size);
         record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
         // SAFETY: the bucket's only block was taken back.
@@ -161,7 +161,7 @@ impl Heap {
     ///
     /// No slot of the bucket is in use or can be handed out.
     #[cold]
-    unsafe fn retire(&'static self, seated: &Seated, bucket: BucketRef) {
+    unsafe fn retire(&'static self, seated: &mut Seated, bucket: BucketRef) {
         let mut late = Late::new();
         let wants = self.store.lock().empty(bucket);
         let fills = self.rules.fill.load(Ordering::Relaxed);
@@ -206,21 +206,21 @@ impl Heap {
             let seated = self.sit()?;
             if word.size() == SIZE_IN_SPAN {
                 place.bucket.span.size.store(1, Ordering::Relaxed);
-                seated.seat.count_more(1);
+                seated.seat().count_more(1);
             } else if place.record().exchange(word, word.of_one_byte()).is_ok() {
-                seated.seat.count_more(1);
+                seated.seat().count_more(1);
             }
             return Some(1);
         }
-        let seated = self.sit()?;
-        let here = self.here(&seated, address, what);
-        self.no_block(&seated, slot, here);
+        let mut seated = self.sit()?;
+        let here = self.here(&mut seated, address, what);
+        self.no_block(&mut seated, slot, here);
         None
     }
 
     /// No live block begins at the address, which is in this slot or in none.
     #[cold]
-    fn no_block(&'static self, seated: &Seated, slot: Option<(Place, Word)>, here: Here) {
+    fn no_block(&'static self, seated: &mut Seated, slot: Option<(Place, Word)>, here: Here) {
         match slot {
             Some((place, word)) => self.not_live(seated, place, word, here),
             None => self.not_a_block(seated, here),
@@ -240,17 +240,17 @@ impl Heap {
         what: Return,
         request: Request,
     ) -> *mut u8 {
-        let Some(seated) = self.sit() else { return ptr::null_mut() };
-        let here = self.here(&seated, address, what);
+        let Some(mut seated) = self.sit() else { return ptr::null_mut() };
+        let here = self.here(&mut seated, address, what);
         let slot = slot_of(span, address);
         let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
         else {
             // Reported; the program goes on with a new block, as if it had given none.
-            self.no_block(&seated, slot, here);
-            return self.place(&seated, request, here.stack);
+            self.no_block(&mut seated, slot, here);
+            return self.place(&mut seated, request, here.stack);
         };
         let size = place.size(word);
-        let new = self.place(&seated, request, here.stack);
+        let new = self.place(&mut seated, request, here.stack);
         if new.is_null() {
             return new;
         }
@@ -258,7 +258,7 @@ impl Heap {
         // and both have as many bytes.
         unsafe { ptr::copy_nonoverlapping(place.block(), new, size.min(request.size)) };
         // SAFETY: the same contract.
-        unsafe { self.take_back(&seated, span, here) };
+        unsafe { self.take_back(&mut seated, span, here) };
         new
     }
 }

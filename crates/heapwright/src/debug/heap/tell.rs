@@ -17,7 +17,13 @@ use super::take_back::{Here, Return};
 impl Heap {
     /// The address is in a slot, and no live block begins there.
     #[cold]
-    pub(super) fn not_live(&'static self, seated: &Seated, place: Place, word: Word, here: Here) {
+    pub(super) fn not_live(
+        &'static self,
+        seated: &mut Seated,
+        place: Place,
+        word: Word,
+        here: Here,
+    ) {
         let block = place.block().addr();
         let is_start = block == here.address;
         let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
@@ -46,7 +52,7 @@ impl Heap {
 
     /// The address is in a lead, a tail or a guard.
     #[cold]
-    pub(super) fn not_a_block(&'static self, seated: &Seated, here: Here) {
+    pub(super) fn not_a_block(&'static self, seated: &mut Seated, here: Here) {
         let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
         let kind = invalid(is_realloc);
         let region = Region::Nothing;
@@ -56,13 +62,17 @@ impl Heap {
     /// A pointer that is no debug heap's: of `region`.
     #[cold]
     pub(crate) fn foreign(&'static self, address: usize, what: Return, region: Region) {
-        let Some(seated) = self.sit() else { return };
+        let Some(mut seated) = self.sit() else { return };
         let is_realloc = matches!(what.call, Call::Realloc | Call::RustRealloc);
-        let here = self.here(&seated, address, what);
-        self.report(Finding { kind: invalid(is_realloc), region, ..self.nowhere(&seated, here) });
+        let here = self.here(&mut seated, address, what);
+        self.report(Finding {
+            kind: invalid(is_realloc),
+            region,
+            ..self.nowhere(&mut seated, here)
+        });
     }
 
-    fn nowhere(&'static self, seated: &Seated, here: Here) -> Finding {
+    fn nowhere(&'static self, seated: &mut Seated, here: Here) -> Finding {
         Finding {
             call: here.what.call,
             pointer: here.address as u64,
@@ -74,7 +84,7 @@ impl Heap {
     /// What is known of a block, and of where it was found out.
     pub(super) fn about(
         &'static self,
-        seated: &Seated,
+        seated: &mut Seated,
         place: Place,
         word: Word,
         here: Here,

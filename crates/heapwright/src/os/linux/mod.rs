@@ -476,16 +476,15 @@ pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Move
 }
 
 /// Writes to `resident` one byte a kernel page of `[at, at + size)`, whose low
-/// bit says whether the page is in memory. False where it cannot be known.
-///
-/// # Safety
-///
-/// The range is page aligned, and heapwright's or nobody's.
-pub(crate) unsafe fn resident_pages(at: *const u8, size: usize, resident: &mut [u8]) -> bool {
+/// bit says whether the page is in memory. False where it cannot be known: a part of the range
+/// is not mapped, or it does not begin with a page.
+pub(crate) fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
+    let from = ptr::without_provenance_mut(at);
     keeping_errno(|| {
-        // SAFETY: the vector is long enough for the range (checked above).
-        unsafe { libc::mincore(at.cast_mut().cast(), size, resident.as_mut_ptr()) == 0 }
+        // SAFETY: the vector has a byte for each page (checked above); the range itself the
+        // kernel neither reads nor writes.
+        unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
     })
 }
 

@@ -81,10 +81,7 @@ impl Sight {
         let mut at = start;
         while at < end {
             let pages = ((end - at) / page).min(ENTRIES);
-            let from = core::ptr::without_provenance(at);
-            // SAFETY: whole pages; what is not mapped is an answer.
-            let known =
-                pages > 0 && unsafe { super::resident_pages(from, pages * page, &mut resident) };
+            let known = pages > 0 && super::resident_pages(at, pages * page, &mut resident);
             if !known {
                 return visit(at, end);
             }
@@ -175,6 +172,29 @@ mod tests {
         assert_eq!(sight.read(8, &mut bytes), 0);
         // SAFETY: reserved above; nobody uses it.
         unsafe { System.release(at, 64 * page) };
+    }
+
+    /// What is not mapped is an answer, and so are pages that are.
+    #[test]
+    fn a_hole_is_no_fault() {
+        let page = kernel_page_size();
+        let at = System.reserve(4 * page, page);
+        // SAFETY: reserved above.
+        assert!(unsafe { System.commit(at, 4 * page) });
+        // SAFETY: committed above.
+        unsafe { at.write(7) };
+        let mut resident = [0; 4];
+        assert!(super::super::resident_pages(at.addr(), 4 * page, &mut resident));
+        assert_eq!(resident[0] & 1, 1);
+        assert!(!super::super::resident_pages(at.addr() + 1, page, &mut resident));
+        // The first page of all is nobody's.
+        assert!(!super::super::resident_pages(0, page, &mut resident));
+        let mut runs = std::vec::Vec::new();
+        let sight = Sight::open().unwrap();
+        sight.each_page_run(0, page, false, &mut |from, to| runs.push((from, to)));
+        assert_eq!(runs, [(0, page)]);
+        // SAFETY: reserved above; nobody uses it.
+        unsafe { System.release(at, 4 * page) };
     }
     extern crate std;
 }

@@ -1,0 +1,51 @@
+//! Mirrors: structs that are written out twice, for two readers of the same bytes.
+//!
+//! What `include/heapwright.h` shows is written out in this crate, because it is a promise
+//! to programs compiled long ago; the library has a struct of its own, and one is read as
+//! the other. Nothing but [`mirror`] sees to it that they agree: that the sums of the sizes
+//! do says nothing of two fields that have changed places.
+//!
+//! ```text
+//!   mirror!(Ours, Theirs; a b c)              each field, and that there is no other in either
+//!   mirror!(Ours, Theirs; a b; c; d e)        the same, but c here is called d and e there
+//! ```
+
+/// The size of what a struct has in a field.
+pub(crate) const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
+    size_of::<F>()
+}
+
+/// Where a field is, and its size.
+macro_rules! field {
+    ($of:ty, $field:ident) => {
+        (core::mem::offset_of!($of, $field), $crate::mirror::size_of_field(|of: &$of| &of.$field))
+    };
+}
+
+/// Asserts that two structs have the same layout, field by field.
+macro_rules! mirror {
+    ($ours:ident, $theirs:ident; $($field:ident)*) => {
+        $crate::mirror::mirror!($ours, $theirs; $($field)*; ; );
+    };
+    ($ours:ident, $theirs:ident; $($field:ident)*; $($our:ident)*; $($their:ident)*) => {
+        const _: () = {
+            $( assert!($crate::mirror::same(
+                $crate::mirror::field!($ours, $field),
+                $crate::mirror::field!($theirs, $field),
+            )); )*
+            assert!(size_of::<$ours>() == size_of::<$theirs>());
+            assert!(align_of::<$ours>() == align_of::<$theirs>());
+            // A field that was left out above does not compile here.
+            _ = |$ours { $($field: _,)* $($our: _,)* }: $ours| ();
+            _ = |$theirs { $($field: _,)* $($their: _,)* }: $theirs| ();
+        };
+    };
+}
+
+/// Whether two fields are in the same place.
+pub(crate) const fn same(one: (usize, usize), other: (usize, usize)) -> bool {
+    one.0 == other.0 && one.1 == other.1
+}
+
+pub(crate) use field;
+pub(crate) use mirror;
