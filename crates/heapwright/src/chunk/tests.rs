@@ -598,6 +598,91 @@ fn a_thrifty_window_reserves_little_of_its_span_at_first() {
 
 #[test]
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn what_is_free_is_left_to_others_where_address_space_is_limited() {
+    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    let empty = world.os.reserved_bytes();
+    let count = WINDOW / UNIT / 2;
+    (0..count).for_each(|_| {
+        world.take(1, false).expect("half of the limit");
+    });
+    let full = world.os.reserved_bytes();
+    // Every second one, so that nothing merges.
+    (0..count / 2).for_each(|which| world.give(which, 0));
+    world.check();
+    let free = world.chunk.dirty.units() + world.chunk.clean.units();
+    assert!(free * UNIT <= (WINDOW / 8).max(MIB), "{free} units");
+    while !world.taken.is_empty() {
+        world.give(0, 0);
+    }
+    world.check();
+    let left = world.os.reserved_bytes();
+    assert!(left <= empty + WINDOW / 8 + MIB && left < full, "{left} of {full}, {empty} at first");
+    world.finish();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn a_block_that_was_cut_is_whole_again_or_free() {
+    for (keep, refused) in [(0, false), (0, true), (1, false), (2, true), (3, false)] {
+        let mut world = World::open(Space::Thrifty, PAGES[0]);
+        for _ in 0..3 {
+            world.take(4, false).unwrap();
+        }
+        let Taken { unit, units } = world.taken[1];
+        let used = UNIT + PAGES[0];
+        let record = world.map.record(unit);
+        record.usable.store(used, Ordering::Relaxed);
+        let at = world.map.address_of(unit).addr();
+        // The others are in use to the last byte, and stay as they are.
+        for other in [0, 2] {
+            let run = world.taken[other];
+            world.map.record(run.unit).usable.store(run.units * UNIT, Ordering::Relaxed);
+        }
+        assert!(world.chunk.cut_tails() && !world.chunk.cut_tails());
+        assert_eq!(scarce::usable(record), used);
+        assert!(world.os.is_reserved(at + used - 1) && !world.os.is_reserved(at + used));
+        assert!(!world.os.is_reserved(at + units * UNIT - 1));
+        if refused {
+            world.os.refuse_after(0);
+            world.refusing = true;
+        }
+        if keep == 3 {
+            assert!(world.chunk.mend_tail(unit));
+            assert!(world.os.is_committed(world.map.address_of(unit), units * UNIT));
+            assert!(world.is_zero(unit + 2, 2));
+            world.fill(unit + 1, 3);
+        } else {
+            let whole = world.chunk.settle_tail(unit, units, keep);
+            // The second unit is half there.
+            assert_eq!(whole, if keep == 0 && refused { 1 } else { 2 });
+            assert_eq!(scarce::usable(record), used);
+            world.fill(unit + 1, if keep < 2 && !refused { 1 } else { 0 });
+            if keep < 2 {
+                world.chunk.give(unit + keep, whole - keep, world.now);
+                world.given_at[unit + keep..unit + whole].fill(world.now);
+            }
+            world.os.refuse_nothing();
+            world.refusing = false;
+            if keep == 2 {
+                // The cut stays with what is kept.
+                record.units.store(2, Ordering::Relaxed);
+                assert!(!world.os.is_reserved(at + used) && world.chunk.mend_tail(unit));
+                world.fill(unit + 1, 1);
+            }
+            if keep == 0 {
+                world.taken.remove(1);
+            } else {
+                world.taken[1].units = keep;
+                record.units.store(keep as u32, Ordering::Relaxed);
+            }
+        }
+        world.check();
+        world.finish();
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     let hole = window::PIECE;
     // Threads of other tests map memory, too, and perhaps just there: then elsewhere.
