@@ -349,8 +349,9 @@ fn has_light_guards() -> Option<bool> {
             // SAFETY: a page that was just made, and that nobody has seen.
             let done = unsafe { libc::madvise(page.cast(), size, MADV_GUARD_INSTALL) == 0 };
             // SAFETY: the location of errno is valid for the calling thread's life.
-            let errno = unsafe { *libc::__errno_location() };
-            (!done).then_some(errno)
+            let errno = unsafe { libc::__errno_location() };
+            // SAFETY: as above.
+            (!done).then_some(unsafe { *errno })
         });
         // SAFETY: as above.
         unsafe { unmap(page, size) };
