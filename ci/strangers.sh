@@ -5,7 +5,7 @@
 # Debian's source packages, fetched into target/strangers. docs/verification.md says what is run and
 # what is left out.
 #
-#   ci/strangers.sh                        all suites: about an hour
+#   ci/strangers.sh                        all suites: an hour and a half, or less
 #   ci/strangers.sh glibc python           these suites
 #   ci/strangers.sh glibc:tst-malloc       this test; a pattern such as 'perl:op/s*' is one too
 #   ci/strangers.sh -l [SUITE...]          what would run

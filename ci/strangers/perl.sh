@@ -9,7 +9,8 @@ suite_perl() {
         # The tests want the modules in ../lib; what is installed lies in several folders.
         rm -rf "$tree"
         mkdir -p "$tree/lib"
-        cp -r "$WORK/sources/perl/t" "$tree/t"
+        cp -r "$WORK/sources/perl/"{t,regen,MANIFEST} "$tree/"
+        ln -s "$(command -v perl)" "$tree/t/perl"
         for folder in $(perl -MConfig -e 'print "@Config{qw(privlibexp archlibexp)}"'); do
             cp -rsf "$folder/." "$tree/lib/"
         done
@@ -17,6 +18,7 @@ suite_perl() {
     fi
     for file in "$tree"/t/op/*.t; do
         file=${file#"$tree/t/"}
-        add "$file" 120 "cd '$tree/t' && exec prove -Q --exec '$(command -v perl)' $file"
+        [ $file != op/goto_xs.t ] || continue # needs an extension of the tests' own
+        add "$file" 120 "cd '$tree/t' && exec prove -Q $file"
     done
 }
