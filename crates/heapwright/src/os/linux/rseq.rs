@@ -37,7 +37,8 @@ macro_rules! weak_address {
             );
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
+        // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody
+        // defines.
         unsafe {
             asm!(
                 concat!(".weak ", $name),
@@ -63,7 +64,7 @@ pub(crate) fn offset() -> Option<isize> {
     }
     // SAFETY: the C library's constant.
     let size = unsafe { size.read() };
-    // SAFETY: as above; it is as large as a pointer.
+    // SAFETY: the C library's constant, which is as large as a pointer.
     let offset = unsafe { offset.cast::<isize>().read() };
     (size >= LEAST).then_some(offset)
 }
@@ -83,7 +84,7 @@ pub(crate) fn cpu(offset: isize) -> Option<usize> {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
+    // SAFETY: reads a field of the thread's own area.
     unsafe {
         asm!(
             "mrs {1}, tpidr_el0",
