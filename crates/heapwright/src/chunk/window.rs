@@ -182,7 +182,7 @@ impl<O: Memory> Window<O> {
                 // SAFETY: the reservation just made, which nobody has seen.
                 unsafe { self.os.release(at, size) };
             }
-            // SAFETY: as above.
+            // SAFETY: the reservation of the sides, which nobody has seen.
             unsafe { self.os.release(side, records_size + bitmaps_size) };
             return false;
         }
