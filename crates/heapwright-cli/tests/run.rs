@@ -307,7 +307,7 @@ fn terminal() -> (File, OwnedFd) {
     assert_eq!(result, 0, "no terminal");
     // SAFETY: the descriptors are new and nobody else's.
     let master = unsafe { File::from_raw_fd(master) };
-    // SAFETY: as above.
+    // SAFETY: openpty has made this descriptor, and nobody else has it.
     (master, unsafe { OwnedFd::from_raw_fd(slave) })
 }
 

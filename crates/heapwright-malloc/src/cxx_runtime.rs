@@ -45,11 +45,11 @@ pub(crate) fn unwinder() -> Option<Unwinder> {
     Some(Unwinder {
         // SAFETY: the type that every unwinder's ABI gives this function.
         ip: unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(ip) },
-        // SAFETY: as above.
+        // SAFETY: `_Unwind_SetGR` of every unwinder's ABI has this type.
         set_register: unsafe {
             transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, c_int, usize)>(set_register)
         },
-        // SAFETY: as above.
+        // SAFETY: `_Unwind_SetIP` of every unwinder's ABI has this type.
         set_ip: unsafe {
             transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, usize)>(set_ip)
         },

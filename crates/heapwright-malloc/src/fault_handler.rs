@@ -275,7 +275,7 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     if verdict != Verdict::GoOn {
         // SAFETY: by the contract the kernel's.
         let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
-        // SAFETY: as above; the kernel wrote one word of the mask.
+        // SAFETY: the context's mask is the kernel's, which wrote one word of it.
         let mask = unsafe { mask.cast::<u64>().read() };
         handler = pass_on(signal, mask, code > 0, verdict);
     }
@@ -359,13 +359,13 @@ unsafe fn is_write(context: *const ucontext_t) -> Option<bool> {
         let record = machine.wrapping_add(RECORDS + at);
         // SAFETY: inside the machine context.
         let number = unsafe { record.cast::<u32>().read() };
-        // SAFETY: as above.
+        // SAFETY: a record's second word is its size, and lies inside the machine context.
         let size = unsafe { record.wrapping_add(4).cast::<u32>().read() } as usize;
         if number == 0 || size < 16 {
             return None;
         }
         if number == SYNDROME {
-            // SAFETY: as above; the record has one word.
+            // SAFETY: inside the machine context, and a record of this kind has one word.
             let syndrome = unsafe { record.wrapping_add(8).cast::<u64>().read() };
             return match syndrome >> 26 & 0x3f {
                 // Fetching an instruction.

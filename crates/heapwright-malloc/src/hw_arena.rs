@@ -48,7 +48,7 @@ const NATURAL: usize = 16;
 /// The handle is one of hw_arena_create that was not destroyed, and no other thread
 /// uses it now.
 unsafe fn of<'a>(arena: *mut Arena) -> &'a mut Library {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the handle leads to an arena, which no other thread uses now.
     unsafe { &mut *arena.cast::<Library>() }
 }
 

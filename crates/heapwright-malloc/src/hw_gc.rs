@@ -21,7 +21,8 @@ use heapwright::heap;
 ///
 /// As [`Heap::from_ptr`].
 unsafe fn heap_of(heap: *mut GcHeap) -> ManuallyDrop<Heap> {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the pointer is a heap's that lives; the handle made of it is not
+    // dropped.
     ManuallyDrop::new(unsafe { Heap::from_ptr(heap.cast()) })
 }
 
@@ -30,7 +31,7 @@ unsafe fn heap_of(heap: *mut GcHeap) -> ManuallyDrop<Heap> {
 /// As [`Mutator::from_ptr`].
 #[inline]
 unsafe fn of(mutator: *mut GcMutator) -> Mutator {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the pointer is an attached mutator's.
     unsafe { Mutator::from_ptr(mutator.cast()) }
 }
 
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn hw_gc_wrote(
     slot: *mut *mut c_void,
     child: *mut c_void,
 ) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the mutator is attached, and the caller's.
     unsafe { of(mutator) }.wrote(parent.cast(), slot.cast(), child.cast());
 }
 
@@ -266,9 +267,9 @@ pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_v
 /// As hw_gc_mark_slot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mut *mut c_void) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the tracer is what the running callback was given.
     let tracer = unsafe { tracer_of(tracer) };
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the slot is a reference in the object that the callback tells of.
     unsafe { tracer.mark_slot(slot.cast()) };
 }
 
@@ -285,9 +286,9 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     slots: *mut *mut c_void,
     count: usize,
 ) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the tracer is what the running callback was given.
     let tracer = unsafe { tracer_of(tracer) };
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the slots can be read for as long as the object lives.
     unsafe { tracer.mark_range(slots.cast(), count) };
 }
 
@@ -529,9 +530,10 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
 /// The duties of heapwright_gc.h, also those of who has objects moved.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the mutator is attached, and the caller's.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the caller does what heapwright_gc.h asks of those who have objects
+    // moved.
     unsafe { mutator.compact() };
 }
 
@@ -543,9 +545,10 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 /// As hw_gc_compact.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the mutator is attached, and the caller's.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the caller does what heapwright_gc.h asks of those who have objects
+    // moved.
     unsafe { mutator.ask_compact() };
 }
 
@@ -557,7 +560,7 @@ pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
 /// The duties of heapwright_gc.h.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void) -> bool {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the mutator is attached, and the caller's.
     unsafe { of(mutator) }.pin(object.cast())
 }
 
@@ -568,9 +571,9 @@ pub unsafe extern "C" fn hw_gc_pin(mutator: *mut GcMutator, object: *mut c_void)
 /// The object was pinned more often than unpinned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_unpin(mutator: *mut GcMutator, object: *mut c_void) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the mutator is attached, and the caller's.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the object was pinned more often than unpinned.
     unsafe { mutator.unpin(object.cast()) };
 }
 
@@ -587,9 +590,9 @@ pub unsafe extern "C" fn hw_gc_resize(
     object: *mut c_void,
     size: usize,
 ) -> bool {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the mutator is attached, and the caller's.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: the same contract.
+    // SAFETY: by the contract an object of the heap, which is the caller's to change.
     unsafe { mutator.resize(object.cast(), size) }
 }
 

@@ -55,7 +55,7 @@ struct Whole {
 /// The handle is one of hw_pool_create that was not destroyed, and no other thread
 /// uses it now.
 unsafe fn of<'a>(pool: *mut Pool) -> &'a mut RawPool {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract the handle leads to a pool, which no other thread uses now.
     unsafe { &mut (*pool.cast::<Whole>()).pool }
 }
 
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn hw_pool_create(
     let mut builder = RawPool::<Magazine>::builder(layout);
     // SAFETY: room for the record, ours alone.
     let name_at = unsafe { &raw mut (*at).name };
-    // SAFETY: as above.
+    // SAFETY: room for the name's place in the record, which is ours alone.
     unsafe { name_at.write(kept) };
     if length > 0 {
         // SAFETY: lives as long as the pool, which is dropped before it is freed.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn hw_pool_create(
     }
     // SAFETY: room for the record, ours alone.
     let pool_at = unsafe { &raw mut (*at).pool };
-    // SAFETY: as above.
+    // SAFETY: room for the pool in the record, which is ours alone.
     unsafe { pool_at.write(builder.build()) };
     at.cast()
 }

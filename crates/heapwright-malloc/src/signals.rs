@@ -190,11 +190,13 @@ unsafe extern "C" fn sigaction(
     old: *mut libc::sigaction,
 ) -> c_int {
     if fault_handler::has(signal) {
-        // SAFETY: the same contract.
+        // SAFETY: `new` is null or can be read, `old` is null or can be written, as the caller
+        // promises.
         return unsafe { sigaction_remembered(signal, new, old) };
     }
     let next = next_sigaction();
-    // SAFETY: the same contract.
+    // SAFETY: `new` is null or can be read, `old` is null or can be written, as the caller
+    // promises.
     unsafe { next(signal, new, old) }
 }
 
@@ -210,14 +212,14 @@ unsafe fn sigaction_remembered(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    // SAFETY: the same contract.
+    // SAFETY: null, or a struct that can be read, as the caller promises.
     let new = unsafe { new.as_ref() }.map(Action::from_c);
     let before = match new {
         Some(new) => set(signal, new),
         None => examine(signal),
     };
     let Some(before) = before else { return -1 };
-    // SAFETY: the same contract.
+    // SAFETY: null, or a struct that can be written, as the caller promises.
     if let Some(old) = unsafe { old.as_mut() } {
         *old = before.to_c();
     }
@@ -240,7 +242,7 @@ unsafe fn old_style(
         if !next.is_null() {
             // SAFETY: the type that all of these functions have.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
-            // SAFETY: the same contract.
+            // SAFETY: the C library's function, and the handler may run, as the caller promises.
             return unsafe { next(signal, handler) };
         }
     }
@@ -270,7 +272,7 @@ macro_rules! old_style {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
                 static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-                // SAFETY: the same contract.
+                // SAFETY: the handler may run at any time from now on, as the caller promises.
                 unsafe { old_style(&FOUND, $text, signal, handler, $itself, $flags) }
             }
         )*
@@ -304,7 +306,7 @@ unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_
         if !next.is_null() {
             // SAFETY: the type of sigset.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
-            // SAFETY: the same contract.
+            // SAFETY: the handler may run at any time from now on, as the caller promises.
             return unsafe { next(signal, handler) };
         }
     }

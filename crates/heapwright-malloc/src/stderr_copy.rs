@@ -29,7 +29,7 @@ pub(crate) fn keep() {
     let mut copy = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, LOWEST) };
     if copy < 0 {
         // The limit of open files may be lower.
-        // SAFETY: as above.
+        // SAFETY: makes a descriptor, and touches no memory.
         copy = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, 3) };
     }
     for (slot, value) in IDENTITY.iter().zip(identity) {

@@ -278,7 +278,7 @@ impl AddressMap {
     /// `unit < self.limit()`.
     #[inline(always)]
     pub(crate) unsafe fn entry(&self, unit: usize) -> Entry {
-        // SAFETY: the same contract.
+        // SAFETY: `unit` is below the limit, as the caller promises.
         let slot = unsafe { self.slot(unit) };
         // SAFETY: slots below the limit are committed.
         Entry(unsafe { &*slot }.load(Ordering::Relaxed))

@@ -165,7 +165,8 @@ unsafe fn unlock() -> Option<SignalMask> {
     let held = HELD.load(Ordering::Relaxed);
     for part in (0..PARTS).rev().filter(|part| held >> part & 1 != 0) {
         if let Some(handlers) = joined(part) {
-            // SAFETY: the same contract; the part's locks were taken.
+            // SAFETY: the part's locks were taken before the fork by this thread, or by the one
+            // that it is a copy of.
             unsafe { (handlers.unlock)() };
         }
     }

@@ -164,14 +164,14 @@ impl<T: Sync + 'static> Recycled<T> {
             return Some(found);
         }
         let make = |at: *mut Slot<T>, id| {
-            // SAFETY: memory for one object, as for all that follow.
+            // SAFETY: memory for one object.
             let value = unsafe { &raw mut (*at).value };
             // SAFETY: by the contract a copy is as good.
             unsafe { ptr::copy_nonoverlapping(fresh, value, 1) };
             // Zeroed memory: nothing is vacant behind it.
-            // SAFETY: as above.
+            // SAFETY: the number's place in a copy that is ours.
             let place = unsafe { &raw mut (*at).id };
-            // SAFETY: as above.
+            // SAFETY: the number of a copy that is ours.
             unsafe { place.write(id) };
         };
         // SAFETY: the lock is held, and `make` makes the object.
@@ -193,7 +193,7 @@ impl<T: Sync + 'static> Recycled<T> {
         let make = |at: *mut Slot<T>, id| {
             // SAFETY: memory for one object; by the contract the rest of it is as it should be.
             let place = unsafe { &raw mut (*at).id };
-            // SAFETY: as above.
+            // SAFETY: the number's place in memory for one object, which is ours.
             unsafe { place.write(id) };
         };
         // SAFETY: the lock is held, and `make` makes the object.

@@ -69,6 +69,7 @@ pub(crate) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
-    // SAFETY: the same contract.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { NAMES.after_fork() };
 }

@@ -64,7 +64,7 @@ impl Block {
             (*block).next
         }
         #[cfg(loom)]
-        // SAFETY: as above; loom checks the exclusiveness.
+        // SAFETY: the block's link was written, and nobody else uses it: loom checks that.
         unsafe {
             (*block).next.with(|next| *next)
         }
@@ -106,7 +106,7 @@ impl Block {
             (*block).next = next;
         }
         #[cfg(loom)]
-        // SAFETY: as above; loom checks the exclusiveness.
+        // SAFETY: the block is the caller's to write, and nobody else's: loom checks that.
         unsafe {
             (*block).next.with_mut(|slot| *slot = next)
         }

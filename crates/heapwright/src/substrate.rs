@@ -118,11 +118,13 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: the same contract, as for all that follow.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { chunk::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { chunk::metadata::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
     unsafe { OPENING.release() };
 }
 

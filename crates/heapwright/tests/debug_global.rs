@@ -45,33 +45,34 @@ impl Both {
 // SAFETY: a block goes back to the one that it came from, by its size.
 unsafe impl GlobalAlloc for Both {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the same contract.
+        // SAFETY: the layout is of more than zero bytes, as the caller promises.
         unsafe { self.of(layout.size()).alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the same contract.
+        // SAFETY: the layout is of more than zero bytes, as the caller promises.
         unsafe { self.of(layout.size()).alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the same contract.
+        // SAFETY: the block came from the heap of its size, with this layout, as the caller
+        // promises.
         unsafe { self.of(layout.size()).dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if layout.size() % 2 == size % 2 {
-            // SAFETY: the same contract.
+            // SAFETY: the block came from the heap that serves both sizes, with this layout.
             return unsafe { self.of(size).realloc(block, layout, size) };
         }
         // SAFETY: the caller promises that size and alignment make a layout.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: the same contract.
+        // SAFETY: the layout is of more than zero bytes, as the caller promises.
         let new = unsafe { self.alloc(wanted) };
         if !new.is_null() {
             // SAFETY: both have as many bytes, and the new one is ours.
             unsafe { block.copy_to_nonoverlapping(new, size.min(layout.size())) };
-            // SAFETY: the same contract.
+            // SAFETY: the block came with this layout, as the caller promises, and was copied.
             unsafe { self.dealloc(block, layout) };
         }
         new

@@ -26,7 +26,7 @@ fn collects(heap: &Heap, mutator: &Mutator) {
     unsafe { mutator.collect() };
     assert!(heap.statistics().cycles > before, "nothing is collected any more");
     for _ in 0..1000 {
-        // SAFETY: as above.
+        // SAFETY: nothing is wanted.
         assert!(!unsafe { mutator.alloc(100, TRACED) }.is_null());
     }
 }
@@ -44,7 +44,7 @@ fn a_fork_in_the_midst_of_collections_tears_nothing() {
                     // SAFETY: nothing is wanted.
                     unsafe { mutator.collect() };
                 }
-                // SAFETY: as above.
+                // SAFETY: nothing is wanted.
                 unsafe { mutator.detach() };
             });
         }
@@ -77,7 +77,7 @@ fn a_child_has_helpers_of_its_own() {
     // SAFETY: all that is wanted is led to by this root.
     let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
     for _ in 0..40_000 {
-        // SAFETY: as above.
+        // SAFETY: all that is wanted is led to by this root.
         let at = unsafe { mutator.alloc(400, TRACED) };
         // SAFETY: a root is written as its owner likes.
         let next = unsafe { root.replace(at) };
@@ -110,9 +110,9 @@ fn a_child_finds_what_other_threads_have_made() {
             // SAFETY: nothing is collected.
             let object = unsafe { mutator.alloc(100, TRACED) };
             to.send(object.addr()).unwrap();
-            // SAFETY: as above.
+            // SAFETY: nothing is collected, so the object stays though nothing leads to it.
             let _ended = unsafe { mutator.away(|| until.recv()) };
-            // SAFETY: as above.
+            // SAFETY: nothing of this mutator's is used any more.
             unsafe { mutator.detach() };
         });
         let object = from.recv().unwrap();

@@ -63,7 +63,7 @@ fn the_program_itself_is_on_the_heap() {
     assert_eq!(describe(theirs.cast()).kind, Kind::Foreign);
     // SAFETY: a block of the C library, in use.
     assert!(unsafe { heap::usable_size(theirs.cast()) } >= 7);
-    // SAFETY: as above.
+    // SAFETY: a block of the C library, in use, which the new one replaces.
     let theirs = unsafe { heap::realloc(theirs.cast(), 10_000) };
     // SAFETY: a block of the C library, in use, and this is the last use.
     unsafe { heap::free(theirs) };

@@ -25,7 +25,7 @@ fn every_size_is_usable_to_its_last_byte() {
         assert!(usable <= most, "{usable} usable bytes for {size}");
         // SAFETY: all of the usable bytes are the program's.
         unsafe { block.write_bytes(0xa5, usable) };
-        // SAFETY: as above.
+        // SAFETY: the last of the usable bytes, all of which are the program's.
         assert_eq!(unsafe { block.wrapping_add(usable - 1).read() }, 0xa5);
         // SAFETY: the block is in use, and this is the last use.
         unsafe { heap::free_sized(block, size, 16) };

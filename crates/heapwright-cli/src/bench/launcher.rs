@@ -389,7 +389,8 @@ mod tests {
         // SAFETY: signal 0 only asks whether there is such a process.
         let gone = (0..100).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
-            // SAFETY: as above.
+            // SAFETY: signal 0 is not sent; the kernel only looks whether there is such a
+            // process.
             let result = unsafe { libc::kill(pid, 0) };
             result != 0 || zombie(pid)
         });

@@ -70,7 +70,7 @@ fn install(signal: i32) {
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: errno's location is valid for the life of the thread.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: errno's location is valid for the life of the thread, which this handler runs in.
     let saved = unsafe { errno.read() };
     // SAFETY: the kernel hands an SA_SIGINFO handler a valid siginfo.
     let info = unsafe { &*info };
@@ -87,7 +87,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
         // CHILD is cleared, so the pid is not somebody else's.
         unsafe { libc::kill(child, signal) };
     }
-    // SAFETY: as above.
+    // SAFETY: errno's location is valid for the life of the thread, which this handler runs in.
     unsafe { errno.write(saved) };
 }
 

@@ -149,7 +149,7 @@ impl Stage {
         unsafe { libc::pthread_attr_setstacksize(attributes, STACK) };
         // Nobody waits for it, so that its stack is used again, as of one that was waited
         // for.
-        // SAFETY: as above.
+        // SAFETY: the attributes are initialised, and the state is one of the two that there are.
         unsafe { libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED) };
         let mut handle = MaybeUninit::uninit();
         let number = ptr::without_provenance_mut(thread);
@@ -246,7 +246,7 @@ impl Stage {
             // SAFETY: any size may be asked for.
             unsafe { libc::malloc(size) }
         } else if zeroed {
-            // SAFETY: as above.
+            // SAFETY: any size may be asked for; a null is looked for by the caller.
             unsafe { libc::calloc(1, size) }
         } else {
             self.aligned(op, size)
@@ -317,7 +317,7 @@ impl Stage {
         if self.touch == Touch::All as u64 && size > before {
             // SAFETY: inside the block.
             let rest = unsafe { block.add(before) };
-            // SAFETY: as above.
+            // SAFETY: the rest of the block, which the program holds.
             unsafe { rest.write_bytes(stamp[0], size - before) };
         } else {
             // A page's first byte in the block is as good as any.
@@ -325,14 +325,14 @@ impl Stage {
             while at < size {
                 // SAFETY: inside the block.
                 let byte = unsafe { block.add(at) };
-                // SAFETY: as above.
+                // SAFETY: a byte of the block, which the program holds.
                 unsafe { byte.write_volatile(stamp[0]) };
                 at += PAGE;
             }
         }
         // SAFETY: inside the block.
         let last = unsafe { block.add(size - 1) };
-        // SAFETY: as above.
+        // SAFETY: the last byte of the block, which the program holds.
         unsafe { last.write_volatile(stamp[7]) };
         let start = size.min(8);
         // SAFETY: inside the block.
@@ -348,7 +348,7 @@ impl Stage {
         self.look_at_start(block, size.min(8), place, stamped);
         // SAFETY: inside the block.
         let last = unsafe { block.add(size - 1) };
-        // SAFETY: as above.
+        // SAFETY: a byte of the block, which the program holds.
         let last = unsafe { last.read_volatile() };
         let stamp = stamp_of(place, stamped);
         // In small blocks the stamp lies over the last byte.
@@ -382,7 +382,7 @@ impl Stage {
         for at in places {
             // SAFETY: inside the block.
             let byte = unsafe { block.add(at) };
-            // SAFETY: as above; the allocator has made it zero.
+            // SAFETY: a byte of the block, which the allocator has made zero.
             sum |= unsafe { byte.read_volatile() };
         }
         if sum != 0 {

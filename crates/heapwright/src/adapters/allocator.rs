@@ -103,7 +103,8 @@ macro_rules! of_arena {
                 old: Layout,
                 new: Layout,
             ) -> Option<NonNull<u8>> {
-                // SAFETY: the same contract.
+                // SAFETY: the block is of this source and of the layout `old`, as the caller
+                // promises.
                 unsafe { self.core.move_to(block, old, new) }
             }
         }
@@ -134,7 +135,7 @@ pub(super) fn allocate(
 #[inline]
 pub(super) unsafe fn deallocate(source: &impl Source, block: NonNull<u8>, layout: Layout) {
     if layout.size() != 0 {
-        // SAFETY: the same contract.
+        // SAFETY: the block is of this source and layout, as the caller promises.
         unsafe { source.give(block, layout) };
     }
 }
@@ -155,12 +156,12 @@ pub(super) unsafe fn resize(
 ) -> Option<NonNull<[u8]>> {
     let kept = old.size().min(new.size());
     if old.align() == new.align() && old.size() != 0 && new.size() != 0 {
-        // SAFETY: the same contract; the rest was just checked.
+        // SAFETY: the block is of this source and of the layout `old`, as the caller promises.
         let moved = unsafe { source.change(block, old, new) }?;
         if zeroed {
             // SAFETY: the block has the new size, of which `kept` bytes are used.
             let tail = unsafe { moved.add(kept) };
-            // SAFETY: as above.
+            // SAFETY: the new block is ours, and longer than what was kept.
             unsafe { tail.write_bytes(0, new.size() - kept) };
         }
         return Some(NonNull::slice_from_raw_parts(moved, new.size()));
@@ -168,7 +169,7 @@ pub(super) unsafe fn resize(
     let moved = allocate(source, new, zeroed)?;
     // SAFETY: both have `kept` bytes, and the new one is ours alone.
     unsafe { block.copy_to_nonoverlapping(moved.cast(), kept) };
-    // SAFETY: the same contract.
+    // SAFETY: the block has the layout `old`, as the caller promises, and was copied.
     unsafe { deallocate(source, block, old) };
     Some(moved)
 }

@@ -360,7 +360,7 @@ impl Arena {
         size: usize,
     ) -> Option<NonNull<u8>> {
         let new = Layout::from_size_align(size, old.align()).ok()?;
-        // SAFETY: the same contract.
+        // SAFETY: the block is of this arena and of the layout `old`, as the caller promises.
         unsafe { self.core.move_to(block, old, new) }
     }
 }

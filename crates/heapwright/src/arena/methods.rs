@@ -112,7 +112,7 @@ macro_rules! allocating {
                 let value = make(at);
                 // SAFETY: in the memory just given.
                 let element = unsafe { first.add(at) };
-                // SAFETY: as above; nobody else has it.
+                // SAFETY: an element of the memory just given, which nobody else has.
                 unsafe { element.write(value) };
             }
             // SAFETY: all elements are written.
@@ -136,7 +136,7 @@ macro_rules! allocating {
             for value in from.take(length) {
                 // SAFETY: in the memory just given.
                 let element = unsafe { first.add(count) };
-                // SAFETY: as above; nobody else has it.
+                // SAFETY: an element of the memory just given, which nobody else has.
                 unsafe { element.write(value) };
                 count += 1;
             }
@@ -205,7 +205,7 @@ use core::ptr::NonNull;
 #[inline(always)]
 pub(super) unsafe fn put<'a, T>(at: NonNull<u8>, value: T) -> &'a mut T {
     let mut at = at.cast::<T>();
-    // SAFETY: the same contract.
+    // SAFETY: memory of the type's layout that nobody else has, as the caller promises.
     unsafe { at.write(value) };
     // SAFETY: written just now.
     unsafe { at.as_mut() }

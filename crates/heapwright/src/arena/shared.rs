@@ -68,10 +68,11 @@ fn before_fork() {
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 unsafe fn after_fork() {
     for chunks in CHUNKS.all() {
-        // SAFETY: the same contract, as for what follows.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { chunks.release() };
     }
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { CHUNKS.after_fork() };
 }
 

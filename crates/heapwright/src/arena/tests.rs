@@ -211,17 +211,16 @@ fn the_last_block_grows_and_shrinks_where_it_is() {
     let arena = Arena::new();
     let layout = |size| Layout::from_size_align(size, 8).unwrap();
     let first = arena.alloc_layout(layout(64));
-    // SAFETY: the block is of the layout, and the new one replaces it; as for all
-    // that follow.
+    // SAFETY: the block is of the layout, and the new one replaces it.
     assert_eq!(unsafe { arena.resize(first, layout(64), 4096) }, Some(first));
-    // SAFETY: as above.
+    // SAFETY: the block is of the layout, and the new one replaces it.
     assert_eq!(unsafe { arena.resize(first, layout(4096), 16) }, Some(first));
     let second = arena.alloc_layout(layout(8));
     assert_eq!(second.addr().get() - first.addr().get(), 16);
-    // SAFETY: as above.
+    // SAFETY: the block has 16 bytes now, and the new one replaces it.
     let moved = unsafe { arena.resize(first, layout(16), 32) }.unwrap();
     assert_ne!(moved, first, "another block is in the way");
-    // SAFETY: as above.
+    // SAFETY: the block has 32 bytes, and a request that fails leaves it as it is.
     assert_eq!(unsafe { arena.resize(moved, layout(32), isize::MAX as usize) }, None);
     // SAFETY: the block is not used any more.
     unsafe { arena.free(moved, 32) };

@@ -263,18 +263,18 @@ fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     if head.is_null() {
         return None;
     }
-    // SAFETY: the chain was taken whole, here and below.
+    // SAFETY: the chain was taken whole.
     let rest = unsafe { Block::next(head) };
     let (mut tail, mut left) = (ptr::null_mut(), 0);
     let mut block = rest;
     while !block.is_null() {
         (tail, left) = (block, left + 1);
-        // SAFETY: as above.
+        // SAFETY: a block of the chain, which was taken whole.
         block = unsafe { Block::next(block) };
     }
     stack.taken(left + 1, (left + 1) * size);
     if left > 0 {
-        // SAFETY: as above; its blocks are linked.
+        // SAFETY: what is left of the chain, linked and nobody else's.
         unsafe { stack.push(rest, tail, left, left * size) };
     }
     Some(head)

@@ -320,7 +320,7 @@ impl Hot {
     pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
         // SAFETY: by the contract this is one of the lists.
         let list = unsafe { ptr::from_ref(self).cast::<u8>().add(Self::LISTS + offset) };
-        // SAFETY: as above.
+        // SAFETY: one of the lists, which live as long as the hot part.
         unsafe { &*list.cast::<List>() }
     }
 
@@ -353,7 +353,7 @@ impl Hot {
     /// `unit` is below the map's limit.
     #[inline(always)]
     pub(super) unsafe fn rest_for(&self, unit: usize, owner: u32) -> Rest {
-        // SAFETY: the same contract.
+        // SAFETY: below the map's limit, as the caller promises.
         Rest(unsafe { self.entry_of(unit) } ^ Entry::tag(owner) as usize)
     }
 
@@ -373,7 +373,8 @@ impl Hot {
     /// `unit` is below the map's limit, or this part's.
     #[inline(always)]
     unsafe fn entry_of(&self, unit: usize) -> usize {
-        // SAFETY: the same contract.
+        // SAFETY: there is an entry for the unit, as the caller promises, and the base is the
+        // map's.
         unsafe { MAP.entry_from(self.base.get(), unit) }.0 as usize
     }
 

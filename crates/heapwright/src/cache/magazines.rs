@@ -219,7 +219,7 @@ impl Magazines {
     pub(crate) unsafe fn list_at(&self, offset: usize) -> &List {
         // SAFETY: the lists come first, and by the contract this is one of them.
         let list = unsafe { ptr::from_ref(self).cast::<u8>().add(offset) };
-        // SAFETY: as above.
+        // SAFETY: one of the lists, which live as long as the magazines.
         unsafe { &*list.cast::<List>() }
     }
 
@@ -240,7 +240,7 @@ impl Magazines {
     /// The block is of `class`, of a slab of the common owner's, and in use.
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, block: *mut Block) {
-        // SAFETY: the same contract.
+        // SAFETY: a block of the class and the common owner, which the caller gives away.
         if unsafe { self.list(class).push(block) } {
             self.overflow(class);
         }
@@ -478,9 +478,11 @@ pub(crate) fn forget_after_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn after_fork() {
-    // SAFETY: the same contract, as for all that follow.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { central::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { arrays::after_fork() };
 }
 
@@ -491,12 +493,13 @@ pub(crate) unsafe fn after_fork() {
 /// Follows [`hold_slots`] in the forking thread or its copy in the child.
 pub(crate) unsafe fn let_slots_go() {
     for slot in ALL.all() {
-        // SAFETY: the same contract, as for all that follow.
+        // SAFETY: the slot was held before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { slot.after_fork() };
     }
-    // SAFETY: as above.
+    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
     unsafe { PASS.release() };
-    // SAFETY: as above.
+    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
     unsafe { RAISING.release() };
 }
 

@@ -284,7 +284,7 @@ impl Cache {
     /// The block is of `class`, of a slab of this cache, and in use.
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, block: *mut Block) {
-        // SAFETY: the same contract.
+        // SAFETY: a block of the class, of a slab of this cache, which the caller gives away.
         if unsafe { self.hot.list(class).push(block) } {
             self.overflow(class);
         }
@@ -714,7 +714,7 @@ unsafe fn put_run(
     left: &mut usize,
     unit_of: impl Fn(usize) -> usize,
 ) -> bool {
-    // SAFETY: the same contract.
+    // SAFETY: the unit is a slab of the class and the caller's.
     let mut visit = unsafe { way.visit(unit) };
     while *left > 0 && unit_of(block.addr()) == unit {
         // First, because all else waits for it where the block is cold.

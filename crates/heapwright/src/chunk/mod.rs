@@ -680,7 +680,7 @@ pub(crate) fn purge_all(keep: usize) -> usize {
 ///
 /// The run is the caller's, and nobody uses its contents.
 pub(crate) unsafe fn give_purged(unit: usize, units: usize) {
-    // SAFETY: the same contract; units are whole pages, and committed.
+    // SAFETY: the run is the caller's, whose units are whole pages, committed and not used.
     if unsafe { purge_pages(MAP.address_of(unit), units * UNIT) } > 0 {
         CHUNK.lock().give_unused(unit, units);
     } else {
@@ -695,7 +695,7 @@ pub(crate) unsafe fn give_purged(unit: usize, units: usize) {
 ///
 /// The pages are whole, the caller's and committed, and nobody uses their contents.
 pub(crate) unsafe fn purge_pages(at: *mut u8, size: usize) -> usize {
-    // SAFETY: the same contract.
+    // SAFETY: the pages are whole, committed, the caller's and not used, as it promises.
     let purged = if unsafe { SYSTEM.decommit(at, size) } { size } else { 0 };
     note_purged(purged);
     purged

@@ -239,7 +239,7 @@ impl<O: Memory> Window<O> {
                 // SAFETY: the reservation just made, which nobody has seen.
                 unsafe { self.os.release(at, size) };
             }
-            // SAFETY: as above.
+            // SAFETY: the reservation of the sides, which nobody has seen.
             unsafe { self.os.release(side, records_size + bitmaps_size) };
             return false;
         }
@@ -480,7 +480,7 @@ impl<O: Memory> Window<O> {
     ///
     /// The range is in whole pages, committed, below the frontier, and nobody uses it.
     pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) {
-        // SAFETY: the same contract.
+        // SAFETY: the caller says that nobody uses the range, and it lies in our reservation.
         unsafe { self.os.release(at, size) };
         self.returned += size;
     }
@@ -494,7 +494,7 @@ impl<O: Memory> Window<O> {
         }
         // SAFETY: reserved just now, in whole pages.
         if !unsafe { self.os.commit(got, size) } {
-            // SAFETY: as above, and nobody has seen it.
+            // SAFETY: reserved just now, and nobody has seen it.
             unsafe { self.os.release(got, size) };
             return false;
         }

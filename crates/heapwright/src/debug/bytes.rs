@@ -34,7 +34,7 @@ pub(crate) struct Damage {
 /// The bytes are the caller's to change.
 #[inline]
 pub(crate) unsafe fn fill(at: *mut u8, size: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the bytes are the caller's to change.
     unsafe { at.write_bytes(PATTERN, size) };
 }
 
@@ -58,16 +58,16 @@ pub(crate) unsafe fn check(at: *const u8, size: usize) -> Option<Damage> {
         done += 32;
     }
     while done + 8 <= size {
-        // SAFETY: as above.
+        // SAFETY: eight bytes of the range, which can be read.
         wrong |= unsafe { read(at.wrapping_add(done)) } ^ pattern;
         done += 8;
     }
     while done < size {
-        // SAFETY: as above.
+        // SAFETY: a byte of the range, which can be read.
         wrong |= u64::from(unsafe { at.wrapping_add(done).read_volatile() } ^ PATTERN);
         done += 1;
     }
-    // SAFETY: the same contract.
+    // SAFETY: the range can be read, as the caller promises.
     if wrong == 0 { None } else { unsafe { damage(at, size) } }
 }
 
@@ -79,12 +79,12 @@ pub(crate) unsafe fn check(at: *const u8, size: usize) -> Option<Damage> {
 #[inline(always)]
 pub(crate) unsafe fn ends_well(end: *const u8, size: usize) -> bool {
     let pattern = u64::from_ne_bytes([PATTERN; 8]);
-    // SAFETY: the same contract.
+    // SAFETY: the eight bytes before `end` can be read.
     let last = u64::from_le(unsafe { read(end.wrapping_sub(8)) } ^ pattern);
     if size <= 8 {
         return last >> (64 - 8 * size) == 0;
     }
-    // SAFETY: the same contract.
+    // SAFETY: the sixteen bytes before `end` can be read.
     let first = u64::from_le(unsafe { read(end.wrapping_sub(16)) } ^ pattern);
     last | first >> (128 - 8 * size) == 0
 }
@@ -94,7 +94,7 @@ pub(crate) unsafe fn ends_well(end: *const u8, size: usize) -> bool {
 /// Eight bytes can be read.
 #[inline(always)]
 unsafe fn read(at: *const u8) -> u64 {
-    // SAFETY: the same contract; any bytes are a number, aligned or not.
+    // SAFETY: eight bytes can be read; any are a number, aligned or not.
     unsafe { at.cast::<u64>().read_unaligned() }
 }
 
@@ -134,15 +134,15 @@ mod tests {
         for size in (0..100).step_by(if cfg!(miri) { 13 } else { 1 }) {
             let mut bytes = [PATTERN; 128];
             let at = bytes.as_mut_ptr().wrapping_add(3);
-            // SAFETY: within the array, as for all that follow.
+            // SAFETY: within the array.
             assert_eq!(unsafe { check(at, size) }, None);
             for changed in 0..size {
-                // SAFETY: as above.
+                // SAFETY: a byte of the array, which nobody else uses.
                 unsafe { at.wrapping_add(changed).write(7) };
                 let expected = Damage { first: changed, length: 1, value: 7 };
-                // SAFETY: as above.
+                // SAFETY: the array's bytes, from its start.
                 assert_eq!(unsafe { check(at, size) }, Some(expected));
-                // SAFETY: as above.
+                // SAFETY: a byte of the array, which gets its pattern back.
                 unsafe { fill(at.wrapping_add(changed), 1) };
             }
         }

@@ -91,7 +91,7 @@ pub fn check<R>(closure: impl FnOnce() -> R) -> R {
 /// The closure is valid, and nobody uses it afterwards.
 #[inline(never)]
 unsafe fn run<R, F: FnOnce() -> R>(closure: *const F) -> R {
-    // SAFETY: the same contract.
+    // SAFETY: the closure is valid, and nobody uses it afterwards, as the caller promises.
     let closure = unsafe { closure.read() };
     closure()
 }

@@ -217,16 +217,16 @@ impl<A: GlobalAlloc> Checked<A> {
         let base = match zero {
             // SAFETY: a shape's size is never zero.
             false => unsafe { self.inner.alloc(shape.layout) },
-            // SAFETY: as above.
+            // SAFETY: a shape's size is never zero, so the layout's is not.
             true => unsafe { self.inner.alloc_zeroed(shape.layout) },
         };
         if base.is_null() {
             return base;
         }
         let block = base.wrapping_add(shape.front);
-        // SAFETY: the shape's bytes are ours, as for all that follow.
+        // SAFETY: the shape's bytes are ours.
         unsafe { bytes::fill(block.wrapping_sub(shape.near), shape.near) };
-        // SAFETY: as above.
+        // SAFETY: what is behind the block, in its shape, whose bytes are ours.
         unsafe { bytes::fill(block.wrapping_add(size), shape.back) };
         if heap.table.lock().insert(block, size, layout.align(), by) {
             return block;
@@ -397,7 +397,7 @@ fn look(
 ) {
     // SAFETY: bytes of the block's shape, which the other allocator gave us.
     if let Some(damage) = unsafe { bytes::check(from, length) } {
-        // SAFETY: as above.
+        // SAFETY: what was damaged, in the block's shape, which the other allocator gave us.
         unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         let first = from.addr().wrapping_add(damage.first);
         tell(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));

@@ -154,10 +154,12 @@ fn before() {
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in HEAPS.all() {
-        // SAFETY: the same contract.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { heap.after_fork() };
     }
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { HEAPS.after_fork() };
 }
 

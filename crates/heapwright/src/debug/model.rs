@@ -157,7 +157,7 @@ impl<S: Subject> World<S> {
     }
 
     fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: what is wrong with the block is a finding, and then it is not moved.
         unsafe { self.heap.realloc(at, layout, size) }
     }
 
@@ -187,7 +187,7 @@ impl<S: Subject> World<S> {
                 self.expect_nothing();
             }
             4 => {
-                // SAFETY: as above.
+                // SAFETY: debug heaps take sizes of 0, too.
                 let at = unsafe { self.heap.alloc_zeroed(layout) };
                 // SAFETY: the block is ours.
                 let byte = |i| unsafe { at.wrapping_add(i).read() };

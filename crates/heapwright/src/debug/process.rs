@@ -136,7 +136,7 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     if let Some(span) = Span::of(address)
         && let Some(heap) = of(span)
     {
-        // SAFETY: the same contract.
+        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
         unsafe { heap.free(span, address, what) };
         return true;
     }
@@ -154,7 +154,8 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
     if let Some(span) = Span::of(address)
         && let Some(heap) = of(span)
     {
-        // SAFETY: the same contract.
+        // SAFETY: if the block is in use, only the returned one is used afterwards, as the caller
+        // promises.
         return Some(unsafe { heap.realloc(span, address, what, request) });
     }
     // As if it had given none: the program goes on with a new block.

@@ -370,10 +370,10 @@ impl Reporter {
     /// Follows [`Reporter::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
         if self.records.load(Ordering::Relaxed) {
-            // SAFETY: the same contract.
+            // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
             unsafe { RECORDER.release() };
         }
-        // SAFETY: the same contract.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.state.release() };
     }
 

@@ -118,7 +118,8 @@ impl Seat {
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "whoever entered has it alone")]
     pub(crate) unsafe fn mine(&self) -> &mut Mine {
-        // SAFETY: the same contract.
+        // SAFETY: the seat is entered, and there is no other reference from it, as the caller
+        // promises.
         unsafe { &mut *self.mine.get() }
     }
 

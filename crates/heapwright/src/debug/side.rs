@@ -103,10 +103,10 @@ impl Side {
         let whole = size.is_multiple_of(page) && at.addr().is_multiple_of(page);
         // SAFETY: the record is ours, and committed.
         if !whole || unsafe { !SYSTEM.decommit(at, size) } {
-            // SAFETY: as above.
+            // SAFETY: the memory is committed, and nobody uses it any more.
             unsafe { at.write_bytes(0, size) };
         }
-        // SAFETY: as above.
+        // SAFETY: its first word, which nobody uses any more, and which is aligned.
         unsafe { at.cast::<*mut u8>().write(self.free[order]) };
         self.free[order] = at;
         self.used -= size;

@@ -184,7 +184,7 @@ impl Store {
             // SAFETY: the bucket is ours to open; the lead is in it.
             unsafe { bytes::fill(start.wrapping_add(shape.lead as usize - lead), lead) };
             let (tail, length) = shape.tail();
-            // SAFETY: as above, of the tail.
+            // SAFETY: what is behind the bucket's last slot; the bucket is ours to open.
             unsafe { bytes::fill(start.wrapping_add(tail), length) };
         }
         for place in opened.bucket.slots() {
@@ -254,18 +254,18 @@ impl Store {
         let all = span.units() * UNIT - 2 * PAGE;
         if !self.limits.ends {
             if !opened.zero && had < room {
-                // SAFETY: the span is ours, as for all that follow.
+                // SAFETY: the span is ours.
                 unsafe { bytes::fill(at(had), room - had) };
             }
         } else if had == 0 || was_guarded {
             // It is new, or it was guarded from end to end and `open` took that away.
-            // SAFETY: the span is ours, and nothing is in it, as for all that follow.
+            // SAFETY: the span is ours, and nothing is in it.
             unsafe { os::guard(span.start(), PAGE) };
-            // SAFETY: as above.
+            // SAFETY: the pages behind the room, in a span that is ours and holds nothing.
             unsafe { os::guard(at(room), all - room + PAGE) };
         } else if had < room {
             // The guards at its ends stayed, whatever became of what is between them.
-            // SAFETY: as above.
+            // SAFETY: pages of the span, which is ours, that are not in use yet.
             if unsafe { !os::unguard(at(had), room - had) } {
                 record.room.store(had, Ordering::Relaxed);
                 record.set_memory(if opened.zero { Memory::Zero } else { Memory::Pattern });
@@ -274,11 +274,11 @@ impl Store {
                 return None;
             }
             if !opened.zero {
-                // SAFETY: as above.
+                // SAFETY: bytes of the room, in a span that is ours, and no guard any more.
                 unsafe { bytes::fill(at(had), room - had) };
             }
         } else if had > room {
-            // SAFETY: as above.
+            // SAFETY: pages of the span, which is ours and holds nothing.
             unsafe { os::guard(at(room), had - room) };
         }
         opened.bucket.slots().for_each(|place| place.record().set(Word::UNUSED));
@@ -324,7 +324,7 @@ impl Store {
             return None;
         }
         self.forget_all(found);
-        // SAFETY: as above.
+        // SAFETY: null, or a span of the list, whose memory stays readable.
         if let Some(span) = unsafe { self.available[list].as_ref() } {
             return Some(span);
         }
@@ -378,7 +378,7 @@ impl Store {
             bucket.set_memory(if zero { Memory::Zero } else { Memory::Pattern });
         }
         if !zero {
-            // SAFETY: as above.
+            // SAFETY: the run was just taken; nobody else uses it, and the span has its units.
             unsafe { bytes::fill(span.start(), units * UNIT) };
         }
         Some(span)
@@ -404,7 +404,7 @@ impl Store {
             Some(prev) => prev.next.store(next, Ordering::Relaxed),
             None => self.available[list] = next,
         }
-        // SAFETY: as above.
+        // SAFETY: null, or the span behind this one in the list.
         if let Some(next) = unsafe { next.as_ref() } {
             next.prev.store(prev, Ordering::Relaxed);
         }
@@ -673,18 +673,18 @@ pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
 /// The bucket is nobody's, and not in the history.
 pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     let (from, length) = guarded_range(bucket);
-    // SAFETY: the same contract.
+    // SAFETY: the bucket is nobody's, and its pages are whole, as the caller promises.
     if guard && unsafe { os::guard(from, length) } {
         return Memory::Guarded;
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
         // Large blocks may be sparse: to fill them would make them what they are not.
-        // SAFETY: as above.
+        // SAFETY: the bucket's pages, which are nobody's.
         if length > FILLED_MOST && unsafe { SYSTEM.decommit(from, length) } {
             return Memory::Zero;
         }
-        // SAFETY: as above.
+        // SAFETY: the bucket's bytes, which are nobody's.
         unsafe { bytes::fill(from, length) };
     }
     Memory::Pattern
@@ -718,6 +718,6 @@ pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
 /// It was filled, and is not guarded.
 pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
     let (from, length) = extent(bucket);
-    // SAFETY: the same contract.
+    // SAFETY: the bucket was filled and can be read, as the caller promises.
     unsafe { bytes::check(from, length) }
 }

@@ -167,11 +167,11 @@ pub(super) fn room(bytes: usize) -> *mut u8 {
     // SAFETY: just reserved.
     unsafe { os::keep_out_of_dumps(at, bytes + 2 * page) };
     let start = at.wrapping_add(page);
-    // SAFETY: as above; whole pages of it.
+    // SAFETY: whole pages inside what was just reserved.
     if unsafe { SYSTEM.commit(start, bytes) } {
         return start;
     }
-    // SAFETY: as above; nobody knows it.
+    // SAFETY: just reserved, and nobody knows it.
     unsafe { SYSTEM.release(at, bytes + 2 * page) };
     ptr::null_mut()
 }
@@ -222,7 +222,8 @@ impl Table {
     }
 
     fn change(&mut self, index: u32, change: impl FnOnce(&mut Entry)) {
-        // SAFETY: as above, and the table is the caller's alone.
+        // SAFETY: an index in a chain is of a record that was made, and the table is the caller's
+        // alone.
         change(unsafe { &mut *self.at(index) });
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Sent(pub(super) *mut u8, pub(super) usize);
 
 // SAFETY: a block may be given back by any thread.
 unsafe impl Send for Sent {}
-// SAFETY: as above.
+// SAFETY: only the address is sent, and a block may be given back by any thread.
 unsafe impl Sync for Sent {}
 
 fn kind(heap: &DebugHeap) -> FindingKind {
@@ -87,7 +87,7 @@ fn zeroed_blocks_are_zero_wherever_they_come_from() {
                 // SAFETY: within the block.
                 assert_eq!(unsafe { block.wrapping_add(at).read() }, 0);
             }
-            // SAFETY: as above.
+            // SAFETY: the block has so many bytes.
             unsafe { block.write_bytes(1, size) };
             free(&heap, block, size, 8);
         }

@@ -113,7 +113,8 @@ impl<T: Copy> Deref for Array<T> {
 
 impl<T: Copy> DerefMut for Array<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and nobody else's.
+        // SAFETY: so many were pushed; none: any aligned address does. They are nobody else's
+        // while borrowed.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.length) }
     }
 }

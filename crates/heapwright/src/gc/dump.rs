@@ -86,7 +86,7 @@ impl Heap {
         let (buffer, names) = (Room(buffer), Room(names));
         // SAFETY: a unit of side memory of our own, zeroed.
         let bytes = unsafe { slice::from_raw_parts_mut(buffer.0.at(), UNIT) };
-        // SAFETY: as above, aligned.
+        // SAFETY: a unit of side memory of our own, zeroed and aligned, and as long as the table.
         let table = unsafe { slice::from_raw_parts_mut(names.0.at().cast::<usize>(), TYPES) };
         let mut writer = record::Writer::new(bytes, sink);
         self.stopped(me, || {

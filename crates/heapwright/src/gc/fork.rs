@@ -82,17 +82,21 @@ fn before() {
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
     for heap in heap::all().filter(|heap| heap.forking.get() != NO_PART) {
-        // SAFETY: the same contract, as for all that follow.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { heap.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { heap.world.after_fork() };
         if heap.forking.get() == STOPPED {
             heap.world.go_on();
         }
     }
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { mutator::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { heap::after_fork() };
 }
 

@@ -80,7 +80,7 @@ impl Chunks {
     pub(crate) unsafe fn push(&mut self, chunk: *mut Chunk) {
         // SAFETY: by the contract nobody else uses it.
         let next = unsafe { &raw mut (*chunk).next };
-        // SAFETY: as above.
+        // SAFETY: a chunk that nobody else uses, as the caller promises.
         unsafe { next.write(self.0) };
         self.0 = chunk;
     }
@@ -220,7 +220,7 @@ impl Gang {
     /// The chunk is the caller's, in no list, and says how many items it has.
     pub(crate) unsafe fn give(&self, chunk: *mut Chunk) {
         let mut inner = self.inner.lock();
-        // SAFETY: the same contract.
+        // SAFETY: the chunk is the caller's, in no list, and says how many items it has.
         unsafe { inner.full.push(chunk) };
         self.tell();
     }
@@ -299,7 +299,7 @@ impl Gang {
     ///
     /// The chunk is the caller's, and in no list.
     pub(crate) unsafe fn give_empty(&self, chunk: *mut Chunk) {
-        // SAFETY: the same contract.
+        // SAFETY: the chunk is the caller's, and in no list.
         unsafe { self.inner.lock().empty.push(chunk) };
     }
 
@@ -337,7 +337,7 @@ impl Gang {
     /// Follows [`Gang::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.inner.release() };
     }
 }

@@ -69,7 +69,7 @@ fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
 
 /// The cell behind the first of a chain.
 fn behind(cell: *mut Cell) -> *mut Cell {
-    // SAFETY: as above.
+    // SAFETY: a cell of the heap, which lives as long as it.
     unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
 }
 
@@ -162,7 +162,7 @@ impl Handles {
     ///
     /// Follows [`Handles::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.inner.release() };
     }
 }

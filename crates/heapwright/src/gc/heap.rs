@@ -207,7 +207,8 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: the same contract.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { HEAPS.after_fork() };
 }
 
@@ -337,7 +338,7 @@ impl Heap {
     fn setup(&self) -> &Setup {
         // SAFETY: written by `make`, before anybody else knew the heap.
         let setup = unsafe { &*self.setup.get() };
-        // SAFETY: as above.
+        // SAFETY: `make` wrote it before anybody else knew the heap.
         unsafe { setup.assume_init_ref() }
     }
 
@@ -857,23 +858,29 @@ impl Heap {
     ///
     /// Follows [`Heap::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract, as for all that follow.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.weak.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.handles.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.remembered.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.gang.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.chunk_runs.release() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.shelves.release() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.finalizers.release() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.stored.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.moving.after_fork() };
     }
 

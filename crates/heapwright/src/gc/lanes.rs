@@ -70,11 +70,11 @@ impl Lanes {
         }
         // SAFETY: just reserved, in whole pages.
         if !unsafe { SYSTEM.commit(at, size) } {
-            // SAFETY: as above; nobody uses it.
+            // SAFETY: just reserved, and nobody uses it.
             unsafe { SYSTEM.release(at, size) };
             return false;
         }
-        // SAFETY: as above.
+        // SAFETY: just reserved, in whole pages.
         unsafe { os::keep_out_of_dumps(at, size) };
         self.at.store(at, Ordering::Relaxed);
         self.units.set(units);
@@ -112,7 +112,7 @@ impl Lanes {
             return None;
         }
         dirty.store(0, Ordering::Relaxed);
-        // SAFETY: as above, of bitmaps.
+        // SAFETY: there is a bitmap for each of so many units.
         Some(unsafe { &*self.words().cast::<Bits>().wrapping_add(unit) })
     }
 

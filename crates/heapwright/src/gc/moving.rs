@@ -216,11 +216,12 @@ impl Moving {
     ///
     /// Follows [`Moving::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract, as for all that follow.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.references.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.fresh.release() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.plan.release() };
     }
 }
@@ -578,7 +579,8 @@ impl Heap {
             return;
         }
         if let Some(to) = page.moved_to(offset) {
-            // SAFETY: as above; nobody else looks, for the world stands still.
+            // SAFETY: a slot of an object that is there, and nobody else looks, for the world
+            // stands still.
             unsafe { slot.write(to) };
         }
     }

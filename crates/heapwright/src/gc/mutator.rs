@@ -103,7 +103,8 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: the same contract.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { MUTATORS.after_fork() };
 }
 

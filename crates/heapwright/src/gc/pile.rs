@@ -81,10 +81,10 @@ impl Buffer {
         }
         // SAFETY: the chunk is this buffer's, and in no list.
         let place = unsafe { &raw mut (*chunk).count };
-        // SAFETY: as above.
+        // SAFETY: the count of the chunk, which is this buffer's.
         unsafe { place.write(self.count.take()) };
         self.chunk.set(ptr::null_mut());
-        // SAFETY: as above.
+        // SAFETY: the chunk was this buffer's, is in no list, and says how many items it has.
         unsafe { pile.give(chunk) };
     }
 }
@@ -151,7 +151,7 @@ impl Pile {
                 let word = words(chunk).wrapping_add(n);
                 // SAFETY: so many were written.
                 let now = with(unsafe { word.read() });
-                // SAFETY: as above.
+                // SAFETY: a word that was written, of a chunk that is this buffer's.
                 unsafe { word.write(now) };
             }
             // SAFETY: in no list.
@@ -176,7 +176,7 @@ impl Pile {
     ///
     /// Follows [`Pile::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.chunks.release() };
     }
 }

@@ -95,7 +95,8 @@ pub struct Heap {
 
 // SAFETY: the runtime's callbacks may be called from any thread, by its duties.
 unsafe impl Send for Heap {}
-// SAFETY: as above; all else is behind locks.
+// SAFETY: what is not an atomic is behind locks; the runtime's callbacks may be called from any
+// thread.
 unsafe impl Sync for Heap {}
 
 impl Heap {
@@ -235,7 +236,7 @@ impl Mutator {
         let value = at.cast::<mutator::Mutator>();
         // SAFETY: by the contract; the value is in a slot that is never freed.
         let slot = unsafe { Slot::containing(value) };
-        // SAFETY: as above.
+        // SAFETY: the slot that the mutator's value is in, which is never freed.
         Self { slot: unsafe { &*slot }, one: PhantomData }
     }
 
@@ -769,7 +770,7 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
     not(miri)
 )))]
 pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
-    // SAFETY: the same contract.
+    // SAFETY: a mutator of `into_ptr`'s, whose registers were just saved, as the caller promises.
     unsafe { leave_saved(mutator) };
 }
 

@@ -108,7 +108,7 @@ impl References {
     ///
     /// Follows [`References::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.blocks.release() };
     }
 }
@@ -188,7 +188,7 @@ mod tests {
         assert!(crate::substrate::open(crate::options::get));
         // SAFETY: zero has nothing.
         let all: References = unsafe { core::mem::zeroed() };
-        // SAFETY: as above.
+        // SAFETY: a plan of zeros has nothing in it.
         let incoming: Incoming = unsafe { core::mem::zeroed() };
         let each = if cfg!(miri) { 50 } else { 10_000 };
         std::thread::scope(|scope| {

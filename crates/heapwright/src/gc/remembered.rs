@@ -121,7 +121,8 @@ impl Remembered {
     ///
     /// Follows [`Remembered::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         self.each_pile(|pile| unsafe { pile.after_fork() });
     }
 }
@@ -242,9 +243,9 @@ impl Heap {
         // A tracer that takes it believes what it says.
         // SAFETY: taken from a pile, and in no list.
         let count = unsafe { &raw mut (*chunk).count };
-        // SAFETY: as above.
+        // SAFETY: the count of a chunk that was taken from a pile.
         unsafe { count.write(0) };
-        // SAFETY: as above.
+        // SAFETY: taken from a pile, in no list, and of no items now.
         unsafe { self.gang.give_empty(chunk) };
     }
 }

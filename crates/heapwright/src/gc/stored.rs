@@ -68,7 +68,8 @@ impl Heap {
     pub(super) fn ask_stored(&self, tracer: &Tracer) {
         while let Some(chunk) = self.stored.take() {
             pile::each(chunk, |(place, tell): Place| {
-                // SAFETY: whoever told of it said how it is asked; its object lives: see above.
+                // SAFETY: whoever told of it said how it is asked; its object had told already,
+                // marked or new, and so lives until the sweep after next.
                 unsafe { tell(place, tracer) };
             });
             self.give_back(chunk);

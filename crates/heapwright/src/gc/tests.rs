@@ -357,7 +357,7 @@ unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<(
         unsafe { pair.cast::<Head>().write(Head { serial, count: 1 }) };
         // SAFETY: the root's cell; the pair was allocated just now.
         unsafe { references(pair).write(root.read()) };
-        // SAFETY: as above.
+        // SAFETY: the root's cell, which its owner writes as it likes.
         unsafe { root.write(pair) };
     }
     Some(())
@@ -375,7 +375,7 @@ fn length(root: *mut *mut u8) -> usize {
         assert!(last.is_none_or(|last| last == serial + 1 || last == 0));
         last = Some(serial);
         length += 1;
-        // SAFETY: as above.
+        // SAFETY: a pair of the list, which is live.
         at = unsafe { references(at).read() };
     }
     length

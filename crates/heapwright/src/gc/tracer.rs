@@ -256,7 +256,7 @@ impl Tracer {
                 return false;
             }
         } else {
-            // SAFETY: as above: the lane has as many words.
+            // SAFETY: the lane has a word wherever the side bitmaps have one.
             let lane = unsafe { &*mark_word(self.lane.get(), offset) };
             let there = lane.load(Ordering::Relaxed);
             if there & mask != 0 {

@@ -80,15 +80,15 @@ impl Ephemeron {
     }
 
     fn value(self) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: told by `trace` of an object that is marked, and so is there until the sweep.
         unsafe { self.value.read() }
     }
 
     /// The key is dead.
     fn clear(self) {
-        // SAFETY: as above; the world stands still.
+        // SAFETY: told by `trace` of an object that is marked, and the world stands still.
         unsafe { self.key.write(core::ptr::null_mut()) };
-        // SAFETY: as above.
+        // SAFETY: told by `trace` of an object that is marked, and the world stands still.
         unsafe { self.value.write(core::ptr::null_mut()) };
     }
 }
@@ -114,7 +114,7 @@ impl Waiting {
             let place = self.place(self.entries[number].key());
             // SAFETY: within the table, which is zeroed at first.
             self.entries[number].next = unsafe { place.read() };
-            // SAFETY: as above.
+            // SAFETY: a place of the table, which is the caller's alone.
             unsafe { place.write(number as u32 + 1) };
         }
         true
@@ -183,13 +183,16 @@ impl Weak {
     ///
     /// Follows [`Weak::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract, as for all that follow.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.waiting.release() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.ephemerons.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.slots.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.handles.after_fork() };
     }
 }
@@ -260,7 +263,8 @@ impl Heap {
             pile::each(chunk, |slot: *mut *mut u8| {
                 // SAFETY: told by `trace` of an object that is marked, and so is there.
                 if self.is_unmarked(unsafe { slot.read() }) {
-                    // SAFETY: as above; the world stands still.
+                    // SAFETY: told by `trace` of an object that is marked; nobody reads it, for
+                    // the world stands still.
                     unsafe { slot.write(core::ptr::null_mut()) };
                     cleared += 1;
                 }

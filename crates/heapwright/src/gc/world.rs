@@ -259,7 +259,7 @@ impl World {
     pub(crate) fn go_on(&self) {
         self.each(|seat| {
             let poll = seat.poll.load(Ordering::Relaxed);
-            // SAFETY: as in `stop`.
+            // SAFETY: a seat of the list has a mutator, whose word lives as long as it is listed.
             unsafe { &*poll }.store(0, Ordering::Relaxed);
             true
         });
@@ -285,7 +285,8 @@ impl World {
             if me.is_some_and(|me| ptr::eq(me, seat)) {
                 // Another thread may have asked it, and is not here to take that back.
                 let poll = seat.poll.load(Ordering::Relaxed);
-                // SAFETY: as in `stop`.
+                // SAFETY: the seat is kept in the list, and its mutator's word lives as long as
+                // it is.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);
                 seat.next.store(seats.0, Ordering::Relaxed);
                 seats.0 = ptr::from_ref(seat).cast_mut();
@@ -310,7 +311,7 @@ impl World {
     /// Follows [`World::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.seats.release() };
     }
 }

@@ -108,7 +108,7 @@ pub unsafe extern "C" fn malloc_aborted(size: usize, hot: *const u8, offset: usi
 ///
 /// As `free`.
 pub unsafe extern "C" fn free_other(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: by the contract a block in use, or what the door refuses.
     unsafe { door::free_cold::<MALLOC>(block) }
 }
 

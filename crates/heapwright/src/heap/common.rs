@@ -249,9 +249,9 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
 /// As `free`; `hot` is what the thread's fast word leads to, and `rest` is common.
 #[inline(never)]
 pub(super) unsafe fn free(block: *mut u8, hot: &Hot, rest: Rest) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
     if unsafe { !free_here(block, hot, rest) } {
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives the block away, and no slot begins there: the door says so.
         unsafe { door::free_cold::<MALLOC>(block) }
     }
 }
@@ -264,9 +264,9 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, rest: Rest) {
 /// As [`free`].
 #[inline(never)]
 pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, rest: Rest) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
     if unsafe { !free_here(block, hot, rest) } {
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives the block away, and no slot begins there: the door says so.
         unsafe { door::free_sized_cold::<MALLOC>(block, size) }
     }
 }
@@ -287,7 +287,7 @@ pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, rest: Rest) -> bool {
         return false;
     }
     if !slot.try_lock() {
-        // SAFETY: the same contract; a slot begins there.
+        // SAFETY: the caller gives the block away, and a slot of the class begins there.
         unsafe { free_contended(block.cast(), hot, rest) };
         return true;
     }
@@ -324,7 +324,7 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, rest: Rest) {
         return unsafe { central::stray(class, block) };
     };
     account(current, &held);
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block of this class and a common slab away.
     unsafe { held.free(class, block) };
 }
 
@@ -342,7 +342,7 @@ fn overflow(hot: &Hot, rest: Rest) {
 /// The block is of `class`, of a common slab, and in use.
 pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
     if let Some(gate) = super::per_cpu::my_gate() {
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives the block of this class and a common slab away.
         return unsafe { super::per_cpu::give(gate, class, block) };
     }
     let Some(held) = acquire() else {
@@ -350,7 +350,7 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
         return unsafe { central::stray(class, block) };
     };
     held.tend();
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block of this class and a common slab away.
     unsafe { held.free(class, block) };
 }
 

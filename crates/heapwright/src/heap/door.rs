@@ -148,10 +148,10 @@ fn from_peer(peer: &foreign::Peer, Request { size, align, zero, .. }: Request) -
         }
         block
     } else if zero {
-        // SAFETY: as above.
+        // SAFETY: the peer's own function, for any size.
         unsafe { (peer.calloc)(1, size) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: the peer's own function, for any size.
         unsafe { (peer.malloc)(size) }
     }
 }
@@ -246,7 +246,7 @@ fn find(call: Call, address: usize) -> Found {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::Free, block, None, None) }
 }
 
@@ -258,7 +258,7 @@ pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sized_cold<const FROM: u8>(block: *mut u8, size: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), None) }
 }
 
@@ -270,7 +270,7 @@ pub(super) unsafe fn free_sized_cold<const FROM: u8>(block: *mut u8, size: usize
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_aligned_cold<const FROM: u8>(block: *mut u8, align: usize) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::Free, block, None, Some(align)) }
 }
 
@@ -286,7 +286,7 @@ pub(super) unsafe fn free_sized_aligned_cold<const FROM: u8>(
     size: usize,
     align: usize,
 ) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), Some(align)) }
 }
 
@@ -308,7 +308,7 @@ unsafe fn free_found<const FROM: u8>(
     // By far the most frequent: another block for the thread that we send to. (The
     // debug heap's blocks are nobody's to send to.)
     if let (Some(cache), false) = (start::existing(), options::detailed()) {
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives the block away, if it is one.
         let sent = unsafe { cache.free_outgoing(block.cast()) };
         if sent {
             return;
@@ -316,11 +316,11 @@ unsafe fn free_found<const FROM: u8>(
     }
     trace::freed(block);
     let what = Return { call, origin: Origin::of::<FROM>(), size, align };
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one of the debug heap's.
     if seen::is_debugging() && unsafe { seen::free(block, what) } {
         return;
     }
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_other(call, block) }
 }
 
@@ -343,7 +343,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
             }
             usable
         }
-        // SAFETY: the same contract.
+        // SAFETY: another allocator's block, which the caller gives away.
         Found::Foreign => return unsafe { foreign::free(call, block) },
     };
     if options::detailed() {
@@ -364,13 +364,14 @@ unsafe fn free_other(call: Call, block: *mut u8) {
 /// The block is of `class`, of a slab of `owner`, and in use.
 unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     if owner == COMMON {
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives the block of this class and a common slab away.
         return unsafe { common::free_slot(class, block) };
     }
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
             let _order = cache.lock.lock();
-            // SAFETY: the same contract.
+            // SAFETY: the caller gives away the block of this class; the cache is its owner, and
+            // locked.
             unsafe { cache.free(class, block) };
         }
         mine => match (CACHES.get(owner), mine) {
@@ -379,12 +380,12 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
                 // SAFETY: the caller gives the block of this owner and class away.
                 unsafe { cache::send(owner, class, block) };
             }
-            // SAFETY: the same contract.
+            // SAFETY: the caller gives away the block of this class; the heap is its owner.
             (Some(heap), _) if heap.owned_by() == Use::Heap => unsafe {
                 first_class::free_slot(heap, class, block);
             },
             (_, Mine::Cache(cache)) => {
-                // SAFETY: the same contract.
+                // SAFETY: the caller gives away the block of this class and owner.
                 unsafe { cache.free_remote(owner, class, block) };
             }
             // A thread without a cache sends blocks one by one.
@@ -459,7 +460,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
     if owner != heap.id() {
         misuse::wrong_heap(Call::HeapFree, address, usable);
     }
-    // SAFETY: the same contract.
+    // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
     unsafe { free_cold::<MALLOC>(block) };
 }
 
@@ -484,7 +485,8 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
 /// unsafe { heap::free(block) };
 /// ```
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: the same contract.
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
     unsafe { resize::<MALLOC>(block, size, None, 1) }
 }
 
@@ -500,7 +502,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 /// unsafe { heapwright::heap::realloc_to_nothing(block) };
 /// ```
 pub unsafe fn realloc_to_nothing(block: *mut u8) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<MALLOC>(Call::Realloc, block, None, None) }
 }
 
@@ -526,7 +528,8 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
     align: usize,
     size: usize,
 ) -> *mut u8 {
-    // SAFETY: the same contract.
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
     unsafe { resize::<FROM>(block, size, Some(old), align) }
 }
 
@@ -546,7 +549,8 @@ unsafe fn resize<const FROM: u8>(
         return super::malloc_aligned_for::<FROM>(size, align);
     }
     if trace::realloc_begins(block) {
-        // SAFETY: the same contract.
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
         let new = unsafe { resize_told::<FROM>(block, size, known, align) };
         trace::realloc_ends(new, size);
         return new;
@@ -555,7 +559,8 @@ unsafe fn resize<const FROM: u8>(
         let align = known.is_some().then_some(align);
         let origin = Origin::of::<FROM>();
         let what = Return { call: Call::Realloc, origin, size: known, align };
-        // SAFETY: the same contract.
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
         if let Some(new) = unsafe { seen::realloc(block, size, what) } {
             if new.is_null() {
                 os::set_errno(os::ENOMEM);
@@ -567,7 +572,8 @@ unsafe fn resize<const FROM: u8>(
         // Only a new block is sure to be aligned.
         (Some(old), false) => old,
         _ => match find(Call::Realloc, block.addr()) {
-            // SAFETY: the same contract.
+            // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+            // promises.
             Found::Foreign => return unsafe { foreign::realloc(block, size) },
             Found::Slot { class, .. } => {
                 let have = size_class::size(class);
@@ -614,7 +620,8 @@ unsafe fn resize_told<const FROM: u8>(
     known: Option<usize>,
     align: usize,
 ) -> *mut u8 {
-    // SAFETY: the same contract.
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
     unsafe { resize::<FROM>(block, size, known, align) }
 }
 

@@ -99,7 +99,7 @@ impl Heap {
     pub unsafe fn free(heap: *mut Self, block: *mut u8) {
         // SAFETY: by the contract the heap exists; caches are never freed.
         let cache: &'static Cache = unsafe { &*heap.cast::<Cache>() };
-        // SAFETY: the same contract.
+        // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
         unsafe { door::free_of_heap(cache, block) };
     }
 
@@ -133,7 +133,7 @@ impl Heap {
 /// The block is of `class`, of a slab of `heap`, and in use.
 pub(super) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
     let _order = heap.lock.lock();
-    // SAFETY: the same contract; the lock makes us the owner.
+    // SAFETY: the block is of this class and heap, which the lock makes us the owner of.
     unsafe { heap.free(class, block) };
 }
 

@@ -123,20 +123,19 @@ pub(super) fn find_peer() -> bool {
     if found.iter().any(|f| f.is_null()) {
         return false;
     }
-    // SAFETY: the preloaded copy exports these names with these types, as for
-    // all that follow.
+    // SAFETY: the preloaded copy exports its `malloc` with this type.
     let malloc: unsafe extern "C" fn(usize) -> *mut u8 = unsafe { transmute(found[0]) };
-    // SAFETY: as above.
+    // SAFETY: the preloaded copy exports its `calloc` with this type.
     let calloc: unsafe extern "C" fn(usize, usize) -> *mut u8 = unsafe { transmute(found[1]) };
-    // SAFETY: as above.
+    // SAFETY: the preloaded copy exports its `memalign` with this type.
     let memalign: unsafe extern "C" fn(usize, usize) -> *mut u8 = unsafe { transmute(found[2]) };
-    // SAFETY: as above.
+    // SAFETY: the preloaded copy exports its `realloc` with this type.
     let realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8 = unsafe { transmute(found[3]) };
-    // SAFETY: as above.
+    // SAFETY: the preloaded copy exports its `free` with this type.
     let free: unsafe extern "C" fn(*mut u8) = unsafe { transmute(found[4]) };
-    // SAFETY: as above.
+    // SAFETY: the preloaded copy exports its `malloc_usable_size` with this type.
     let usable_size: unsafe extern "C" fn(*const u8) -> usize = unsafe { transmute(found[5]) };
-    // SAFETY: as above.
+    // SAFETY: the preloaded copy exports its `hw_owns` with this type.
     let owns: unsafe extern "C" fn(*const u8) -> bool = unsafe { transmute(found[6]) };
     let mut table = TABLE.lock();
     let peer = table.insert(Peer { malloc, calloc, memalign, realloc, free, usable_size, owns });

@@ -72,26 +72,31 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    // SAFETY: the same contract.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
         if cache.owned_by() == Use::Heap {
-            // SAFETY: the same contract, as for all that follow.
+            // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
             unsafe { cache.lock.release() };
         }
     }
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { CACHES.after_fork() };
     // SAFETY: null, or a cache, which is never freed.
     if let Some(mine) = unsafe { MINE.load(Ordering::Relaxed).as_ref() } {
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { mine.lock.release() };
     }
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { first_class::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { start::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: the slots were held before the fork by this thread, or by the one that it is a copy
+    // of.
     unsafe { magazines::let_slots_go() };
 }
 

@@ -82,7 +82,7 @@ fn hand_out(run: Run, size: usize, usable: usize, zero: bool) -> Option<Large> {
     if zero && !run.zero {
         // SAFETY: the run was just taken, is committed, and nobody knows it.
         if size < chunk::ZERO_BY_KERNEL || !unsafe { SYSTEM.decommit(block, usable) } {
-            // SAFETY: as above.
+            // SAFETY: the run was just taken, has room for `size` bytes, and nobody knows it.
             unsafe { ptr::write_bytes(block, 0, size) };
         }
     }
@@ -181,7 +181,7 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     match moved {
         Move::Done => chunk::give_moved(unit, old_units, length),
         Move::Refused => {
-            // SAFETY: as above; both have `length` bytes.
+            // SAFETY: both blocks have `length` bytes, and the new one is ours alone.
             unsafe { ptr::copy_nonoverlapping(old, new.block, length) };
             chunk::give(unit, old_units);
         }

@@ -59,7 +59,7 @@ pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize
 /// As `heap::free`, for a block of the common owner's.
 #[cold]
 pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, rest: Rest) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
     unsafe { relieve(gate, rest.class(), block.cast()) };
 }
 
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, rest: Rest) {
 #[cold]
 pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, rest: Rest) {
     arrays::note_abort();
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
     unsafe { put_on_shelf(rest.class(), block.cast()) };
 }
 
@@ -82,7 +82,7 @@ pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, rest:
 /// As `heap::free`.
 #[cold]
 pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Rest) {
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, whatever begins there.
     unsafe { door::free_cold::<MALLOC>(block) }
 }
 
@@ -104,14 +104,14 @@ pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
 ///
 /// The block is of `class`, of a common slab, and in use.
 pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
-    // SAFETY: the same contract.
+    // SAFETY: a block of the class and the common owner, which the caller gives away.
     match unsafe { gate.put(class, block) } {
         Put::Done => {}
-        // SAFETY: the same contract.
+        // SAFETY: a block of the class and the common owner, which the caller gives away.
         Put::Full => unsafe { relieve(gate, class, block) },
         Put::Aborted => {
             arrays::note_abort();
-            // SAFETY: the same contract.
+            // SAFETY: a block of the class and the common owner, which the caller gives away.
             unsafe { put_on_shelf(class, block) };
         }
     }
@@ -131,7 +131,8 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         }
         // SAFETY: a free block of the class, which was in the list.
         if unsafe { gate.put(class, more) } != Put::Done {
-            // SAFETY: as above.
+            // SAFETY: a free block of the class, which was in the list and found no room
+            // elsewhere.
             unsafe { held.free(class, more) };
             break;
         }
@@ -151,7 +152,7 @@ unsafe fn relieve(gate: &Gate, class: usize, block: *mut Block) {
         return unsafe { central::stray(class, block) };
     };
     held.tend();
-    // SAFETY: the same contract.
+    // SAFETY: a block of the class and the common owner, which the caller gives away.
     unsafe { held.free(class, block) };
     for _ in 0..Gate::half(class) {
         let Taken::Block(more) = gate.take(class) else { break };
@@ -169,7 +170,7 @@ unsafe fn put_on_shelf(class: usize, block: *mut Block) {
         return unsafe { central::stray(class, block) };
     };
     Magazines::note_fallback(&held);
-    // SAFETY: the same contract.
+    // SAFETY: a block of the class and the common owner, which the caller gives away.
     unsafe { held.free(class, block) };
 }
 

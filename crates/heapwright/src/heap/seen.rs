@@ -87,7 +87,7 @@ pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
     #[cfg(any(test, feature = "observe"))]
     observe::given(what);
     #[cfg(feature = "debug")]
-    // SAFETY: the same contract.
+    // SAFETY: the caller gives the block away, if it is one of the debug heap's.
     return unsafe { crate::debug::free(block, told::given(what)) };
     #[cfg(not(feature = "debug"))]
     {
@@ -107,7 +107,8 @@ pub(super) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     #[cfg(any(test, feature = "observe"))]
     observe::resize(size, what);
     #[cfg(feature = "debug")]
-    // SAFETY: the same contract.
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
     return unsafe { crate::debug::realloc(block, told::given(what), told::resized(what, size)) };
     #[cfg(not(feature = "debug"))]
     {

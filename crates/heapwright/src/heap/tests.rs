@@ -284,7 +284,7 @@ fn the_debug_heap_hears_which_call_it_was() {
         for size in [24, 3000, SLAB_MAX + 1] {
             let block = malloc(size);
             assert_eq!(asked(), [Request(Origin::Malloc, size, 1, false)]);
-            // SAFETY: the block is in use, and this is the last use; so below.
+            // SAFETY: the block is in use, and this is the last use.
             unsafe { free(block) };
             assert_eq!(asked(), [Return(Origin::Malloc, None, None)]);
 
@@ -293,26 +293,26 @@ fn the_debug_heap_hears_which_call_it_was() {
             // SAFETY: the block is in use; the new one replaces it.
             let block = unsafe { realloc(block, size + 1) };
             assert_eq!(asked()[0], Resize(Origin::Malloc, size + 1, None, None));
-            // SAFETY: see above.
+            // SAFETY: the block is in use, and this is its last use.
             unsafe { free_sized_from::<MALLOC>(block, size + 1) };
             assert_eq!(asked(), [Return(Origin::Malloc, Some(size + 1), None)]);
 
             for align in [8, 16, 64, 2 * UNIT] {
                 let block = malloc_aligned(size, align);
                 assert_eq!(asked(), [Request(Origin::Aligned, size, align, false)]);
-                // SAFETY: see above.
+                // SAFETY: the block is in use, and this is its last use.
                 unsafe { free_sized(block, size, align) };
                 assert_eq!(asked(), [Return(Origin::Malloc, Some(size), Some(align))]);
 
                 let block = malloc_aligned_for::<NEW>(size, align);
                 assert_eq!(asked(), [Request(Origin::New, size, align, false)]);
-                // SAFETY: see above.
+                // SAFETY: the block is in use, and this is its last use.
                 unsafe { free_aligned_from::<NEW>(block, align) };
                 assert_eq!(asked(), [Return(Origin::New, None, Some(align))]);
 
                 let block = malloc_aligned_for::<NEW_ARRAY>(size, align);
                 assert_eq!(asked(), [Request(Origin::NewArray, size, align, false)]);
-                // SAFETY: see above.
+                // SAFETY: the block is in use, and this is its last use.
                 unsafe { free_from::<NEW_ARRAY>(block) };
                 assert_eq!(asked(), [Return(Origin::NewArray, None, None)]);
 
@@ -320,18 +320,18 @@ fn the_debug_heap_hears_which_call_it_was() {
                 // SAFETY: the size is not 0.
                 let block = unsafe { crate::Heapwright.alloc(layout) };
                 assert_eq!(asked(), [Request(Origin::Rust, size, align, false)]);
-                // SAFETY: the block is in use, and of this layout; so below.
+                // SAFETY: the block is in use, and of this layout.
                 let block = unsafe { crate::Heapwright.realloc(block, layout, size + 9) };
                 assert_eq!(asked()[0], Resize(Origin::Rust, size + 9, Some(size), Some(align)));
                 let layout = Layout::from_size_align(size + 9, align).unwrap();
-                // SAFETY: see above.
+                // SAFETY: the block is in use, of this layout, and this is its last use.
                 unsafe { crate::Heapwright.dealloc(block, layout) };
                 assert_eq!(asked(), [Return(Origin::Rust, Some(size + 9), Some(align))]);
 
                 // SAFETY: the size is not 0.
                 let block = unsafe { crate::Heapwright.alloc_zeroed(layout) };
                 assert_eq!(asked(), [Request(Origin::Rust, size + 9, align, true)]);
-                // SAFETY: see above.
+                // SAFETY: the block is in use, of this layout, and this is its last use.
                 unsafe { crate::Heapwright.dealloc(block, layout) };
                 asked();
             }

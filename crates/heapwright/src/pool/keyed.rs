@@ -89,7 +89,7 @@ impl<T, F: FreeList> Pool<T, F> {
         let Some((index, place)) = wanted else { return self.keyless(slot, value) };
         // SAFETY: the generation of a slot of this pool.
         let generation = unsafe { place.read() } | 1;
-        // SAFETY: as above.
+        // SAFETY: the generation of a slot of this pool.
         unsafe { place.write(generation) };
         // SAFETY: a slot of the type's size and alignment, and ours alone.
         unsafe { slot.write(value) };
@@ -171,7 +171,7 @@ impl<T, F: FreeList> Pool<T, F> {
         if let Some((_, place)) = store.keyed(store.index_of(segment, slot)) {
             // SAFETY: the generation of a slot of this pool.
             let generation = unsafe { place.read() };
-            // SAFETY: as above. Even numbers stay.
+            // SAFETY: the generation of a slot of this pool. Even numbers stay.
             unsafe { place.write(generation.wrapping_add(generation & 1)) };
         }
     }

@@ -147,7 +147,8 @@ impl<F: FreeList> RawPool<F> {
         if cfg!(feature = "checked") {
             return checked::free(&mut self.store, slot);
         }
-        // SAFETY: the same contract.
+        // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
+        // promises.
         if !unsafe { self.front.push(slot) } {
             self.free_cold(slot);
         }

@@ -202,7 +202,8 @@ impl Segment {
 
     fn words_seen(&self, which: usize) -> &[u64] {
         let (at, words) = self.set(which);
-        // SAFETY: as above; nobody writes while it is borrowed.
+        // SAFETY: the side has the words of each set, aligned; nobody writes while they are
+        // borrowed.
         unsafe { slice::from_raw_parts(at, words) }
     }
 

@@ -169,9 +169,10 @@ impl<T, F: FreeList> Pool<T, F> {
     /// The slot is this pool's and in use; what was in it is gone.
     #[inline(always)]
     pub(super) unsafe fn free(&self, slot: NonNull<T>) {
-        // SAFETY: as in `alloc`.
+        // SAFETY: a pool is of one thread at a time, and no reference into it outlives a call.
         let raw = unsafe { &mut *self.raw.get() };
-        // SAFETY: the same contract.
+        // SAFETY: a slot of this pool, in use, and what was in it is gone, as the caller
+        // promises.
         unsafe { raw.free(slot.as_ptr().cast()) };
     }
 
@@ -244,7 +245,8 @@ impl<T, F: FreeList> Pool<T, F> {
     /// inserted) and not destroyed; nobody uses it afterwards.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: the same contract.
+        // SAFETY: created by this pool, not destroyed, and not used afterwards, as the caller
+        // promises.
         unsafe { handle::destroy(self, object) };
     }
 
@@ -403,7 +405,7 @@ impl<T, F: FreeList> Drop for Pool<T, F> {
 impl<T, F: FreeList> Home<T> for Pool<T, F> {
     #[inline(always)]
     unsafe fn take_back(&self, slot: NonNull<T>) {
-        // SAFETY: the same contract.
+        // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
         unsafe { self.free(slot) };
     }
 }

@@ -197,13 +197,16 @@ mod made {
             // Handlers of others may have used a new owner meanwhile.
             for common in self.all.all().take(self.held.load(Ordering::Relaxed)) {
                 for slot in common.shared.all() {
-                    // SAFETY: the same contract, as for all that follow.
+                    // SAFETY: held before the fork by this thread, or by the one that it is a
+                    // copy of.
                     unsafe { slot.after_fork() };
                 }
-                // SAFETY: as above.
+                // SAFETY: taken before the fork by this thread, or by the one that it is a copy
+                // of.
                 unsafe { common.growing.release() };
             }
-            // SAFETY: as above.
+            // SAFETY: its locks were taken before the fork by this thread, or by the one that it
+            // is a copy of.
             unsafe { self.all.after_fork() };
         }
     }
@@ -260,7 +263,7 @@ mod loom_tests {
             all.map(|slot| {
                 // SAFETY: all threads have ended.
                 let cell = unsafe { slot.value() };
-                // SAFETY: as above.
+                // SAFETY: all threads have ended, so nobody writes.
                 cell.with(|slots| unsafe { *slots })
             })
             .sum()

@@ -154,7 +154,7 @@ impl<T, F> Slot<T, F> {
     /// The caller holds it.
     #[inline(always)]
     pub(crate) unsafe fn unlock(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: the caller holds it.
         if unsafe { self.unlock_asks() } {
             // Who comes by `unlock` mostly has done something slow, and looked up already.
             let _knocks = self.wake();
@@ -286,7 +286,7 @@ impl<T, F> Slot<T, F> {
     /// Follows [`Slot::before_fork`] in the forking thread or its copy.
     #[cfg(not(loom))]
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract.
+        // SAFETY: held before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.unlock() };
     }
 }

@@ -237,7 +237,7 @@ impl Depot {
         // SAFETY: the words are in the segment, and the cursor gave them to us alone.
         unsafe { node.write(value) };
         let to: *mut usize = node.wrapping_add(1).cast();
-        // SAFETY: as above; `words` counts them.
+        // SAFETY: the cursor gave us so many words of the segment, as `words` counts.
         unsafe { ptr::copy_nonoverlapping(frames.as_ptr(), to, frames.len()) };
         start as u32
     }

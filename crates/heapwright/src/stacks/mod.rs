@@ -133,7 +133,7 @@ pub(crate) unsafe fn of_context(
     depth: usize,
     context: *const c_void,
 ) -> Stack {
-    // SAFETY: the same contract.
+    // SAFETY: `context` is the third argument of a signal handler, as the caller promises.
     unsafe { imp::of_context(scratch, depth, context) }
 }
 

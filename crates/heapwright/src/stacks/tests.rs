@@ -140,7 +140,7 @@ fn frames_of_the_c_library_are_passed() {
         assert!(common > 5);
         // SAFETY: `qsort` calls with elements of its array.
         let a = unsafe { *a.cast::<u32>() };
-        // SAFETY: as above.
+        // SAFETY: `qsort` calls with elements of its array.
         a.cmp(&unsafe { *b.cast() }) as c_int
     }
     let mut numbers: Vec<u32> = (0..40).map(|n| n * 7919 % 100).collect();
@@ -369,7 +369,7 @@ extern "C" fn fiber() {
 fn run_fiber(stack: *mut u8, size: usize) -> usize {
     // SAFETY: zeroed, it is a valid structure.
     let mut own: libc::ucontext_t = unsafe { core::mem::zeroed() };
-    // SAFETY: as above.
+    // SAFETY: zeroed, it is a valid structure.
     let mut other: libc::ucontext_t = unsafe { core::mem::zeroed() };
     FIBERS.set([&raw mut own, &raw mut other]);
     // SAFETY: the structure is valid.
@@ -500,9 +500,9 @@ fn errno_stays() {
         crate::os::set_errno(77);
         forget_code();
         here(&mut scratch, 16);
-        // SAFETY: the location of errno is valid for the calling thread's life.
+        // SAFETY: has no preconditions.
         let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
+        // SAFETY: errno's location is valid for the calling thread's life.
         assert_eq!(unsafe { *errno }, 77);
     })
     .join()

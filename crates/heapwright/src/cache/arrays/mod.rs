@@ -331,7 +331,7 @@ impl Gate {
     /// The block is free, of the common owner's, and the caller gives it away.
     #[inline]
     pub(crate) unsafe fn put(&self, class: usize, block: *mut Block) -> Put {
-        // SAFETY: the same contract.
+        // SAFETY: a free block of the common owner's, which the caller gives away.
         let answer = unsafe { sequences::put_at(self, class * CLASS_STEP, block) };
         let put = Put::of(answer);
         note_commit(put == Put::Done);

@@ -102,11 +102,11 @@ impl Row {
         let arrays: *mut Arrays = zeroed();
         // SAFETY: zeroed memory that nobody else knows; zero is valid.
         unsafe { (*gate).rseq = area };
-        // SAFETY: as above.
+        // SAFETY: a gate of zeros that nobody else knows.
         let made = unsafe { &*gate };
         made.sources[cpu].store(arrays, SeqCst);
         made.sinks[cpu].store(arrays, SeqCst);
-        // SAFETY: as above.
+        // SAFETY: arrays of zeros that nobody else knows.
         let row = unsafe { &*arrays };
         let places = &row.rows[0].0;
         const { assert!(TOKENS < MOST_BLOCKS) };
@@ -183,7 +183,7 @@ impl Drop for Row {
     fn drop(&mut self) {
         // SAFETY: made by `zeroed`, and nobody's any more.
         unsafe { dealloc(self.gate.cast(), Layout::new::<Gate>()) };
-        // SAFETY: as above.
+        // SAFETY: made by `zeroed` with this layout, and nobody's any more.
         unsafe { dealloc(self.arrays.cast(), Layout::new::<Arrays>()) };
     }
 }

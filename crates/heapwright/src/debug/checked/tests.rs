@@ -17,13 +17,13 @@ struct Counted(AtomicIsize);
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.0.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the same contract.
+        // SAFETY: a layout of more than zero bytes, as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         self.0.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the same contract.
+        // SAFETY: the block came from this allocator with this layout, as the caller promises.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -223,11 +223,12 @@ fn leaks_are_counted_the_limit_is_kept_and_all_goes_back() {
     // SAFETY: the system's.
     unsafe impl GlobalAlloc for Borrowed<'_> {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            // SAFETY: the same contract.
+            // SAFETY: a layout of more than zero bytes, as the caller promises.
             unsafe { self.0.alloc(layout) }
         }
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: the same contract.
+            // SAFETY: the block came from this allocator with this layout, as the caller
+            // promises.
             unsafe { self.0.dealloc(block, layout) }
         }
     }

@@ -27,13 +27,14 @@ impl Heap {
     ///
     /// Follows [`Heap::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: the same contract, as for all that follow.
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
         unsafe { self.reporter.after_fork() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.store.release() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.table.release() };
-        // SAFETY: as above.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.common_order.release() };
     }
 

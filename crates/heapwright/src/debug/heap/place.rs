@@ -115,11 +115,11 @@ impl Heap {
         current.left -= 1;
         let slack = current.size as usize - request.size;
         if current.lacks_pattern && self.rules.canary.load(Ordering::Relaxed) {
-            // SAFETY: the slot is this thread's to hand out, as for all that follow.
+            // SAFETY: the slot is this thread's to hand out.
             unsafe { bytes::fill(block.wrapping_add(request.size), slack) };
         }
         if request.zero && !current.zero {
-            // SAFETY: as above.
+            // SAFETY: the slot is this thread's to hand out, and holds so many bytes.
             unsafe { block.write_bytes(0, request.size) };
         }
         let word = Word::live(request.size, request.align, request.origin as u8, thread);
@@ -245,12 +245,12 @@ impl Heap {
         let block = start.wrapping_add(offset);
         let (_, _, behind) = place.parts(request.size);
         let near = place.near();
-        // SAFETY: the room is ours, as for all that follow.
+        // SAFETY: the room is ours.
         unsafe { bytes::fill(block.wrapping_sub(near), near) };
-        // SAFETY: as above.
+        // SAFETY: what is behind the block, in the room, which is ours.
         unsafe { bytes::fill(block.wrapping_add(request.size), behind) };
         if request.zero && !zero {
-            // SAFETY: as above.
+            // SAFETY: the block's bytes, in the room, which is ours.
             unsafe { block.write_bytes(0, request.size) };
         }
         let mine = seated.mine();

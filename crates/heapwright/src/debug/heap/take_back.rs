@@ -46,7 +46,7 @@ impl Heap {
     pub(crate) unsafe fn free(&'static self, span: &'static Span, address: usize, what: Return) {
         let Some(mut seated) = self.sit() else { return };
         let here = self.here(&mut seated, address, what);
-        // SAFETY: the same contract.
+        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
         unsafe { self.take_back(&mut seated, span, here) };
         if self.reporter.logs() {
             self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
@@ -66,7 +66,7 @@ impl Heap {
     unsafe fn take_back(&'static self, seated: &mut Seated, span: &'static Span, here: Here) {
         let address = here.address;
         let Some(place) = span.small_slot_at(address) else {
-            // SAFETY: the same contract.
+            // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
             return unsafe { self.take_other(seated, span, here) };
         };
         #[cfg(feature = "lookups")]
@@ -257,7 +257,8 @@ impl Heap {
         // SAFETY: by the contract the old block is the caller's, the new one is ours,
         // and both have as many bytes.
         unsafe { ptr::copy_nonoverlapping(place.block(), new, size.min(request.size)) };
-        // SAFETY: the same contract.
+        // SAFETY: its bytes were copied, and nobody uses the old block afterwards, as the caller
+        // promises.
         unsafe { self.take_back(&mut seated, span, here) };
         new
     }

@@ -201,7 +201,8 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let mut room =
         Room::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the room stays until nobody reads there any more, see below.
+    // SAFETY: the room stays until nobody reads there any more: where a thread may still do,
+    // it is forgotten, and not given back.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
     let store = heap.hold_store().ok_or(LOCKED)?;
@@ -341,7 +342,7 @@ fn is_exit(pc: usize) -> bool {
 pub(in crate::debug) fn in_child() {
     // SAFETY: nobody else is here, and the caller is in no check of its own.
     unsafe { ONE.release() };
-    // SAFETY: as above.
+    // SAFETY: nobody else is here, and whoever held it is not.
     unsafe { TIMELINE.release() };
     COPY.store(0, Ordering::Relaxed);
     os::forget_held();

@@ -67,17 +67,14 @@ fn install(signal: c_int) {
         os::keeping_errno(take_up);
     }
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    let at = action.as_mut_ptr();
-    // SAFETY: the struct is ours.
-    unsafe { (*at).sa_sigaction = handle as *const () as usize };
-    // SAFETY: as above.
-    unsafe { (*at).sa_flags = libc::SA_SIGINFO | libc::SA_RESTART };
-    // SAFETY: a field of it.
-    let mask = unsafe { &raw mut (*at).sa_mask };
-    // SAFETY: as above.
-    unsafe { libc::sigfillset(mask) };
-    // SAFETY: reads the struct.
-    unsafe { libc::sigaction(signal, at, ptr::null_mut()) };
+    // SAFETY: a sigaction of zeros is one.
+    let action = unsafe { action.assume_init_mut() };
+    action.sa_sigaction = handle as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // SAFETY: the mask is a signal set that can be written.
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
+    // SAFETY: reads the struct; the handler does what a handler may.
+    unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
 }
 
 /// Makes the check that is wanted, if it can be made now.

@@ -26,9 +26,9 @@ pub(super) unsafe trait Plain {}
 
 // SAFETY: numbers, each of them.
 unsafe impl Plain for u8 {}
-// SAFETY: as above.
+// SAFETY: any bytes are a number of 32 bits.
 unsafe impl Plain for u32 {}
-// SAFETY: as above.
+// SAFETY: any bytes are a number of a word.
 unsafe impl Plain for usize {}
 // SAFETY: one that nobody gave, of no thread.
 unsafe impl Plain for Answer {}
@@ -59,7 +59,7 @@ impl<T: Plain> Deref for Room<T> {
 
 impl<T: Plain> DerefMut for Room<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above.
+        // SAFETY: so many, zeroed at first, aligned to a page; ours alone while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }

@@ -90,7 +90,7 @@ fn every_policy_finds_what_the_map_finds() {
                             }
                         }
                         for (block, layout) in blocks {
-                            // SAFETY: as above.
+                            // SAFETY: freed once, with the layout that it was allocated with.
                             unsafe { heap.dealloc(block, layout) };
                         }
                     });

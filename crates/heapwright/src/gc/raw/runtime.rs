@@ -85,7 +85,7 @@ impl Runtime {
     /// An object has moved.
     pub(in crate::gc) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
         if let Some(moved) = self.moved {
-            // SAFETY: as above.
+            // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
             unsafe { moved(to.cast(), from.cast(), size, self.data) };
         }
     }

@@ -63,7 +63,7 @@ impl<T: Copy> Cell<T> {
     /// The value.
     #[inline]
     pub fn get(&self) -> T {
-        // SAFETY: as in `replace`.
+        // SAFETY: nobody has a reference to the value: it is only ever copied.
         unsafe { self.value.get().read() }
     }
 }

@@ -219,17 +219,18 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
 }
 
 unsafe extern "C" fn free(object: *mut c_void, _: usize, _: *mut c_void) {
-    // SAFETY: as above; it is dead.
+    // SAFETY: an object of a realm begins with a header, or with zero; it is dead, and dropped
+    // once.
     unsafe { Header::drop(object.cast()) };
 }
 
 unsafe extern "C" fn wanted(object: *const c_void, _: *mut c_void) -> usize {
-    // SAFETY: as above.
+    // SAFETY: an object of a realm begins with a header, or with zero before it has one.
     unsafe { Header::size(object.cast()) }
 }
 
 unsafe extern "C" fn type_name(object: *const c_void, _: *mut c_void) -> *const c_char {
-    // SAFETY: as above.
+    // SAFETY: an object of a realm begins with a header, or with zero before it has one.
     unsafe { Header::name(object.cast()) }
 }
 
@@ -276,7 +277,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
             // SAFETY: the realm's cell; nothing is collected before it leads there.
             unsafe { realm.root.write(object) };
         };
-        // SAFETY: as above; nothing but the root leaves.
+        // SAFETY: the realm's cell; nothing is collected while its root is made, and nothing but
+        // that leaves.
         unsafe { realm.mutator.held(make) };
         realm
     }
@@ -375,7 +377,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Drop for Realm<R> {
     fn drop(&mut self) {
         // SAFETY: not used any more, and taken once.
         let mutator = unsafe { core::mem::ManuallyDrop::take(&mut self.mutator) };
-        // SAFETY: as above.
+        // SAFETY: the realm is dropped, so nobody uses the mutator any more.
         unsafe { mutator.detach() };
     }
 }

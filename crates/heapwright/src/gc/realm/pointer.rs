@@ -62,7 +62,7 @@ impl<T: Trace> Boxed<T> {
     }
 
     unsafe fn drop(object: *mut u8) {
-        // SAFETY: as above.
+        // SAFETY: the header says that it is one of these.
         let value = unsafe { &raw mut (*object.cast::<Self>()).value };
         // SAFETY: it is dead, and this is called once.
         unsafe { ptr::drop_in_place(value) };
@@ -293,7 +293,8 @@ impl<T> Deref for Gc<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: as for `as_ref`, and the reference to this `Gc` is no longer than 'gc.
+        // SAFETY: the object is there for as long as 'gc lasts, and the reference to this `Gc` is
+        // no longer.
         &unsafe { &*self.at.as_ptr() }.value
     }
 }

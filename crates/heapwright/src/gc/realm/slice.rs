@@ -106,7 +106,7 @@ impl<T: Trace> Slice<'_, T> {
     }
 
     unsafe fn drop_all(object: *mut u8) {
-        // SAFETY: as above.
+        // SAFETY: the header says that it is one of these.
         let all = unsafe { Self::from_object(object) };
         let values = ptr::slice_from_raw_parts_mut(all.values(), all.length());
         // SAFETY: it is dead, and this is called once.

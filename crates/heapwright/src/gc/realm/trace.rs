@@ -80,7 +80,7 @@ unsafe impl<T: ?Sized> Trace for PhantomData<T> {
     fn trace(&self, _: &Tracer) {}
 }
 
-// SAFETY: all there may be in it is told, here and below.
+// SAFETY: all there may be in it is told.
 unsafe impl<T: Trace> Trace for Option<T> {
     const TRACED: bool = T::TRACED;
     #[inline]
@@ -89,7 +89,7 @@ unsafe impl<T: Trace> Trace for Option<T> {
     }
 }
 
-// SAFETY: as above.
+// SAFETY: the value or the error is all that is in it, and is told.
 unsafe impl<T: Trace, E: Trace> Trace for Result<T, E> {
     const TRACED: bool = T::TRACED || E::TRACED;
     fn trace(&self, tracer: &Tracer) {
@@ -100,7 +100,7 @@ unsafe impl<T: Trace, E: Trace> Trace for Result<T, E> {
     }
 }
 
-// SAFETY: as above.
+// SAFETY: all items are told.
 unsafe impl<T: Trace> Trace for [T] {
     const TRACED: bool = T::TRACED;
     #[inline]
@@ -109,7 +109,7 @@ unsafe impl<T: Trace> Trace for [T] {
     }
 }
 
-// SAFETY: as above.
+// SAFETY: all items are told.
 unsafe impl<T: Trace, const N: usize> Trace for [T; N] {
     const TRACED: bool = T::TRACED;
     #[inline]
@@ -120,7 +120,7 @@ unsafe impl<T: Trace, const N: usize> Trace for [T; N] {
 
 macro_rules! tuple {
     ($($name:ident),*) => {
-        // SAFETY: as above.
+        // SAFETY: each part is told.
         unsafe impl<$($name: Trace),*> Trace for ($($name,)*) {
             const TRACED: bool = $($name::TRACED)||*;
             #[inline]
@@ -162,7 +162,7 @@ mod of_std {
 
     // Of what lies elsewhere `TRACED` is true whatever it is: a tree's is in its own definition.
 
-    // SAFETY: all that is in it is told, here and below.
+    // SAFETY: all that is in it is told.
     unsafe impl<T: Trace + ?Sized> Trace for Box<T> {
         fn trace(&self, tracer: &Tracer) {
             (**self).trace(tracer);
@@ -171,7 +171,8 @@ mod of_std {
 
     macro_rules! collection {
         ($of:ident<$($name:ident),*>) => {
-            // SAFETY: as above; how it hashes or compares is 'static, and holds no reference.
+            // SAFETY: all items are told; how it hashes or compares is 'static, and holds no
+            // reference.
             unsafe impl<$($name: Trace),*> Trace for $of<$($name),*> {
                 fn trace(&self, tracer: &Tracer) {
                     self.iter().for_each(|item| collection!(@ tracer item $($name)*));
@@ -190,14 +191,14 @@ mod of_std {
     collection!(BTreeSet<T>);
     collection!(BTreeMap<K, V>);
 
-    // SAFETY: as above.
+    // SAFETY: all items are told; how it hashes or compares is 'static, and holds no reference.
     unsafe impl<T: Trace, S: 'static> Trace for HashSet<T, S> {
         fn trace(&self, tracer: &Tracer) {
             self.iter().for_each(|item| item.trace(tracer));
         }
     }
 
-    // SAFETY: as above.
+    // SAFETY: all keys and values are told; how it hashes is 'static, and holds no reference.
     unsafe impl<K: Trace, V: Trace, S: 'static> Trace for HashMap<K, V, S> {
         fn trace(&self, tracer: &Tracer) {
             self.iter().for_each(|(key, value)| {

@@ -30,16 +30,17 @@ impl<const N: usize> Box<N> {
 // SAFETY: a weak reference is told as what it is, and lies in the object for as long as that lives.
 unsafe impl Trace for Box<1> {
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: as above.
+        // SAFETY: the weak reference lies in the object that is told of, for as long as that
+        // lives.
         unsafe { tracer.mark_weak(self.0.get().cast()) };
     }
 }
 
-// SAFETY: as above, of an ephemeron.
+// SAFETY: an ephemeron is told as what it is, and lies in the object for as long as that lives.
 unsafe impl Trace for Box<2> {
     fn trace(&self, tracer: &Tracer) {
         let key = self.0.get().cast::<*mut u8>();
-        // SAFETY: as above.
+        // SAFETY: key and value lie in the object that is told of, for as long as that lives.
         unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
     }
 }
@@ -130,7 +131,8 @@ impl<'gc, K, V> Ephemeron<'gc, K, V> {
         }
         // SAFETY: put there by `Mutation::ephemeron`; both are null since the key died.
         let key = unsafe { Gc::from_object(key) };
-        // SAFETY: as above.
+        // SAFETY: `Mutation::ephemeron` put it there as a `Gc` of this type; it is null since the
+        // key died.
         Some((key, unsafe { Gc::from_object(value) }))
     }
 }

@@ -309,7 +309,7 @@ fn pages_of_a_plan_are_told() {
     // SAFETY: everything wanted is led to by handles.
     unsafe { world.mutator.ask_compact() };
     let (mut candidates, mut evacuated) = (0, 0);
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     while !unsafe { world.mutator.step(5_000) } {
         let told = dump(&world.mutator);
         let count = |aside| told.pages.iter().filter(|page| page.aside == aside).count();
@@ -319,7 +319,7 @@ fn pages_of_a_plan_are_told() {
         assert!(moved.into_iter().all(|page| page.old == 0));
     }
     assert!(candidates > 1 && evacuated > 1, "{candidates} {evacuated}");
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { world.mutator.verify() }, 0);
     world.end();
 }

@@ -43,7 +43,7 @@ fn store(mutator: &Mutator, parent: *mut u8, place: usize, child: *mut u8) {
 }
 
 fn load(parent: *mut u8, place: usize) -> *mut u8 {
-    // SAFETY: as above.
+    // SAFETY: the parent is live and has this reference.
     unsafe { references(parent).wrapping_add(place).read() }
 }
 

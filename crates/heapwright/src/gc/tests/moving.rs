@@ -83,13 +83,13 @@ unsafe extern "C" fn wanted(object: *const c_void, _: *mut c_void) -> usize {
 
 unsafe extern "C" fn moved(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void) {
     assert!(to.cast_const() != from && size >= node(to.cast()).wanted.min(200));
-    // SAFETY: as in `free`.
+    // SAFETY: the test's, which outlives its heap.
     unsafe { &*data.cast::<Shared>() }.lock().unwrap().moved += 1;
 }
 
 unsafe extern "C" fn finalize(object: *mut c_void, data: *mut c_void) {
     let serial = node(object.cast()).serial;
-    // SAFETY: as in `free`.
+    // SAFETY: the test's, which outlives its heap.
     unsafe { &*data.cast::<Shared>() }.lock().unwrap().finalized.push(serial);
 }
 
@@ -150,7 +150,7 @@ impl Model<'_> {
         unsafe { at.cast::<Node>().write(node) };
         if leaf {
             for n in 0..count {
-                // SAFETY: as above.
+                // SAFETY: a byte of a fresh object, which is large enough.
                 unsafe { slots(at).cast::<u8>().wrapping_add(n).write(byte(serial, n)) };
             }
         }
@@ -161,12 +161,12 @@ impl Model<'_> {
         let freed = kind & FREED != 0;
         self.shadows.insert(serial, Shadow { leaf, freed, references, bytes });
         if serial.is_multiple_of(7) {
-            // SAFETY: as above.
+            // SAFETY: the object is live.
             self.weak.push((unsafe { self.mutator.new_weak(at) }.unwrap(), serial));
         }
         if serial.is_multiple_of(11) {
             let data = ptr::from_ref(self.seen).cast_mut().cast();
-            // SAFETY: as above.
+            // SAFETY: the object is live.
             assert!(unsafe { self.mutator.finalize(at, finalize, data) });
         }
     }
@@ -201,7 +201,7 @@ impl Model<'_> {
             // SAFETY: a slot of a live object.
             unsafe { self.mutator.write(at, slot, child) };
         } else {
-            // SAFETY: as above.
+            // SAFETY: a slot of a live object, which nobody else writes.
             unsafe { slot.write(child) };
             self.mutator.shade(at, child);
         }
@@ -233,7 +233,7 @@ impl Model<'_> {
         let size = size.max(least);
         // SAFETY: a live object.
         unsafe { (*at.cast::<Node>()).wanted = size };
-        // SAFETY: as above.
+        // SAFETY: the object is live, and the caller's to change.
         let there = unsafe { self.mutator.resize(at, size) };
         assert_eq!(there, size <= super::super::raw::object_size(at));
     }
@@ -387,18 +387,18 @@ fn run(options: Options, steps: Vec<Step>) {
                 }
             }
             Step::Resize(root, size) => model.resize(root, size),
-            // SAFETY: everything wanted is led to by handles, here and below.
+            // SAFETY: everything wanted is led to by handles.
             Step::Collect => unsafe { mutator.collect() },
-            // SAFETY: as above.
+            // SAFETY: everything wanted is led to by handles.
             Step::Compact => unsafe { mutator.compact() },
-            // SAFETY: as above.
+            // SAFETY: everything wanted is led to by handles.
             Step::Ask => unsafe { mutator.ask_compact() },
             Step::Budget(budget) => {
-                // SAFETY: as above.
+                // SAFETY: everything wanted is led to by handles.
                 unsafe { mutator.step(budget) };
             }
             Step::Check => {
-                // SAFETY: as above.
+                // SAFETY: everything wanted is led to by handles, whatever the finalizers do.
                 unsafe { mutator.run_finalizers(2) };
                 model.check();
             }
@@ -408,7 +408,7 @@ fn run(options: Options, steps: Vec<Step>) {
         model.pins.retain(|&(_, serial)| roots.contains(&serial));
     }
     model.check();
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     unsafe { mutator.compact() };
     model.check();
     model.roots.drain(..).for_each(|(cell, _)| {
@@ -469,12 +469,12 @@ fn sparse_of(
     for n in 0..count {
         let size = 32 + n * 7 % 13 * 24;
         let at = make(size, if n % 3 == 0 { LEAF } else { TRACED }, 0);
-        // SAFETY: as above; the table may have moved.
+        // SAFETY: the root is in use, and its table live.
         let table = unsafe { root.read() };
         // SAFETY: a slot of the table.
         unsafe { mutator.write(table, slots(table).wrapping_add(n), at) };
     }
-    // SAFETY: as above.
+    // SAFETY: the root is in use, and its table live.
     let table = unsafe { root.read() };
     for n in (0..count).filter(|n| n * 2_654_435_761 % 100 >= keep) {
         // SAFETY: a slot of the table.
@@ -512,7 +512,7 @@ fn a_few_objects_move_and_lead_to_each_other() {
         // SAFETY: everything wanted is led to by handles.
         unsafe { mutator.compact() };
         assert!(heap.statistics().moved_objects > 4);
-        // SAFETY: as above.
+        // SAFETY: everything wanted is led to by handles.
         assert_eq!(unsafe { mutator.verify() }, 0);
         leave(mutator, root);
     }
@@ -528,13 +528,13 @@ fn pages_of_a_sparse_heap_go_back() {
         // SAFETY: everything wanted is led to by handles.
         unsafe { mutator.collect() };
         let before = bytes(&heap);
-        // SAFETY: as above.
+        // SAFETY: everything wanted is led to by handles.
         unsafe { mutator.compact() };
         let (after, live) = (bytes(&heap), heap.statistics().live_bytes);
         let most = live * 12 / 10 + PARTLY;
         assert!(after * 3 < before && after < most, "{before} to {after} of {live}");
         assert_eq!(heap.statistics().moved_objects as usize, seen.lock().unwrap().moved);
-        // SAFETY: as above.
+        // SAFETY: everything wanted is led to by handles.
         assert_eq!(unsafe { mutator.verify() }, 0);
         leave(mutator, root);
     }
@@ -550,10 +550,10 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
     // SAFETY: everything wanted is led to by handles.
     unsafe { mutator.ask_compact() };
     let mut steps = 0;
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     while !unsafe { mutator.step(20_000) } {
         steps += 1;
-        // SAFETY: as above.
+        // SAFETY: the root is in use, and its table live.
         let table = unsafe { root.read() };
         // Between two steps references go from hand to hand.
         for n in 0..20 {
@@ -561,7 +561,7 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
             let (first, second) = (load(table, one), load(table, two));
             // SAFETY: slots of the table.
             unsafe { mutator.write(table, slots(table).wrapping_add(one), second) };
-            // SAFETY: as above.
+            // SAFETY: slots of a live table, and a live object.
             unsafe { mutator.write(table, slots(table).wrapping_add(two), first) };
         }
     }
@@ -570,7 +570,7 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
     let (after, live) = (bytes(&heap), heap.statistics().live_bytes);
     let statistics = heap.statistics();
     assert!(after < live * 12 / 10 + PARTLY, "{after} of {live}: {statistics:?}");
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { mutator.verify() }, 0);
     assert!(heap.statistics().compactions == 1 && heap.statistics().moved_objects > 0);
     leave(mutator, root);
@@ -609,11 +609,11 @@ fn what_was_resized_goes_to_the_pool_that_suits() {
             let root = unsafe { mutator.new_root(at) }.unwrap();
             // SAFETY: a slot of the object, which leads to itself.
             unsafe { mutator.write(at, slots(at).wrapping_add(count as usize - 1), at) };
-            // SAFETY: as above.
+            // SAFETY: a live object, which is the test's to change.
             assert_eq!(unsafe { mutator.resize(at, to) }, to <= heap.slot_size(from));
-            // SAFETY: as above.
+            // SAFETY: everything wanted is led to by handles.
             unsafe { mutator.compact() };
-            // SAFETY: as above.
+            // SAFETY: the root is in use.
             let now = unsafe { root.read() };
             assert_eq!(super::super::raw::object_size(now), heap.slot_size(to));
             assert_eq!(load(now, count as usize - 1), now);
@@ -639,7 +639,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
     // SAFETY: fresh, and large enough.
     unsafe { rigid.cast::<Node>().write(Node { serial: 0, count: 16, rigid: 1, wanted: 0 }) };
     for n in 0..16 {
-        // SAFETY: as above.
+        // SAFETY: a slot of a fresh object, which is large enough.
         unsafe { mutator.write(rigid, slots(rigid).wrapping_add(n), all[n * 233 % all.len()]) };
     }
     // SAFETY: it is live.
@@ -647,7 +647,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
     // SAFETY: what is wanted is led to by handles.
     unsafe { mutator.compact() };
     for n in 0..16 {
-        // SAFETY: as above.
+        // SAFETY: the root is in use.
         assert_eq!(load(unsafe { rigid.read() }, n), all[n * 233 % all.len()]);
     }
     let told = heap.statistics();
@@ -671,23 +671,23 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
     // SAFETY: what is wanted is led to by handles.
     unsafe { mutator.ask_compact() };
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     while heap.statistics().phase != 3 && !unsafe { mutator.step(10_000) } {}
     // A store that nobody can note: what it leads to must stay where it is.
     inner.starved.set(1);
-    // SAFETY: as above.
+    // SAFETY: the root is in use.
     let table = unsafe { root.read() };
     let first = (0..COUNT / 10).find(|&n| !load(table, n).is_null()).unwrap();
     // SAFETY: a slot of the table.
     unsafe { slots(table).wrapping_add(first + 1).write(load(table, first)) };
     mutator.shade(table, load(table, first));
     inner.starved.set(0);
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     while !unsafe { mutator.step(100_000) } {}
-    // SAFETY: as above.
+    // SAFETY: the root is in use.
     let table = unsafe { root.read() };
     assert_eq!(load(table, first), load(table, first + 1));
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { mutator.verify() }, 0);
     leave(mutator, root);
 }
@@ -699,7 +699,7 @@ fn begin_moving(heap: &Heap, mutator: &Mutator) {
     unsafe { mutator.ask_compact() };
     let before = heap.statistics().evacuated_pages;
     while heap.statistics().evacuated_pages == before {
-        // SAFETY: as above.
+        // SAFETY: everything wanted is led to by handles.
         assert!(!unsafe { mutator.step(1) }, "something is to be moved");
     }
     assert_eq!(heap.statistics().phase, 3);
@@ -741,18 +741,18 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
         // An ephemeron, a fresh object, a root that is told by value.
         // SAFETY: what is wanted is led to by handles.
         let at = unsafe { mutator.alloc(40, TRACED) };
-        // SAFETY: as above.
+        // SAFETY: the root is in use.
         let table = unsafe { root.read() };
         let [key, value] = [pair[0], pair[1]].map(|n| load(table, n));
         let wanted = if n % 2 == 0 { 77 } else { 0 };
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: n, count: 2, rigid: 0, wanted }) };
-        // SAFETY: as above.
+        // SAFETY: two slots of a fresh object, which is large enough.
         unsafe { slots(at).cast::<[*mut u8; 2]>().write([key, value]) };
         // SAFETY: it is live.
         made.push((unsafe { mutator.new_root(at) }.unwrap(), pair[0], pair[1]));
         if n % 30 == 0 {
-            // SAFETY: as above.
+            // SAFETY: everything wanted is led to by handles.
             unsafe { mutator.step(1) };
         }
     }
@@ -760,7 +760,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     let kept = load(unsafe { root.read() }, all[all.len() / 2]);
     mutator.shade(ptr::null_mut(), kept);
     end_moving(&mutator);
-    // SAFETY: as above.
+    // SAFETY: the root is in use.
     let table = unsafe { root.read() };
     for (cell, key, value) in made {
         // SAFETY: a root.
@@ -786,12 +786,12 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
     unsafe { large.cast::<Node>().write(Node { serial: 0, count: 0, rigid: 0, wanted: 0 }) };
     // SAFETY: it is live.
     let cell = unsafe { mutator.new_root(large) }.unwrap();
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     unsafe { mutator.step(1) };
-    // SAFETY: as above.
+    // SAFETY: the object is live, and the test's to change.
     assert!(unsafe { mutator.resize(large, 131_000) });
     end_moving(&mutator);
-    // SAFETY: as above.
+    // SAFETY: a root that is in use.
     assert_eq!(unsafe { cell.read() }, large);
     // SAFETY: freed once.
     unsafe { mutator.free_root(cell) };
@@ -808,15 +808,15 @@ fn who_asks_again_in_the_midst_of_a_plan_has_both() {
     unsafe { mutator.ask_compact() };
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
     while !inner.moving.is_begun() {
-        // SAFETY: as above.
+        // SAFETY: everything wanted is led to by handles.
         unsafe { mutator.step(1) };
     }
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     unsafe { mutator.ask_compact() };
     heap.trim();
     end_moving(&mutator);
     assert_eq!(heap.statistics().compactions, 2);
-    // SAFETY: as above.
+    // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { mutator.verify() }, 0);
     leave(mutator, root);
 }

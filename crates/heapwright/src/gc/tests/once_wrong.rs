@@ -24,9 +24,9 @@ fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
         assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
     }
     let before = heap.statistics().cycles;
-    // SAFETY: as above.
+    // SAFETY: what is wanted is led to by handles.
     while heap.statistics().cycles == before || !unsafe { mutator.step(1) } {
-        // SAFETY: as above.
+        // SAFETY: what is wanted is led to by handles.
         unsafe { mutator.step(1) };
     }
     mutator.resume();
@@ -36,11 +36,11 @@ fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
 fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u8>) {
     // SAFETY: the parent is led to by a handle, and the leaves by it.
     let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
-    // SAFETY: as above.
+    // SAFETY: the object was just allocated, and nothing was collected since.
     let root = unsafe { mutator.new_root(at) }.unwrap();
     let leaves = (0..count)
         .map(|n| {
-            // SAFETY: as above.
+            // SAFETY: the parent is led to by a root, and the leaves by it.
             let leaf = unsafe { mutator.alloc(16, LEAF) };
             // SAFETY: the parent has room for it.
             unsafe { references(at).wrapping_add(n).write(leaf) };
@@ -83,14 +83,14 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
         }
         // SAFETY: made by `parent`; nothing is used any more.
         unsafe { mutator.free_root(root) };
-        // SAFETY: as above.
+        // SAFETY: nothing is used any more.
         unsafe { mutator.detach() };
     }
 }
 
 /// An object for a list: references to leaves, and to what is to be behind it.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
-    // SAFETY: what is wanted is led to by the root, as for all that follow.
+    // SAFETY: what is wanted is led to by the root.
     let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * width, TRACED) };
     // SAFETY: a root that is read and written as its owner likes.
     let next = unsafe { root.replace(at) };
@@ -99,9 +99,9 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     // SAFETY: the object has so many references.
     unsafe { mutator.write(at, references(at).wrapping_add(width - 1), next) };
     for n in 0..width - 1 {
-        // SAFETY: as above.
+        // SAFETY: what is wanted is led to by the root.
         let leaf = unsafe { mutator.alloc(16, LEAF) };
-        // SAFETY: as above.
+        // SAFETY: the object is led to by the root, and has so many references.
         unsafe { mutator.write(at, references(at).wrapping_add(n), leaf) };
     }
 }
@@ -122,7 +122,7 @@ fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
         let count = unsafe { (*at.cast::<Head>()).count };
         let mut next = at;
         for n in 0..count {
-            // SAFETY: as above.
+            // SAFETY: the object is live, and has so many references.
             next = unsafe { references(at).wrapping_add(n).read() };
             assert!(next.is_null() || heap.find(next) == Some(next));
         }
@@ -161,9 +161,9 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
             // SAFETY: the root is live.
             let mut at = unsafe { *root };
             while !at.is_null() {
-                // SAFETY: the list is live, as it is for what follows.
+                // SAFETY: the list is live.
                 more.push(unsafe { mutator.new_root(at) }.unwrap());
-                // SAFETY: as above.
+                // SAFETY: the list is live, and each of it has so many references.
                 at = unsafe { references(at).wrapping_add(width - 1).read() };
             }
             let inner: &heap::Heap = heap::of(heap.id()).unwrap();
@@ -209,13 +209,13 @@ fn barriers_shade_without_memory_for_chunks() {
         unsafe { mutator.write(first, references(first), leaf) };
         made += 1;
         if made % 50 == 0 {
-            // SAFETY: as above.
+            // SAFETY: the list is led to by the root.
             unsafe { mutator.step(1) };
         }
     }
     heap::of(heap.id()).unwrap().starved.set(0);
     mutator.resume();
-    // SAFETY: as above.
+    // SAFETY: the list is led to by the root.
     unsafe { mutator.collect() };
     is_whole(&heap, first, LENGTH);
     // SAFETY: nothing is used any more.
@@ -246,7 +246,7 @@ fn an_object_is_found_while_its_page_is_swept() {
     });
     // SAFETY: nothing is used any more.
     unsafe { mutator.free_root(root) };
-    // SAFETY: as above.
+    // SAFETY: nothing is used any more.
     unsafe { mutator.detach() };
 }
 
@@ -303,7 +303,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
         for _ in 0..3 {
             mutator.ask();
             let mut steps = 0;
-            // SAFETY: as above.
+            // SAFETY: what is wanted is led to by handles.
             while !unsafe { mutator.step(1) } {
                 steps += 1;
                 assert!(steps < 100_000, "no end");
@@ -327,7 +327,7 @@ fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
         let mutator = heap.attach().unwrap();
         // SAFETY: nothing is wanted.
         unsafe { mutator.collect() };
-        // SAFETY: as above.
+        // SAFETY: nothing is wanted.
         unsafe { mutator.detach() };
     }
 }
@@ -339,7 +339,7 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
         let mutator = heap.attach().unwrap();
         // SAFETY: nothing is wanted.
         assert!(!unsafe { mutator.alloc(48, LEAF) }.is_null());
-        // SAFETY: as above.
+        // SAFETY: nothing is wanted.
         unsafe { mutator.detach() };
     }
     let statistics = heap.statistics();
@@ -385,13 +385,13 @@ type Context = (*const Mutator, AtomicUsize);
 unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's, which outlives its heap.
     let (mutator, count) = unsafe { &*context.cast::<Context>() };
-    // SAFETY: as above.
+    // SAFETY: the test's mutator, which outlives its heap.
     let mutator = unsafe { &**mutator };
     for _ in 0..if cfg!(miri) { 70 } else { 200 } {
         // SAFETY: nothing of it is wanted.
         assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
     }
-    // SAFETY: as above.
+    // SAFETY: nothing is wanted.
     unsafe { mutator.collect() };
     count.fetch_add(1, Ordering::Relaxed);
 }
@@ -413,9 +413,9 @@ fn a_finalizer_may_allocate_and_collect() {
     }
     // SAFETY: nothing is wanted.
     unsafe { mutator.collect() };
-    // SAFETY: as above.
+    // SAFETY: nothing is wanted.
     assert_eq!(unsafe { mutator.run_finalizers(usize::MAX) }, count);
     assert_eq!(context.1.load(Ordering::Relaxed), count);
-    // SAFETY: as above.
+    // SAFETY: nothing is wanted.
     unsafe { mutator.detach() };
 }

@@ -33,12 +33,12 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
     // SAFETY: every traced object of these tests is a node, or zero.
     let words = unsafe { &raw mut (*node).words }.cast::<*mut u8>();
     for n in 0..EACH {
-        // SAFETY: as above, as for all that follow.
+        // SAFETY: a word of the node.
         tracer.mark(unsafe { words.wrapping_add(STRONG + n).read() });
         let pair = words.wrapping_add(PAIRS + 2 * n);
-        // SAFETY: as above.
+        // SAFETY: key and value are words of the node, which is marked.
         unsafe { tracer.mark_ephemeron(pair, pair.wrapping_add(1)) };
-        // SAFETY: as above.
+        // SAFETY: a word of the node, which is marked.
         unsafe { tracer.mark_weak(words.wrapping_add(WEAK + n)) };
     }
 }
@@ -134,7 +134,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
         let kept: HashSet<_> =
             kept.iter().map(|n| n % NODES).filter(|&n| !places[n].is_null()).collect();
         for (n, root) in roots.iter().enumerate() {
-            // SAFETY: as above.
+            // SAFETY: a root is written as its owner likes.
             unsafe {
                 root.write(if kept.contains(&n) { places[n] } else { core::ptr::null_mut() })
             };
@@ -184,7 +184,7 @@ fn check(options: Options, edges: &[Vec<Edge>], kept: &[Vec<usize>], in_steps: b
         assert_eq!(found, live.len());
         // All that lives is a root again, so that more may be stored.
         for (root, place) in roots.iter().zip(&places) {
-            // SAFETY: as above.
+            // SAFETY: a root is written as its owner likes.
             unsafe { root.write(*place) };
         }
     }
@@ -215,18 +215,18 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
     // Holders are in a list; keys are led to by holders' pairs alone, but the first.
     let holders = root(&mutator, core::ptr::null_mut());
     let keys: Vec<_> = (0..=length).map(|n| root(&mutator, node(&mutator, n))).collect();
-    // SAFETY: roots are read and written as their owner likes, as for all that follow.
+    // SAFETY: roots are read and written as their owner likes.
     let key = |n: usize| unsafe { keys[n].read() };
     for n in order {
         let holder = node(&mutator, n);
-        // SAFETY: as above.
+        // SAFETY: a root is read and written as its owner likes.
         store(&mutator, holder, STRONG, unsafe { holders.replace(holder) });
         store(&mutator, holder, PAIRS, key(n));
         store(&mutator, holder, PAIRS + 1, key(n + 1));
     }
     let first = keys[0];
     for &root in &keys[1..] {
-        // SAFETY: as above, and made above.
+        // SAFETY: made here, and freed once.
         unsafe { mutator.free_root(root) };
     }
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
@@ -245,7 +245,7 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
         count
     };
     assert_eq!(count(), 2 * length + 1);
-    // SAFETY: as above.
+    // SAFETY: a root is written as its owner likes.
     unsafe { first.write(core::ptr::null_mut()) };
     collect(&mutator);
     assert_eq!(count(), length, "holders alone");
@@ -276,19 +276,19 @@ fn memory_may_end_in_the_midst_of_ephemerons() {
         let mutator = heap.attach().unwrap();
         let holders = root(&mutator, core::ptr::null_mut());
         let first = root(&mutator, node(&mutator, 0));
-        // SAFETY: roots are read and written as their owner likes, as for all that follow.
+        // SAFETY: roots are read and written as their owner likes.
         let last = root(&mutator, unsafe { first.read() });
         for serial in 1..400 {
             let next = node(&mutator, serial);
-            // SAFETY: as above.
+            // SAFETY: a root is read and written as its owner likes.
             let last = unsafe { last.replace(next) };
             let holder = node(&mutator, serial);
-            // SAFETY: as above.
+            // SAFETY: a root is read and written as its owner likes.
             store(&mutator, holder, STRONG, unsafe { holders.replace(holder) });
             store(&mutator, holder, PAIRS, last);
             store(&mutator, holder, PAIRS + 1, next);
         }
-        // SAFETY: as above.
+        // SAFETY: a root is written as its owner likes.
         unsafe { last.write(core::ptr::null_mut()) };
         mutator.ask();
         let inner: &heap::Heap = heap::of(heap.id()).unwrap();
@@ -367,11 +367,11 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
             assert_eq!(mutator.cancel_finalizers(leaf), 1);
         }
     }
-    // SAFETY: roots, as for all that follow.
+    // SAFETY: roots.
     let all_null = |null: bool| weak.iter().all(|cell| unsafe { cell.read().is_null() } == null);
     collect(&mutator);
     assert!(all_null(false) && seen.is_empty());
-    // SAFETY: as above.
+    // SAFETY: a root is written as its owner likes.
     unsafe { keep.write(core::ptr::null_mut()) };
     collect(&mutator);
     assert!(all_null(true), "also to what finalizers keep for a while");

@@ -171,7 +171,8 @@ impl Tracer {
                 RANGE => {
                     let slots: *mut *mut u8 = at.cast();
                     for n in 0..self.pop_count() {
-                        // SAFETY: as in `special`.
+                        // SAFETY: a slot of the range, which lies in an object that is marked and
+                        // so is there.
                         let object = unsafe { slots.wrapping_add(n).read() };
                         if !object.is_null() && object.addr() & TAGS == 0 {
                             if self.slots_are() == Slots::Mark {

@@ -83,7 +83,7 @@ impl Tracer {
                 // SAFETY: closed above, and in no list.
                 unsafe { self.heap().gang.give(chunk) };
             } else {
-                // SAFETY: as above.
+                // SAFETY: closed just now, this tracer's, and in no list.
                 unsafe { self.put_older(chunk) };
             }
         }
@@ -110,7 +110,7 @@ impl Tracer {
         let count = (self.next.get().addr() - Self::items(chunk).addr()) / size_of::<usize>();
         // SAFETY: the chunk is this tracer's.
         let place = unsafe { &raw mut (*chunk).count };
-        // SAFETY: as above.
+        // SAFETY: the count of the chunk, which is this tracer's.
         unsafe { place.write(count) };
         self.chunk.set(ptr::null_mut());
         self.next.set(ptr::null_mut());
@@ -123,7 +123,7 @@ impl Tracer {
     unsafe fn put_older(&self, chunk: *mut Chunk) {
         // SAFETY: by the contract.
         let next = unsafe { &raw mut (*chunk).next };
-        // SAFETY: as above.
+        // SAFETY: the link of a chunk that is this tracer's.
         unsafe { next.write(self.older.get()) };
         self.older.set(chunk);
     }
@@ -153,9 +153,9 @@ impl Tracer {
     pub(super) fn resume(&self, chunk: *mut Chunk) {
         // SAFETY: the chunk is this tracer's, and says how many items it has.
         let count = unsafe { (*chunk).count };
-        // SAFETY: as above.
+        // SAFETY: the place of a field of the chunk, which is this tracer's.
         let home = unsafe { &raw mut (*chunk).home };
-        // SAFETY: as above.
+        // SAFETY: a field of the chunk, which is this tracer's.
         unsafe { home.write(0) };
         self.open_chunk(chunk, count);
     }
@@ -205,10 +205,10 @@ impl Tracer {
             // SAFETY: closed above, in no list.
             let count = unsafe { (*chunk).count };
             if count > 0 {
-                // SAFETY: as above.
+                // SAFETY: closed just now, this tracer's, and in no list.
                 unsafe { self.give_at(home, chunk) };
             } else {
-                // SAFETY: as above.
+                // SAFETY: closed just now, in no list, and of no items.
                 unsafe { self.heap().gang.give_empty(chunk) };
             }
         }
@@ -224,9 +224,9 @@ impl Tracer {
     unsafe fn give_at(&self, home: usize, chunk: *mut Chunk) {
         // SAFETY: by the contract.
         let place = unsafe { &raw mut (*chunk).home };
-        // SAFETY: as above.
+        // SAFETY: a field of the chunk, which is this tracer's.
         unsafe { place.write(home) };
-        // SAFETY: as above.
+        // SAFETY: the chunk is this tracer's, closed, and in no list, as the caller promises.
         unsafe { self.heap().gang.give(chunk) };
     }
 
@@ -263,7 +263,7 @@ impl Tracer {
         self.next.set(items.wrapping_add(count - keep));
         // SAFETY: the chunk is this tracer's.
         let place = unsafe { &raw mut (*other).count };
-        // SAFETY: as above.
+        // SAFETY: a field of the chunk, which is this tracer's.
         unsafe { place.write(keep) };
         // SAFETY: in no list, and says how many items it has.
         unsafe { self.heap().gang.give(other) };
@@ -307,7 +307,7 @@ mod tests {
                 found += ranges(&items);
                 // SAFETY: nobody else knows it.
                 unsafe { (*chunk).count = 0 };
-                // SAFETY: as above.
+                // SAFETY: taken from the gang, in no list, and of no items now.
                 unsafe { heap.value.gang.give_empty(chunk) };
             }
             assert_eq!(found, before);

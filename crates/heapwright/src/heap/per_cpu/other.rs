@@ -33,15 +33,15 @@ pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, rest: usize) {
     let class = (rest - TURNED_TO_CPU) / CLASS_STEP;
     let offset = (block.addr() & (UNIT - 1)) as u32;
     if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives the block away, whatever begins there.
         return unsafe { odd(block, gate, left) };
     }
     // SAFETY: a slot begins at the block, which is the caller's to give away, of a common slab.
     match unsafe { gate.put(class, block.cast()) } {
         Put::Done => {}
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives away the block of the common owner's, which no array has.
         Put::Full => unsafe { full(block, gate, left) },
-        // SAFETY: the same contract.
+        // SAFETY: the caller gives away the block of the common owner's, which no array has.
         Put::Aborted => unsafe { aborted_free(block, gate, left) },
     }
 }

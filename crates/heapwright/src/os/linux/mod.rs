@@ -55,23 +55,26 @@ pub(crate) const MAX_WINDOW: usize = 1 << 40;
 
 /// Runs `call` and leaves `errno` as it was.
 pub(crate) fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
-    // SAFETY: the location of errno is valid for the calling thread's life.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let before = unsafe { *errno };
+    let before = errno();
     let result = call();
-    // SAFETY: as above.
-    unsafe { *errno = before };
+    set_errno(before);
     result
 }
 
+/// The calling thread's `errno`.
+pub(crate) fn errno() -> i32 {
+    // SAFETY: has no preconditions.
+    let at = unsafe { libc::__errno_location() };
+    // SAFETY: errno's location is valid for the calling thread's life.
+    unsafe { *at }
+}
+
 /// Sets `errno`.
-#[cold]
 pub(crate) fn set_errno(value: i32) {
-    // SAFETY: the location of errno is valid for the calling thread's life.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    unsafe { *errno = value };
+    // SAFETY: has no preconditions.
+    let at = unsafe { libc::__errno_location() };
+    // SAFETY: errno's location is valid for the calling thread's life.
+    unsafe { *at = value };
 }
 
 /// `errno` for a request that there is no memory for.
@@ -216,7 +219,7 @@ impl Memory for System {
     unsafe fn release(&self, at: *mut u8, size: usize) {
         #[cfg(feature = "debug")]
         own::forget(at.addr(), size);
-        // SAFETY: the same contract.
+        // SAFETY: a range of this reservation, whose memory the caller gives up.
         unsafe { unmap(at, size) };
     }
 
@@ -278,7 +281,7 @@ pub(crate) unsafe fn put_huge_page(at: *mut u8) {
         if unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) } == 0 {
             // SAFETY: by the contract the byte is the caller's, and zero already.
             unsafe { at.write_volatile(0) };
-            // SAFETY: as above.
+            // SAFETY: asks for no more huge pages in the range, and changes no byte.
             unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_NOHUGEPAGE) };
         }
     });
@@ -310,7 +313,7 @@ pub(crate) unsafe fn populate(at: *mut u8, size: usize) {
             let byte = at.wrapping_add(offset);
             // SAFETY: in the range, which is the caller's.
             let value = unsafe { byte.read_volatile() };
-            // SAFETY: as above.
+            // SAFETY: a byte of the range, which is the caller's, gets the value it has.
             unsafe { byte.write_volatile(value) };
         }
     }
@@ -348,12 +351,9 @@ fn has_light_guards() -> Option<bool> {
         let refused = keeping_errno(|| {
             // SAFETY: a page that was just made, and that nobody has seen.
             let done = unsafe { libc::madvise(page.cast(), size, MADV_GUARD_INSTALL) == 0 };
-            // SAFETY: the location of errno is valid for the calling thread's life.
-            let errno = unsafe { libc::__errno_location() };
-            // SAFETY: as above.
-            (!done).then_some(unsafe { *errno })
+            (!done).then(errno)
         });
-        // SAFETY: as above.
+        // SAFETY: the page was made above, and nobody has seen it.
         unsafe { unmap(page, size) };
         let answer = match refused {
             None => 1,
@@ -392,9 +392,9 @@ pub(crate) unsafe fn guard(at: *mut u8, size: usize) -> bool {
     if HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
         return false;
     }
-    // SAFETY: the same contract.
+    // SAFETY: nobody uses the contents of the pages, as the caller promises.
     let done = unsafe { System.decommit(at, size) }
-        // SAFETY: as above.
+        // SAFETY: whole pages, whose contents nobody uses.
         && keeping_errno(|| unsafe { libc::mprotect(at.cast(), size, libc::PROT_NONE) == 0 });
     if !done {
         HEAVY_GUARDS_LEFT.fetch_add(1, Ordering::Relaxed);
@@ -414,7 +414,7 @@ pub(crate) unsafe fn unguard(at: *mut u8, size: usize) -> bool {
         // SAFETY: takes guards away and changes nothing else.
         return keeping_errno(|| unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) == 0 });
     }
-    // SAFETY: as above.
+    // SAFETY: the pages were committed by the caller, as it promises.
     let done = unsafe { System.commit(at, size) };
     if done {
         let more = |n: u32| (n < 12_000).then_some(n + 1);

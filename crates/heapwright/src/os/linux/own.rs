@@ -85,7 +85,7 @@ mod tests {
         unsafe { System.release(at.wrapping_add(1 << 19), 1 << 19) };
         assert_eq!(is_own(at.addr()), Some(at.addr() + (1 << 19)));
         assert_eq!(is_own(at.addr() + (1 << 19)), None);
-        // SAFETY: as above.
+        // SAFETY: reserved by the test, and nobody uses it.
         unsafe { System.release(at, 1 << 19) };
         assert_eq!(is_own(at.addr()), None);
     }

@@ -336,10 +336,7 @@ pub(crate) fn is_readable(address: usize) -> bool {
         let old = ptr::null_mut::<u64>();
         // SAFETY: the call reads the word if it can, and changes nothing.
         let got = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, old, 8) };
-        // SAFETY: the location of errno is valid for the calling thread's life.
-        let error = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        got == 0 || unsafe { *error } != libc::EFAULT
+        got == 0 || super::errno() != libc::EFAULT
     })
 }
 
@@ -358,7 +355,7 @@ pub(crate) fn is_first_thread() -> bool {
 pub(crate) fn program_headers() -> &'static [libc::Elf64_Phdr] {
     // SAFETY: reads the auxiliary vector; no preconditions.
     let at = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
-    // SAFETY: as above.
+    // SAFETY: reads the auxiliary vector; no preconditions.
     let count = unsafe { libc::getauxval(libc::AT_PHNUM) } as usize;
     if at == 0 || !at.is_multiple_of(align_of::<libc::Elf64_Phdr>()) {
         return &[];
@@ -471,10 +468,7 @@ mod tests {
         assert!(!is_readable(8) && !is_readable(1 << 63));
         let reserved = System.reserve(4096, 4096);
         assert!(is_mapped(reserved.addr()) && !is_readable(reserved.addr()));
-        // SAFETY: the location of errno is valid for the calling thread's life.
-        let errno = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        assert_eq!(unsafe { *errno }, 7);
+        assert_eq!(super::super::errno(), 7);
         // SAFETY: reserved above, and nobody uses it.
         unsafe { System.release(reserved, 4096) };
     }

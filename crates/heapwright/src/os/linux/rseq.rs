@@ -55,7 +55,7 @@ pub(crate) fn cpu(offset: isize) -> Option<usize> {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
+    // SAFETY: reads a field of the thread's own area.
     unsafe {
         asm!(
             "mrs {1}, tpidr_el0",

@@ -30,7 +30,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::digits::Digits;
 
-use super::{calls, futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
+use super::{calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
 
 /// Words of registers that are kept of a thread.
 pub(crate) const REGISTERS: usize = 34;
@@ -157,7 +157,7 @@ pub(crate) fn shared<T: Copy>() -> Option<*mut T> {
 ///
 /// `at` is from [`shared`], and the caller does not use it any more.
 pub(crate) unsafe fn give_shared<T: Copy>(at: *mut T) {
-    // SAFETY: the same contract.
+    // SAFETY: from `shared`, of this size, and not used any more, as the caller promises.
     keeping_errno(|| unsafe { libc::munmap(at.cast(), size_of::<T>()) });
 }
 
@@ -297,7 +297,7 @@ fn install() -> bool {
         BEFORE.store(old.handler, Ordering::Release);
     }
     let none = ptr::null_mut::<KernelAction>();
-    // SAFETY: as above.
+    // SAFETY: the kernel's own layout, for a signal that is not the C library's to set.
     let failed = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, &raw const new, none, 8) };
     if failed != 0 {
         return false;
@@ -421,33 +421,39 @@ pub(crate) fn hold(room: &'static [Answer]) -> bool {
     }
 }
 
+/// A `siginfo_t` of a queued signal, as the kernel reads it on 64-bit machines.
+#[repr(C)]
+struct Queued {
+    signal: c_int,
+    error: c_int,
+    code: c_int,
+    process: c_int,
+    user: u32,
+    value: usize,
+    rest: [usize; 12],
+}
+
 /// Sends the signal. False: the thread has ended. (Where no signal can be queued, the
 /// thread is one that does not answer.)
 fn ask(thread: u32, round: u32) -> bool {
     let value = MARK | round as usize & 0xffff;
-    // The head of a siginfo_t, as the kernel reads it: signal, error, code; process,
-    // user, value.
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let words = info.as_mut_ptr().cast::<c_int>();
-    // SAFETY: the struct has 128 bytes, aligned to words.
-    unsafe { words.write(SIGNAL) };
-    // SAFETY: as above.
-    unsafe { words.wrapping_add(2).write(libc::SI_QUEUE) };
-    // SAFETY: as above.
-    unsafe { words.wrapping_add(4).write(process_id() as c_int) };
-    // SAFETY: as above, and to two words.
-    unsafe { words.wrapping_add(6).cast::<usize>().write(value) };
     let process = process_id() as c_int;
-    let pointer = info.as_ptr();
+    let info = Queued {
+        signal: SIGNAL,
+        error: 0,
+        code: libc::SI_QUEUE,
+        process,
+        user: 0,
+        value,
+        rest: [0; 12],
+    };
+    let pointer = &raw const info;
     keeping_errno(|| {
         // SAFETY: reads the struct, for a thread of this process.
         let sent = unsafe {
             libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread as c_int, SIGNAL, pointer)
         };
-        // SAFETY: the location of errno is valid for the calling thread's life.
-        let error = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
-        sent == 0 || unsafe { *error } != libc::ESRCH
+        sent == 0 || errno() != libc::ESRCH
     })
 }
 
@@ -680,7 +686,7 @@ mod tests {
         if copy == 0 {
             // SAFETY: the copy's own.
             unsafe { place.write_volatile(2) };
-            // SAFETY: as above.
+            // SAFETY: the copy's own variable, which is live.
             end_copy(unsafe { place.read_volatile() } - 2);
         }
         assert_eq!(wait_for_copy(copy, 5000), Some(true));

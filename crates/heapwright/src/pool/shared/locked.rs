@@ -91,9 +91,10 @@ pub(super) fn before_fork() {
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
     for store in STORES.all() {
-        // SAFETY: the same contract, as for what follows.
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { store.release() };
     }
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { STORES.after_fork() };
 }

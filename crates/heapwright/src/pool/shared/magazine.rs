@@ -52,7 +52,7 @@ const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 // SAFETY: the slots are touched by the one who is in it alone, by the contracts of
 // unsafe methods; they lead to free memory that is nobody else's.
 unsafe impl Sync for Magazine {}
-// SAFETY: as above.
+// SAFETY: the slots lead to free memory that is nobody else's, so they may go to another thread.
 unsafe impl Send for Magazine {}
 
 /// Magazines that threads share, of all pools.
@@ -122,7 +122,7 @@ impl Magazine {
     /// As [`Magazine::pop`]; the caller makes no other reference meanwhile.
     #[expect(clippy::mut_from_ref, reason = "the magazine is the caller's, by the contract")]
     unsafe fn slots(&self) -> &mut [*mut u8; ROUNDS] {
-        // SAFETY: the same contract.
+        // SAFETY: the magazine is the caller's, which makes no other reference meanwhile.
         unsafe { &mut *self.slots.get() }
     }
 
@@ -134,7 +134,7 @@ impl Magazine {
     pub(super) unsafe fn take_all(&self) -> &[*mut u8] {
         let count = self.count();
         self.set_count(0);
-        // SAFETY: the same contract.
+        // SAFETY: the magazine is the caller's, and the slice the only reference from it.
         unsafe { &self.slots()[..count] }
     }
 
@@ -144,7 +144,7 @@ impl Magazine {
     ///
     /// As [`Magazine::slots`].
     pub(super) unsafe fn refill(&self, store: &mut Store) -> Option<NonNull<u8>> {
-        // SAFETY: the same contract.
+        // SAFETY: the magazine is the caller's, and this the only reference from it.
         let slots = unsafe { self.slots() };
         let mut count = store.take(&mut slots[..BATCH]);
         if count == 0 {
@@ -160,7 +160,7 @@ impl Magazine {
             slots[..count].reverse();
         }
         self.set_count(count);
-        // SAFETY: the same contract.
+        // SAFETY: the magazine is the caller's, and the reference into it is used no more.
         unsafe { self.pop() }
     }
 
@@ -170,7 +170,7 @@ impl Magazine {
     ///
     /// As [`Magazine::slots`].
     pub(super) unsafe fn overflow(&self, store: &mut Store, slot: *mut u8) {
-        // SAFETY: the same contract.
+        // SAFETY: the magazine is the caller's, and this the only reference from it.
         let slots = unsafe { self.slots() };
         // Those that have been there longest.
         store.put(&slots[..BATCH]);

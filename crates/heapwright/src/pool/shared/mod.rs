@@ -61,9 +61,11 @@ pub(super) fn before_fork() {
 ///
 /// Follows [`before_fork`] in the forking thread or its copy in the child.
 pub(super) unsafe fn after_fork() {
-    // SAFETY: the same contract, as for what follows.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { locked::after_fork() };
-    // SAFETY: as above.
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { Magazine::family().after_fork() };
 }
 
@@ -140,7 +142,7 @@ pub struct SharedPool<T> {
 // SAFETY: objects are made by one thread and dropped by another (`T: Send`); no
 // reference to one is given out but by its handle. The slots are for many threads.
 unsafe impl<T: Send> Sync for SharedPool<T> {}
-// SAFETY: as above.
+// SAFETY: objects go to other threads where `T` may; the pool's slots are for many threads.
 unsafe impl<T: Send> Send for SharedPool<T> {}
 
 impl<T> SharedPool<T> {
@@ -227,7 +229,8 @@ impl<T> SharedPool<T> {
     /// another thread created it, `T` is `Send`.
     #[inline]
     pub unsafe fn destroy(&self, object: NonNull<T>) {
-        // SAFETY: the same contract.
+        // SAFETY: created by this pool, not destroyed, and not used afterwards, as the caller
+        // promises.
         unsafe { handle::destroy(self, object) };
     }
 
@@ -281,7 +284,7 @@ impl<T> SharedPool<T> {
 impl<T> Home<T> for SharedPool<T> {
     #[inline(always)]
     unsafe fn take_back(&self, slot: NonNull<T>) {
-        // SAFETY: the same contract.
+        // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
         unsafe { self.slots.free(slot.cast()) };
     }
 }

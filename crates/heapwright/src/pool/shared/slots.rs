@@ -139,7 +139,7 @@ impl Slots {
         };
         // SAFETY: just locked.
         let magazine = unsafe { shared.value() };
-        // SAFETY: as above.
+        // SAFETY: just locked, so the magazine is this thread's.
         let Some(slot) = (unsafe { magazine.pop() }) else { return self.refill(shared) };
         // SAFETY: locked above.
         if unsafe { shared.unlock_asks() } {
@@ -182,7 +182,7 @@ impl Slots {
         // One that is shared, or that somebody left at the desk before, may have slots.
         // SAFETY: the magazine is this thread's.
         let slot = unsafe { magazine.pop() };
-        // SAFETY: as above.
+        // SAFETY: the magazine is this thread's.
         slot.or_else(|| unsafe { magazine.refill(&mut store.lock()) })
     }
 
@@ -236,7 +236,7 @@ impl Slots {
         };
         // SAFETY: just locked.
         let magazine = unsafe { shared.value() };
-        // SAFETY: as above.
+        // SAFETY: just locked, so the magazine is this thread's.
         if unsafe { !magazine.push(slot) } {
             return self.overflow(shared, slot);
         }
@@ -269,7 +269,7 @@ impl Slots {
         };
         // SAFETY: the magazine is this thread's.
         if unsafe { !magazine.push(slot) } {
-            // SAFETY: as above.
+            // SAFETY: the magazine is this thread's.
             unsafe { magazine.overflow(&mut store.lock(), slot) };
         }
     }

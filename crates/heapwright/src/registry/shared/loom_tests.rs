@@ -262,7 +262,7 @@ fn missed(ordered: bool) -> usize {
                 slot.sleepers.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: just locked.
                 touch(unsafe { slot.value() });
-                // SAFETY: as above.
+                // SAFETY: just locked.
                 let _nobody = unsafe { slot.unlock_asks() };
             })
         };
@@ -273,7 +273,7 @@ fn missed(ordered: bool) -> usize {
             fence(Ordering::SeqCst);
             slot.sleepers.load(Ordering::Relaxed) != 0
         } else {
-            // SAFETY: as above.
+            // SAFETY: just locked.
             unsafe { slot.unlock_asks() }
         };
         if asks {

@@ -90,7 +90,7 @@ fn visits(registry: &'static Many) -> u64 {
             assert!(slot.try_lock(), "a lock was not given back");
             // SAFETY: just locked.
             let visits = unsafe { slot.value() }.visits.get();
-            // SAFETY: as above.
+            // SAFETY: just locked.
             unsafe { slot.unlock() };
             visits
         })

@@ -260,7 +260,8 @@ fn walk(
         // SAFETY: aligned, as the CFA is and its offsets are in words; the reader
         // has it.
         let word = unsafe { super::bounds::word_at(return_place) };
-        // SAFETY: as above.
+        // SAFETY: aligned to a word, by an offset in words from an aligned CFA; the reader has
+        // it.
         let saved = unsafe { super::bounds::word_at(fp_place) };
         slots.note(return_place, word, true);
         let back = bare(word);
