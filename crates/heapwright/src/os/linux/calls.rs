@@ -6,6 +6,7 @@
 //! library's wrappers are the points, its `syscall` is not.
 
 use core::ffi::{CStr, c_int};
+#[cfg(feature = "debug")]
 use core::ptr;
 
 /// The descriptor; below 0 where the file cannot be opened.
