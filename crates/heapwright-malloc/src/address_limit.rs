@@ -80,15 +80,25 @@ unsafe extern "C" fn prlimit64(
 /// `new` is null or can be read, `old` is null or can be written.
 unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     // SAFETY: as the caller promises.
-    if let Some(new) = unsafe { new.as_ref() }
-        && resource == libc::RLIMIT_AS
-        && new.rlim_cur != libc::RLIM_INFINITY
-        && is_this(process)
-    {
-        heapwright::heap::limit_address_space(new.rlim_cur as usize);
+    let new_limit = unsafe { new.as_ref() };
+    let ours = new_limit.filter(|_| resource == libc::RLIMIT_AS && is_this(process));
+    // Before the kernel counts by it. (`RLIM_INFINITY` is `usize::MAX`.)
+    if let Some(ours) = ours {
+        heapwright::heap::limit_address_space(ours.rlim_cur as usize);
     }
     // SAFETY: the kernel checks what it is given. Failure sets errno.
-    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+    let set = unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int };
+    if set != 0 && ours.is_some() {
+        // The old limit stays in force.
+        let errno = errno::get();
+        let mut limit = rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: writes the struct it is given.
+        if unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) } == 0 {
+            heapwright::heap::limit_address_space(limit.rlim_cur as usize);
+        }
+        errno::set(errno);
+    }
+    set
 }
 
 /// Locks all memory of this process.
@@ -104,7 +114,7 @@ extern "C" fn mlockall(flags: c_int) -> c_int {
     // SAFETY: writes the struct it is given.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
     if known && limit.rlim_cur != libc::RLIM_INFINITY {
-        heapwright::heap::limit_address_space(limit.rlim_cur as usize);
+        heapwright::heap::give_up_reserve(limit.rlim_cur as usize);
     }
     lock()
 }

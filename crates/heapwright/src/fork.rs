@@ -1,7 +1,7 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    streams -> FORKING -> collected -> pools -> heap -> arenas -> debug -> substrate -> trace
+//!   before    FORKING -> collected -> streams -> pools -> heap -> arenas -> debug -> substrate -> trace
 //!   fork
 //!   unlock    trace -> substrate -> debug -> arenas -> heap -> pools -> collected -> FORKING -> streams   on both sides
 //!   child     trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
@@ -20,9 +20,10 @@
 //! interrupts a fork waits for no lock.) A handler of others that forks itself finds all locks held, and
 //! takes none.
 //!
-//! **Streams before all.** A thread that reads a line allocates with the stream locked, `fflush(NULL)` waits for
+//! **Streams before malloc.** A thread that reads a line allocates with the stream locked, `fflush(NULL)` waits for
 //! streams with the lock of their list, and the C library takes that lock in every fork, *after* this file's
-//! handler. So the handler takes it first, while the thread holds no lock of heapwright's: see `os::lock_streams`.
+//! handler. So the handler takes it before any lock that malloc takes: see `os::lock_streams`. Mutators of collected
+//! heaps stop before that, because one of them may wait for that lock on its way to a safepoint.
 //! What other prefork handlers lock is in order too where they were registered after ours, since the last one
 //! registered runs first. A preloaded library registers before the program's first instruction.
 //!
@@ -127,11 +128,15 @@ unsafe extern "C" fn before() {
         UNLOCKED.store(true, Ordering::Relaxed);
         return;
     }
-    os::lock_streams();
     FORKING.acquire();
     UNLOCKED.store(false, Ordering::Relaxed);
     HELD.store(0, Ordering::Relaxed);
     for part in 0..PARTS {
+        if part == Part::Pools as usize {
+            // Mutators have stopped: one may have waited for this lock on its way. What malloc needs
+            // comes behind it.
+            os::lock_streams();
+        }
         if let Some(handlers) = joined(part) {
             (handlers.before)();
             HELD.fetch_or(1 << part, Ordering::Relaxed);
@@ -191,6 +196,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     if ends_within() {
         // The C library has reset the lock that the fork around this one still holds.
+        os::reset_streams();
         os::lock_streams();
         return;
     }

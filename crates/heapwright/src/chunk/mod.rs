@@ -486,8 +486,13 @@ pub(crate) fn open(most: usize) -> bool {
     CHUNK.lock().open(most)
 }
 
-/// Gives address space up that is reserved and not used, because the process
-/// is about to be allowed only `most` bytes of it.
+/// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
+pub(crate) fn set_limit(most: usize) {
+    CHUNK.lock().window.set_limit(most);
+}
+
+/// Gives address space up that is reserved and not used, because it counts against `most` bytes
+/// that the process may lock.
 pub(crate) fn give_up_reserve(most: usize) {
     CHUNK.lock().window.give_up_reserve(most);
 }

@@ -88,13 +88,17 @@ pub(super) fn set_usable_locked(record: &Record, usable: usize) {
 impl<O: Memory + Copy> Chunk<O> {
     /// Takes a run whose addresses had gone back.
     pub(super) fn take_absent(&mut self, units: usize) -> Option<Run> {
-        let unit = self.absent.find(units)?;
-        if !self.window.get_back(self.map.address_of(unit), units * UNIT) {
-            return None;
-        }
-        let length = self.absent.remove(unit);
-        if length > units {
-            self.absent.insert(unit + units, length - units);
+        let run = self.absent.find(units)?;
+        let end = run + RunIndex::length(self.map, run);
+        // At its end, if a mapping of the program's own lies at its start.
+        let unit = [run, end - units]
+            .into_iter()
+            .find(|&unit| self.window.get_back(self.map.address_of(unit), units * UNIT))?;
+        self.absent.remove(run);
+        for (from, to) in [(run, unit), (unit + units, end)] {
+            if from < to {
+                self.absent.insert(from, to - from);
+            }
         }
         Some(Run { unit, zero: true, dense: false })
     }

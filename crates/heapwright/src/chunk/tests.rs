@@ -294,7 +294,7 @@ impl World {
     }
 
     fn give_up(&mut self, most: usize) {
-        self.chunk.window.give_up_reserve(most * UNIT);
+        self.chunk.window.set_limit(most * UNIT);
         if os::TABLE_ADJACENT && self.space == Space::Generous {
             self.space = Space::Thrifty;
             // What is not writable is room in the side tables, and no more.

@@ -43,6 +43,11 @@ const MAX_STEP: usize = 512;
 const TRIES: usize = 32;
 /// How far a thrifty window looks past what others mapped, in pieces.
 const HOPS: usize = 64;
+/// So many bytes in units, as a power of two.
+fn units(bytes: usize) -> usize {
+    bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
+}
+
 /// How many times the limit of address space a thrifty window's span is.
 const SLACK: usize = 4;
 
@@ -135,6 +140,8 @@ pub(crate) struct Window<O: 'static> {
     step: usize,
     /// Bytes of address space the process may have, if that is known.
     limit: Option<usize>,
+    /// The span that the window was opened with, which the places of the records are for.
+    widest: usize,
     /// Bytes below the frontier that were given back to the kernel, addresses and all.
     returned: usize,
     /// All of the span is reserved, and the gap between table and base too.
@@ -169,6 +176,7 @@ impl<O: Memory> Window<O> {
             frontier: 0,
             step: FIRST_STEP,
             limit: None,
+            widest: 0,
             returned: 0,
             generous: false,
             exposed: false,
@@ -253,18 +261,29 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Becomes thrifty: gives up what is reserved and not committed, because
-    /// the process is about to be allowed only `most` bytes of address space.
-    pub(crate) fn give_up_reserve(&mut self, most: usize) {
+    /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
+    pub(crate) fn set_limit(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 {
             return;
         }
-        self.limit = Some(most);
-        if !self.generous {
+        let limited = most != usize::MAX;
+        self.limit = limited.then_some(most);
+        if limited {
+            self.give_up_reserve(most);
+        }
+        // (A table that is read without a look at the limit ends where it ended.)
+        if !self.generous && !self.exposed {
+            let span = units(most.saturating_mul(SLACK));
+            self.span = span.clamp(self.committed, self.widest.max(self.committed));
+        }
+    }
+
+    /// Becomes thrifty: gives up what is reserved and not committed, because it counts. The tables
+    /// keep what `most` bytes of units need.
+    pub(crate) fn give_up_reserve(&mut self, most: usize) {
+        if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
             return;
         }
-        let units = |bytes: usize| bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT;
-        let span = units(most.saturating_mul(SLACK)).clamp(self.committed, self.span);
         let rest = (self.reserved - self.committed) * UNIT;
         if rest > 0 {
             // SAFETY: reserved by us and never committed.
@@ -272,14 +291,13 @@ impl<O: Memory> Window<O> {
         }
         // Other mappings come close to these tables, which were reserved like any: they
         // keep what the limit lets them need.
-        let likely = units(most).clamp(self.committed, span);
+        let likely = units(most).clamp(self.committed, self.span);
         for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
             let keep = side.need(&self.os, likely).max(side.committed);
             // SAFETY: nothing behind what is committed is.
             unsafe { side.give_up(&self.os, keep) };
         }
         self.reserved = self.committed;
-        self.span = span;
         self.generous = false;
         self.exposed = false;
     }
@@ -306,6 +324,8 @@ impl<O: Memory> Window<O> {
             let Some(bitmaps) = base.checked_sub(below_base) else { break };
             if self.begin_at(base, bitmaps, bitmaps + bitmaps_size) {
                 self.span = span.min(MAX_UNITS);
+                self.widest = self.span;
+                self.widest = self.span;
                 return true;
             }
         }

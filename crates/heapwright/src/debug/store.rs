@@ -686,6 +686,11 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
         }
         // SAFETY: the bucket's bytes, which are nobody's.
         unsafe { bytes::fill(from, length) };
+    } else if guard {
+        // A guard that was refused half way may have taken the pattern.
+        let (from, length) = extent(bucket);
+        // SAFETY: the bucket's bytes, which are nobody's, and not guarded.
+        unsafe { bytes::fill(from, length) };
     }
     Memory::Pattern
 }

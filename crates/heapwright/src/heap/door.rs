@@ -744,7 +744,8 @@ pub fn trim(keep: usize) -> bool {
 
 /// Gives reserved address space up, because the process is about to be allowed
 /// only `most` bytes of it (`setrlimit(RLIMIT_AS)`): what is reserved counts.
-/// The heap goes on, and reserves what it needs when it needs it.
+/// The heap goes on, and reserves what it needs when it needs it. `usize::MAX`: there is
+/// no limit any more.
 ///
 /// ```
 /// # // A process of its own: the limit is for good.
@@ -754,5 +755,19 @@ pub fn trim(keep: usize) -> bool {
 /// # unsafe { heapwright::heap::free(block) };
 /// ```
 pub fn limit_address_space(most: usize) {
+    magazines::lower_limits(|| chunk::set_limit(most));
+}
+
+/// Gives reserved address space up, because it counts against the `most` bytes that the process
+/// may lock (`mlockall`). Sets no limit: the heap may grow beyond.
+///
+/// ```
+/// # // A process of its own: the reserve is gone for good.
+/// heapwright::heap::give_up_reserve(8 << 20);
+/// let block = heapwright::heap::malloc(100 << 20);
+/// assert!(!block.is_null());
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+pub fn give_up_reserve(most: usize) {
     magazines::lower_limits(|| chunk::give_up_reserve(most));
 }

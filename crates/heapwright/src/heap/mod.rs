@@ -61,7 +61,8 @@ mod walk;
 pub use crate::verdict::Verdict;
 pub use common::raise_shared_caches;
 pub use door::{
-    limit_address_space, owns, realloc, realloc_sized_from, realloc_to_nothing, trim, usable_size,
+    give_up_reserve, limit_address_space, owns, realloc, realloc_sized_from, realloc_to_nothing,
+    trim, usable_size,
 };
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,

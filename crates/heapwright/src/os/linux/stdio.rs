@@ -8,7 +8,7 @@
 //!                                             with the two above a cycle, and a deadlock
 //! ```
 //!
-//! So the prefork handler takes the list's lock itself, first. It is recursive and owned by a
+//! So the prefork handler takes the list's lock itself, before the heap's. It is recursive and owned by a
 //! thread: glibc takes it a second time. glibc has exported the three functions since 2.2.5, for
 //! this use; other C libraries have no such lock, or none that a fork takes (musl holds its own
 //! around its own allocator), and nothing happens there.
@@ -19,7 +19,7 @@
 use super::symbols::weak;
 
 /// Takes the lock. Waits for threads that flush all streams; they may wait for a stream, and the
-/// thread that has that one locked for the heap: the caller holds no lock of the heap.
+/// thread that has that one locked for the heap: the caller holds no lock that malloc takes.
 pub(crate) fn lock_streams() {
     call(weak!("_IO_list_lock"));
 }
