@@ -24,7 +24,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -427,11 +427,17 @@ struct Queued {
     signal: c_int,
     error: c_int,
     code: c_int,
+    between: c_int,
     process: c_int,
     user: u32,
     value: usize,
     rest: [usize; 12],
 }
+
+const _: () = assert!(offset_of!(Queued, code) == 8);
+const _: () = assert!(offset_of!(Queued, process) == 16);
+const _: () = assert!(offset_of!(Queued, value) == 24);
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
 /// Sends the signal. False: the thread has ended. (Where no signal can be queued, the
 /// thread is one that does not answer.)
@@ -442,6 +448,7 @@ fn ask(thread: u32, round: u32) -> bool {
         signal: SIGNAL,
         error: 0,
         code: libc::SI_QUEUE,
+        between: 0,
         process,
         user: 0,
         value,
