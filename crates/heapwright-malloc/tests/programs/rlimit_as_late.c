@@ -83,5 +83,17 @@ int main(int argc, char **argv)
         CHECK(is_painted(kept[i], i * 20 + 1, i));
         free(kept[i]);
     }
+
+    /* A limit that cannot be set is none; one that is raised is followed. */
+    struct rlimit wrong = { .rlim_cur = 2, .rlim_max = 1 };
+    CHECK(setrlimit(RLIMIT_AS, &wrong) == -1 && errno == EINVAL);
+    void *block = malloc(LIMIT / 4);
+    CHECK(block != NULL);
+    free(block);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    block = malloc((size_t)10 * LIMIT);
+    CHECK(block != NULL);
+    free(block);
     return 0;
 }

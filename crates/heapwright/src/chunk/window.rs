@@ -274,7 +274,7 @@ impl<O: Memory> Window<O> {
         // (A table that is read without a look at the limit ends where it ended.)
         if !self.generous && !self.exposed {
             let span = units(most.saturating_mul(SLACK));
-            self.span = span.clamp(self.committed, self.widest.max(self.committed));
+            self.span = span.clamp(self.committed, self.widest);
         }
     }
 
@@ -325,7 +325,6 @@ impl<O: Memory> Window<O> {
             if self.begin_at(base, bitmaps, bitmaps + bitmaps_size) {
                 self.span = span.min(MAX_UNITS);
                 self.widest = self.span;
-                self.widest = self.span;
                 return true;
             }
         }
@@ -364,6 +363,7 @@ impl<O: Memory> Window<O> {
         self.records.reserved = records;
         self.bitmaps.reserved = self.bitmaps.need(&self.os, span);
         self.span = span.min(MAX_UNITS);
+        self.widest = self.span;
         self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
     }
 
