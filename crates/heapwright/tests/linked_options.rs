@@ -22,7 +22,7 @@ fn what_it_cannot_honour_is_told_and_what_it_can_is_not() {
     let line = |option| {
         format!(
             "heapwright: option \"{option}\": needs the preloaded library; a program that links \
-             heapwright has it with `heapwright run -- PROGRAM` (ignored)"
+             heapwright has it with `heapwright run -- PROGRAM` (nothing is printed or written)"
         )
     };
     assert_eq!(said("stats=exit"), [line("stats=exit")]);

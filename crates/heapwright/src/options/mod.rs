@@ -345,11 +345,12 @@ fn load() {
         }),
         None => Options::DEFAULT,
     };
+    // Counted in a program that links heapwright, too: it can ask for the statistics itself.
+    let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
     let options = withhold(options);
-    let wants_file = options.stats_file[0] != 0;
     let wants_trace = options.trace[0] != 0;
-    DETAILED.store(options.stats_at_exit || wants_file || wants_trace, Ordering::Relaxed);
+    DETAILED.store(wants_counts || wants_trace, Ordering::Relaxed);
     // SAFETY: the first and only write; nobody reads before `READY` is set.
     unsafe { *LOADED.0.get() = options };
     READY.store(true, Ordering::Release);
@@ -398,7 +399,7 @@ pub(crate) fn tell_withheld() {
             let line = Line::new().text("option \"").text(name).text("\": ");
             line.text(
                 "needs the preloaded library; a program that links heapwright has it with \
-                       `heapwright run -- PROGRAM` (ignored)",
+                       `heapwright run -- PROGRAM` (nothing is printed or written)",
             )
             .write();
         }
