@@ -21,6 +21,7 @@
 
 mod constructor;
 #[path = "../../../../crates/heapwright-malloc/src/errno.rs"]
+#[allow(dead_code, reason = "that crate asks for errno as well; this one only sets it")]
 mod errno;
 #[path = "../../../../crates/heapwright-malloc/src/malloc_family.rs"]
 mod malloc_family;
