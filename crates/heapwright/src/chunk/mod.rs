@@ -532,6 +532,10 @@ pub(crate) fn take(
     let want =
         if want == Want::Dense && options::purge_delay() == Some(0) { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
+    if padded > chunk.window.span_bytes() / UNIT {
+        // No run is so long, and to look for one would take pages from everything that is free.
+        return None;
+    }
     let mut run = chunk.take(padded, want);
     if run.is_none() {
         chunk.end_region(os::coarse_ms());

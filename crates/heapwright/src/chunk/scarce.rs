@@ -33,7 +33,7 @@
 
 use super::{CHUNK, Chunk, Run, RunIndex, State};
 use crate::address_map::{Entry, Kind, MAP};
-use crate::os::Memory;
+use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 use crate::unit_record::Record;
@@ -129,15 +129,16 @@ impl<O: Memory + Copy> Chunk<O> {
                     run
                 }
             };
-            self.give_absent(unit, units);
+            // SAFETY: the units are free, committed, and in no index: nobody uses them.
+            if !unsafe { self.window.give_back(self.map.address_of(unit), units * UNIT) } {
+                // The kernel keeps no more mappings apart. The pages go at least.
+                let os = self.window.os();
+                let purged = Self::purge_run(self.map, &os, (unit, units));
+                self.attach((unit, units), purged, os::coarse_ms());
+                return;
+            }
+            self.insert_absent(unit, units);
         }
-    }
-
-    /// Makes units absent that are in no index.
-    fn give_absent(&mut self, unit: usize, units: usize) {
-        // SAFETY: the units are free, committed, and in no index: nobody uses them.
-        unsafe { self.window.give_back(self.map.address_of(unit), units * UNIT) };
-        self.insert_absent(unit, units);
     }
 
     fn insert_absent(&mut self, mut unit: usize, mut units: usize) {
@@ -180,8 +181,12 @@ impl<O: Memory + Copy> Chunk<O> {
             let tail = self.map.address_of(unit).wrapping_add(used);
             // SAFETY: committed, in whole pages, and behind what the owner uses, who sees the
             // cut before it would use more, and then waits for the lock.
-            unsafe { self.window.give_back(tail, size - used) };
-            self.cut += 1;
+            if unsafe { self.window.give_back(tail, size - used) } {
+                self.cut += 1;
+            } else {
+                // The kernel keeps no more mappings apart.
+                record.usable.store(used, Ordering::Relaxed);
+            }
         }
     }
 
@@ -228,7 +233,8 @@ impl<O: Memory + Copy> Chunk<O> {
                 let left = self.map.address_of(unit + whole);
                 // SAFETY: behind what is kept, and the last bytes of the run that are mapped:
                 // the caller gives them back, and nobody uses them.
-                unsafe { self.window.give_back(left, used - whole * UNIT) };
+                let gone = unsafe { self.window.give_back(left, used - whole * UNIT) };
+                debug_assert!(gone, "the end of a mapping, which splits none");
             }
         }
         if whole < units {

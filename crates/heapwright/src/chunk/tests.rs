@@ -622,6 +622,48 @@ fn what_is_free_is_left_to_others_where_address_space_is_limited() {
 
 #[test]
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn a_lowered_limit_leaves_what_is_reserved_in_the_span() {
+    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    // More is reserved than committed, and the limit falls far below both.
+    world.take(4 * window::PIECE + 4, false).unwrap();
+    world.give_up(1);
+    while world.take(1, false).is_some() {}
+    assert!(world.frontier() <= world.span(), "{} of {}", world.frontier(), world.span());
+    world.check();
+    world.finish();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+fn where_no_mapping_can_be_split_the_pages_go_back_and_nothing_is_absent_or_cut() {
+    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    for _ in 0..3 {
+        world.take(window::PIECE / 4, false).unwrap();
+    }
+    world.os.keep_whole(true);
+    // The others, of which one may end a mapping, are in use to the last byte.
+    for (which, run) in world.taken.iter().enumerate() {
+        let used = if which == 1 { PAGES[0] } else { run.units * UNIT };
+        world.map.record(run.unit).usable.store(used, Ordering::Relaxed);
+    }
+    assert!(!world.chunk.cut_tails());
+    assert_eq!(scarce::usable(world.map.record(world.taken[1].unit)), PAGES[0]);
+    let before = world.os.reserved_bytes();
+    world.give(1, 0);
+    world.chunk.purge_all(0);
+    assert_eq!((world.os.reserved_bytes(), world.chunk.absent.units()), (before, 0));
+    assert!(world.chunk.clean.units() >= window::PIECE / 4 && world.chunk.dirty.units() == 0);
+    world.check();
+    // Once it can be split again, all of it goes.
+    world.os.keep_whole(false);
+    world.chunk.purge_all(0);
+    assert!(world.os.reserved_bytes() < before && world.chunk.clean.units() == 0);
+    world.check();
+    world.finish();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn a_block_that_was_cut_is_whole_again_or_free() {
     for (keep, refused) in [(0, false), (0, true), (1, false), (2, true), (3, false)] {
         let mut world = World::open(Space::Thrifty, PAGES[0]);

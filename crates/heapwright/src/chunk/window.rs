@@ -99,8 +99,9 @@ impl Side {
         let more = self.reserved.saturating_sub(keep);
         if more > 0 {
             // SAFETY: reserved by us, and by the contract nobody uses it.
-            unsafe { os.release(self.at.wrapping_add(keep), more) };
-            self.reserved = keep;
+            if unsafe { os.release(self.at.wrapping_add(keep), more) } {
+                self.reserved = keep;
+            }
         }
     }
 
@@ -274,7 +275,7 @@ impl<O: Memory> Window<O> {
         // (A table that is read without a look at the limit ends where it ended.)
         if !self.generous && !self.exposed {
             let span = units(most.saturating_mul(SLACK));
-            self.span = span.clamp(self.committed, self.widest);
+            self.span = span.clamp(self.reserved, self.widest);
         }
     }
 
@@ -287,7 +288,9 @@ impl<O: Memory> Window<O> {
         let rest = (self.reserved - self.committed) * UNIT;
         if rest > 0 {
             // SAFETY: reserved by us and never committed.
-            unsafe { self.os.release(self.map.address_of(self.committed), rest) };
+            if !unsafe { self.os.release(self.map.address_of(self.committed), rest) } {
+                return;
+            }
         }
         // Other mappings come close to these tables, which were reserved like any: they
         // keep what the limit lets them need.
@@ -494,15 +497,18 @@ impl<O: Memory> Window<O> {
         self.limit.unwrap_or(usize::MAX).saturating_sub(ours)
     }
 
-    /// Gives back to the kernel what `[at, at + size)` is, addresses and all.
+    /// Gives back to the kernel what `[at, at + size)` is, addresses and all. False: it is as it was.
     ///
     /// # Safety
     ///
     /// The range is in whole pages, committed, below the frontier, and nobody uses it.
-    pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) {
+    pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) -> bool {
         // SAFETY: the caller says that nobody uses the range, and it lies in our reservation.
-        unsafe { self.os.release(at, size) };
-        self.returned += size;
+        let gone = unsafe { self.os.release(at, size) };
+        if gone {
+            self.returned += size;
+        }
+        gone
     }
 
     /// Gets back what [`Window::give_back`] gave: writable, and zeroes. False: it is still

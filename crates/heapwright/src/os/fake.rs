@@ -7,6 +7,8 @@
 //! refuse_after(n)  n more calls succeed, all later ones are refused: exhaustion
 //! refuse_only(n)   n more calls succeed, one is refused, the rest succeed:
 //!                  what was half done when it failed must have been undone
+//! keep_whole(true) releases that would split a reservation are refused, as at the
+//!                  kernel's limit of mappings
 //! ```
 //!
 //! The ledger asserts what no caller may do: commit what is not reserved,
@@ -18,6 +20,7 @@ use core::ops::Range;
 use std::boxed::Box;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::vec::Vec;
 
 use super::{Memory, System};
@@ -25,6 +28,10 @@ use super::{Memory, System};
 /// The fake. Leaked, so that it can be copied around like the real one.
 #[derive(Clone, Copy)]
 pub(crate) struct Fake(&'static State);
+
+/// Where the next fake with a limit reserves first.
+static FAR: AtomicUsize = AtomicUsize::new(0x2000_0000_0000);
+const FAR_APART: usize = 16 << 30;
 
 struct State {
     page: usize,
@@ -35,6 +42,7 @@ struct State {
     committed: Mutex<BTreeSet<usize>>,
     reserved: Mutex<Vec<(usize, usize)>>,
     largest: usize,
+    keeps_whole: AtomicBool,
 }
 
 impl Fake {
@@ -49,6 +57,7 @@ impl Fake {
             committed: Mutex::new(BTreeSet::new()),
             reserved: Mutex::new(Vec::new()),
             largest,
+            keeps_whole: AtomicBool::new(false),
         })))
     }
 
@@ -66,6 +75,11 @@ impl Fake {
     /// Refuses nothing from now on.
     pub(crate) fn refuse_nothing(&self) {
         *self.0.refused.lock().unwrap() = 0..0;
+    }
+
+    /// Whether releases that would split a reservation are refused from now on.
+    pub(crate) fn keep_whole(&self, keep: bool) {
+        self.0.keeps_whole.store(keep, Ordering::Relaxed);
     }
 
     /// Calls made so far.
@@ -142,7 +156,17 @@ impl Memory for Fake {
         if size > self.0.largest || !self.allowed() {
             return core::ptr::null_mut();
         }
-        self.note(System.reserve(size, align.max(self.0.page)), size)
+        let align = align.max(self.0.page);
+        if self.0.limit.is_some() {
+            // A thrifty window is made beside its first reservation. Where the system puts mappings, other
+            // tests' threads have theirs; here nobody has, unless addresses are few.
+            let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
+            let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
+            if !got.is_null() {
+                return got;
+            }
+        }
+        self.note(System.reserve(size, align), size)
     }
 
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8 {
@@ -152,10 +176,14 @@ impl Memory for Fake {
         self.note(System.reserve_at(at, size), size)
     }
 
-    unsafe fn release(&self, at: *mut u8, size: usize) {
+    unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
         assert!(at.addr().is_multiple_of(self.0.page), "unaligned address");
         let mut reserved = self.0.reserved.lock().unwrap();
         let (from, to) = (at.addr(), at.addr() + size);
+        let splits = reserved.iter().any(|&(at, size)| at < from && to < at + size);
+        if splits && self.0.keeps_whole.load(Ordering::Relaxed) {
+            return false;
+        }
         // A range may span reservations made side by side.
         let mut found = 0;
         for (start, length) in core::mem::take(&mut *reserved) {
@@ -168,7 +196,7 @@ impl Memory for Fake {
         let pages = from / self.0.page..to / self.0.page;
         self.0.committed.lock().unwrap().retain(|page| !pages.contains(page));
         // SAFETY: the caller's contract.
-        unsafe { System.release(at, size) };
+        unsafe { System.release(at, size) }
     }
 
     unsafe fn commit(&self, at: *mut u8, size: usize) -> bool {

@@ -74,12 +74,13 @@ pub(crate) trait Memory {
     /// The result carries the provenance; null where it could not be had.
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8;
 
-    /// Gives a reservation up.
+    /// Gives a reservation up, or a part of it. False: it is as it was, for the system keeps no more
+    /// mappings apart than it has, and this would have split one.
     ///
     /// # Safety
     ///
     /// The range is reserved by the caller and nobody uses it.
-    unsafe fn release(&self, at: *mut u8, size: usize);
+    unsafe fn release(&self, at: *mut u8, size: usize) -> bool;
 
     /// Makes reserved memory accessible. False: nothing changed.
     ///

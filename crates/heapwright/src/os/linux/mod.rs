@@ -165,16 +165,15 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
     })
 }
 
-/// Unmaps memory.
+/// Unmaps memory. False: nothing changed. At the kernel's limit of mappings (`vm.max_map_count`) it
+/// refuses what would split one; never the start, the end or the whole of one.
 ///
 /// # Safety
 ///
 /// The range is the caller's, and nobody uses it.
-unsafe fn unmap(at: *mut u8, size: usize) {
-    if size != 0 {
-        // SAFETY: by the contract nobody uses the range.
-        keeping_errno(|| unsafe { libc::munmap(at.cast(), size) });
-    }
+unsafe fn unmap(at: *mut u8, size: usize) -> bool {
+    // SAFETY: the caller says that nobody uses the range.
+    size == 0 || keeping_errno(|| unsafe { libc::munmap(at.cast(), size) == 0 })
 }
 
 impl Memory for System {
@@ -216,11 +215,11 @@ impl Memory for System {
         got
     }
 
-    unsafe fn release(&self, at: *mut u8, size: usize) {
+    unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
         #[cfg(feature = "debug")]
         own::forget(at.addr(), size);
         // SAFETY: a range of this reservation, whose memory the caller gives up.
-        unsafe { unmap(at, size) };
+        unsafe { unmap(at, size) }
     }
 
     unsafe fn commit(&self, at: *mut u8, size: usize) -> bool {
