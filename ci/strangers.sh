@@ -79,18 +79,21 @@ run() {
     (cd "$folder"; exec setsid env --default-signal TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
     session=$!
     (
-        # Ended before its time: the run is over.
-        sleep "${SECONDS_OF[$index]}" & wait $! || exit 0
+        sleep "${SECONDS_OF[$index]}" &
+        # The run is over before its time: before there was a sleep to end, or it is ended now.
+        [ ! -e "$folder.over" ] || kill $!
+        wait $! || exit 0
         { echo "--- no end after ${SECONDS_OF[$index]} s"; stacks $session; } >>"$log" 2>&1
         : >"$folder.hang"
         end $session
     ) &
     watch=$!
     wait $session 2>/dev/null || code=$?
+    : >"$folder.over"
     pkill -P $watch -x sleep 2>/dev/null || true
     wait $watch 2>/dev/null || true
     end $session
-    rm -rf "$folder"
+    rm -rf "$folder" "$folder.over"
     if [ -e "$folder.hang" ]; then echo hang
     elif [ $code -ne 0 ]; then echo "fail $code"
     elif grep -qa 'ERROR: heapwright' "$log"; then echo finding

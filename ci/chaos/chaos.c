@@ -42,7 +42,7 @@ size_t hw_raise_shared_caches(size_t count) __attribute__((weak));
 
 enum { WORKERS = 3, FORKERS = 2, POST = 64, SLOTS = 300, FEW = 60 };
 
-static atomic_int stop;
+static atomic_int stop, all_started;
 static int handlers_allocate, with_signals = 1, with_refusals, with_limits, with_stdio = 1;
 static uint64_t seed;
 static const char *plugin_path, *scratch_path, *own_path;
@@ -652,7 +652,8 @@ static void *keeps_books(void *argument)
                 hw_raise_shared_caches(2 + next_random(&table.state) % 6);
             break;
         case 4:
-            if (with_limits) {
+            /* The program's own threads need room for their stacks. */
+            if (with_limits && atomic_load(&all_started)) {
                 struct rlimit limit;
                 CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
                 /* Twice: what the first takes out of the account is known only then. */
@@ -813,6 +814,7 @@ int main(int argc, char **argv)
         work[i] = (struct work){ 0, counted(names[i]), i < first_of_stdio ? i + 1 : i - first_of_stdio };
         CHECK(pthread_create(&work[i].thread, NULL, does[i], &work[i]) == 0);
     }
+    atomic_store(&all_started, 1);
 
     unsigned long seen[COUNTS] = { 0 };
     uint64_t since[COUNTS] = { 0 };
