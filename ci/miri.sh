@@ -24,7 +24,7 @@ export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 STRICT="-Zmiri-strict-provenance -Zmiri-ignore-leaks"
 # A reference to a mutator or a heap of the collector's is one to some thousand cells, and each is
 # noted anew each time: these tests do without the model of aliasing, which takes ten times as
-# long. Their parts (arrays, lanes, tracers, bits) run with it.
+# long. Their parts (arrays, local marks, tracers, bits) run with it.
 UNALIASED="-Zmiri-disable-stacked-borrows"
 miri() { # SECONDS FLAGS ARGUMENTS...
     local limit=$1 flags=$2

@@ -76,7 +76,7 @@ pub(crate) enum Kind {
     Debug,
     /// A later unit of the debug heap's span whose first unit this is.
     DebugRest(usize),
-    /// The first unit of a page of the collected heap that owns it, on this shelf.
+    /// The first unit of a page of the collected heap that owns it, on this page list.
     Collected(usize),
     /// A later unit of the page of a collected heap whose first unit this is.
     CollectedRest(usize),
@@ -90,9 +90,9 @@ pub(crate) const CLASS_STEP: usize = 16;
 /// Kinds below this are slabs.
 pub(crate) const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 
-/// As many kinds as a collected heap has shelves: see `gc::layout`.
+/// As many kinds as a collected heap has page lists: see `gc::layout`.
 const COLLECTED: u32 = 0x500;
-const SHELVES: u32 = 0x100;
+const PAGE_LISTS: u32 = 0x100;
 const LARGE_HEAD: u32 = 0x700;
 const FREE: u32 = 0x701;
 const METADATA: u32 = 0x702;
@@ -115,7 +115,7 @@ pub(crate) const NOBODY: u32 = MAX_OWNER + 1;
 /// The owner of slabs that are everybody's, where threads share caches.
 pub(crate) const COMMON: u32 = MAX_OWNER + 2;
 
-const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + SHELVES <= LARGE_HEAD);
+const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + PAGE_LISTS <= LARGE_HEAD);
 const _: () = assert!(MAX_UNITS == 1 << (REST_LOW_BITS + 3));
 
 impl Entry {
@@ -159,9 +159,9 @@ impl Entry {
         Self::rest(DEBUG_REST, head)
     }
 
-    /// The first unit of a page on a shelf of the collected heap `owner`.
-    pub(crate) const fn collected(owner: u32, shelf: usize) -> Self {
-        Self(Self::tag(owner) | COLLECTED | shelf as u32)
+    /// The first unit of a page on a page list of the collected heap `owner`.
+    pub(crate) const fn collected(owner: u32, page_list: usize) -> Self {
+        Self(Self::tag(owner) | COLLECTED | page_list as u32)
     }
 
     /// A later unit of the page of a collected heap that begins at unit `head`.
@@ -169,10 +169,10 @@ impl Entry {
         Self::rest(COLLECTED_REST, head)
     }
 
-    /// The shelf, if this is the first unit of a page of the collected heap whose
+    /// The page list, if this is the first unit of a page of the collected heap whose
     /// [`Entry::tag`] is `tag`; else some larger number.
     #[inline(always)]
-    pub(crate) const fn shelf(self, tag: u32) -> usize {
+    pub(crate) const fn page_list(self, tag: u32) -> usize {
         (self.0 ^ tag).wrapping_sub(COLLECTED) as usize
     }
 
@@ -202,7 +202,7 @@ impl Entry {
             KEPT => Kind::Kept,
             POOL_HEAD => Kind::PoolHead,
             ARENA => Kind::Arena,
-            page if page.wrapping_sub(COLLECTED) < SHELVES => {
+            page if page.wrapping_sub(COLLECTED) < PAGE_LISTS => {
                 Kind::Collected((page - COLLECTED) as usize)
             }
             DEBUG => Kind::Debug,
@@ -421,14 +421,14 @@ mod tests {
         assert_eq!(Entry::ARENA.kind(), Kind::Arena);
         assert_eq!(Entry::pool_head(MAX_OWNER).kind(), Kind::PoolHead);
         assert_eq!(Entry::pool_head(MAX_OWNER).owner(), MAX_OWNER);
-        for shelf in [0, 1, SHELVES as usize - 1] {
-            let entry = Entry::collected(MAX_OWNER, shelf);
-            assert_eq!((entry.kind(), entry.owner()), (Kind::Collected(shelf), MAX_OWNER));
-            assert_eq!(entry.shelf(Entry::tag(MAX_OWNER)), shelf);
-            assert!(entry.shelf(Entry::tag(5)) >= SHELVES as usize);
+        for page_list in [0, 1, PAGE_LISTS as usize - 1] {
+            let entry = Entry::collected(MAX_OWNER, page_list);
+            assert_eq!((entry.kind(), entry.owner()), (Kind::Collected(page_list), MAX_OWNER));
+            assert_eq!(entry.page_list(Entry::tag(MAX_OWNER)), page_list);
+            assert!(entry.page_list(Entry::tag(5)) >= PAGE_LISTS as usize);
         }
-        assert!(Entry::collected_rest(1).shelf(Entry::tag(1)) >= SHELVES as usize);
-        assert!(Entry::FOREIGN.shelf(Entry::tag(1)) >= SHELVES as usize);
+        assert!(Entry::collected_rest(1).page_list(Entry::tag(1)) >= PAGE_LISTS as usize);
+        assert!(Entry::FOREIGN.page_list(Entry::tag(1)) >= PAGE_LISTS as usize);
         assert_eq!(Entry(Entry::tag(1) | 0x6ff).kind(), Kind::Foreign);
     }
 

@@ -243,7 +243,7 @@ mod tests {
             prop_assert_eq!(count(&old), stay);
             let taken = (0..slots).filter(|slot| take(&old, slot * size)).count();
             prop_assert_eq!((taken, count(&old)), (stay, 0));
-            // What is in both is told, and nothing is left behind.
+            // What is in both is reported, and nothing is left behind.
             let some = none();
             let both = (0..slots).step_by(3).map(|slot| slot * size);
             let fresh = both.clone().filter(|&at| set(&some, at) && !is_set(&other, at)).count();

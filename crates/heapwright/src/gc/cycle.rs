@@ -8,15 +8,15 @@
 //! ```
 //!
 //! **Marking** is tri-colour: white objects have no mark; grey ones are marked and in some
-//! chunk; black ones are marked, and what they lead to was told. It goes on only while the
+//! chunk; black ones are marked, and what they lead to was reported. It goes on only while the
 //! world stands still, all stopped mutators and helpers marking together; between steps mutators
-//! run. New objects are white, so nothing need be told of them, and those that die
+//! run. New objects are white, so nothing need be reported of them, and those that die
 //! before marking ends are not kept. A store into a black object shades what is stored
 //! (Dijkstra, Lamport, Martin, Scholten, Steffens: "On-the-fly garbage collection", 1978).
-//! Roots are never black: they are told again when nothing else is left, until that finds
+//! Roots are never black: they are reported again when nothing else is left, until that finds
 //! nothing new. A step ends when its budget does; the next goes on where it ended.
 //!
-//! A runtime that tells no stores has its marking done in one step.
+//! A runtime that reports no stores has its marking done in one step.
 //!
 //! **Pacing.** A heap of `live` bytes may grow to its goal (see `growth`). When it begins to
 //! mark, each byte that is allocated is paid for with as many bytes of marking as it takes
@@ -34,13 +34,13 @@ use crate::os;
 use super::bits::{self, Bits};
 use super::growth::{self, Outcome};
 use super::heap::{Heap, Phase};
-use super::held::{State, Stays};
-use super::layout::SHELVES;
+use super::held::{State, StickyMarks};
+use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
 use super::page::{self, Page};
 use super::tracer::{self, Budget, Marks, Tracer};
 
-/// What stores are told for: the marking under way.
+/// What stores are reported for: the marking under way.
 pub(super) const MARKING: u32 = 1;
 /// And for the next one, a minor collection: who is old has a mark.
 pub(super) const STORES: u32 = 2;
@@ -70,7 +70,7 @@ impl Heap {
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         me.note_stack();
-        self.world.rest(&me.seat, || self.help(&me.tracer, |_| {}));
+        self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
     }
 
     /// What a mutator owes for `bytes` that it is about to take.
@@ -178,8 +178,8 @@ impl Heap {
     /// Takes off the marks that stayed, if the next cycle is to be a major one: a page at a time,
     /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
     /// be done is. While nothing is marked, and every page has been claimed for the sweep.
-    fn unstick(&self, me: &Mutator, deadline: u64) -> bool {
-        if self.stays() == Stays::Nothing {
+    fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
+        if self.sticky_marks() == StickyMarks::Nothing {
             return true;
         }
         if self.unstuck.get() == 0 {
@@ -190,7 +190,7 @@ impl Heap {
             }
             // Who is still at the last pages of the sweep is through with them when it stops.
             me.note_stack();
-            if !self.world.stop(&me.seat) {
+            if !self.world.stop(&me.handshake) {
                 self.rest(me);
                 return false;
             }
@@ -199,22 +199,22 @@ impl Heap {
         }
         loop {
             // Under the lock pages neither come nor go, and who else does this goes on from here.
-            let lists = self.shelves.lock();
+            let lists = self.page_lists.lock();
             let from = self.unstuck.get();
             if from == 0 {
-                return self.stays() == Stays::Nothing;
+                return self.sticky_marks() == StickyMarks::Nothing;
             }
             let end = self.pages.made() + 1;
             let to = (from + UNSTUCK_AT_A_TIME).min(end);
             // Who sees a mark gone sees the sweep that had left it (see `held`), and that is over.
             fence(Release);
             for page in (from..to).filter_map(|number| self.pages.get(number)) {
-                if page.state() == State::Eden {
+                if page.state() == State::InUse {
                     bits::clear(page.marks());
                 }
             }
             if to == end {
-                self.set_stays(Stays::Nothing);
+                self.set_sticky_marks(StickyMarks::Nothing);
                 self.unstuck.set(0);
                 return true;
             }
@@ -231,7 +231,7 @@ impl Heap {
         self.used() >= self.allowance.get() / 4
     }
 
-    /// Begins a cycle: a step, or all of its marking if stores are not told.
+    /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.options().incremental {
             let deadline = os::now_ns().saturating_add(self.options().step());
@@ -278,19 +278,19 @@ impl Heap {
         if self.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
-        let ready = || self.unstick(me, budget.deadline) && self.plan(budget.deadline);
+        let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
         if self.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
         me.note_stack();
-        if !self.world.stop(&me.seat) {
+        if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }
         let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.phase() == Phase::Idle
-            && self.stays() != Stays::Nothing
+            && self.sticky_marks() != StickyMarks::Nothing
             && self.remembered.has_lost();
         if matches!(self.phase(), Phase::Sweeping | Phase::Moving) || lost {
             self.world.go_on();
@@ -329,7 +329,7 @@ impl Heap {
 
     /// From now on there are marks.
     fn begin(&self) {
-        let minor = self.stays() != Stays::Nothing;
+        let minor = self.sticky_marks() != StickyMarks::Nothing;
         self.phase.store(Phase::Marking as u32, Relaxed);
         self.set_minor(minor);
         self.set_barrier(
@@ -346,7 +346,7 @@ impl Heap {
         self.wanted.set(0);
     }
 
-    /// Has stores told for this, and for moving while there is a plan.
+    /// Has stores reported for this, and for moving while there is a plan.
     pub(super) fn set_barrier(&self, barrier: u32) {
         let barrier = barrier & !MOVING | if self.moving.is_on() { MOVING } else { 0 };
         self.barrier.store(barrier, Relaxed);
@@ -355,14 +355,14 @@ impl Heap {
 
     /// Marks. Whether all is marked that roots lead to, now.
     fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut told = false;
+        let mut reported = false;
         self.weak.stop_watching();
         me.tracer.mark_as(Marks::Alone);
         self.ask_stored(&me.tracer);
         loop {
-            // Roots are told again in each step that comes so far. If they lead to little that is new, the
+            // Roots are reported again in each step that comes so far. If they lead to little that is new, the
             // step goes on however late it is: or one that is too short for them would never be the last.
-            if !(self.drain(me, budget) || told && self.drain(me, Budget::A_LITTLE)) {
+            if !(self.drain(me, budget) || reported && self.drain(me, Budget::A_LITTLE)) {
                 self.weak.stop_watching();
                 return false;
             }
@@ -370,11 +370,11 @@ impl Heap {
                 for page in self.pages.all().filter(|page| page.overflowed.get() != 0) {
                     me.tracer.look_through(page);
                 }
-            } else if self.is_minor() && self.tell_remembered(&me.tracer) {
+            } else if self.is_minor() && self.trace_remembered(&me.tracer) {
                 // And another chunk, when what these lead to is marked.
-            } else if !told {
-                self.tell_roots(&me.tracer);
-                told = true;
+            } else if !reported {
+                self.trace_roots(&me.tracer);
+                reported = true;
             } else if !self.mark_values(me) {
                 self.clear_weak();
                 if self.judge_finalizers(&me.tracer) == 0 {
@@ -388,11 +388,12 @@ impl Heap {
     /// Marks what is known to be left, with all who stand still, and with helpers.
     fn drain(&self, me: &Mutator, budget: Budget) -> bool {
         let mut parked = 0;
-        self.world.each(|seat| {
-            parked += usize::from(!core::ptr::eq(seat, &me.seat) && seat.is_parked());
+        self.world.each(|handshake| {
+            parked +=
+                usize::from(!core::ptr::eq(handshake, &me.handshake) && handshake.is_parked());
             true
         });
-        // Who has a budget marks a little, often: not worth helpers or lanes.
+        // Who has a budget marks a little, often: not worth helpers or local marks.
         let left = budget.is_none().then(|| self.left());
         let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
         if parked + helpers == 0 || self.weak.is_watching() {
@@ -408,7 +409,7 @@ impl Heap {
         if self.gang.is_empty() {
             return true;
         }
-        let two = parked + helpers == 1 && left.is_some_and(|left| self.open_lanes(left));
+        let two = parked + helpers == 1 && left.is_some_and(|left| self.open_local_marks(left));
         me.tracer.mark_as(if two { Marks::First } else { Marks::Locked });
         self.gang.open(1 + parked + helpers);
         self.world.call_for_help();
@@ -421,16 +422,16 @@ impl Heap {
         self.gang.close();
         if two {
             me.tracer.mark_as(Marks::Locked);
-            self.merge_lanes();
+            self.merge_local_marks();
         }
         through && self.gang.is_empty()
     }
 
-    /// Tells all roots.
-    pub(super) fn tell_roots(&self, tracer: &Tracer) {
+    /// Reports all roots.
+    pub(super) fn trace_roots(&self, tracer: &Tracer) {
         self.handles.each(|object| tracer.edge(object));
         self.finalizers.lock().each_due(|object| tracer.edge(object));
-        tracer.telling_roots(|tracer| self.runtime().roots(tracer));
+        tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             // Each stack's in a chunk of its own: what one mutator made lies together, in its
             // processor's caches, and those who mark should not meet in the same lines of marks.
@@ -448,7 +449,7 @@ impl Heap {
     /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
     /// of this heap's.
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
-        let (unit, _) = tracer::shelf_of(object.addr(), self.tag())?;
+        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
     }
 
@@ -478,7 +479,7 @@ impl Heap {
 
     /// Takes back what was counted twice of a page.
     pub(super) fn uncount(&self, page: &Page, twice: usize) {
-        self.counted[page.shelf.get()].add(twice.wrapping_neg());
+        self.counted[page.page_list.get()].add(twice.wrapping_neg());
         self.counted_bytes.add((twice * page.footprint()).wrapping_neg());
     }
 
@@ -502,9 +503,9 @@ impl Heap {
             self.keep_counts(&mutator.tracer);
         });
         let minor = self.is_minor();
-        let lists = self.shelves.lock();
+        let lists = self.page_lists.lock();
         let (mut live, old_bytes) =
-            if minor { (lists.old, lists.old_bytes) } else { ([0; SHELVES], 0) };
+            if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
         for (live, kept) in live.iter_mut().zip(&self.counted) {
@@ -513,10 +514,10 @@ impl Heap {
         let allocated = self.allocated.take();
         self.allocated_before.add(allocated);
         // How much of what the runtime has elsewhere goes with what is dead the sweep will
-        // tell; until then as much as of the heap itself.
+        // report; until then as much as of the heap itself.
         let marked = self.counted_bytes.take();
         let slots = old_bytes + marked;
-        // What survives of what is new: of major cycles their sweep tells, so of the one before.
+        // What survives of what is new: of major cycles their sweep finds out, so of the one before.
         let survived = match self.allocated_last.get() {
             _ if minor || self.cycles.get() == 0 => (allocated, marked),
             last => (last, young_bytes),
@@ -534,10 +535,10 @@ impl Heap {
         self.cycles.set_released(self.cycles.get() + 1);
         let moves = self.moving.is_on();
         self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
-        self.shelves.lock().begin_sweep(&live);
+        self.page_lists.lock().begin_sweep(&live);
         self.debt.set(0);
         if moves && !self.moves_in_steps() {
-            // Nobody tells of stores.
+            // No stores are reported.
             self.move_stopped(me, 0);
         }
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
@@ -547,7 +548,7 @@ impl Heap {
 
     /// Chooses what the next cycle is to be, which is what marks are for until then.
     fn choose_next(&self, (allocated, survived): (usize, usize)) {
-        let mut stays = Stays::Nothing;
+        let mut sticky = StickyMarks::Nothing;
         if self.options().generations {
             let due = growth::is_major_due(Outcome {
                 live: self.live.get(),
@@ -562,11 +563,12 @@ impl Heap {
                 self.wants_major.set(1);
             }
             if !due || scopes {
-                stays = if self.is_minor() { Stays::Survivors } else { Stays::Everything };
+                sticky =
+                    if self.is_minor() { StickyMarks::Survivors } else { StickyMarks::Everything };
             }
         }
-        self.set_stays(stays);
-        self.set_barrier(if stays == Stays::Nothing { 0 } else { STORES });
+        self.set_sticky_marks(sticky);
+        self.set_barrier(if sticky == StickyMarks::Nothing { 0 } else { STORES });
     }
 
     /// Collects at an allocation, because it is asked to at each.

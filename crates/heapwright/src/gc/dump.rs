@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here
-//! is what is told, and how the runtime's names become numbers: by the addresses of the strings,
+//! is what is written, and how the runtime's names become numbers: by the addresses of the strings,
 //! in a table of side memory that has room for a few thousand types. Nothing else is allocated, and
 //! nothing of the heap is changed, but that what is remembered has its mark meanwhile
 //! ([`Heap::with_marks_of_remembered`]).
@@ -25,16 +25,16 @@ use crate::size_class::UNIT;
 
 use super::bits::WORDS;
 use super::heap::{Heap, Phase};
-use super::held::{State, Stays};
+use super::held::{State, StickyMarks};
 use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
-use super::page::{Aside, Page};
+use super::page::{Evacuation, Page};
 use super::tracer::Tracer;
 
-/// Types that can be told apart.
+/// Types that can be distinguished.
 const TYPES: usize = UNIT / size_of::<usize>();
 
-/// The names that were told so far: an open hash table of their addresses.
+/// The names that were written so far: an open hash table of their addresses.
 struct Names<'a> {
     table: &'a mut [usize],
     count: usize,
@@ -92,16 +92,16 @@ impl Heap {
         self.stopped(me, || {
             me.tracer.publish();
             self.with_marks_of_remembered(|| {
-                self.tell_start(&mut writer);
+                self.write_start(&mut writer);
                 for page in self.pages.all().filter(|page| page.state() != State::None) {
-                    self.tell_page(&mut writer, page);
+                    self.write_page(&mut writer, page);
                 }
                 let mut names = Names { table, count: 0 };
                 self.each_page(|page| {
-                    self.tell_objects(&mut writer, &me.tracer, &mut names, page);
+                    self.write_objects(&mut writer, &me.tracer, &mut names, page);
                     writer.is_good()
                 });
-                self.tell_each_root(&mut writer, &me.tracer);
+                self.write_roots(&mut writer, &me.tracer);
                 writer.end()
             })
         })
@@ -109,11 +109,11 @@ impl Heap {
 
     /// Whether the object that begins at byte `offset` of a page is old.
     fn is_old(&self, page: &Page, offset: usize) -> bool {
-        let all = self.stays() == Stays::Everything && self.phase() != Phase::Marking;
+        let all = self.sticky_marks() == StickyMarks::Everything && self.phase() != Phase::Marking;
         self.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
     }
 
-    fn tell_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
+    fn write_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
         let statistics = self.statistics();
         let mut pools = [0; LARGE];
         let count = self.sizes().pools();
@@ -143,26 +143,26 @@ impl Heap {
         writer.start(&heap, word(self.options().layout), &pools[..count]);
     }
 
-    fn tell_page(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>, page: &Page) {
-        let tomb = page.state() == State::Tomb;
+    fn write_page(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>, page: &Page) {
+        let empty = page.state() == State::Empty;
         let mut occupancy = [0u64; WORDS];
         let mut old = 0;
         let slot = page.slot.get();
-        if !tomb {
+        if !empty {
             for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
                 let number = offset / slot.max(1);
                 occupancy[number / 64] |= 1 << (number % 64);
                 old += u32::from(self.is_old(page, offset));
             }
         }
-        let of_page = |number: usize| if tomb { 0 } else { number as u64 };
-        let told = record::Page {
+        let of_page = |number: usize| if empty { 0 } else { number as u64 };
+        let reported = record::Page {
             number: page.number.get() as u64,
             address: page.base().addr() as u64,
             bytes: (page.units.get() * UNIT) as u64,
             pool: page.pool() as u32,
             kind: page.kind() as u8,
-            state: match (tomb, page.is_large()) {
+            state: match (empty, page.is_large()) {
                 (true, _) => record::PageState::Tomb,
                 (_, true) => record::PageState::Large,
                 _ => record::PageState::Eden,
@@ -172,16 +172,16 @@ impl Heap {
             pins: of_page(page.pins.get()),
             moved_in: of_page(page.moved_in.get()),
             old,
-            aside: match page.aside() {
-                Aside::Candidate if !tomb => record::Aside::Candidate,
-                Aside::Evacuated if !tomb => record::Aside::Evacuated,
+            aside: match page.evacuation() {
+                Evacuation::Candidate if !empty => record::Aside::Candidate,
+                Evacuation::Evacuated if !empty => record::Aside::Evacuated,
                 _ => record::Aside::No,
             },
         };
-        writer.page(&told, &occupancy);
+        writer.page(&reported, &occupancy);
     }
 
-    fn tell_objects(
+    fn write_objects(
         &self,
         writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
         tracer: &Tracer,
@@ -216,12 +216,12 @@ impl Heap {
         }
     }
 
-    fn tell_each_root(
+    fn write_roots(
         &self,
         writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
         tracer: &Tracer,
     ) {
-        let mut tell = |kind, mutator: u32, source: &dyn Fn(&Tracer)| {
+        let mut report = |kind, mutator: u32, source: &dyn Fn(&Tracer)| {
             tracer.looking(|tracer| source(tracer), &mut |object| {
                 if self.object_at(object).is_some() {
                     let address = object.addr() as u64;
@@ -229,16 +229,16 @@ impl Heap {
                 }
             });
         };
-        tell(record::RootKind::Handle, 0, &|tracer| {
+        report(record::RootKind::Handle, 0, &|tracer| {
             self.handles.each(|object| tracer.mark(object));
         });
-        tell(record::RootKind::Finalizer, 0, &|tracer| {
+        report(record::RootKind::Finalizer, 0, &|tracer| {
             self.finalizers.lock().each_due(|object| tracer.mark(object));
         });
-        tell(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
+        report(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             let number = mutator.number.get() as u32;
-            tell(record::RootKind::Stack, number, &|tracer| mutator.scan_stack(tracer));
+            report(record::RootKind::Stack, number, &|tracer| mutator.scan_stack(tracer));
         });
     }
 }

@@ -14,7 +14,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
-use super::world::Seat;
+use super::world::Handshake;
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
@@ -38,13 +38,13 @@ pub(super) fn join() {
     }
 }
 
-/// The seat of the calling thread in a heap's world.
-fn own_seat(heap: &Heap) -> Option<&'static Seat> {
+/// The handshake of the calling thread in a heap's world.
+fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     let me = os::thread_token();
     let mut found = None;
     heap.each_mutator(|mutator: &'static Mutator| {
         if mutator.thread.get() == me {
-            found = Some(&mutator.seat);
+            found = Some(&mutator.handshake);
         }
     });
     found
@@ -58,15 +58,17 @@ fn before() {
         if !heap.is_open() {
             continue;
         }
-        let me = own_seat(heap);
+        let me = own_handshake(heap);
         let until = os::now_ns() + PATIENCE;
         let soon = || os::now_ns() < until;
         let mut stopped = heap.world.stop_until(me, soon);
         while !stopped && soon() {
             // Somebody collects, and waits for this thread if it is at work.
             match me {
-                // SAFETY: a seat of a heap's world is a mutator's.
-                Some(seat) if seat.is_in() => heap.rest(unsafe { Mutator::of(seat) }),
+                // SAFETY: a handshake of a heap's world is a mutator's.
+                Some(handshake) if handshake.is_in() => {
+                    heap.rest(unsafe { Mutator::of(handshake) })
+                }
                 _ => os::yield_now(),
             }
             stopped = heap.world.stop_until(me, soon);
@@ -111,9 +113,9 @@ fn in_child(alone: bool) {
         }
         heap.helpers.forget();
         heap.gang.forget_workers();
-        heap.world.forget_others(own_seat(heap), |seat| {
-            // SAFETY: a seat of a heap's world is a mutator's.
-            let other = unsafe { Mutator::of(seat) };
+        heap.world.forget_others(own_handshake(heap), |handshake| {
+            // SAFETY: a handshake of a heap's world is a mutator's.
+            let other = unsafe { Mutator::of(handshake) };
             // What it made is found by those who look for objects by address.
             other.settle();
             other.each_page_in_use(|page| heap.note_used(page));

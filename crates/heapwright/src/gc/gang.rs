@@ -129,7 +129,7 @@ struct Inner {
 /// Those who mark one heap, while its world stands still.
 pub(crate) struct Gang {
     inner: Lock<Inner>,
-    /// Workers that wait: told so without the lock.
+    /// Workers that wait, to be read without the lock.
     hungry: AtomicU32,
     /// Whether helpers may come.
     open: AtomicU32,
@@ -203,10 +203,10 @@ impl Gang {
         self.stop.store(1, Ordering::Relaxed);
         let mut inner = self.inner.lock();
         inner.done = true;
-        self.tell();
+        self.announce();
     }
 
-    fn tell(&self) {
+    fn announce(&self) {
         self.news.fetch_add(1, Ordering::Release);
         if self.hungry.load(Ordering::Relaxed) != 0 {
             wake(&self.news);
@@ -222,7 +222,7 @@ impl Gang {
         let mut inner = self.inner.lock();
         // SAFETY: the chunk is the caller's, in no list, and says how many items it has.
         unsafe { inner.full.push(chunk) };
-        self.tell();
+        self.announce();
     }
 
     /// Takes a full chunk; waits for one while another worker may still push. `None`: there
@@ -246,7 +246,7 @@ impl Gang {
             }
             if inner.active == 0 {
                 inner.done = true;
-                self.tell();
+                self.announce();
                 continue;
             }
             let seen = self.news.load(Ordering::Relaxed);

@@ -94,7 +94,7 @@ pub(super) struct Outcome {
     pub(super) survived: usize,
 }
 
-/// Allocations from which on what survives of them tells something.
+/// Allocations from which on what survives of them is a measure.
 const TELLS: usize = 64 << 10;
 
 /// Whether the next cycle of a heap with generations is to be a major one. Garbage that is old may

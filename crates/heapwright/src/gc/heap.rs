@@ -1,17 +1,17 @@
 //! A collected heap: what it has, and where pages come from and go to.
 //!
 //! ```text
-//!   Heap   setup: runtime, layout, target | world | gang | pages | shelves | handles | finalizers
+//!   Heap   setup: runtime, layout, target | world | gang | pages | page lists | handles | finalizers
 //!          phase, goal, allowance, what was allocated since
 //!
-//!   chunk --new_page--> eden --swept, no object--> tomb --page_from_tomb--> eden, of any pool
+//!   chunk --new_page--> in use --swept, no object--> empty --take_empty--> in use, of any pool
 //!                                                   |
 //!                                                   +--not needed for a purge delay--> chunk
 //! ```
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
-//! map a moment ago leads to a heap. Locks, in the order in which they are taken: seats, the plan,
-//! finalizers, shelves; the gang's and the handles' alone.
+//! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
+//! finalizers, page lists; the gang's and the handles' alone.
 //!
 //! The phases and what is done in them are in `cycle`, sweeping in `sweep`.
 
@@ -29,23 +29,23 @@ use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::bag::Bag;
 use super::cell::Num;
 use super::finalizers::Finalizers;
 use super::gang::{Chunk, Gang};
 use super::growth::{self, Target};
 use super::handles::Handles;
-use super::held::{State, Stays};
+use super::held::{State, StickyMarks};
 use super::helpers::Helpers;
-use super::lanes::Lanes;
-use super::layout::{self, KINDS, LARGE, SHELVES, Sizes};
+use super::layout::{self, KINDS, LARGE, PAGE_LISTS, Sizes};
+use super::local_marks::LocalMarks;
 use super::moving::Moving;
 use super::mutator::Mutator;
 use super::page::{self, Page};
+use super::page_lists::PageLists;
 use super::pages::Pages;
-use super::pile::Pile;
 use super::raw::{Options, Runtime, Sweep};
 use super::remembered::Remembered;
-use super::shelves::Shelves;
 use super::statistics::Pauses;
 use super::tracer;
 use super::weak::Weak;
@@ -85,14 +85,14 @@ pub(super) struct Heap {
     pub(super) gang: Gang,
     pub(super) remembered: Remembered,
     pub(super) helpers: Helpers,
-    pub(super) lanes: Lanes,
+    pub(super) local_marks: LocalMarks,
     pub(super) pages: Pages,
-    pub(super) shelves: Lock<Shelves>,
+    pub(super) page_lists: Lock<PageLists>,
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
     /// Places to be asked what was stored there: see `stored`.
-    pub(super) stored: Pile,
+    pub(super) stored: Bag,
     pub(super) finalizers: Lock<Finalizers>,
     /// The chunk of items that is there when there is no memory.
     reserve: AtomicPtr<Chunk>,
@@ -108,8 +108,8 @@ pub(super) struct Heap {
     pub(super) cycles: Num,
     /// Whether the last cycle, or the one under way, is a minor one.
     minor: Num,
-    /// Which marks the last cycle's sweep leaves: a [`Stays`].
-    stays: Num,
+    /// Which marks the last cycle's sweep leaves: a [`StickyMarks`].
+    sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
     pub(super) wants_major: Num,
     /// Scopes within which cycles are minor, and whether there ever was one.
@@ -143,7 +143,7 @@ pub(super) struct Heap {
     /// Bytes that must be marked before mutators are even with what they allocated.
     pub(super) debt: Num,
     /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
-    pub(super) counted: [Num; SHELVES],
+    pub(super) counted: [Num; PAGE_LISTS],
     pub(super) counted_bytes: Num,
     /// Handles made less handles freed by mutators that have left.
     pub(super) handle_balance: Num,
@@ -231,10 +231,10 @@ impl Heap {
         let setup = Setup { runtime, options, target, sizes: Sizes::of(options.layout) };
         // SAFETY: nobody else knows the heap yet.
         unsafe { (*heap.setup.get()).write(setup) };
-        let mut lists = heap.shelves.lock();
+        let mut lists = heap.page_lists.lock();
         // Piece by piece: the whole is too large for a stack.
         lists.clear();
-        lists.set_own_tombs(options.sweep == Sweep::ToTheEnd);
+        lists.set_own_empty(options.sweep == Sweep::ToTheEnd);
         for (pool, of) in lists.pool.iter_mut().enumerate() {
             of.slot = heap.sizes().slot(pool);
         }
@@ -259,22 +259,22 @@ impl Heap {
         heap.open.set(0);
         heap.helpers.end();
         // Who is still attached is not to be waited for by who has the heap next.
-        heap.world.forget_others(None, |seat| {
-            // SAFETY: a seat of a heap's world is a mutator's.
-            let mutator = unsafe { Mutator::of(seat) };
+        heap.world.forget_others(None, |handshake| {
+            // SAFETY: a handshake of a heap's world is a mutator's.
+            let mutator = unsafe { Mutator::of(handshake) };
             mutator.settle();
             mutator.clear();
         });
         for page in heap.pages.all() {
             match page.state() {
                 State::None => continue,
-                State::Eden => {
-                    if layout::is_freed(page.shelf.get()) {
+                State::InUse => {
+                    if layout::is_freed(page.page_list.get()) {
                         super::bits::clear(page.marks());
                         page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
                     }
                 }
-                State::Tomb => {}
+                State::Empty => {}
             }
             heap.give_units(page);
         }
@@ -294,12 +294,12 @@ impl Heap {
         drop(runs);
         heap.gang.forget();
         heap.remembered.end();
-        heap.lanes.end();
+        heap.local_marks.end();
         for number in [
             &heap.deadline,
             &heap.cycles,
             &heap.minor,
-            &heap.stays,
+            &heap.sticky,
             &heap.wants_major,
             &heap.minors_only,
             &heap.has_scopes,
@@ -364,10 +364,10 @@ impl Heap {
         &self.setup().sizes
     }
 
-    /// Bytes of a slot of a shelf.
+    /// Bytes of a slot of a page list.
     #[inline]
-    pub(super) fn slot(&self, shelf: usize) -> usize {
-        self.sizes().slot(shelf / KINDS)
+    pub(super) fn slot(&self, page_list: usize) -> usize {
+        self.sizes().slot(page_list / KINDS)
     }
 
     /// Its id in the entries of its pages.
@@ -392,7 +392,7 @@ impl Heap {
         }
     }
 
-    /// Whether stores of references must be told, as mutators see it.
+    /// Whether stores of references must be reported, as mutators see it.
     pub(super) fn barrier(&self) -> u32 {
         self.barrier.load(Ordering::Relaxed)
     }
@@ -408,17 +408,17 @@ impl Heap {
     }
 
     /// Which marks the last cycle's sweep leaves.
-    pub(super) fn stays(&self) -> Stays {
-        match self.stays.get() {
-            0 => Stays::Nothing,
-            1 => Stays::Everything,
-            _ => Stays::Survivors,
+    pub(super) fn sticky_marks(&self) -> StickyMarks {
+        match self.sticky.get() {
+            0 => StickyMarks::Nothing,
+            1 => StickyMarks::Everything,
+            _ => StickyMarks::Survivors,
         }
     }
 
     /// Chooses them.
-    pub(super) fn set_stays(&self, stays: Stays) {
-        self.stays.set(stays as usize);
+    pub(super) fn set_sticky_marks(&self, sticky: StickyMarks) {
+        self.sticky.set(sticky as usize);
     }
 
     /// How it sweeps.
@@ -439,7 +439,7 @@ impl Heap {
             UnitKind::CollectedRest(head) => head,
             _ => unit,
         };
-        tracer::shelf_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
+        tracer::list_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
     }
 
     /// The page that an address lies in, if it is one of this heap's.
@@ -635,7 +635,7 @@ impl Heap {
 
     /// Bytes it has now, of pages and elsewhere.
     pub(super) fn bytes_now(&self) -> usize {
-        self.bytes(self.shelves.lock().bytes())
+        self.bytes(self.page_lists.lock().bytes())
     }
 
     /// The runtime has `bytes` more elsewhere, or less. By any thread.
@@ -681,18 +681,18 @@ impl Heap {
         page.live.set(page.slots());
     }
 
-    /// A page for a shelf, fresh from below, if the heap has less than `most` bytes with it;
+    /// A page for a page list, fresh from below, if the heap has less than `most` bytes with it;
     /// what the runtime has elsewhere for objects that are dead does not count there.
-    pub(super) fn new_page(&self, shelf: usize, most: usize) -> Option<&'static Page> {
+    pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
-        let mut lists = self.shelves.lock();
+        let mut lists = self.page_lists.lock();
         let pages = lists.bytes() + UNIT;
         let external = self.external_live.get() + self.external_added.get();
         if pages.saturating_add(external) > most || self.bytes(pages) > self.target().most {
             return None;
         }
         let page = this.pages.make()?;
-        let entry = Entry::collected(self.id(), shelf);
+        let entry = Entry::collected(self.id(), page_list);
         // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
         // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
         let Some(run) = chunk::take(1, 1, Want::Any, entry, |_| Entry::FREE) else {
@@ -700,11 +700,11 @@ impl Heap {
             return None;
         };
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, 1, shelf, self.slot(shelf), run.zero, self.cycles.get());
+        page.open(run.unit, 1, page_list, self.slot(page_list), run.zero, self.cycles.get());
         lists.add(&self.pages, page);
-        lists.pool[shelf / KINDS].taken += 1;
+        lists.pool[page_list / KINDS].taken += 1;
         self.note_peak(lists.bytes());
-        let used_whole = lists.pool[shelf / KINDS].pages >= USED_WHOLE;
+        let used_whole = lists.pool[page_list / KINDS].pages >= USED_WHOLE;
         drop(lists);
         if run.zero && used_whole {
             // SAFETY: the run was just taken, in whole system pages or more.
@@ -713,44 +713,44 @@ impl Heap {
         Some(page)
     }
 
-    /// A page for a shelf, from the tomb.
-    pub(super) fn page_from_tomb(&self, shelf: usize) -> Option<&'static Page> {
+    /// A page for a page list, from the empty ones.
+    pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
-        let mut lists = self.shelves.lock();
-        let page = lists.exhume(&this.pages, shelf / KINDS)?;
-        MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), shelf));
-        page.assign(shelf, self.slot(shelf), self.cycles.get());
+        let mut lists = self.page_lists.lock();
+        let page = lists.exhume(&this.pages, page_list / KINDS)?;
+        MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), page_list));
+        page.assign(page_list, self.slot(page_list), self.cycles.get());
         lists.add(&self.pages, page);
-        lists.pool[shelf / KINDS].taken += 1;
+        lists.pool[page_list / KINDS].taken += 1;
         Some(page)
     }
 
     /// A page that is one large object.
-    pub(super) fn new_large(&self, size: usize, shelf: usize) -> Option<&'static Page> {
+    pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
         let units = size.checked_add(UNIT - 1)? / UNIT;
-        let traced = layout::is_traced(shelf);
+        let traced = layout::is_traced(page_list);
         let want = if traced { Want::Zero } else { Want::Any };
-        let lists = self.shelves.lock();
+        let lists = self.page_lists.lock();
         if self.bytes(lists.bytes() + page::large_footprint(size)) > self.target().most {
             return None;
         }
         let page = this.pages.make()?;
         // Nobody finds the object until it is whole: its slot is not taken before.
-        let head = Entry::collected(self.id(), shelf);
+        let head = Entry::collected(self.id(), page_list);
         let Some(run) = chunk::take(units, 1, want, head, Entry::collected_rest) else {
             this.pages.give(page);
             return None;
         };
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, units, shelf, size, run.zero, self.cycles.get());
+        page.open(run.unit, units, page_list, size, run.zero, self.cycles.get());
         drop(lists);
         if traced && !run.zero {
             // SAFETY: the run was just taken, and nobody else knows the object.
             unsafe { ptr::write_bytes(page.base(), 0, size) };
         }
         page.take_large();
-        let mut lists = self.shelves.lock();
+        let mut lists = self.page_lists.lock();
         lists.add(&self.pages, page);
         self.note_peak(lists.bytes());
         drop(lists);
@@ -773,39 +773,39 @@ impl Heap {
 
     /// Gives a page back in which nothing lives: a large one, or one that was evacuated. It is claimed.
     pub(super) fn release(&self, page: &Page) {
-        let mut lists = self.shelves.lock();
+        let mut lists = self.page_lists.lock();
         lists.remove(&self.pages, page);
         self.give_units(page);
         self.pages.give(page);
     }
 
-    /// Gives pages of the tomb back that nobody needed for a purge delay.
+    /// Gives pages that are empty back that nobody needed for a purge delay.
     pub(super) fn decay(&self) {
         let Some(delay) = options::purge_delay() else { return };
         let now = os::coarse_ms();
-        let mut lists = self.shelves.lock();
-        if chunk::waited(lists.tomb_since, now) < delay {
+        let mut lists = self.page_lists.lock();
+        if chunk::waited(lists.empty_since, now) < delay {
             return;
         }
-        for _ in 0..lists.tomb_low.min(64) {
+        for _ in 0..lists.empty_low.min(64) {
             let Some(page) = lists.exhume_any(&self.pages) else { break };
             self.give_units(page);
             self.pages.give(page);
         }
-        lists.tomb_low = lists.tombs;
-        lists.tomb_since = now;
+        lists.empty_low = lists.empty_pages;
+        lists.empty_since = now;
     }
 
-    /// Gives all pages of the tomb back. Returns bytes.
+    /// Gives all pages that are empty back. Returns bytes.
     pub(super) fn trim(&self) -> usize {
         let mut bytes = 0;
-        let mut lists = self.shelves.lock();
+        let mut lists = self.page_lists.lock();
         while let Some(page) = lists.exhume_any(&self.pages) {
             self.give_units(page);
             self.pages.give(page);
             bytes += UNIT;
         }
-        lists.tomb_low = 0;
+        lists.empty_low = 0;
         bytes
     }
 
@@ -844,7 +844,7 @@ impl Heap {
         self.moving.before_fork();
         self.stored.before_fork();
         self.finalizers.acquire();
-        self.shelves.acquire();
+        self.page_lists.acquire();
         self.chunk_runs.acquire();
         self.gang.before_fork();
         self.remembered.before_fork();
@@ -873,7 +873,7 @@ impl Heap {
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.chunk_runs.release() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.shelves.release() };
+        unsafe { self.page_lists.release() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.finalizers.release() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
@@ -886,9 +886,9 @@ impl Heap {
 
     /// Calls `with` for each mutator. While none comes or goes.
     pub(super) fn each_mutator(&self, mut with: impl FnMut(&'static Mutator)) {
-        self.world.each(|seat| {
-            // SAFETY: the seats of a heap's world are its mutators'.
-            with(unsafe { Mutator::of(seat) });
+        self.world.each(|handshake| {
+            // SAFETY: the members of a heap's world are its mutators'.
+            with(unsafe { Mutator::of(handshake) });
             true
         });
     }

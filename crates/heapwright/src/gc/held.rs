@@ -1,7 +1,7 @@
 //! What a page holds, as any thread may see it at any time.
 //!
 //! ```text
-//!   an object is told by    its mutator's region    -->   cursor            -->   taken
+//!   an object is recorded by    its mutator's region    -->   cursor            -->   taken
 //!                           next is behind it             is behind it            has its bit
 //!                                      settle, then close             sweep
 //!
@@ -12,10 +12,10 @@
 //! who sweeps, because a signal handler that interrupted the sweep may ask, too. Whatever it reads may
 //! change from one load to the next, so both sides keep an order.
 //!
-//! - *What tells of an object only ever passes on to the right.* Each step writes the new place before it
+//! - *What records an object only ever passes on to the right.* Each step writes the new place before it
 //!   takes back the old one, with a release between. Who looks reads the places from left to right,
 //!   with an acquire between: what is gone from one is in the next. Pages are looked at first, because
-//!   mostly that is enough and regions are under a lock; if neither tells of the object, pages are
+//!   mostly that is enough and regions are under a lock; if neither records the object, pages are
 //!   looked at *again*, for it may have gone from a region to a page between the two.
 //! - *Marks* count from the end of a cycle, which counts cycles up, until the page's sweep, which
 //!   notes the cycle in `swept` between making *taken* what marks were and taking marks off. Who finds no mark
@@ -40,14 +40,14 @@ pub(super) enum State {
     /// No page: a record that waits for one.
     None = 0,
     /// In use: objects lie in it, or may.
-    Eden = 1,
+    InUse = 1,
     /// Wholly free, and any pool's.
-    Tomb = 2,
+    Empty = 2,
 }
 
 /// Which marks a sweep leaves: of objects that the next collection, a minor one, takes for live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stays {
+pub(super) enum StickyMarks {
     /// None: the next one looks at everything.
     Nothing = 0,
     /// All: everything that has survived a major collection is old.
@@ -88,15 +88,15 @@ impl Held {
     pub(super) fn state(&self) -> State {
         match self.state.get() & STATE {
             0 => State::None,
-            1 => State::Eden,
-            _ => State::Tomb,
+            1 => State::InUse,
+            _ => State::Empty,
         }
     }
 
     /// The page, if it is in use.
     pub(super) fn look(&self) -> Option<Seen> {
         let word = self.state.get_acquired();
-        (word & STATE == State::Eden as usize).then_some(Seen(word))
+        (word & STATE == State::InUse as usize).then_some(Seen(word))
     }
 
     /// Whether all that was read of the page since [`Held::look`] was of one page.
@@ -111,7 +111,7 @@ impl Held {
         self.state.set_released(count | state as usize);
     }
 
-    /// No object is in it, and it is no page of a shelf any more.
+    /// No object is in it, and it is no page of a page list any more.
     pub(super) fn close(&self, state: State) {
         self.set_state(state);
         // Before anything else of it changes: see `is_still`.
@@ -128,14 +128,14 @@ impl Held {
         bits::clear(&self.taken);
         bits::clear(marks);
         self.set_swept(cycle);
-        self.set_state(State::Eden);
+        self.set_state(State::InUse);
     }
 }
 
 /// What is in its slots.
 impl Held {
     /// Whether the slot that begins at byte `offset` holds an object, of which no mutator's
-    /// region tells. What a sweep has yet to free is none any more. `cycles` have ended.
+    /// region records. What a sweep has yet to free is none any more. `cycles` have ended.
     pub(super) fn holds(&self, marks: &Bits, cycles: &Num, offset: usize) -> bool {
         let swept = self.swept();
         // It awaits the sweep of this cycle.
@@ -153,7 +153,7 @@ impl Held {
         self.is_taken(offset)
     }
 
-    /// As [`Held::holds`], or a region tells of it: then `is_fresh` says so.
+    /// As [`Held::holds`], or a region records it: then `is_fresh` says so.
     pub(super) fn holds_or(
         &self,
         marks: &Bits,
@@ -164,7 +164,7 @@ impl Held {
         if self.holds(marks, cycles, offset) || is_fresh() {
             return true;
         }
-        // Who has seen a region closed sees what it told its page.
+        // Who has seen a region closed sees what it wrote to its page.
         fence(Ordering::Acquire);
         self.holds(marks, cycles, offset)
     }
@@ -191,7 +191,7 @@ impl Held {
         &self.taken
     }
 
-    /// From now on *taken* alone tells of its objects.
+    /// From now on *taken* alone records its objects.
     pub(super) fn forget_cursor(&self, slot: usize) {
         for offset in (0..self.cursor.get()).step_by(slot.max(1)) {
             bits::set(&self.taken, offset);
@@ -215,20 +215,20 @@ impl Held {
     }
 
     /// What is marked is taken, nothing else is, and those marks are left that stay.
-    pub(super) fn sweep(&self, marks: &Bits, cycle: usize, stays: Stays) -> Counts {
+    pub(super) fn sweep(&self, marks: &Bits, cycle: usize, sticky: StickyMarks) -> Counts {
         let mut stay = [0; WORDS];
         let (live, survivors) = bits::copy_and_compare(marks, &self.taken, &mut stay);
         self.cursor.set_released(0);
         self.swept.set_released(2 * cycle);
         // Before any mark goes: see `holds`.
         fence(Ordering::Release);
-        let old = match stays {
-            Stays::Nothing => {
+        let old = match sticky {
+            StickyMarks::Nothing => {
                 bits::clear(marks);
                 0
             }
-            Stays::Everything => live,
-            Stays::Survivors => {
+            StickyMarks::Everything => live,
+            StickyMarks::Survivors => {
                 bits::assign(marks, &stay);
                 survivors
             }

@@ -148,12 +148,12 @@ impl Heap {
     /// Marks with the gang as long as it is open. `done` is called before it goes, each time.
     pub(super) fn help(&self, tracer: &Tracer, done: impl Fn(&Tracer)) {
         while self.gang.come() {
-            tracer.mark_as(if self.lanes.is_used() { Marks::Second } else { Marks::Locked });
+            tracer.mark_as(if self.local_marks.is_used() { Marks::Second } else { Marks::Locked });
             let budget = Budget { deadline: self.deadline.get() as u64, ..Budget::NONE };
             if !tracer.drain(budget) {
                 self.gang.stop();
             }
-            // Without lanes again: nobody merges what would be marked there later.
+            // Without local marks again: nobody merges what would be marked there later.
             tracer.mark_as(Marks::Locked);
             tracer.publish();
             done(tracer);

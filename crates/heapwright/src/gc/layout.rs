@@ -15,7 +15,7 @@
 //! large objects, which are always empty, so that nobody need compare first. What is larger than the
 //! largest slot is a slab of one (see `large`), in a pool of its own, the last.
 //!
-//! A pool and a kind (traced or leaf, to be freed or not) together are a *shelf*: objects of a size that are looked at
+//! A pool and a kind (traced or leaf, to be freed or not) together are a *page list*: objects of a size that are looked at
 //! alike lie in pages of their own, so that neither marking nor sweeping asks an
 //! object what it is.
 //!
@@ -36,7 +36,7 @@ pub(super) const LARGE: usize = POOLS - 1;
 /// Kinds of objects.
 pub(super) const KINDS: usize = 4;
 /// Pools times kinds.
-pub(super) const SHELVES: usize = POOLS * KINDS;
+pub(super) const PAGE_LISTS: usize = POOLS * KINDS;
 /// The largest slot that any layout has.
 pub(super) const LARGEST_SLOT: usize = 32 << 10;
 /// Bytes of a mutator's region.
@@ -64,14 +64,14 @@ pub enum Layout {
     Single = 3,
 }
 
-/// Whether objects of a shelf, or of a kind, may hold references.
-pub(super) const fn is_traced(shelf: usize) -> bool {
-    shelf & LEAF as usize == 0
+/// Whether objects of a page list, or of a kind, may hold references.
+pub(super) const fn is_traced(page_list: usize) -> bool {
+    page_list & LEAF as usize == 0
 }
 
 /// Whether the runtime wants to hear when they have died.
-pub(super) const fn is_freed(shelf: usize) -> bool {
-    shelf & FREED as usize != 0
+pub(super) const fn is_freed(page_list: usize) -> bool {
+    page_list & FREED as usize != 0
 }
 
 /// The slot sizes of one heap.

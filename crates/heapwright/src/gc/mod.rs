@@ -3,7 +3,8 @@
 //! ```text
 //!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
 //!      |
-//!   shelves  pages by pool and kind; eden and tomb              lazy sweeping, growth a pool
+//!   page     pages by pool and kind; those in use and the       lazy sweeping, growth a pool
+//!   lists    empty ones
 //!      |
 //!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
 //!      |
@@ -11,18 +12,18 @@
 //! ```
 //!
 //! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
-//! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; tombs,
+//! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `shelves`: pages, and which are where; `held`: what a page holds, for any thread
+//! - `page`, `pages`, `page_lists`: pages, and which are where; `held`: what a page holds, for any thread
 //! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
-//! - `tracer`, `gang`, `helpers`, `lanes`: marking, by one or several
+//! - `tracer`, `gang`, `helpers`, `local_marks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
-//! - `remembered`: what minor collections are told of old objects
+//! - `remembered`: the remembered set: old objects that minor collections look at
 //! - `cycle`, `sweep`: when a collection begins, its steps, its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
-//! - `weak`: what leads to objects without keeping them; `pile`: what a collection puts down meanwhile
+//! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
 //! - [`raw`]: the door for runtimes; the C interface is made of it
@@ -31,6 +32,8 @@
 
 #[cfg(not(loom))]
 mod array;
+#[cfg(not(loom))]
+mod bag;
 mod bits;
 mod cell;
 #[cfg(not(loom))]
@@ -52,9 +55,9 @@ mod held;
 #[cfg(not(loom))]
 mod helpers;
 #[cfg(not(loom))]
-mod lanes;
-#[cfg(not(loom))]
 mod layout;
+#[cfg(not(loom))]
+mod local_marks;
 #[cfg(not(loom))]
 mod moving;
 #[cfg(not(loom))]
@@ -62,9 +65,9 @@ mod mutator;
 #[cfg(not(loom))]
 mod page;
 #[cfg(not(loom))]
-mod pages;
+mod page_lists;
 #[cfg(not(loom))]
-mod pile;
+mod pages;
 #[cfg(not(loom))]
 mod plan;
 #[cfg(not(loom))]
@@ -76,8 +79,6 @@ mod references;
 mod region;
 #[cfg(not(loom))]
 mod remembered;
-#[cfg(not(loom))]
-mod shelves;
 #[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]

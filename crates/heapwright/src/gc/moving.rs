@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   IDLE --plan--> MARKING -------------------------> MOVING -----------------------> SWEEPING
-//!     which pages    each slot that is told and leads   a page of the plan at a time:     pages without
+//!     which pages    each slot that is reported and leads   a page of the plan at a time:     pages without
 //!     are to go      to one of them is noted with it    copy its objects, change the      objects go
 //!                    (references)                       slots that were noted with it     back
 //!
@@ -13,10 +13,10 @@
 //! when the step ended: an object and everything that leads to it change in one step. So what leads to
 //! the page must be known before:
 //!
-//! - *slots in objects* were noted while marking; those stored to since then are told by the write
+//! - *slots in objects* were noted while marking; those stored to since then are reported by the write
 //!   barrier ([`Heap::note_store`]), and objects made since then are looked through at the next step, a page
-//!   at a time ([`Page::each_untold`](super::page::Page)).
-//! - *roots* are looked at in each step, twice: what is told by value, or lies on a stack that is
+//!   at a time ([`Page::each_unscanned`](super::page::Page)).
+//! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that is
 //!   scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988); cells and slots are
 //!   changed when the step's objects have moved.
 //! - What is *pinned* stays, and so does what a slot outside the heap leads to.
@@ -29,8 +29,8 @@
 //! takes evacuated pages for empty, and they go back to the system's side.
 //!
 //! **Across pools.** The runtime may say how many bytes an object is to have
-//! ([`wanted`](super::raw::Runtime#structfield.wanted)): it moves to the pool that suits, and is told
-//! ([`moved`](super::raw::Runtime#structfield.moved)). A page in which something was resized is
+//! ([`wanted`](super::raw::Runtime#structfield.wanted)): it moves to the pool that suits, and the runtime
+//! learns of it ([`moved`](super::raw::Runtime#structfield.moved)). A page in which something was resized is
 //! always in the plan.
 //!
 //! **With generations** only major collections move. All they find is old, and what moves stays so.
@@ -50,10 +50,10 @@ use crate::sync::Lock;
 use super::array::Array;
 use super::cell::Num;
 use super::heap::{Heap, Phase};
-use super::held::{State, Stays};
-use super::layout::{self, KINDS, SHELVES};
+use super::held::{State, StickyMarks};
+use super::layout::{self, KINDS, PAGE_LISTS};
 use super::mutator::Mutator;
-use super::page::{Aside, Page};
+use super::page::{Evacuation, Page};
 use super::plan::{self, Census, Choice};
 use super::references::References;
 use super::stored;
@@ -91,7 +91,7 @@ pub(super) struct Moving {
     /// How far the plan is. Changed under the plan's lock.
     stage: Num,
     plan: Lock<Plan>,
-    /// Pages in which there may be objects that have not told what they lead to.
+    /// Pages in which there may be objects that have not reported what they lead to.
     fresh: Lock<Fresh>,
     references: References,
     /// Bytes of pages that the last compaction left, and whether its sweep is over.
@@ -122,7 +122,7 @@ unsafe impl Send for Plan {}
 // SAFETY: memory that is the heap's, under its lock.
 unsafe impl Send for Fresh {}
 
-/// What is known of a shelf: first what it has, then what of it stays.
+/// What is known of a page list: first what it has, then what of it stays.
 #[derive(Clone, Copy)]
 struct Chosen {
     census: Census,
@@ -132,9 +132,9 @@ struct Chosen {
 impl Plan {
     const NONE: Self = Self { next: 0, census: Side::NONE, pages: Array::new(), through: 0 };
 
-    fn shelves(&mut self) -> &mut [Chosen] {
+    fn page_lists(&mut self) -> &mut [Chosen] {
         // SAFETY: a side of so many, zeroed at first, which is a census of nothing.
-        unsafe { core::slice::from_raw_parts_mut(self.census.at().cast(), SHELVES) }
+        unsafe { core::slice::from_raw_parts_mut(self.census.at().cast(), PAGE_LISTS) }
     }
 
     fn end(&mut self) {
@@ -237,7 +237,7 @@ impl Heap {
         if !self.options().compact || self.is_minor() || self.moving.wants_major() {
             return;
         }
-        let pages = self.shelves.lock().bytes();
+        let pages = self.page_lists.lock().bytes();
         if self.moving.swept.replace(1) == 0 {
             self.moving.left.set(pages);
         }
@@ -251,14 +251,14 @@ impl Heap {
     pub(super) fn plan(&self, deadline: u64) -> bool {
         let moving = &self.moving;
         let wanted = moving.is_wanted() || moving.is_begun();
-        if !wanted || moving.is_on() || self.stays() != Stays::Nothing {
+        if !wanted || moving.is_on() || self.sticky_marks() != StickyMarks::Nothing {
             return true;
         }
         let mut plan = moving.plan.lock();
         loop {
             match moving.stage.get() {
                 NO_PLAN => {
-                    let Some(census) = Side::take(SHELVES * size_of::<Chosen>()) else {
+                    let Some(census) = Side::take(PAGE_LISTS * size_of::<Chosen>()) else {
                         moving.wanted.set(0);
                         return true;
                     };
@@ -266,17 +266,17 @@ impl Heap {
                     moving.stage.set(COUNTING);
                 }
                 COUNTING => {
-                    let through = self.survey(&mut plan, |shelf, page| {
-                        shelf.census.count(page.live.get(), page.slots(), page.pins.get() > 0);
+                    let through = self.survey(&mut plan, |page_list, page| {
+                        page_list.census.count(page.live.get(), page.slots(), page.pins.get() > 0);
                         true
                     });
                     if through {
                         let stressed = self.is_stressed();
-                        for (number, shelf) in plan.shelves().iter_mut().enumerate() {
+                        for (number, page_list) in plan.page_lists().iter_mut().enumerate() {
                             let slots = layout::slots_in_page(self.slot(number).max(1));
-                            shelf.choice = shelf.census.choose(slots).1;
+                            page_list.choice = page_list.census.choose(slots).1;
                             if stressed {
-                                shelf.choice = Choice::ALL;
+                                page_list.choice = Choice::ALL;
                             }
                         }
                         moving.stage.set(CHOOSING);
@@ -284,15 +284,15 @@ impl Heap {
                 }
                 CHOOSING => {
                     let mut pages = core::mem::replace(&mut plan.pages, Array::new());
-                    let through = self.survey(&mut plan, |shelf, page| {
-                        let goes = shelf.choice.goes(page.live.get(), page.slots());
+                    let through = self.survey(&mut plan, |page_list, page| {
+                        let goes = page_list.choice.goes(page.live.get(), page.slots());
                         if page.pins.get() > 0 || !(goes || page.resized.get() != 0) {
                             return true;
                         }
                         let chosen = pages.push(page.number.get() as u32);
                         if chosen {
                             page.incoming.forget();
-                            page.set_aside(Aside::Candidate);
+                            page.set_evacuation(Evacuation::Candidate);
                         }
                         chosen
                     });
@@ -315,17 +315,17 @@ impl Heap {
     }
 
     /// Calls `with` for some of the pages that may be in a plan, with what is known of their
-    /// shelf. Whether the last one was among them; then it begins again.
+    /// page list. Whether the last one was among them; then it begins again.
     fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
         // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
-        let _lists = self.shelves.lock();
+        let _lists = self.page_lists.lock();
         let end = self.pages.made() + 1;
         let to = (plan.next + AT_A_TIME).min(end);
         for page in (plan.next..to).filter_map(|number| self.pages.get(number)) {
             let large = page.is_large() && page.resized.get() == 0;
-            if page.state() == State::Eden && !large {
-                let shelf = &mut plan.shelves()[page.shelf.get()];
-                if !with(shelf, page) {
+            if page.state() == State::InUse && !large {
+                let page_list = &mut plan.page_lists()[page.page_list.get()];
+                if !with(page_list, page) {
                     plan.next = 1;
                     return true;
                 }
@@ -336,21 +336,21 @@ impl Heap {
     }
 }
 
-/// What is told of references meanwhile.
+/// What is done with references meanwhile.
 impl Heap {
     /// The page of the plan that an object lies in, and where it begins there.
     #[inline]
     fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
-        let (unit, _) = tracer::shelf_of(object.addr(), self.tag())?;
+        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
         let page = self.pages.at_unit(unit)?;
-        (page.aside() == Aside::Candidate)
+        (page.evacuation() == Evacuation::Candidate)
             .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
     }
 
     /// What leads to this object cannot be changed: it stays, with its page.
     pub(super) fn stays_where_it_is(&self, object: *mut u8) {
         if let Some((page, _)) = self.candidate(object) {
-            page.set_aside(Aside::No);
+            page.set_evacuation(Evacuation::No);
         }
     }
 
@@ -361,7 +361,7 @@ impl Heap {
         let noted = self.head_of(slot.addr()).is_some()
             && page.incoming.note(&self.moving.references, &tracer.room, slot, offset);
         if !noted {
-            page.set_aside(Aside::No);
+            page.set_evacuation(Evacuation::No);
         }
     }
 
@@ -383,7 +383,7 @@ impl Heap {
         if slot.is_null() {
             return self.note_stored(me, parent, parent, stored::whole);
         }
-        // While marking goes on, who has no mark has not told anything yet.
+        // While marking goes on, who has no mark has not reported anything yet.
         if self.phase() != Phase::Marking || self.is_marked(parent) {
             self.note_slot(&me.tracer, slot, child);
         }
@@ -392,15 +392,15 @@ impl Heap {
     /// Nothing moves any more.
     #[cold]
     pub(super) fn give_plan_up(&self) {
-        for page in self.pages.all().filter(|page| page.aside() == Aside::Candidate) {
-            page.set_aside(Aside::No);
+        for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
+            page.set_evacuation(Evacuation::No);
         }
     }
 
     /// A mutator is through with a page in which it has allocated, or has made a large object.
     pub(super) fn note_used(&self, page: &Page) {
         if self.phase() == Phase::Moving
-            && layout::is_traced(page.shelf.get())
+            && layout::is_traced(page.page_list.get())
             && !self.moving.fresh.lock().0.push(page.number.get() as u32)
         {
             self.give_plan_up();
@@ -413,7 +413,7 @@ impl Heap {
     /// Moves objects until `deadline`; 0: until all are where they are to be.
     pub(super) fn move_some(&self, me: &Mutator, deadline: u64) {
         me.note_stack();
-        if !self.world.stop(&me.seat) {
+        if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }
         let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
@@ -456,12 +456,12 @@ impl Heap {
         }
     }
 
-    /// Asks all objects what they lead to that were made, or stored into, since they told. Whether
+    /// Asks all objects what they lead to that were made, or stored into, since they reported. Whether
     /// there was time for all.
     fn ask_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
         let ask = |page: &Page| {
-            let tell = |tracer: &Tracer| page.each_untold(|object| tracer.trace(object));
-            me.tracer.looking_at(Slots::Note, tell, &mut |child| self.stays_where_it_is(child));
+            let report = |tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object));
+            me.tracer.looking_at(Slots::Note, report, &mut |child| self.stays_where_it_is(child));
         };
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         let stored = |tracer: &Tracer| self.ask_stored(tracer);
@@ -477,7 +477,7 @@ impl Heap {
         }
         self.each_mutator(|mutator| {
             mutator.each_page_in_use(|page| {
-                if layout::is_traced(page.shelf.get()) {
+                if layout::is_traced(page.page_list.get()) {
                     ask(page);
                 }
             });
@@ -485,13 +485,13 @@ impl Heap {
         true
     }
 
-    /// What roots tell by value, and what stacks may lead to, stays.
+    /// What roots report by value, and what stacks may lead to, stays.
     fn pin_roots(&self, me: &Mutator) {
-        let tell = |tracer: &Tracer| {
+        let report = |tracer: &Tracer| {
             self.runtime().roots(tracer);
             self.each_mutator(|mutator| mutator.scan_stack(tracer));
         };
-        me.tracer.looking_at(Slots::PassOver, tell, &mut |object| self.stays_where_it_is(object));
+        me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.stays_where_it_is(object));
     }
 
     /// Roots lead to where objects are now.
@@ -511,13 +511,14 @@ impl Heap {
     pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
         let page = self.page_of(object.addr())?;
         let offset = object.addr() - page.base().addr();
-        let begins = page.aside() == Aside::Evacuated && page.slot_of(offset) == Some(offset);
+        let begins =
+            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
         begins.then(|| page.moved_to(offset)).flatten()
     }
 
     /// Moves the objects of a page, and changes what leads to them.
     fn evacuate(&self, me: &Mutator, page: &Page, steps: bool) {
-        if page.state() != State::Eden || page.aside() != Aside::Candidate {
+        if page.state() != State::InUse || page.evacuation() != Evacuation::Candidate {
             return self.moving.stayed.add(1);
         }
         let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
@@ -527,20 +528,20 @@ impl Heap {
             !page.is_marked(0) || self.is_large_of(size(), page.footprint())
         };
         if long || page.pins.get() > 0 || page.is_large() && suits() {
-            page.set_aside(Aside::No);
+            page.set_evacuation(Evacuation::No);
             return self.moving.stayed.add(1);
         }
         page.begin_moving();
         let (slot, kind) = (page.slot.get(), page.kind());
-        let mut old = Old { heap: self, shelf: 0, count: 0, bytes: 0 };
+        let mut old = Old { heap: self, page_list: 0, count: 0, bytes: 0 };
         page.each_marked(|offset| {
             let from = page.base().wrapping_add(offset);
             let wanted = self.runtime().wanted(from).unwrap_or(slot);
-            let shelf = match self.sizes().pool(wanted) {
-                _ if wanted == slot => page.shelf.get(),
+            let page_list = match self.sizes().pool(wanted) {
+                _ if wanted == slot => page.page_list.get(),
                 pool => pool * KINDS + kind,
             };
-            let Some((to, into, at)) = me.place(shelf, wanted) else {
+            let Some((to, into, at)) = me.place(page_list, wanted) else {
                 // No memory: what is left stays.
                 return false;
             };
@@ -550,7 +551,7 @@ impl Heap {
             // SAFETY: the object is elsewhere, and every slot has a word.
             unsafe { from.cast::<*mut u8>().write(to) };
             page.set_moved(offset);
-            if self.stays() == Stays::Everything {
+            if self.sticky_marks() == StickyMarks::Everything {
                 into.put_old(at);
                 old.add(into);
             }
@@ -562,7 +563,7 @@ impl Heap {
             true
         });
         old.flush();
-        page.set_aside(Aside::Evacuated);
+        page.set_evacuation(Evacuation::Evacuated);
         self.moving.evacuated.add(1);
         page.incoming.each(|slot, granule| self.change_slot(page, slot, granule));
         page.incoming.forget();
@@ -589,7 +590,7 @@ impl Heap {
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
         let head = self.head_of(slot.addr())?;
         let (page, start) = self.slot_in(head, slot.addr())?;
-        if page.aside() != Aside::Evacuated {
+        if page.evacuation() != Evacuation::Evacuated {
             return Some(slot);
         }
         let Some(to) = page.moved_to(start) else { return Some(slot) };
@@ -600,7 +601,7 @@ impl Heap {
 
     /// Everything is where it is to be.
     fn end_moving(&self) {
-        // What is to be told to the next minor collection is elsewhere.
+        // What is to be reported to the next minor collection is elsewhere.
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         self.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
@@ -637,7 +638,7 @@ impl Heap {
         false
     }
 
-    /// Whether objects can be moved while mutators run between steps: they tell of all stores.
+    /// Whether objects can be moved while mutators run between steps: they report all stores.
     pub(super) fn moves_in_steps(&self) -> bool {
         self.options().incremental || self.options().generations
     }
@@ -651,19 +652,19 @@ impl Heap {
     }
 }
 
-/// Old objects that were put on a shelf, to be added to its sum.
+/// Old objects that were put on a page list, to be added to its sum.
 struct Old<'a> {
     heap: &'a Heap,
-    shelf: usize,
+    page_list: usize,
     count: usize,
     bytes: usize,
 }
 
 impl Old<'_> {
     fn add(&mut self, page: &Page) {
-        if page.shelf.get() != self.shelf {
+        if page.page_list.get() != self.page_list {
             self.flush();
-            self.shelf = page.shelf.get();
+            self.page_list = page.page_list.get();
         }
         self.count += 1;
         self.bytes += page.footprint();
@@ -672,7 +673,7 @@ impl Old<'_> {
     fn flush(&mut self) {
         let (count, bytes) = (core::mem::take(&mut self.count), core::mem::take(&mut self.bytes));
         if count > 0 {
-            self.heap.shelves.lock().add_old(self.shelf, count, bytes);
+            self.heap.page_lists.lock().add_old(self.page_list, count, bytes);
         }
     }
 }

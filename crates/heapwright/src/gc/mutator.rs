@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   public   poll | barrier | heap | regions: 256 x { next, end, slot, page } | table
-//!   private  seat | tracer | which regions are in use | handles | stack | ...
+//!   private  handshake | tracer | which regions are in use | handles | stack | ...
 //!
 //!   region   page  | object | object | object | free ...... |  taken  | free | ...
 //!                                             ^ next        ^ end      the next stretch
 //! ```
 //!
-//! A mutator has a region for every shelf: a stretch of free slots, zeroed if its objects
+//! A mutator has a region for every page list: a stretch of free slots, zeroed if its objects
 //! are traced, of at most 8 KiB, so that it is in the nearest cache when it is used.
 //! Allocating moves `next`. When it meets `end`, the next stretch of the page becomes the
 //! region; when the page is at its end, another is claimed (`acquire`), and only then a lock
@@ -17,8 +17,8 @@
 //! The order in which a page is looked for is the policy of the heap:
 //!
 //! ```text
-//!   1  swept, with free slots     2  sweep some of the shelf's, claim the first with a free slot
-//!   3  the tomb                   4  a new page, as far as the goal or the pool's grant goes
+//!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
+//!   3  the empty pages                   4  a new page, as far as the goal or the pool's grant goes
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
 //! ```
@@ -36,12 +36,12 @@ use super::cell::{Num, Ptr};
 use super::growth;
 use super::handles;
 use super::heap::{Heap, Phase};
-use super::layout::{self, KINDS, LARGE, REGION_BYTES, SHELVES, STEPS};
-use super::page::{self, Aside, Page};
+use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
+use super::page::{self, Evacuation, Page};
 use super::raw::Sweep;
 use super::region::Region;
 use super::tracer::{self, Tracer};
-use super::world::Seat;
+use super::world::Handshake;
 
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
@@ -50,7 +50,7 @@ const REGION: usize = 8 << 10;
 const ATTEMPTS: usize = 4;
 /// Bytes elsewhere that are paid for together.
 const OWES: usize = 256 << 10;
-/// Pages of its own shelf that a mutator sweeps before it looks elsewhere.
+/// Pages of its own page list that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;
 
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
@@ -61,15 +61,15 @@ pub(super) struct Mutator {
     pub(super) poll: AtomicU32,
     pub(super) barrier: AtomicU32,
     pub(super) heap: Ptr<Heap>,
-    pub(super) regions: [Region; SHELVES],
+    pub(super) regions: [Region; PAGE_LISTS],
     pub(super) places: [AtomicU16; STEPS],
     /// Where the marks would be of address 0: a bit for 16 bytes.
     pub(super) marks: Ptr<u8>,
 
-    pub(super) seat: Seat,
+    pub(super) handshake: Handshake,
     pub(super) tracer: Tracer,
-    /// Shelves whose region is in use, as bits.
-    used: [Num; SHELVES / 64],
+    /// Page lists whose region is in use, as bits.
+    used: [Num; PAGE_LISTS / 64],
     pub(super) handles: handles::Own,
     pub(super) weak: handles::Own,
     /// Regions within which nothing is collected.
@@ -122,14 +122,14 @@ impl Mutator {
         me.thread.set(crate::os::thread_token());
         me.marks.set(tracer::marks_of_nothing());
         me.tracer.belong(heap);
-        for (shelf, region) in me.regions.iter().enumerate() {
+        for (page_list, region) in me.regions.iter().enumerate() {
             // What is in no pool must not fit, though the region is empty.
-            region.slot.set(heap.sizes().slot(shelf / KINDS).max(1));
+            region.slot.set(heap.sizes().slot(page_list / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
-        unsafe { heap.world.join(&me.seat, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
-        heap.world.enter(&me.seat);
-        // What a cycle under way told the others when it began.
+        unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
+        heap.world.enter(&me.handshake);
+        // What a cycle under way announced to the others when it began.
         me.barrier.store(heap.barrier(), Ordering::Relaxed);
         Some(slot)
     }
@@ -143,8 +143,8 @@ impl Mutator {
         heap.handles.take_back(&me.handles);
         heap.weak.handles.take_back(&me.weak);
         heap.forget_mutator(me);
-        heap.world.leave(&me.seat);
-        heap.world.part(&me.seat);
+        heap.world.leave(&me.handshake);
+        heap.world.part(&me.handshake);
         MUTATORS.give(slot);
     }
 
@@ -165,14 +165,14 @@ impl Mutator {
         self.tracer.room.forget();
     }
 
-    /// The mutator of a seat.
+    /// The mutator of a handshake.
     ///
     /// # Safety
     ///
-    /// The seat is a mutator's.
-    pub(super) unsafe fn of(seat: &Seat) -> &'static Self {
+    /// The handshake is a mutator's.
+    pub(super) unsafe fn of(handshake: &Handshake) -> &'static Self {
         // SAFETY: by the contract, `attach` said so; mutators are never freed.
-        unsafe { &*seat.owner().cast() }
+        unsafe { &*handshake.owner().cast() }
     }
 
     /// The heap it is of.
@@ -188,16 +188,16 @@ impl Mutator {
         let Some(place) = self.places.get(size.div_ceil(8)) else {
             return self.alloc_large(size, kind);
         };
-        let shelf = usize::from(place.load(Ordering::Relaxed)) / REGION_BYTES + kind;
-        if shelf / KINDS == LARGE {
+        let page_list = usize::from(place.load(Ordering::Relaxed)) / REGION_BYTES + kind;
+        if page_list / KINDS == LARGE {
             return self.alloc_large(size, kind);
         }
         loop {
-            let object = self.bump(shelf);
+            let object = self.bump(page_list);
             if !object.is_null() {
                 return object;
             }
-            if !self.refill(shelf) {
+            if !self.refill(page_list) {
                 return ptr::null_mut();
             }
         }
@@ -205,8 +205,8 @@ impl Mutator {
 
     /// The next slot of a region. Null: it is used up.
     #[inline(always)]
-    fn bump(&self, shelf: usize) -> *mut u8 {
-        let region = &self.regions[shelf];
+    fn bump(&self, page_list: usize) -> *mut u8 {
+        let region = &self.regions[page_list];
         let object = region.next.get();
         let next = object.wrapping_add(region.slot.get());
         if next.addr() > region.end.get().addr() {
@@ -219,7 +219,7 @@ impl Mutator {
     /// Gives a region more. False: there is no memory.
     #[cold]
     #[inline(never)]
-    fn refill(&self, shelf: usize) -> bool {
+    fn refill(&self, page_list: usize) -> bool {
         let _noted = self.at_the_door();
         let heap = self.heap();
         if heap.is_stressed() {
@@ -230,103 +230,103 @@ impl Mutator {
         }
         loop {
             heap.at_safepoint(self);
-            if self.next_stretch(shelf) {
+            if self.next_stretch(page_list) {
                 return true;
             }
-            let Some(page) = self.acquire(shelf) else { return false };
-            if self.enter_page(shelf, page) {
+            let Some(page) = self.acquire(page_list) else { return false };
+            if self.enter_page(page_list, page) {
                 return true;
             }
         }
     }
 
     /// The next stretch of the page at hand becomes the region. False: there is none.
-    fn next_stretch(&self, shelf: usize) -> bool {
-        let region = &self.regions[shelf];
+    fn next_stretch(&self, page_list: usize) -> bool {
+        let region = &self.regions[page_list];
         let Some(page) = self.heap().pages.get(region.page.get()) else { return false };
         let from = region.end.get().addr() - page.base().addr();
-        self.open_stretch(shelf, page, from) || self.leave_page(shelf, page)
+        self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
 
     /// The first stretch of a page that was claimed becomes the region. False: there is none.
-    fn enter_page(&self, shelf: usize, page: &Page) -> bool {
-        let region = &self.regions[shelf];
-        // What was paid for this one may have been that objects moved, into a region of this shelf.
+    fn enter_page(&self, page_list: usize, page: &Page) -> bool {
+        let region = &self.regions[page_list];
+        // What was paid for this one may have been that objects moved, into a region of this page list.
         if let Some(other) = self.heap().pages.get(region.page.get()) {
-            self.drop_region(shelf, region, other, true);
+            self.drop_region(page_list, region, other, true);
         }
         region.page.set(page.number.get());
         region.slot.set(page.slot.get());
-        self.used[shelf / 64].set(self.used[shelf / 64].get() | 1 << (shelf % 64));
-        self.open_stretch(shelf, page, page.held.cursor()) || self.leave_page(shelf, page)
+        self.used[page_list / 64].set(self.used[page_list / 64].get() | 1 << (page_list % 64));
+        self.open_stretch(page_list, page, page.held.cursor()) || self.leave_page(page_list, page)
     }
 
     /// Is through with a page. False.
-    fn leave_page(&self, shelf: usize, page: &Page) -> bool {
+    fn leave_page(&self, page_list: usize, page: &Page) -> bool {
         page.held.settle(page.end());
-        self.close_region(shelf);
+        self.close_region(page_list);
         self.heap().note_used(page);
         false
     }
 
-    /// A slot for an object of `size` bytes that is to be moved to a shelf, its page, and its place
-    /// there. While the world stands still, all mutators are settled, and have told what is fresh.
+    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its place
+    /// there. While the world stands still, all mutators are settled, and have reported what is fresh.
     pub(super) fn place(
         &self,
-        shelf: usize,
+        page_list: usize,
         size: usize,
     ) -> Option<(*mut u8, &'static Page, usize)> {
         let heap = self.heap();
-        if shelf / KINDS == LARGE {
-            let page = heap.new_large(size, shelf)?;
-            page.told.set(usize::MAX);
+        if page_list / KINDS == LARGE {
+            let page = heap.new_large(size, page_list)?;
+            page.scanned_to.set(usize::MAX);
             return Some((page.base(), page, 0));
         }
         loop {
-            let object = self.bump(shelf);
+            let object = self.bump(page_list);
             if !object.is_null() {
-                let page = heap.pages.get(self.regions[shelf].page.get())?;
+                let page = heap.pages.get(self.regions[page_list].page.get())?;
                 let offset = object.addr() - page.base().addr();
-                page.told.set(offset + page.slot.get());
+                page.scanned_to.set(offset + page.slot.get());
                 return Some((object, page, offset));
             }
-            if !self.next_stretch(shelf) {
-                let page = self.page_to_move_to(shelf)?;
+            if !self.next_stretch(page_list) {
+                let page = self.page_to_move_to(page_list)?;
                 heap.note_claimed(page);
-                self.enter_page(shelf, page);
+                self.enter_page(page_list, page);
             }
         }
     }
 
-    /// Claims a page of a shelf that has free slots, for objects that move.
-    fn page_to_move_to(&self, shelf: usize) -> Option<&'static Page> {
+    /// Claims a page of a page list that has free slots, for objects that move.
+    fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         // Nothing is freed while the world stands still: whoever has a lock that it takes may stand, too.
-        let page = if layout::is_freed(shelf) {
-            heap.shelves.lock().take_available(&heap.pages, shelf)
+        let page = if layout::is_freed(page_list) {
+            heap.page_lists.lock().take_available(&heap.pages, page_list)
         } else {
-            self.take_page(shelf, &mut 0)
+            self.take_page(page_list, &mut 0)
         };
-        page.or_else(|| heap.page_from_tomb(shelf)).or_else(|| heap.new_page(shelf, usize::MAX))
+        page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
     }
 
-    /// Claims a page of a shelf that has free slots and was swept, or is now: a few are, and counted.
-    fn take_page(&self, shelf: usize, swept: &mut usize) -> Option<&'static Page> {
+    /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and counted.
+    fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
-        let mut lists = heap.shelves.lock();
-        if let Some(page) = lists.take_available(&heap.pages, shelf) {
+        let mut lists = heap.page_lists.lock();
+        if let Some(page) = lists.take_available(&heap.pages, page_list) {
             return Some(page);
         }
         while *swept < OWN_SWEEPS {
-            let page = lists.take_unswept(&heap.pages, shelf)?;
+            let page = lists.take_unswept(&heap.pages, page_list)?;
             drop(lists);
             // What is passed because its objects are to be moved costs nothing.
-            *swept += usize::from(page.aside() == Aside::No);
+            *swept += usize::from(page.evacuation() == Evacuation::No);
             let found = heap.sweep_page(page);
-            lists = heap.shelves.lock();
+            lists = heap.page_lists.lock();
             lists.note_swept(page, found, heap.allowance.get());
             if found.live < page.slots() {
-                lists.pool[shelf / KINDS].taken += 1;
+                lists.pool[page_list / KINDS].taken += 1;
                 return Some(page);
             }
         }
@@ -334,22 +334,22 @@ impl Mutator {
     }
 
     /// Makes the next free stretch of a page the region. False: there is none.
-    fn open_stretch(&self, shelf: usize, page: &Page, from: usize) -> bool {
+    fn open_stretch(&self, page_list: usize, page: &Page, from: usize) -> bool {
         let most = if self.heap().is_stressed() { 0 } else { REGION };
         let Some((at, stop)) = page.next_free(from, most) else { return false };
         let dirty = page.zero_from.get();
-        if layout::is_traced(shelf) && at < dirty {
+        if layout::is_traced(page_list) && at < dirty {
             // SAFETY: free slots of a page that this mutator claimed.
             unsafe { ptr::write_bytes(page.base().wrapping_add(at), 0, stop.min(dirty) - at) };
         }
         page.zero_from.set(dirty.max(stop));
-        self.regions[shelf].open(page.base().wrapping_add(at), page.base().wrapping_add(stop));
+        self.regions[page_list].open(page.base().wrapping_add(at), page.base().wrapping_add(stop));
         true
     }
 
-    fn close_region(&self, shelf: usize) {
-        self.regions[shelf].close();
-        self.used[shelf / 64].set(self.used[shelf / 64].get() & !(1 << (shelf % 64)));
+    fn close_region(&self, page_list: usize) {
+        self.regions[page_list].close();
+        self.used[page_list / 64].set(self.used[page_list / 64].get() & !(1 << (page_list % 64)));
     }
 
     /// Calls `with` for each region in use and its page.
@@ -357,10 +357,10 @@ impl Mutator {
         for (word, used) in self.used.iter().enumerate() {
             let mut rest = used.get();
             while rest != 0 {
-                let shelf = word * 64 + rest.trailing_zeros() as usize;
+                let page_list = word * 64 + rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                if let Some(page) = self.heap().pages.get(self.regions[shelf].page.get()) {
-                    with(shelf, &self.regions[shelf], page);
+                if let Some(page) = self.heap().pages.get(self.regions[page_list].page.get()) {
+                    with(page_list, &self.regions[page_list], page);
                 }
             }
         }
@@ -391,7 +391,7 @@ impl Mutator {
         }
     }
 
-    /// Tells the pages of its regions how far it has come. While it stands still.
+    /// Writes to the pages of its regions how far it has come. While it stands still.
     pub(super) fn settle(&self) {
         self.each_region(|_, region, page| {
             page.held.settle(region.next.get().addr() - page.base().addr());
@@ -400,44 +400,47 @@ impl Mutator {
 
     /// Lets go of all regions; of their pages as well, if they are to be `available`.
     pub(super) fn drop_regions(&self, available: bool) {
-        self.each_region(|shelf, region, page| self.drop_region(shelf, region, page, available));
+        self.each_region(|page_list, region, page| {
+            self.drop_region(page_list, region, page, available)
+        });
     }
 
-    fn drop_region(&self, shelf: usize, region: &Region, page: &Page, available: bool) {
+    fn drop_region(&self, page_list: usize, region: &Region, page: &Page, available: bool) {
         let next = region.next.get().addr() - page.base().addr();
         page.held.settle(next);
         self.heap().note_used(page);
         if available && page.next_free(next, 0).is_some() {
             self.heap().note_released(page, next);
-            self.heap().shelves.lock().put_available(page);
+            self.heap().page_lists.lock().put_available(page);
         }
-        self.close_region(shelf);
+        self.close_region(page_list);
     }
 
-    /// Claims a page of a shelf that has free slots, and pays for it. `None`: there is no memory.
-    fn acquire(&self, shelf: usize) -> Option<&'static Page> {
+    /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no memory.
+    fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.torn.get() != 0 {
-            return heap.new_page(shelf, usize::MAX);
+            return heap.new_page(page_list, usize::MAX);
         }
         heap.pay(self, UNIT);
-        let page = self.look_for_page(shelf)?;
+        let page = self.look_for_page(page_list)?;
         heap.note_claimed(page);
         Some(page)
     }
 
     /// Steps 1 to 7.
-    fn look_for_page(&self, shelf: usize) -> Option<&'static Page> {
+    fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         for attempt in 0..ATTEMPTS {
-            if let Some(page) = self.find_page(shelf) {
+            if let Some(page) = self.find_page(page_list) {
                 return Some(page);
             }
             // While the sweep is under way, what it frees comes first, and then a new page:
             // never a collection, which would have to finish it.
             if attempt == 0 && heap.phase() == Phase::Sweeping {
                 heap.sweep_more();
-                let page = self.find_page(shelf).or_else(|| heap.new_page(shelf, usize::MAX));
+                let page =
+                    self.find_page(page_list).or_else(|| heap.new_page(page_list, usize::MAX));
                 if page.is_some() {
                     return page;
                 }
@@ -447,7 +450,7 @@ impl Mutator {
                 heap.collect_or_begin(self);
                 continue;
             }
-            if let Some(page) = heap.new_page(shelf, usize::MAX) {
+            if let Some(page) = heap.new_page(page_list, usize::MAX) {
                 return Some(page);
             }
             // The limit, or no memory: everything that is to be had.
@@ -457,26 +460,26 @@ impl Mutator {
     }
 
     /// Steps 1 to 5.
-    fn find_page(&self, shelf: usize) -> Option<&'static Page> {
+    fn find_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        let pool = shelf / KINDS;
+        let pool = page_list / KINDS;
         loop {
             let mut swept = 0;
-            if let Some(page) = self.take_page(shelf, &mut swept) {
+            if let Some(page) = self.take_page(page_list, &mut swept) {
                 return Some(page);
             }
-            let lists = heap.shelves.lock();
+            let lists = heap.page_lists.lock();
             let unswept = lists.pool[pool].unswept > 0;
             let granted = lists.pool[pool].granted > 0;
             let borrows = unswept && lists.debt < growth::credit(heap.allowance.get());
             drop(lists);
-            if let Some(page) = heap.page_from_tomb(shelf) {
+            if let Some(page) = heap.take_empty(page_list) {
                 return Some(page);
             }
             let busy = matches!(heap.phase(), Phase::Marking | Phase::Moving);
             let most = if granted || borrows || busy { usize::MAX } else { heap.goal.get() };
-            if let Some(page) = heap.new_page(shelf, most) {
-                let mut lists = heap.shelves.lock();
+            if let Some(page) = heap.new_page(page_list, most) {
+                let mut lists = heap.page_lists.lock();
                 if most == usize::MAX && granted {
                     lists.pool[pool].granted = lists.pool[pool].granted.saturating_sub(1);
                     lists.pool[pool].grown += 1;
@@ -490,7 +493,7 @@ impl Mutator {
                 continue;
             }
             if swept == 0 {
-                return self.find_larger(shelf);
+                return self.find_larger(page_list);
             }
             // Its own sweep is not over: goes on with it, a bounded number of pages at a time.
         }
@@ -498,14 +501,14 @@ impl Mutator {
 
     /// Claims a page with free slots of a larger pool, whose slots are at most twice as large:
     /// rather than collecting while much of the heap is free.
-    fn find_larger(&self, shelf: usize) -> Option<&'static Page> {
+    fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.used() >= heap.allowance.get() / 8 * 7 {
             return None;
         }
-        let most = 2 * heap.slot(shelf);
-        let mut lists = heap.shelves.lock();
-        (shelf + KINDS..LARGE * KINDS)
+        let most = 2 * heap.slot(page_list);
+        let mut lists = heap.page_lists.lock();
+        (page_list + KINDS..LARGE * KINDS)
             .step_by(KINDS)
             .take_while(|&other| (1..=most).contains(&heap.slot(other)))
             .find_map(|other| lists.take_available(&heap.pages, other))
@@ -522,10 +525,10 @@ impl Mutator {
         }
         heap.at_safepoint(self);
         heap.pay(self, size);
-        let shelf = LARGE * KINDS + kind;
+        let page_list = LARGE * KINDS + kind;
         for _ in 0..ATTEMPTS {
             loop {
-                if let Some(page) = heap.new_large(size, shelf) {
+                if let Some(page) = heap.new_large(size, page_list) {
                     return page.base();
                 }
                 if !heap.sweep_for(page::large_footprint(size)) {
@@ -561,7 +564,7 @@ impl Mutator {
         Noted { mutator: self, outer: self.noted.replace(1) }
     }
 
-    /// Tells what its stack and registers may lead to.
+    /// Reports what its stack and registers may lead to.
     pub(super) fn scan_stack(&self, tracer: &Tracer) {
         let (top, base) = (self.stack_top.get(), self.stack_base.get());
         if base.is_null() || top.is_null() {

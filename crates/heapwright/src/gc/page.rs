@@ -1,9 +1,9 @@
 //! A page: a unit of equal slots, what is known of it, and how it is swept.
 //!
 //! ```text
-//!   unit    | slot 0 | slot 1 | slot 2 | ...        of one shelf: equal slots, one kind
+//!   unit    | slot 0 | slot 1 | slot 2 | ...        of one page list: equal slots, one kind
 //!
-//!   record  | unit, slot, shelf, state | cursor | links | taken: 4096 bits |      704 bytes, apart
+//!   record  | unit, slot, page list, state | cursor | links | taken: 4096 bits |      704 bytes, apart
 //!   marks   4096 bits, in the address map's side bitmap
 //! ```
 //!
@@ -12,7 +12,7 @@
 //! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is
 //! set. A mutator that has the page hands its clear stretches out in the order of
 //! addresses and never looks back, so allocating moves the cursor and writes no bit. What
-//! a mutator has not yet used of the stretch it is at, [`Page::settle`] tells, when
+//! a mutator has not yet used of the stretch it is at, [`Page::settle`] records, when
 //! the world stands still or the mutator is through with the page.
 //!
 //! Sweeping is the other half: what is marked is taken, nothing else is, and the cursor
@@ -21,7 +21,7 @@
 //!
 //! Any thread may ask what a page holds, while all of this goes on: see `held`.
 //!
-//! Who changes a record: whoever took the page from its shelf's lists (under the heap's
+//! Who changes a record: whoever took the page from its lists (under the heap's
 //! lock), or the collector while the world stands still.
 //!
 //! Used by all of the collected heap.
@@ -31,7 +31,7 @@ use crate::size_class::UNIT;
 
 use super::bits::{self, Bits, WORDS};
 use super::cell::Num;
-use super::held::{Held, State, Stays};
+use super::held::{Held, State, StickyMarks};
 use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
 
@@ -43,7 +43,7 @@ pub(super) fn large_footprint(size: usize) -> usize {
 
 /// What moving objects (see `moving`) has to do with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Aside {
+pub(super) enum Evacuation {
     /// Nothing.
     No = 0,
     /// Its objects are to be moved elsewhere.
@@ -75,15 +75,15 @@ pub(super) struct Page {
     /// Bytes of a slot; of a large object, what was asked for.
     pub(super) slot: Num,
     /// Pool times kinds plus kind.
-    pub(super) shelf: Num,
+    pub(super) page_list: Num,
     /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
     /// Where memory begins that nobody has written since it was zero.
     pub(super) zero_from: Num,
-    /// The next and the previous page of its shelf, or the next record without a page.
+    /// The next and the previous page of its page list, or the next record without a page.
     pub(super) next: Num,
     pub(super) prev: Num,
-    /// The next page of its shelf that has free slots.
+    /// The next page of its page list that has free slots.
     pub(super) next_available: Num,
     /// Whether objects of it were marked, and not looked at for want of memory.
     pub(super) overflowed: Num,
@@ -91,14 +91,14 @@ pub(super) struct Page {
     end: Num,
     /// Objects that are old: their marks stayed when it was swept.
     old: Num,
-    /// Its part in moving objects: an [`Aside`].
-    aside: Num,
+    /// Its part in moving objects: an [`Evacuation`].
+    evacuation: Num,
     /// How many times its objects were pinned.
     pub(super) pins: Num,
     /// Whether the runtime resized one of its objects: what is in it may be better off elsewhere.
     pub(super) resized: Num,
-    /// Up to where objects that were allocated since it was swept have told what they lead to.
-    pub(super) told: Num,
+    /// Up to where objects that were allocated since it was swept have reported what they lead to.
+    pub(super) scanned_to: Num,
     /// Whether the sweep passed it while objects were moved, so that whoever moves sweeps it.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
@@ -121,39 +121,41 @@ pub(super) fn marks(unit: usize) -> &'static Bits {
 }
 
 impl Page {
-    /// Makes it the record of a fresh page on a shelf, as new as `cycle`.
+    /// Makes it the record of a fresh page on a page list, as new as `cycle`.
     pub(super) fn open(
         &self,
         unit: usize,
         units: usize,
-        shelf: usize,
+        page_list: usize,
         slot: usize,
         zero: bool,
         cycle: usize,
     ) {
-        self.make(unit, shelf, slot, cycle, || {
+        self.make(unit, page_list, slot, cycle, || {
             self.unit.set(unit);
             self.units.set(units);
             self.zero_from.set(if zero { 0 } else { usize::MAX });
         });
     }
 
-    /// Puts a page that is wholly free on a shelf. It is as new as `cycle`.
-    pub(super) fn assign(&self, shelf: usize, slot: usize, cycle: usize) {
-        self.make(self.unit.get(), shelf, slot, cycle, || {});
+    /// Puts a page that is wholly free on a page list. It is as new as `cycle`.
+    pub(super) fn assign(&self, page_list: usize, slot: usize, cycle: usize) {
+        self.make(self.unit.get(), page_list, slot, cycle, || {});
     }
 
-    fn make(&self, unit: usize, shelf: usize, slot: usize, cycle: usize, place: impl FnOnce()) {
+    fn make(&self, unit: usize, page_list: usize, slot: usize, cycle: usize, place: impl FnOnce()) {
         self.held.open(marks(unit), cycle, || {
             place();
-            self.shelf.set(shelf);
+            self.page_list.set(page_list);
             self.slot.set(slot);
             self.end.set(self.slots() * slot);
             self.live.set(0);
             self.old.set(0);
             self.overflowed.set(0);
-            self.set_aside(Aside::No);
-            for number in [&self.pins, &self.resized, &self.told, &self.passed, &self.moved_in] {
+            self.set_evacuation(Evacuation::No);
+            for number in
+                [&self.pins, &self.resized, &self.scanned_to, &self.passed, &self.moved_in]
+            {
                 number.set(0);
             }
         });
@@ -166,17 +168,17 @@ impl Page {
 
     /// Its part in moving objects.
     #[inline]
-    pub(super) fn aside(&self) -> Aside {
-        match self.aside.get() {
-            0 => Aside::No,
-            1 => Aside::Candidate,
-            _ => Aside::Evacuated,
+    pub(super) fn evacuation(&self) -> Evacuation {
+        match self.evacuation.get() {
+            0 => Evacuation::No,
+            1 => Evacuation::Candidate,
+            _ => Evacuation::Evacuated,
         }
     }
 
-    /// Changes it. To stay where it is a page may be told by any thread.
-    pub(super) fn set_aside(&self, aside: Aside) {
-        self.aside.set(aside as usize);
+    /// Changes it. Any thread may have a page stay where it is.
+    pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
+        self.evacuation.set(evacuation as usize);
     }
 
     /// The marks of its objects.
@@ -193,12 +195,12 @@ impl Page {
 
     /// The pool it is of.
     pub(super) fn pool(&self) -> usize {
-        self.shelf.get() / KINDS
+        self.page_list.get() / KINDS
     }
 
     /// The kind of its objects, as a number.
     pub(super) fn kind(&self) -> usize {
-        self.shelf.get() % KINDS
+        self.page_list.get() % KINDS
     }
 
     /// Whether it is one large object.
@@ -251,15 +253,15 @@ impl Page {
         }
     }
 
-    /// Where objects begin that were allocated since it was swept, and have not told yet what they
+    /// Where objects begin that were allocated since it was swept, and have not reported yet what they
     /// lead to: in `[from, to)`. From now on they have.
-    pub(super) fn each_untold(&self, mut with: impl FnMut(*mut u8)) {
-        let (from, to) = (self.told.get(), self.held.cursor());
+    pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
+        let (from, to) = (self.scanned_to.get(), self.held.cursor());
         if from >= to {
             return;
         }
-        // A large object may be resized, and has told all the same.
-        self.told.set(if self.is_large() { usize::MAX } else { to });
+        // A large object may be resized, and has reported all the same.
+        self.scanned_to.set(if self.is_large() { usize::MAX } else { to });
         let slot = self.slot.get().max(1);
         for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(self.held.taken(), at)) {
             with(self.base().wrapping_add(offset));
@@ -337,12 +339,12 @@ impl Page {
 
     /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
     /// been through the sweep of `cycle`, and no part in moving any more.
-    pub(super) fn sweep(&self, cycle: usize, stays: Stays) -> Found {
-        let found = self.held.sweep(self.marks(), cycle, stays);
-        self.told.set(0);
+    pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
+        let found = self.held.sweep(self.marks(), cycle, sticky);
+        self.scanned_to.set(0);
         self.live.set(found.live);
-        let evacuated = self.aside() == Aside::Evacuated;
-        self.set_aside(Aside::No);
+        let evacuated = self.evacuation() == Evacuation::Evacuated;
+        self.set_evacuation(Evacuation::No);
         let young = found.live - found.survivors;
         Found { live: found.live, old: found.old, young, evacuated }
     }

@@ -12,7 +12,7 @@ use crate::segments::Zeroed;
 use crate::sync::atomic::Ordering;
 
 use super::cell::Num;
-use super::page::{Aside, Page};
+use super::page::{Evacuation, Page};
 use super::table::Table;
 
 // SAFETY: zero is a record without a page, and all of it is numbers.
@@ -55,7 +55,7 @@ impl Pages {
 
     /// Takes a record back whose page has gone. Under the heap's lock.
     pub(super) fn give(&self, page: &Page) {
-        page.set_aside(Aside::No);
+        page.set_evacuation(Evacuation::No);
         page.next.set(self.vacant.get());
         self.vacant.set(page.number.get());
     }

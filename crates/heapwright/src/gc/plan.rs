@@ -1,13 +1,13 @@
 //! The plan: which pages' objects are to be moved elsewhere.
 //!
 //! ```text
-//!   shelf      pages by how full they are           | ...... 3 % | 10 % | ...... | 70 % | 95 % |
+//!   page list      pages by how full they are           | ...... 3 % | 10 % | ...... | 70 % | 95 % |
 //!                                                                          ^
 //!              all that lives fits into these, the fullest ----------------+---------------->
 //!              and the others go              <----------------------------+
 //! ```
 //!
-//! As few pages of a shelf stay as its objects need, the fullest ones: so the least is moved, and what
+//! As few pages of a page list stay as its objects need, the fullest ones: so the least is moved, and what
 //! moves finds room in pages that are there (two-finger compaction, after Saunders, 1974, by pages). Pages
 //! that are nearly full stay in any case, and so do pages with something pinned in them, whose free
 //! slots the others fill.
@@ -15,12 +15,12 @@
 //! Arithmetic alone; used by `moving`.
 #![forbid(unsafe_code)]
 
-/// How finely the fullness of pages is told apart.
+/// How finely the fullness of pages is distinguished.
 const STEPS: usize = 32;
 /// Pages that are fuller than this stay.
 const FULL: usize = STEPS - STEPS / 8;
 
-/// The pages of a shelf by how full they are. Zero has none.
+/// The pages of a page list by how full they are. Zero has none.
 #[derive(Clone, Copy)]
 pub(super) struct Census {
     pages: [u32; STEPS + 1],

@@ -9,9 +9,9 @@
 //! **The runtime's duties**, to which every function here refers:
 //!
 //! 1. *Roots.* Where anything may be collected (an allocation, a safepoint, a step), every
-//!    object that is still wanted is led to by a handle, by what [`Runtime::roots`](Runtime#structfield.roots) tells, by
+//!    object that is still wanted is led to by a handle, by what [`Runtime::roots`](Runtime#structfield.roots) reports, by
 //!    a C stack that is scanned, or by such an object.
-//! 2. *Tracing.* [`Runtime::trace`](Runtime#structfield.trace) tells every reference that an object holds, by the address that
+//! 2. *Tracing.* [`Runtime::trace`](Runtime#structfield.trace) reports every reference that an object holds, by the address that
 //!    `alloc` gave. It changes nothing, allocates nothing, and does not call the heap but
 //!    through its tracer. It is called from any thread, by several at a time: mutators, and
 //!    threads of the heap's own that only mark.
@@ -26,12 +26,12 @@
 //! 6. *Freeing.* [`Runtime::free`](Runtime#structfield.free) looks at no other object, allocates nothing, and does not
 //!    unwind; nor does any other callback.
 //!
-//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or told to
+//! **Moving.** On a heap that is [`compact`](Options#structfield.compact), or directed to
 //! ([`Mutator::compact`]), objects move, where anything may be collected. Then also:
 //!
-//! 7. *Slots.* An object that may move is led to by handles and by slots that are told as such
+//! 7. *Slots.* An object that may move is led to by handles and by slots that are reported as such
 //!    ([`Tracer::mark_slot`], [`Tracer::mark_range`], weak ones), and by nothing else that is used afterwards. What is
-//!    told by value ([`Tracer::mark`]), may be led to by a stack that is scanned, or is pinned, stays.
+//!    reported by value ([`Tracer::mark`]), may be led to by a stack that is scanned, or is pinned, stays.
 //!
 //! The heap's duties: what roots lead to is never freed, and moved only as above; what they do not lead to
 //! is freed, at the latest in the second collection that begins afterwards; a step ends when its budget does,
@@ -52,7 +52,7 @@ use super::heap;
 use super::layout::LARGE;
 use super::mutator;
 use super::statistics::Statistics;
-use super::stored::{self, Tell};
+use super::stored::{self, TracePlace};
 pub use super::tracer::Tracer;
 
 mod options;
@@ -275,7 +275,7 @@ impl Mutator {
         }
     }
 
-    /// Tells that a reference to `child` was stored into `parent`.
+    /// Reports that a reference to `child` was stored into `parent`.
     pub fn shade(&self, parent: *mut u8, child: *mut u8) {
         self.wrote(parent, ptr::null_mut(), child);
     }
@@ -302,7 +302,7 @@ impl Mutator {
         }
     }
 
-    /// Tells that something was stored into `parent`, or will be before the next safepoint: for who
+    /// Reports that something was stored into `parent`, or will be before the next safepoint: for who
     /// cannot say what.
     #[inline]
     pub fn touch(&self, parent: *mut u8) {
@@ -311,17 +311,17 @@ impl Mutator {
 
     /// As [`Mutator::touch`], of who says where in `parent`, and how that place is asked.
     #[inline]
-    pub(super) fn touch_at(&self, parent: *mut u8, place: *mut u8, tell: Tell) {
+    pub(super) fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TracePlace) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
-            self.note_touched(parent, place, tell);
+            self.note_touched(parent, place, trace);
         }
     }
 
     #[cold]
-    fn note_touched(&self, parent: *mut u8, place: *mut u8, tell: Tell) {
+    fn note_touched(&self, parent: *mut u8, place: *mut u8, trace: TracePlace) {
         let barrier = self.inner().barrier.load(Ordering::Relaxed);
         if barrier & (MARKING | MOVING) != 0 {
-            self.heap().note_stored(self.inner(), parent, place, tell);
+            self.heap().note_stored(self.inner(), parent, place, trace);
         }
         if barrier & STORES != 0 {
             self.heap().touch(self.inner(), parent);
@@ -423,9 +423,9 @@ impl Mutator {
     /// The duties of the [module](self); `blocks` touches no object and calls nothing here.
     pub unsafe fn away<R>(&self, blocks: impl FnOnce() -> R) -> R {
         self.inner().note_stack();
-        self.heap().world.leave(&self.inner().seat);
+        self.heap().world.leave(&self.inner().handshake);
         let result = blocks();
-        self.heap().world.enter(&self.inner().seat);
+        self.heap().world.enter(&self.inner().handshake);
         result
     }
 
@@ -438,7 +438,7 @@ impl Mutator {
     #[inline(always)]
     pub unsafe fn leave(&self) {
         self.inner().note_stack();
-        self.heap().world.leave(&self.inner().seat);
+        self.heap().world.leave(&self.inner().handshake);
     }
 
     /// It is back.
@@ -447,7 +447,7 @@ impl Mutator {
     ///
     /// Follows [`Mutator::leave`].
     pub unsafe fn enter(&self) {
-        self.heap().world.enter(&self.inner().seat);
+        self.heap().world.enter(&self.inner().handshake);
     }
 
     /// Collects for about `budget` nanoseconds: sweeps, marks, and begins a cycle if one is due.
@@ -474,7 +474,7 @@ impl Mutator {
     }
 
     /// A collection from its beginning to its end, after which objects lie close together, and pages
-    /// without objects have been given back. What is pinned, or told by value, has not moved, nor what
+    /// without objects have been given back. What is pinned, or reported by value, has not moved, nor what
     /// lies in its page.
     ///
     /// # Safety
@@ -662,14 +662,18 @@ impl Mutator {
 pub fn object_size(object: *const u8) -> usize {
     use crate::address_map::{Kind, MAP};
     let (unit, entry) = MAP.lookup(object.addr());
-    let Kind::Collected(shelf) = entry.kind() else { return 0 };
+    let Kind::Collected(page_list) = entry.kind() else { return 0 };
     let Some(heap) = heap::of(entry.owner()) else { return 0 };
-    if shelf / super::layout::KINDS == LARGE { heap.large_size(unit) } else { heap.slot(shelf) }
+    if page_list / super::layout::KINDS == LARGE {
+        heap.large_size(unit)
+    } else {
+        heap.slot(page_list)
+    }
 }
 
 /// Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
 pub mod shown {
-    use super::super::layout::SHELVES;
+    use super::super::layout::PAGE_LISTS;
     use super::super::mutator::Mutator;
     use super::super::region::Region;
     use super::Tracer;
@@ -686,7 +690,7 @@ pub mod shown {
     }
 
     /// Regions of a mutator: pools times kinds.
-    pub const REGIONS: usize = SHELVES;
+    pub const REGIONS: usize = PAGE_LISTS;
     /// Where poll, barrier, heap, regions, places and marks are in a mutator: offset and size.
     pub const MUTATOR: [(usize, usize); 6] = [
         place!(Mutator, poll),
@@ -783,5 +787,5 @@ unsafe extern "C" fn leave_saved(mutator: *mut c_void) {
     // SAFETY: by the contract.
     let mutator = mutator.inner();
     // Not `leave`: what the caller saved is what is to be scanned.
-    mutator.heap().world.leave(&mutator.seat);
+    mutator.heap().world.leave(&mutator.handshake);
 }

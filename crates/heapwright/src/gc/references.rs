@@ -6,7 +6,7 @@
 //!   block, of the heap    | link | reference | reference | ... room of one tracer ... |    64 KiB
 //! ```
 //!
-//! While a compacting collection marks, each slot that is told and leads to a page of the plan is
+//! While a compacting collection marks, each slot that is reported and leads to a page of the plan is
 //! noted with that page, by any number of tracers at once: each has room of its own for what it notes,
 //! and hangs it before the page's first. When the page's objects have moved, its list says what is to be
 //! changed, and nothing else need be looked at. (Noting references to an area while marking: Ben-Yitzhak

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Its mutator allocates by moving `next`, and writes nothing else: so of what was allocated a
-//! moment ago the region alone tells. All slots of the page below `next` are taken. Before a
-//! region goes, its page is told how far it came (see `held`), in an order that any other thread
+//! moment ago the region alone records. All slots of the page below `next` are taken. Before a
+//! region goes, how far it came is written to its page (see `held`), in an order that any other thread
 //! can follow.
 //!
 //! Part of `mutator` and of the C interface; loom-checked with `held`.
@@ -41,7 +41,7 @@ impl Region {
 
     /// Hands out no more. Its page knows how far it came.
     pub(super) fn close(&self) {
-        // Who sees that it is closed, or what it is next, sees what it told its page.
+        // Who sees that it is closed, or what it is next, sees what it wrote to its page.
         fence(Ordering::Release);
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());
@@ -49,7 +49,7 @@ impl Region {
     }
 
     /// Whether the slot at `start` was handed out, of the page of that number, which ends at `end`, as
-    /// far as the page was not told. By any thread.
+    /// far as it was not yet written to the page. By any thread.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

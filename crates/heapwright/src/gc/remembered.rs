@@ -1,20 +1,20 @@
 //! The remembered set: old objects that may lead to young ones.
 //!
 //! ```text
-//!   a store into an old object --> stores ----> told by the next minor collection, and by
+//!   a store into an old object --> stores ----> reported by the next minor collection, and by
 //!                                               the one after it: `again`
-//!   became old in this minor one -> survivors -> told by the next one
+//!   became old in this minor one -> survivors -> reported by the next one
 //! ```
 //!
-//! A minor collection looks at no old object but these. It must be told of every old object
+//! A minor collection looks at no old object but these. It must know every old object
 //! that leads to one which is not old yet. An object becomes old when it survives a second
 //! time. So an object that was stored into an old one when it was new survives once as young, and
-//! who leads to it is told twice; and an object that becomes old may lead to others that are
-//! younger than itself by one collection, and is told once more. After that all they led to then
+//! who leads to it is reported twice; and an object that becomes old may lead to others that are
+//! younger than itself by one collection, and is reported once more. After that all they led to then
 //! is old as well, or dead. After a major collection everything is old.
 //!
 //! An object is remembered once between two collections: the store that remembers it takes its
-//! mark, and where there is no mark nothing is told ([`Heap::remember`]). The collection that it is told to
+//! mark, and where there is no mark nothing is reported ([`Heap::remember`]). The collection that it is reported to
 //! gives it back. While its page awaits the sweep the mark says that it lives, and stays; then
 //! an object may be remembered more than once, which costs time and nothing else.
 //!
@@ -24,59 +24,59 @@
 
 use crate::address_map::MAP;
 
+use super::bag::{self, Bag};
 use super::cell::Num;
 use super::gang::Chunk;
 use super::heap::{Heap, Phase};
-use super::held::Stays;
+use super::held::StickyMarks;
 use super::layout;
 use super::mutator::Mutator;
 use super::page::Page;
-use super::pile::{self, Pile};
 use super::tracer::{self, Tracer};
 
 /// What is remembered for one minor collection.
 struct Piles {
-    /// A store was told.
-    stores: Pile,
-    /// It was told to the last minor collection, because of a store before.
-    again: Pile,
+    /// A store was reported.
+    stores: Bag,
+    /// It was reported to the last minor collection, because of a store before.
+    again: Bag,
     /// It has become old.
-    survivors: Pile,
+    survivors: Bag,
 }
 
 /// The remembered set of a heap. Zero is an empty one.
 pub(super) struct Remembered {
     /// For the next minor collection.
     next: Piles,
-    /// What is still to be told to the one under way.
+    /// What is still to be reported to the one under way.
     now: Piles,
     /// Something was not remembered for want of memory.
     lost: Num,
 }
 
 impl Piles {
-    fn all(&self) -> [&Pile; 3] {
+    fn all(&self) -> [&Bag; 3] {
         [&self.stores, &self.again, &self.survivors]
     }
 }
 
 impl Remembered {
     /// Where stores go.
-    pub(super) fn stores(&self) -> &Pile {
+    pub(super) fn stores(&self) -> &Bag {
         &self.next.stores
     }
 
     /// Where objects go that become old.
-    pub(super) fn survivors(&self) -> &Pile {
+    pub(super) fn survivors(&self) -> &Bag {
         &self.next.survivors
     }
 
-    /// A minor collection begins, which is to be told of what was remembered until now.
+    /// A minor collection begins, which gets what was remembered until now.
     fn begin(&self) {
         self.now.all().into_iter().zip(self.next.all()).for_each(|(now, next)| now.take_all(next));
     }
 
-    /// A chunk of what is still to be told, and whether the next one is to be told of it as well.
+    /// A chunk of what is still to be reported, and whether the next one is to get it as well.
     fn take(&self) -> Option<(*mut Chunk, bool)> {
         let stores = self.now.stores.take().map(|chunk| (chunk, true));
         stores.or_else(|| {
@@ -97,22 +97,22 @@ impl Remembered {
 
     /// Changes each object's address. While the world stands still.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
-        self.each_pile(|pile| pile.change(&mut with));
+        self.each_pile(|bag| bag.change(&mut with));
     }
 
-    fn each_pile(&self, with: impl FnMut(&Pile)) {
+    fn each_pile(&self, with: impl FnMut(&Bag)) {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
 
     /// Forgets all; the memory goes with the heap's.
     pub(super) fn end(&self) {
-        self.each_pile(Pile::end);
+        self.each_pile(Bag::end);
         self.lost.set(0);
     }
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
-        self.each_pile(Pile::before_fork);
+        self.each_pile(Bag::before_fork);
     }
 
     /// Gives them back on either side of a fork.
@@ -123,7 +123,7 @@ impl Remembered {
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        self.each_pile(|pile| unsafe { pile.after_fork() });
+        self.each_pile(|bag| unsafe { bag.after_fork() });
     }
 }
 
@@ -132,8 +132,8 @@ impl Heap {
     /// old.
     pub(super) fn remember(&self, me: &Mutator, parent: *mut u8, child: *mut u8) {
         let Some(head) = self.head_of(parent.addr()) else { return };
-        let Some((unit, _)) = tracer::shelf_of(child.addr(), self.tag()) else { return };
-        // An old child is nothing to tell a minor collection of.
+        let Some((unit, _)) = tracer::list_of(child.addr(), self.tag()) else { return };
+        // A minor collection need not hear of an old child.
         if !self.has_marks_that_stay(unit) || !self.is_marked(child) {
             self.remember_at(me, head, parent);
         }
@@ -161,24 +161,24 @@ impl Heap {
     /// Whatever was stored into `parent`, and perhaps more will be until the next safepoint: it is to
     /// be remembered, if it is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
-        let Some((head, shelf)) = tracer::shelf_of(parent.addr(), self.tag()) else { return };
-        if layout::is_traced(shelf) && self.is_marked(parent) {
+        let Some((head, page_list)) = tracer::list_of(parent.addr(), self.tag()) else { return };
+        if layout::is_traced(page_list) && self.is_marked(parent) {
             self.remember_at(me, head, parent);
         }
     }
 
-    /// A minor collection begins: it is to be told of what was remembered until now.
+    /// A minor collection begins: it gets what was remembered until now.
     pub(super) fn begin_telling(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         self.remembered.begin();
     }
 
-    /// Tells some of what is remembered. False: nothing is left.
-    pub(super) fn tell_remembered(&self, tracer: &Tracer) -> bool {
+    /// Reports some of what is remembered. False: nothing is left.
+    pub(super) fn trace_remembered(&self, tracer: &Tracer) -> bool {
         let Some((chunk, again)) = self.remembered.take() else { return false };
         // What is there twice is looked at once: it has no mark the first time.
-        pile::each(chunk, |object: usize| _ = self.take_mark(MAP.base().with_addr(object)));
-        pile::each(chunk, |object: usize| tracer.look_again(object));
+        bag::each(chunk, |object: usize| _ = self.take_mark(MAP.base().with_addr(object)));
+        bag::each(chunk, |object: usize| tracer.look_again(object));
         if again {
             // SAFETY: taken just now.
             unsafe { self.remembered.next.again.give(chunk) };
@@ -200,7 +200,7 @@ impl Heap {
 
     /// Whether marks say who is old, or will when the collection under way has ended.
     pub(super) fn has_ages(&self) -> bool {
-        self.stays() != Stays::Nothing && self.unstuck.get() == 0
+        self.sticky_marks() != StickyMarks::Nothing && self.unstuck.get() == 0
     }
 
     /// Calls `with` while objects have their marks that are remembered, and so are old. While the
@@ -238,14 +238,14 @@ impl Heap {
         with()
     }
 
-    /// Keeps a chunk that was taken from a pile, whose words were looked at.
+    /// Keeps a chunk that was taken from a bag, whose words were looked at.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
         // A tracer that takes it believes what it says.
-        // SAFETY: taken from a pile, and in no list.
+        // SAFETY: taken from a bag, and in no list.
         let count = unsafe { &raw mut (*chunk).count };
-        // SAFETY: the count of a chunk that was taken from a pile.
+        // SAFETY: the count of a chunk that was taken from a bag.
         unsafe { count.write(0) };
-        // SAFETY: taken from a pile, in no list, and of no items now.
+        // SAFETY: taken from a bag, in no list, and of no items now.
         unsafe { self.gang.give_empty(chunk) };
     }
 }

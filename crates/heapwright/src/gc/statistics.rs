@@ -1,4 +1,4 @@
-//! What a heap tells of itself: pauses, and each pool's numbers.
+//! What a heap reports of itself: pauses, and each pool's numbers.
 
 use super::cell::Num;
 use super::heap::Heap;
@@ -76,7 +76,7 @@ pub struct Statistics {
     pub pauses: u64,
     /// Bytes that the last collection found live, external ones included.
     pub live_bytes: u64,
-    /// Bytes that the runtime has elsewhere and told of.
+    /// Bytes that the runtime has elsewhere and reported.
     pub external_bytes: u64,
     /// Bytes that may be live or garbage when the next collection ends.
     pub goal_bytes: u64,
@@ -124,7 +124,7 @@ pub struct Statistics {
     pub moved_bytes: u64,
     /// Pages whose objects were moved elsewhere.
     pub evacuated_pages: u64,
-    /// Pages that were to be evacuated, and were not: something in them was pinned, or told by
+    /// Pages that were to be evacuated, and were not: something in them was pinned, or reported by
     /// value, or led to by more slots than a step has time for.
     pub kept_pages: u64,
 }
@@ -133,7 +133,7 @@ impl Heap {
     /// What there is of the heap. Walks the mutators, and takes the heap's lock once.
     pub(super) fn statistics(&self) -> Statistics {
         let mut pool = [PoolStatistics::default(); POOLS];
-        let lists = self.shelves.lock();
+        let lists = self.page_lists.lock();
         for (number, (to, of)) in pool.iter_mut().zip(&lists.pool).enumerate() {
             let in_page = if number == LARGE { 1 } else { slots_in_page(of.slot.max(1)) };
             let slots = of.pages * in_page;
@@ -151,7 +151,7 @@ impl Heap {
                 spare: 0,
             };
         }
-        let (eden, tombs, large) = (lists.eden, lists.tombs, lists.large);
+        let (in_use, empty_pages, large) = (lists.in_use, lists.empty_pages, lists.large);
         let old_bytes = lists.old_bytes as u64;
         drop(lists);
         let (mut mutators, mut handles) = (0, 0usize);
@@ -171,8 +171,8 @@ impl Heap {
             live_bytes,
             external_bytes: self.external.get() as u64,
             goal_bytes: self.goal.get() as u64,
-            eden_bytes: (eden * UNIT) as u64,
-            tomb_bytes: (tombs * UNIT) as u64,
+            eden_bytes: (in_use * UNIT) as u64,
+            tomb_bytes: (empty_pages * UNIT) as u64,
             large_bytes: large as u64,
             peak_bytes: self.peak.get() as u64,
             allocated_bytes: (self.allocated_before.get() + self.allocated.get()) as u64,

@@ -1,32 +1,32 @@
-//! Places that were stored into since they told what they lead to, for who does not say what was stored.
+//! Places that were stored into since they reported what they lead to, for who does not say what was stored.
 //!
 //! ```text
-//!   touch(parent, place) --> recent: was it told of just now? --> buffer --> pile
+//!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
 //!                                                                             |
 //!   the next step: each place is asked once more what it leads to <-----------+
 //! ```
 //!
-//! Where a store is told with what is stored, that is shaded at once (see `cycle`) or its slot noted (see
+//! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot noted (see
 //! `moving`). Who only says that it is about to store somewhere is asked afterwards, while the world
 //! stands still: the place, and not the whole object that it lies in, which may be a large
-//! array. The same place is often told of again and again; each mutator knows the last few dozen
-//! ([`Recent`](super::pile::Recent)).
+//! array. The same place is often reported again and again; each mutator knows the last few dozen
+//! ([`Recent`](super::bag::Recent)).
 //!
-//! The object lives until the sweep after next, because it had told already: it was marked, or is new.
+//! The object lives until the sweep after next, because it had reported already: it was marked, or is new.
 //!
 //! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
 
+use super::bag;
 use super::heap::{Heap, Phase};
 use super::layout;
 use super::mutator::Mutator;
-use super::pile;
 use super::tracer::{self, Tracer};
 
-/// How a place tells what it leads to.
-pub(super) type Tell = unsafe fn(place: *mut u8, tracer: &Tracer);
+/// How a place reports what it leads to.
+pub(super) type TracePlace = unsafe fn(place: *mut u8, tracer: &Tracer);
 
 /// A place, and how it is asked.
-type Place = (*mut u8, Tell);
+type Place = (*mut u8, TracePlace);
 
 /// How an object is asked of which nobody says where it was stored into.
 ///
@@ -39,19 +39,25 @@ pub(super) unsafe fn whole(object: *mut u8, tracer: &Tracer) {
 
 impl Heap {
     /// Something is stored in `place`, in the object `parent`, before the next safepoint: then it is
-    /// to be asked, if it has told already. While all is marked, or objects are moved.
-    pub(super) fn note_stored(&self, me: &Mutator, parent: *mut u8, place: *mut u8, tell: Tell) {
-        let traced = |(_, shelf)| layout::is_traced(shelf);
-        // While marking goes on, who has no mark has not told anything yet.
-        let told = || self.phase() != Phase::Marking || self.is_marked(parent);
+    /// to be asked, if it has reported already. While all is marked, or objects are moved.
+    pub(super) fn note_stored(
+        &self,
+        me: &Mutator,
+        parent: *mut u8,
+        place: *mut u8,
+        trace: TracePlace,
+    ) {
+        let traced = |(_, page_list)| layout::is_traced(page_list);
+        // While marking goes on, who has no mark has not reported anything yet.
+        let was_scanned = || self.phase() != Phase::Marking || self.is_marked(parent);
         let recent = &me.tracer.stored;
-        if !tracer::shelf_of(parent.addr(), self.tag()).is_some_and(traced)
-            || !told()
+        if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
+            || !was_scanned()
             || recent.has(place.addr())
         {
             return;
         }
-        let entry: Place = (place, tell);
+        let entry: Place = (place, trace);
         if recent.push(self, &self.stored, entry) {
             return;
         }
@@ -63,14 +69,14 @@ impl Heap {
         }
     }
 
-    /// Has all places tell what they lead to. While the world stands still, and tracers have
+    /// Has all places report what they lead to. While the world stands still, and tracers have
     /// given what they had.
     pub(super) fn ask_stored(&self, tracer: &Tracer) {
         while let Some(chunk) = self.stored.take() {
-            pile::each(chunk, |(place, tell): Place| {
-                // SAFETY: whoever told of it said how it is asked; its object had told already,
+            bag::each(chunk, |(place, trace): Place| {
+                // SAFETY: whoever reported it said how it is asked; its object had reported already,
                 // marked or new, and so lives until the sweep after next.
-                unsafe { tell(place, tracer) };
+                unsafe { trace(place, tracer) };
             });
             self.give_back(chunk);
         }

@@ -1,13 +1,13 @@
 //! Sweeping: a little at a time, of every pool, by whoever takes pages.
 //!
 //! ```text
-//!   a page is swept     by the mutator that needs one of its shelf, which then allocates from it,
-//!                       by turns of all shelves, a share for each page that is taken, or
+//!   a page is swept     by the mutator that needs one of its page list, which then allocates from it,
+//!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!
-//!   no object left      into the tomb; a large one: back to the chunk
+//!   no object left      onto the list of empty pages; a large one: back to the chunk
 //!   some slots free     available
-//!   full                stays on its shelf
+//!   full                stays on its page list
 //! ```
 //!
 //! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
@@ -22,9 +22,9 @@ use crate::sync::atomic::Ordering;
 
 use super::growth;
 use super::heap::{Heap, Phase};
-use super::held::Stays;
+use super::held::StickyMarks;
 use super::layout;
-use super::page::{Aside, Found, Page};
+use super::page::{Evacuation, Found, Page};
 use super::raw::Sweep;
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.
@@ -33,27 +33,27 @@ const MORE: usize = 16;
 impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
-        let stays = self.stays();
-        if page.aside() != Aside::No && self.phase() == Phase::Moving {
+        let sticky = self.sticky_marks();
+        if page.evacuation() != Evacuation::No && self.phase() == Phase::Moving {
             // It is whoever's who moves.
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
-        if stays == Stays::Survivors && page.is_settled() {
+        if sticky == StickyMarks::Survivors && page.is_settled() {
             return page.pass(self.cycles.get());
         }
-        if layout::is_freed(page.shelf.get()) {
+        if layout::is_freed(page.page_list.get()) {
             let size = page.slot.get();
             self.freeing.add_shared(1);
             page.each_dead(|object| self.runtime().free(object, size));
             self.freeing.sub_shared(1);
         }
-        page.sweep(self.cycles.get(), stays)
+        page.sweep(self.cycles.get(), sticky)
     }
 
     /// Puts a page that was swept where it is to be found, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
-        let mut lists = self.shelves.lock();
+        let mut lists = self.page_lists.lock();
         lists.note_swept(page, found, self.allowance.get());
         if found.live > 0 {
             if found.live < page.slots() {
@@ -67,9 +67,9 @@ impl Heap {
         }
     }
 
-    /// Sweeps the next page of the shelf whose turn it is. False: none is left.
+    /// Sweeps the next page of the page list whose turn it is. False: none is left.
     fn sweep_next(&self) -> bool {
-        let mut lists = self.shelves.lock();
+        let mut lists = self.page_lists.lock();
         let Some(page) = lists.take_unswept_in_turn(&self.pages) else {
             drop(lists);
             let passed = self.sweep_passed();
@@ -95,7 +95,7 @@ impl Heap {
         }
     }
 
-    /// Sweeps up to `most` pages, of whatever shelf. Returns how many there were.
+    /// Sweeps up to `most` pages, of whatever page list. Returns how many there were.
     fn sweep_some(&self, most: usize) -> usize {
         (0..most).take_while(|_| self.sweep_next()).count()
     }
@@ -110,7 +110,7 @@ impl Heap {
         if self.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
             return;
         }
-        let unswept = self.shelves.lock().unswept;
+        let unswept = self.page_lists.lock().unswept;
         self.sweep_some(growth::sweep_share(unswept, self.allowance.get()));
     }
 
@@ -134,13 +134,13 @@ impl Heap {
         self.sweep_some(usize::MAX)
     }
 
-    /// Sweeps until pages in the tomb, and large objects that went, have `bytes`, and gives
+    /// Sweeps until pages that are empty, and large objects that went, have `bytes`, and gives
     /// them back, for something larger. Whether anything came of it.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
-        let before = self.shelves.lock().bytes();
+        let before = self.page_lists.lock().bytes();
         let found = || {
-            let lists = self.shelves.lock();
-            lists.tombs * UNIT + before.saturating_sub(lists.bytes())
+            let lists = self.page_lists.lock();
+            lists.empty_pages * UNIT + before.saturating_sub(lists.bytes())
         };
         while found() < bytes && self.sweep_next() {}
         let any = found() > 0;

@@ -1,25 +1,25 @@
-//! The tracer: what the runtime's callbacks tell references to, and what marks.
+//! The tracer: what the runtime's callbacks report references to, and what marks.
 //!
 //! ```text
 //!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
 //!                                               pops ^
 //!   item   object            an edge: whoever it leads to is to be marked, and then looked at
 //!          object | 1        marked already (by a barrier): only to be looked at
-//!          object | 4        an edge that was told by its slot, while objects are to be moved
+//!          object | 4        an edge that was reported by its slot, while objects are to be moved
 //!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
 //!                            is below it, in the same chunk, and a multiple of 8
 //!
 //!   drain    pop --> prefetch --> | ring | --> test and set the mark --> callback
 //! ```
 //!
-//! Telling a reference is a store and an increment (`telling`, `stack`); all else happens when the item
+//! Reporting a reference is a store and an increment (`reporting`, `stack`); all else happens when the item
 //! is popped (`draining`).
 //!
 //! An edge that does not lead to a page of this heap is passed over: null, small numbers,
 //! static data, another heap's objects. An object's address is its slot's first byte.
 //!
 //! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade; while
-//! the world stands still it works in the gang. What is marked it counts by shelf, so
+//! the world stands still it works in the gang. What is marked it counts by page list, so
 //! when marking ends, what is live is known before a page is swept.
 
 use core::ptr;
@@ -29,24 +29,24 @@ use crate::os;
 use crate::size_class::UNIT_SHIFT;
 use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use super::bag::{Buffer, Recent};
 use super::bits::{self, GRANULE};
 use super::cell::{Num, Ptr};
 use super::gang::Chunk;
 use super::heap::Heap;
-use super::layout::{self, KINDS, LARGE, SHELVES};
+use super::layout::{self, KINDS, LARGE, PAGE_LISTS};
 use super::page;
-use super::pile::{Buffer, Recent};
 use super::references::Room;
 
 mod draining;
+mod reporting;
 mod stack;
-mod telling;
 
 /// The tag of an item that is marked already.
 const MARKED: usize = 1;
 /// The tag of a range.
 const RANGE: usize = 2;
-/// The tag of an edge that was told by its slot, while objects are to be moved.
+/// The tag of an edge that was reported by its slot, while objects are to be moved.
 const MOVABLE: usize = 4;
 const TAGS: usize = 7;
 
@@ -58,7 +58,7 @@ const KEYS: usize = 2;
 /// What looks at references instead of marking them.
 type Look<'a> = &'a mut dyn FnMut(*mut u8);
 
-/// What the runtime tells references to. Zero is one that has nothing.
+/// What the runtime reports references to. Zero is one that has nothing.
 ///
 /// The first three fields are part of the C interface: `heapwright_gc.h` pushes there.
 #[repr(C)]
@@ -75,12 +75,12 @@ pub struct Tracer {
     look: Ptr<Look<'static>>,
     /// How it marks: a [`Marks`].
     marks: Num,
-    /// Of two, each with a lane: the second's marks, and where there are any (see `lanes`).
-    lane: Ptr<AtomicU64>,
+    /// Of two, each with a local bitmap: the second's marks, and where there are any (see `local_marks`).
+    local_bitmap: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
     /// What else is to be done with what is marked: `YOUNG`, `KEYS`.
     notes: Num,
-    /// Old objects that a store was told of, and objects that become old (see `remembered`).
+    /// Old objects that a store was reported for, and objects that become old (see `remembered`).
     pub(super) stores: Recent,
     survivors: Buffer,
     /// Weak slots and ephemerons (see `weak`).
@@ -91,8 +91,8 @@ pub struct Tracer {
     pub(super) room: Room,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
-    /// Objects that were marked, by shelf.
-    pub(super) marked: [Num; SHELVES],
+    /// Objects that were marked, by page list.
+    pub(super) marked: [Num; PAGE_LISTS],
 }
 
 /// How a tracer marks.
@@ -102,22 +102,22 @@ pub(super) enum Marks {
     Alone = 0,
     /// Others do at the same time: with locked instructions.
     Locked = 1,
-    /// Another does, in a lane of its own.
+    /// Another does, in a local bitmap of its own.
     First = 2,
-    /// The same, and this one has the lane.
+    /// The same, and this one has the local bitmap.
     Second = 3,
 }
 
-/// What is done with slots that are told.
+/// What is done with slots that are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slots {
-    /// What they lead to is told.
+    /// What they lead to is reported.
     Plain = 0,
     /// That, and it is noted that they lead there.
     Mark = 1,
     /// It is noted, and that is all.
     Note = 2,
-    /// What they lead to is told, as something that may move all the same: these are roots.
+    /// What they lead to is reported, as something that may move all the same: these are roots.
     Root = 3,
     /// They lead to where their objects are now.
     Change = 4,
@@ -210,13 +210,13 @@ impl Tracer {
 
     /// Chooses how it marks.
     pub(super) fn mark_as(&self, marks: Marks) {
-        let lanes = &self.heap().lanes;
+        let local_marks = &self.heap().local_marks;
         self.marks.set(marks as usize);
         self.choose_notes();
         let noted = self.heap().moving.is_on();
-        self.tell_slots(if noted { Slots::Mark } else { Slots::Plain });
-        self.lane.set(lanes.words());
-        self.dirty.set(lanes.dirty());
+        self.set_slots(if noted { Slots::Mark } else { Slots::Plain });
+        self.local_bitmap.set(local_marks.words());
+        self.dirty.set(local_marks.dirty());
     }
 
     /// Whether others mark at the same time.
@@ -236,8 +236,8 @@ impl Tracer {
             return false;
         }
         // SAFETY: below the limit.
-        let shelf = unsafe { MAP.entry_from(MAP.base(), unit) }.shelf(heap.tag());
-        if shelf >= SHELVES {
+        let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.tag());
+        if page_list >= PAGE_LISTS {
             return false;
         }
         let word = mark_word(MAP.side_bitmap(0).cast(), offset);
@@ -256,25 +256,28 @@ impl Tracer {
                 return false;
             }
         } else {
-            // SAFETY: the lane has a word wherever the side bitmaps have one.
-            let lane = unsafe { &*mark_word(self.lane.get(), offset) };
-            let there = lane.load(Ordering::Relaxed);
+            // SAFETY: the local bitmap has a word wherever the side bitmaps have one.
+            let local_bitmap = unsafe { &*mark_word(self.local_bitmap.get(), offset) };
+            let there = local_bitmap.load(Ordering::Relaxed);
             if there & mask != 0 {
                 return false;
             }
             if marks == Marks::First as usize {
                 word.store(before | mask, Ordering::Relaxed);
             } else {
-                lane.store(there | mask, Ordering::Relaxed);
+                local_bitmap.store(there | mask, Ordering::Relaxed);
                 // SAFETY: there is a byte for each unit.
                 unsafe { &*self.dirty.get().wrapping_add(unit) }.store(1, Ordering::Relaxed);
             }
         }
-        self.marked[shelf].add(1);
-        let size =
-            if shelf / KINDS == LARGE { heap.large_footprint(unit) } else { heap.slot(shelf) };
+        self.marked[page_list].add(1);
+        let size = if page_list / KINDS == LARGE {
+            heap.large_footprint(unit)
+        } else {
+            heap.slot(page_list)
+        };
         self.bytes.add(size);
-        let traced = layout::is_traced(shelf);
+        let traced = layout::is_traced(page_list);
         if traced {
             fetch(size);
         }
@@ -360,10 +363,10 @@ pub(super) fn marks_of_nothing() -> *mut u8 {
     MAP.side_bitmap(0).wrapping_sub(skipped)
 }
 
-/// The shelf of an object's page, if it is an object of the heap whose entries have `tag`.
+/// The page list of an object's page, if it is an object of the heap whose entries have `tag`.
 #[inline]
-pub(super) fn shelf_of(address: usize, tag: u32) -> Option<(usize, usize)> {
+pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
     let (unit, entry): (usize, Entry) = MAP.lookup(address);
-    let shelf = entry.shelf(tag);
-    (shelf < SHELVES).then_some((unit, shelf))
+    let page_list = entry.page_list(tag);
+    (page_list < PAGE_LISTS).then_some((unit, page_list))
 }

@@ -1,4 +1,4 @@
-//! Verifiers: is every reference one, and was every store told?
+//! Verifiers: is every reference one, and was every store reported?
 //!
 //! ```text
 //!   path    root -> object -> object -> object         how the object at hand was come by
@@ -12,7 +12,7 @@
 //!
 //! - *The heap*: every reference leads to an object's first byte.
 //! - *Barriers*: when marking has ended, everything that can be reached is marked. What is not was
-//!   stored into a black object by a store that nobody told.
+//!   stored into a black object by a store that nobody reported.
 //!
 //! Both can be asked for in any build, after each collection ([`super::raw::Options::verify`]);
 //! they cost a second, slower marking and 1.6 % of the heap's size.
@@ -29,7 +29,7 @@ use super::layout;
 use super::mutator::Mutator;
 use super::tracer::Tracer;
 
-/// How many things are told of at most.
+/// How many findings are reported at most.
 const TELL: usize = 10;
 /// How many objects of a path are named.
 const PATH: usize = 12;
@@ -62,7 +62,7 @@ impl Walk<'_> {
         bits::set(unsafe { &*bits }, offset)
     }
 
-    /// A reference that `tracer`'s owner tells, or a root.
+    /// A reference that `tracer`'s owner reports, or a root.
     fn reach(&mut self, reference: *mut u8) {
         if reference.is_null() || reference.addr() & 7 != 0 {
             return;
@@ -73,18 +73,18 @@ impl Walk<'_> {
         }
         let Some((page, offset)) = self.heap.object_at(reference) else {
             self.dangling += 1;
-            return self.tell(reference, "which is no object: it was freed, or never allocated");
+            return self.report(reference, "which is no object: it was freed, or never allocated");
         };
         if !self.see(page.number.get(), offset) {
             return;
         }
         if self.marked && !page.is_marked(offset) {
-            self.tell(
+            self.report(
                 reference,
                 "which is not marked: it was stored there without the write barrier",
             );
         }
-        if layout::is_traced(page.shelf.get()) && !self.stack.push(reference) {
+        if layout::is_traced(page.page_list.get()) && !self.stack.push(reference) {
             self.out_of_memory = true;
         }
     }
@@ -101,7 +101,7 @@ impl Walk<'_> {
 
     /// Says that the object on top of the path leads to `reference`.
     #[cold]
-    fn tell(&mut self, reference: *mut u8, why: &str) {
+    fn report(&mut self, reference: *mut u8, why: &str) {
         self.found += 1;
         if self.found > TELL {
             return;
@@ -163,13 +163,13 @@ impl Heap {
         };
         for (number, source) in SOURCES.into_iter().enumerate() {
             walk.source = source;
-            let tell = |tracer: &Tracer| match number {
+            let report = |tracer: &Tracer| match number {
                 0 => self.handles.each(|object| tracer.mark(object)),
                 1 => self.finalizers.lock().each_due(|object| tracer.mark(object)),
                 2 => self.runtime().roots(tracer),
                 _ => self.each_mutator(|mutator| mutator.scan_stack(tracer)),
             };
-            me.tracer.looking(tell, &mut |reference| walk.reach(reference));
+            me.tracer.looking(report, &mut |reference| walk.reach(reference));
             walk.run(&me.tracer);
         }
         if walk.out_of_memory {
@@ -187,7 +187,7 @@ impl Heap {
     /// would free objects that are in use.
     pub(super) fn verify_barriers(&self, me: &Mutator) {
         if self.look_over(me, true, true) > 0 {
-            Self::refuse("a store of a reference was not told (hw_gc_write)");
+            Self::refuse("a store of a reference was not reported (hw_gc_write)");
         }
     }
 

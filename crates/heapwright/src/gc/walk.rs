@@ -4,7 +4,7 @@ use crate::address_map::MAP;
 
 use super::heap::Heap;
 use super::held::State;
-use super::layout::SHELVES;
+use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
 use super::page::Page;
 
@@ -12,7 +12,7 @@ impl Heap {
     /// Calls `with` while the world stands still, and the pages know how far mutators have come.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.note_stack();
-        while !self.world.stop(&me.seat) {
+        while !self.world.stop(&me.handshake) {
             self.at_safepoint(me);
         }
         /// The world goes on, also if `with` unwinds.
@@ -27,13 +27,13 @@ impl Heap {
         with()
     }
 
-    /// Calls `with` for every page in use, shelf by shelf. While the world stands still.
+    /// Calls `with` for every page in use, page list by page list. While the world stands still.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
-        for shelf in 0..SHELVES {
-            let mut number = self.shelves.lock().first(shelf);
+        for page_list in 0..PAGE_LISTS {
+            let mut number = self.page_lists.lock().first(page_list);
             while let Some(page) = self.pages.get(number) {
                 number = page.next.get();
-                if page.state() == State::Eden && !with(page) {
+                if page.state() == State::InUse && !with(page) {
                     return false;
                 }
             }

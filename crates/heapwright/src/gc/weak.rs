@@ -15,12 +15,12 @@
 //!
 //! So a weak reference never leads to an object whose finalizer is due, and a finalizer finds its
 //! object whole, with the ephemerons of which it is a key. All this is in the pause in which marking
-//! ends, so no mutator sees half of it; which slots there are was told before, in steps.
+//! ends, so no mutator sees half of it; which slots there are was reported before, in steps.
 //!
 //! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
 //! that is to be marked, those that still wait are put into a table by their keys, and each object
 //! that is marked from then on is looked up there: chains of them cost no more than their length, in
-//! whatever order they are told (the idea is Hayes', "Ephemerons: a new finalization mechanism", 1997;
+//! whatever order they are reported (the idea is Hayes', "Ephemerons: a new finalization mechanism", 1997;
 //! the table as in Racket CS and V8). Where there is no memory for the table they are
 //! looked through again and again; where there is none to put one down its value is marked: a
 //! collection that frees less, and the next one frees it.
@@ -34,19 +34,19 @@ use crate::chunk::Side;
 use crate::sync::Lock;
 
 use super::array::Array;
+use super::bag::{self, Bag};
 use super::cell::Num;
 use super::handles::Handles;
 use super::heap::Heap;
 use super::mutator::Mutator;
-use super::pile::{self, Pile};
 use super::tracer::{Marks, Tracer};
 
 /// A heap's weak references. Zero has none.
 pub(super) struct Weak {
     pub(super) handles: Handles,
-    /// Weak slots, and ephemerons, that were told in this cycle.
-    slots: Pile,
-    ephemerons: Pile,
+    /// Weak slots, and ephemerons, that were reported in this cycle.
+    slots: Bag,
+    ephemerons: Bag,
     waiting: Lock<Waiting>,
     /// Whether what is marked is looked up among the waiting.
     watching: Num,
@@ -75,20 +75,20 @@ struct Ephemeron {
 
 impl Ephemeron {
     fn key(self) -> *mut u8 {
-        // SAFETY: told by `trace` of an object that is marked, and so is there until the sweep.
+        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
         unsafe { self.key.read() }
     }
 
     fn value(self) -> *mut u8 {
-        // SAFETY: told by `trace` of an object that is marked, and so is there until the sweep.
+        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
         unsafe { self.value.read() }
     }
 
     /// The key is dead.
     fn clear(self) {
-        // SAFETY: told by `trace` of an object that is marked, and the world stands still.
+        // SAFETY: reported by `trace` of an object that is marked, and the world stands still.
         unsafe { self.key.write(core::ptr::null_mut()) };
-        // SAFETY: told by `trace` of an object that is marked, and the world stands still.
+        // SAFETY: reported by `trace` of an object that is marked, and the world stands still.
         unsafe { self.value.write(core::ptr::null_mut()) };
     }
 }
@@ -140,12 +140,12 @@ impl Waiting {
 
 impl Weak {
     /// Where weak slots are put down.
-    pub(super) fn slots(&self) -> &Pile {
+    pub(super) fn slots(&self) -> &Bag {
         &self.slots
     }
 
     /// Where ephemerons are put down: their keys' slots and their values'.
-    pub(super) fn ephemerons(&self) -> &Pile {
+    pub(super) fn ephemerons(&self) -> &Bag {
         &self.ephemerons
     }
 
@@ -216,7 +216,7 @@ impl Heap {
             }
         };
         while let Some(chunk) = self.weak.ephemerons.take() {
-            pile::each(chunk, |[key, value]: [*mut *mut u8; 2]| {
+            bag::each(chunk, |[key, value]: [*mut *mut u8; 2]| {
                 let ephemeron = Ephemeron { key, value, next: 0 };
                 if !waiting.entries.push(ephemeron) {
                     mark(ephemeron);
@@ -260,10 +260,10 @@ impl Heap {
             }
         });
         while let Some(chunk) = self.weak.slots.take() {
-            pile::each(chunk, |slot: *mut *mut u8| {
-                // SAFETY: told by `trace` of an object that is marked, and so is there.
+            bag::each(chunk, |slot: *mut *mut u8| {
+                // SAFETY: reported by `trace` of an object that is marked, and so is there.
                 if self.is_unmarked(unsafe { slot.read() }) {
-                    // SAFETY: told by `trace` of an object that is marked; nobody reads it, for
+                    // SAFETY: reported by `trace` of an object that is marked; nobody reads it, for
                     // the world stands still.
                     unsafe { slot.write(core::ptr::null_mut()) };
                     cleared += 1;

@@ -20,7 +20,7 @@
 //! releases `stop` to those who come.
 //!
 //! The collector is a mutator, and those that it stopped mark with it (see `gang`), as do
-//! helpers, which have no seat: they touch objects only while the world stands still.
+//! helpers, which have no handshake: they touch objects only while the world stands still.
 //!
 //! Mutators that are `OUT` come and go while the world stands still: joining and parting
 //! take the list's lock for a few instructions, which the collector holds only while it
@@ -54,18 +54,18 @@ const MOMENTS: u32 = 500;
 const A_WHILE: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000) };
 
 /// A mutator's place in the world.
-pub(crate) struct Seat {
+pub(crate) struct Handshake {
     state: AtomicU32,
-    /// The next seat of the list. Under the list's lock.
-    next: AtomicPtr<Seat>,
+    /// The next handshake of the list. Under the list's lock.
+    next: AtomicPtr<Handshake>,
     /// Where the mutator looks whether it is to stop.
     poll: AtomicPtr<AtomicU32>,
     /// The mutator.
     owner: AtomicPtr<()>,
 }
 
-impl Seat {
-    /// A seat of nobody. Zeroed memory is one.
+impl Handshake {
+    /// A handshake of nobody. Zeroed memory is one.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Seat {
         }
     }
 
-    /// Whose seat it is, as `join` was told.
+    /// Whose handshake it is, as `join` was given.
     pub(crate) fn owner(&self) -> *mut () {
         self.owner.load(Ordering::Relaxed)
     }
@@ -93,18 +93,18 @@ impl Seat {
     }
 }
 
-/// The head of the list of seats.
-struct Seats(*mut Seat);
+/// The head of the list of members.
+struct Members(*mut Handshake);
 
-// SAFETY: leads to seats that outlive their membership, all of whose fields are atomics.
-unsafe impl Send for Seats {}
+// SAFETY: leads to members that outlive their membership, all of whose fields are atomics.
+unsafe impl Send for Members {}
 
 /// All mutators of a heap.
 pub(crate) struct World {
     stop: AtomicU32,
     /// Moves whenever a mutator stops: where the collector sleeps.
     arrivals: AtomicU32,
-    seats: Lock<Seats>,
+    members: Lock<Members>,
 }
 
 impl World {
@@ -114,70 +114,70 @@ impl World {
         Self {
             stop: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
-            seats: Lock::new(Seats(ptr::null_mut())),
+            members: Lock::new(Members(ptr::null_mut())),
         }
     }
 
-    /// Adds a seat, whose mutator, `owner`, is away.
+    /// Adds a handshake, whose mutator, `owner`, is away.
     ///
     /// # Safety
     ///
-    /// The seat is in no world, and it and `poll` outlive its membership.
-    pub(crate) unsafe fn join(&self, seat: &Seat, poll: &AtomicU32, owner: *mut ()) {
-        let mut seats = self.seats.lock();
-        seat.state.store(OUT, Ordering::SeqCst);
-        seat.owner.store(owner, Ordering::Relaxed);
-        seat.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
+    /// The handshake is in no world, and it and `poll` outlive its membership.
+    pub(crate) unsafe fn join(&self, handshake: &Handshake, poll: &AtomicU32, owner: *mut ()) {
+        let mut members = self.members.lock();
+        handshake.state.store(OUT, Ordering::SeqCst);
+        handshake.owner.store(owner, Ordering::Relaxed);
+        handshake.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
         // A collector of the world it was in last may have asked it to stop as it went. Who
         // is asked now finds out when it enters.
         poll.store(0, Ordering::Relaxed);
-        seat.next.store(seats.0, Ordering::Relaxed);
-        seats.0 = ptr::from_ref(seat).cast_mut();
+        handshake.next.store(members.0, Ordering::Relaxed);
+        members.0 = ptr::from_ref(handshake).cast_mut();
     }
 
-    /// Takes a seat out, whose mutator is away.
-    pub(crate) fn part(&self, seat: &Seat) {
-        let mut seats = self.seats.lock();
-        let next = seat.next.load(Ordering::Relaxed);
-        if ptr::eq(seats.0, seat) {
-            seats.0 = next;
+    /// Takes a handshake out, whose mutator is away.
+    pub(crate) fn part(&self, handshake: &Handshake) {
+        let mut members = self.members.lock();
+        let next = handshake.next.load(Ordering::Relaxed);
+        if ptr::eq(members.0, handshake) {
+            members.0 = next;
             return;
         }
-        let mut at = seats.0;
-        // SAFETY: null, or a seat of the list, whose lock is held.
+        let mut at = members.0;
+        // SAFETY: null, or a handshake of the list, whose lock is held.
         while let Some(other) = unsafe { at.as_ref() } {
             at = other.next.load(Ordering::Relaxed);
-            if ptr::eq(at, seat) {
+            if ptr::eq(at, handshake) {
                 other.next.store(next, Ordering::Relaxed);
                 return;
             }
         }
     }
 
-    /// Calls `with` for every seat, under the list's lock. False: `with` said so, and the
+    /// Calls `with` for every handshake, under the list's lock. False: `with` said so, and the
     /// walk ended.
-    pub(crate) fn each(&self, mut with: impl FnMut(&Seat) -> bool) -> bool {
-        let seats = self.seats.lock();
-        let mut at = seats.0;
-        // SAFETY: null, or a seat of the list, whose lock is held.
-        while let Some(seat) = unsafe { at.as_ref() } {
-            if !with(seat) {
+    pub(crate) fn each(&self, mut with: impl FnMut(&Handshake) -> bool) -> bool {
+        let members = self.members.lock();
+        let mut at = members.0;
+        // SAFETY: null, or a handshake of the list, whose lock is held.
+        while let Some(handshake) = unsafe { at.as_ref() } {
+            if !with(handshake) {
                 return false;
             }
-            at = seat.next.load(Ordering::Relaxed);
+            at = handshake.next.load(Ordering::Relaxed);
         }
         true
     }
 
     /// The mutator comes to work. Waits while the world stands still.
-    pub(crate) fn enter(&self, seat: &Seat) {
+    pub(crate) fn enter(&self, handshake: &Handshake) {
         loop {
-            Self::come_in(seat);
+            Self::come_in(handshake);
             // Acquire: what the last collector did is done.
             if self.stop.load(Ordering::Acquire) == 0 {
                 return;
             }
-            self.leave(seat);
+            self.leave(handshake);
             while self.stop.load(Ordering::Relaxed) != 0 {
                 wait(&self.stop, 1, UNTIL_IT_GOES_ON);
             }
@@ -185,18 +185,18 @@ impl World {
     }
 
     /// The mutator is at work, unless `stop` is set: which is to be read next.
-    fn come_in(seat: &Seat) {
-        seat.state.store(IN, Ordering::Relaxed);
+    fn come_in(handshake: &Handshake) {
+        handshake.state.store(IN, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// The mutator goes away.
-    pub(crate) fn leave(&self, seat: &Seat) {
-        self.stand(seat, OUT);
+    pub(crate) fn leave(&self, handshake: &Handshake) {
+        self.stand(handshake, OUT);
     }
 
-    fn stand(&self, seat: &Seat, state: u32) {
-        seat.state.store(state, Ordering::Release);
+    fn stand(&self, handshake: &Handshake, state: u32) {
+        handshake.state.store(state, Ordering::Release);
         fence(Ordering::SeqCst);
         if self.stop.load(Ordering::Relaxed) != 0 {
             // Who sees it sees the state: the fence is before it.
@@ -207,44 +207,50 @@ impl World {
 
     /// If the world is to stand still, the mutator does, until it goes on; calls `help` again
     /// and again meanwhile, which returns when there is nothing to help with.
-    pub(crate) fn rest(&self, seat: &Seat, mut help: impl FnMut()) {
+    pub(crate) fn rest(&self, handshake: &Handshake, mut help: impl FnMut()) {
         // Acquire, as in `enter`: between the wait and this look there may have been another
         // collection.
         while self.stop.load(Ordering::Acquire) != 0 {
-            self.stand(seat, PARKED);
+            self.stand(handshake, PARKED);
             let mut moments = 0;
             while self.stop.load(Ordering::Relaxed) != 0 {
                 help();
                 moments += 1;
                 wait(&self.stop, 1, if moments <= MOMENTS { A_MOMENT } else { A_WHILE });
             }
-            Self::come_in(seat);
+            Self::come_in(handshake);
         }
     }
 
     /// Makes the world stand still, but for the caller, who is at work. False: another
     /// collector was first, and the caller is to [`World::rest`].
-    pub(crate) fn stop(&self, me: &Seat) -> bool {
+    pub(crate) fn stop(&self, me: &Handshake) -> bool {
         self.stop_until(Some(me), || true)
     }
 
-    /// As [`World::stop`], as long as it is `worth_waiting`; the caller may have no seat. False
+    /// As [`World::stop`], as long as it is `worth_waiting`; the caller may have no handshake. False
     /// also if somebody did not stop in time: then the world goes on.
-    pub(crate) fn stop_until(&self, me: Option<&Seat>, worth_waiting: impl Fn() -> bool) -> bool {
+    pub(crate) fn stop_until(
+        &self,
+        me: Option<&Handshake>,
+        worth_waiting: impl Fn() -> bool,
+    ) -> bool {
         if self.stop.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
         }
         // Before the states are read. What the last collector did is done, too.
         fence(Ordering::SeqCst);
-        self.each(|seat| {
-            let poll = seat.poll.load(Ordering::Relaxed);
+        self.each(|handshake| {
+            let poll = handshake.poll.load(Ordering::Relaxed);
             // SAFETY: by the contract of `join` it lives as long as the membership.
             unsafe { &*poll }.store(1, Ordering::Relaxed);
             true
         });
         loop {
             let seen = self.arrivals.load(Ordering::Acquire);
-            if self.each(|seat| me.is_some_and(|me| ptr::eq(seat, me)) || !seat.is_in()) {
+            if self
+                .each(|handshake| me.is_some_and(|me| ptr::eq(handshake, me)) || !handshake.is_in())
+            {
                 return true;
             }
             if !worth_waiting() {
@@ -257,9 +263,9 @@ impl World {
 
     /// Lets the world go on. Only by the one who made it stand still.
     pub(crate) fn go_on(&self) {
-        self.each(|seat| {
-            let poll = seat.poll.load(Ordering::Relaxed);
-            // SAFETY: a seat of the list has a mutator, whose word lives as long as it is listed.
+        self.each(|handshake| {
+            let poll = handshake.poll.load(Ordering::Relaxed);
+            // SAFETY: a handshake of the list has a mutator, whose word lives as long as it is listed.
             unsafe { &*poll }.store(0, Ordering::Relaxed);
             true
         });
@@ -272,27 +278,27 @@ impl World {
         wake(&self.stop);
     }
 
-    /// In a forked child, where only the caller's thread is left: takes all seats out but
+    /// In a forked child, where only the caller's thread is left: takes all members out but
     /// `me`, and lets the world go on. Calls `with` for those taken out. Also where a heap ends.
     #[cfg(not(loom))]
-    pub(crate) fn forget_others(&self, me: Option<&Seat>, mut with: impl FnMut(&Seat)) {
-        let mut seats = self.seats.lock();
-        let mut at = seats.0;
-        seats.0 = ptr::null_mut();
-        // SAFETY: null, or a seat of the list, whose lock is held.
-        while let Some(seat) = unsafe { at.as_ref() } {
-            at = seat.next.load(Ordering::Relaxed);
-            if me.is_some_and(|me| ptr::eq(me, seat)) {
+    pub(crate) fn forget_others(&self, me: Option<&Handshake>, mut with: impl FnMut(&Handshake)) {
+        let mut members = self.members.lock();
+        let mut at = members.0;
+        members.0 = ptr::null_mut();
+        // SAFETY: null, or a handshake of the list, whose lock is held.
+        while let Some(handshake) = unsafe { at.as_ref() } {
+            at = handshake.next.load(Ordering::Relaxed);
+            if me.is_some_and(|me| ptr::eq(me, handshake)) {
                 // Another thread may have asked it, and is not here to take that back.
-                let poll = seat.poll.load(Ordering::Relaxed);
-                // SAFETY: the seat is kept in the list, and its mutator's word lives as long as
+                let poll = handshake.poll.load(Ordering::Relaxed);
+                // SAFETY: the handshake is kept in the list, and its mutator's word lives as long as
                 // it is.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);
-                seat.next.store(seats.0, Ordering::Relaxed);
-                seats.0 = ptr::from_ref(seat).cast_mut();
+                handshake.next.store(members.0, Ordering::Relaxed);
+                members.0 = ptr::from_ref(handshake).cast_mut();
             } else {
-                seat.state.store(OUT, Ordering::SeqCst);
-                with(seat);
+                handshake.state.store(OUT, Ordering::SeqCst);
+                with(handshake);
             }
         }
         self.stop.store(0, Ordering::SeqCst);
@@ -301,7 +307,7 @@ impl World {
     /// Holds the list's lock across a fork.
     #[cfg(not(loom))]
     pub(crate) fn before_fork(&self) {
-        self.seats.acquire();
+        self.members.acquire();
     }
 
     /// Gives it back on either side of a fork.
@@ -312,7 +318,7 @@ impl World {
     #[cfg(not(loom))]
     pub(crate) unsafe fn after_fork(&self) {
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.seats.release() };
+        unsafe { self.members.release() };
     }
 }
 

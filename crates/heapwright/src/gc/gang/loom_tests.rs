@@ -9,7 +9,7 @@
 //! ```
 //!
 //! What is lost has its canary untouched at the end, what is taken twice touched twice. A
-//! worker whom nobody tells that there is work, or will be none, sleeps for ever, which loom
+//! worker that is not notified that there is work, or will be none, sleeps for ever, which loom
 //! says (see `sync::modelled`).
 
 extern crate std;
@@ -248,13 +248,13 @@ fn loom_no_more_come_than_may() {
     model.check(|| {
         let scene = Scene::new(1);
         // What one helper has for itself: two would meet there.
-        let lane = Arc::new(UnsafeCell::new(0));
+        let local_bitmap = Arc::new(UnsafeCell::new(0));
         scene.give(&[0]);
         let helpers = [(); 2].map(|()| {
-            let (scene, lane) = (Arc::clone(&scene), Arc::clone(&lane));
+            let (scene, local_bitmap) = (Arc::clone(&scene), Arc::clone(&local_bitmap));
             thread::spawn(move || {
                 while scene.gang.come() {
-                    lane.with_mut(|count| {
+                    local_bitmap.with_mut(|count| {
                         // SAFETY: loom checks that nobody else has it.
                         unsafe { *count += 1 };
                     });
@@ -266,7 +266,7 @@ fn loom_no_more_come_than_may() {
         scene.gang.open(2);
         assert!(scene.drain(ALL));
         scene.gang.close();
-        let came = lane.with(|count| {
+        let came = local_bitmap.with(|count| {
             // SAFETY: who came has gone.
             unsafe { *count }
         });

@@ -98,8 +98,8 @@ impl Scene {
         self.cycles.set_released(self.cycles.get() + 1);
     }
 
-    fn sweep(&self, stays: Stays) {
-        self.held.sweep(&self.marks, self.cycles.get(), stays);
+    fn sweep(&self, sticky: StickyMarks) {
+        self.held.sweep(&self.marks, self.cycles.get(), sticky);
     }
 
     /// As `Heap::find_fresh`.
@@ -166,10 +166,10 @@ fn settled(scene: &Scene, count: usize) {
 }
 
 /// Two cycles find the first object, and sweep its page.
-fn sweep_twice(scene: &Scene, stays: Stays) {
+fn sweep_twice(scene: &Scene, sticky: StickyMarks) {
     for _ in 0..2 {
         scene.end_cycle(&[0]);
-        scene.sweep(stays);
+        scene.sweep(sticky);
     }
 }
 
@@ -184,7 +184,7 @@ fn loom_what_was_just_allocated_is_found_from_region_to_cursor_to_bit() {
     let does: fn(&Scene) = |scene| {
         scene.let_go();
         scene.end_cycle(&[0]);
-        scene.sweep(Stays::Nothing);
+        scene.sweep(StickyMarks::Nothing);
         scene.take(SLOT);
     };
     meanwhile(fresh, &[does], |scene| scene.finds(0), true);
@@ -206,9 +206,9 @@ fn loom_what_was_just_allocated_is_found_while_its_mutator_goes_on_elsewhere() {
 #[test]
 fn loom_what_lives_is_found_while_its_page_is_swept() {
     let all: [&[fn(&Scene)]; 3] = [
-        &[|scene| sweep_twice(scene, Stays::Nothing)],
-        &[|scene| sweep_twice(scene, Stays::Everything)],
-        &[|scene| sweep_twice(scene, Stays::Survivors)],
+        &[|scene| sweep_twice(scene, StickyMarks::Nothing)],
+        &[|scene| sweep_twice(scene, StickyMarks::Everything)],
+        &[|scene| sweep_twice(scene, StickyMarks::Survivors)],
     ];
     for does in all {
         meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
@@ -220,9 +220,9 @@ fn loom_what_lives_is_found_while_another_allocates_behind_the_sweep() {
     let sweeps = |scene: &Scene| {
         let _lists = scene.lists.lock().unwrap();
         scene.end_cycle(&[SLOT]);
-        scene.sweep(Stays::Nothing);
+        scene.sweep(StickyMarks::Nothing);
     };
-    // Below the object that is asked for: the cursor does not tell of that any more.
+    // Below the object that is asked for: the cursor does not cover that any more.
     let takes = |scene: &Scene| {
         let _lists = scene.lists.lock().unwrap();
         if scene.held.is_swept(1) {
@@ -235,8 +235,10 @@ fn loom_what_lives_is_found_while_another_allocates_behind_the_sweep() {
 
 #[test]
 fn loom_what_is_dead_is_not_found_while_its_page_is_swept() {
-    let all: [&[fn(&Scene)]; 2] =
-        [&[|scene| scene.sweep(Stays::Nothing)], &[|scene| scene.sweep(Stays::Everything)]];
+    let all: [&[fn(&Scene)]; 2] = [
+        &[|scene| scene.sweep(StickyMarks::Nothing)],
+        &[|scene| scene.sweep(StickyMarks::Everything)],
+    ];
     let begin = |scene: &Scene| {
         settled(scene, 1);
         scene.end_cycle(&[]);
@@ -258,7 +260,7 @@ fn loom_an_old_object_is_found_while_another_thread_takes_its_mark() {
             bits::take(&scene.marks, 0);
         }
     };
-    let does: &[fn(&Scene)] = &[|scene| scene.sweep(Stays::Everything), stores];
+    let does: &[fn(&Scene)] = &[|scene| scene.sweep(StickyMarks::Everything), stores];
     meanwhile(begin, does, |scene| scene.holds(0), true);
 }
 
@@ -271,14 +273,14 @@ fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
 
 /// The page has two large slots, which are free.
 fn with_large_slots(scene: &Scene) {
-    scene.held.close(State::Tomb);
+    scene.held.close(State::Empty);
     scene.open(2 * SLOT);
 }
 
 #[test]
 fn loom_nothing_is_found_in_a_page_that_becomes_another() {
     let does = |scene: &Scene| {
-        scene.held.close(State::Tomb);
+        scene.held.close(State::Empty);
         scene.open(SLOT);
         scene.held.settle(3 * SLOT);
     };
@@ -292,11 +294,11 @@ fn loom_nothing_is_found_in_a_page_that_becomes_another() {
 fn loom_nobody_sees_half_of_one_page_and_half_of_another() {
     let closes = |scene: &Scene| {
         let _lists = scene.lists.lock().unwrap();
-        scene.held.close(State::Tomb);
+        scene.held.close(State::Empty);
     };
     let opens = |scene: &Scene| {
         let _lists = scene.lists.lock().unwrap();
-        if scene.held.state() == State::Tomb {
+        if scene.held.state() == State::Empty {
             scene.open(SLOT);
         }
     };

@@ -18,7 +18,7 @@ pub enum Sweep {
 
 /// Verify the heap after each collection.
 pub const VERIFY_HEAP: u32 = 1;
-/// Verify, when marking ends, that no store was left untold.
+/// Verify, when marking ends, that no store was left unreported.
 pub const VERIFY_BARRIERS: u32 = 2;
 /// Collect at every allocation.
 pub const STRESS: u32 = 4;
@@ -44,9 +44,9 @@ pub struct Options {
     /// The longest step on the allocation path, in nanoseconds, of an incremental heap.
     /// 0: 500,000.
     pub step_ns: u64,
-    /// Whether the runtime tells all stores, so that marking goes in steps.
+    /// Whether the runtime reports all stores, so that marking goes in steps.
     pub incremental: bool,
-    /// Whether the runtime tells all stores, so that most collections need not look at what has
+    /// Whether the runtime reports all stores, so that most collections need not look at what has
     /// survived others: see [`Mutator::write`](super::Mutator::write).
     pub generations: bool,
     /// Threads that mark at most, mutators that stand still among them. Where there is much to
@@ -55,7 +55,7 @@ pub struct Options {
     /// Never more than there are processors.
     pub markers: u32,
     /// Whether objects are moved, where a heap has many more pages than it may have: then every
-    /// reference is told where it is ([`Tracer::mark_slot`](super::Tracer::mark_slot),
+    /// reference is reported where it is ([`Tracer::mark_slot`](super::Tracer::mark_slot),
     /// [`Tracer::mark_range`](super::Tracer::mark_range), handles), or what it leads to stays where it is.
     pub compact: bool,
 }

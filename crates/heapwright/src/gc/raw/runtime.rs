@@ -18,10 +18,10 @@ pub struct Runtime {
     pub size: usize,
     /// Handed to each callback.
     pub data: *mut c_void,
-    /// Tells the references of an object.
+    /// Reports the references of an object.
     pub trace:
         Option<unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, data: *mut c_void)>,
-    /// Tells the runtime's roots.
+    /// Reports the runtime's roots.
     pub roots: Option<unsafe extern "C" fn(tracer: &Tracer, data: *mut c_void)>,
     /// An object of kind `FREED` has died; `size` is that of its slot.
     pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
@@ -31,7 +31,7 @@ pub struct Runtime {
     /// How many bytes an object that is to be moved is to have where it goes; 0: as many as it has.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
     /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only an
-    /// address. It may be changed, but references stored to it are told to nobody, so none is.
+    /// address. It may be changed, but references stored to it are reported to nobody, so none is.
     pub moved: Option<
         unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
     >,

@@ -1,6 +1,6 @@
 //! Interior mutability with a write barrier.
 //!
-//! A store into an object that the collector has looked at already, or that is old, has to be told.
+//! A store into an object that the collector has looked at already, or that is old, has to be reported.
 //! Who stores says in which object the cell lies; that it does lie there is looked at, which is a
 //! subtraction and two comparisons, and most often known when compiling.
 
@@ -53,7 +53,7 @@ impl<T: Trace> Cell<T> {
     #[inline]
     pub fn replace<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) -> T {
         touch(mc, parent, self);
-        // SAFETY: nobody has a reference to the value: it is only ever copied, or told while no
+        // SAFETY: nobody has a reference to the value: it is only ever copied, or reported while no
         // mutation runs.
         unsafe { self.value.get().replace(value) }
     }
@@ -80,12 +80,12 @@ impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
     }
 }
 
-// SAFETY: what is there is told; no mutation runs meanwhile.
+// SAFETY: what is there is reported; no mutation runs meanwhile.
 unsafe impl<T: Trace> Trace for Cell<T> {
     const TRACED: bool = T::TRACED;
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: nobody changes it while it is told.
+        // SAFETY: nobody changes it while it is reported.
         unsafe { &*self.value.get() }.trace(tracer);
     }
 }
@@ -150,13 +150,13 @@ impl<T: fmt::Debug> fmt::Debug for Lock<T> {
     }
 }
 
-// SAFETY: what is there is told; no mutation runs meanwhile, and a borrow that was forgotten
+// SAFETY: what is there is reported; no mutation runs meanwhile, and a borrow that was forgotten
 // is nobody's.
 unsafe impl<T: Trace> Trace for Lock<T> {
     const TRACED: bool = T::TRACED;
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: nobody changes it while it is told.
+        // SAFETY: nobody changes it while it is reported.
         unsafe { &*self.value.as_ptr() }.trace(tracer);
     }
 }

@@ -15,19 +15,19 @@
 //! `runST`; for Rust after gc-arena by Catherine West). While it runs nothing is collected: only lazily
 //! swept what the last collection found dead. So in `mutate` every `Gc` leads to an object,
 //! and between two calls the only ones that exist lie in objects that the root leads to, and whose
-//! [`Trace`] tells them all. There is no stack to be scanned, and no root to be forgotten.
+//! [`Trace`] reports them all. There is no stack to be scanned, and no root to be forgotten.
 //!
 //! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept where it
 //! was. A Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is left when
-//! `mutate` has returned. A `Gc` in another object is a word of that object, whose address `Trace` tells by
+//! `mutate` has returned. A `Gc` in another object is a word of that object, whose address `Trace` reports by
 //! lending itself; the collector changes that word by way of its own pointer to the heap, while no
 //! reference to the object exists. A `Gc` that lies elsewhere, in a `Box`, a `Vec` or a map's memory, it must not change
 //! (`Trace` lends what is shared): what that leads to stays where it is as long as it does. So does what
 //! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
 //!
 //! **Stores.** An object is shared by all who have a `Gc` to it, so it changes through cells:
-//! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are told in which object they lie,
-//! because a store into an object that was looked at has to be told to the collector (the write
+//! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are given the object in which they lie,
+//! because a store into an object that was looked at has to be reported to the collector (the write
 //! barrier), and they look whether they do.
 //!
 //! **What does not compile**, each beside what does:
@@ -245,7 +245,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     }
 
     /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts, limits
-    /// and modes can be chosen: stores are always told.
+    /// and modes can be chosen: stores are always reported.
     ///
     /// # Panics
     ///

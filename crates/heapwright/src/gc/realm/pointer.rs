@@ -254,13 +254,13 @@ impl<'gc> Mutation<'gc> {
         unsafe { &*self.mutator }.pin(value.object());
     }
 
-    /// Tells that something is about to be stored in a place of an object.
+    /// Reports that something is about to be stored in a place of an object.
     #[inline]
     pub(super) fn touch<T: Trace>(&self, object: *mut u8, place: &T) {
         /// # Safety
         ///
         /// A `T` lies there.
-        unsafe fn tell<T: Trace>(place: *mut u8, tracer: &Tracer) {
+        unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
             // SAFETY: by the contract; no mutation runs.
             unsafe { &*place.cast::<T>() }.trace(tracer);
         }
@@ -268,7 +268,7 @@ impl<'gc> Mutation<'gc> {
             // With the heap's provenance: this reference is gone when it is looked at.
             let at = object.with_addr(ptr::from_ref(place).addr());
             // SAFETY: the realm's mutator, which outlives this.
-            unsafe { &*self.mutator }.touch_at(object, at, tell::<T>);
+            unsafe { &*self.mutator }.touch_at(object, at, report::<T>);
         }
     }
 }
@@ -325,12 +325,12 @@ impl<T: fmt::Display> fmt::Display for Gc<'_, T> {
     }
 }
 
-// SAFETY: it tells what it is.
+// SAFETY: it reports what it is.
 unsafe impl<T: Trace> Trace for Gc<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
         // SAFETY: a word that leads to the object, for as long as its value is this: what takes its
-        // place was told to the barrier.
+        // place was reported to the barrier.
         unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }

@@ -115,7 +115,7 @@ impl<T: Trace> Slice<'_, T> {
 }
 
 impl<'gc> Mutation<'gc> {
-    /// An array of so many values, each made by `value`, which is told its place.
+    /// An array of so many values, each made by `value`, which is given its place.
     ///
     /// # Panics
     ///
@@ -219,7 +219,7 @@ impl<T: Hash> Hash for Slice<'_, T> {
     }
 }
 
-// SAFETY: it tells what it is.
+// SAFETY: it reports what it is.
 unsafe impl<T: Trace> Trace for Slice<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
@@ -284,7 +284,7 @@ impl fmt::Display for Str<'_> {
     }
 }
 
-// SAFETY: it tells what it is.
+// SAFETY: it reports what it is.
 unsafe impl Trace for Str<'_> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {

@@ -1,15 +1,15 @@
-//! What a value tells of the references in it.
+//! How a value reports the references in it.
 
 use core::marker::PhantomData;
 
 use super::super::raw::Tracer;
 
-/// A value that may lie in a realm: it tells all references in it.
+/// A value that may lie in a realm: it reports all references in it.
 ///
 /// `#[derive(Trace)]` (feature `derive`) implements it for structs and enums whose fields do; a field
 /// that holds none and does not implement it has `#[trace(skip)]`, and must be `'static`.
 ///
-/// A `Gc` in the object itself is told by its address, and is changed when its value is moved; one in a
+/// A `Gc` in the object itself is reported by its address, and is changed when its value is moved; one in a
 /// `Box`, a `Vec` or a map keeps its value where it is. So arrays are better kept in the realm
 /// ([`Slice`](super::super::Slice)).
 ///
@@ -26,7 +26,7 @@ pub unsafe trait Trace {
     /// Whether there may be references in values of this type.
     const TRACED: bool = true;
 
-    /// Tells all references.
+    /// Reports all references.
     fn trace(&self, tracer: &Tracer);
 }
 
@@ -80,7 +80,7 @@ unsafe impl<T: ?Sized> Trace for PhantomData<T> {
     fn trace(&self, _: &Tracer) {}
 }
 
-// SAFETY: all there may be in it is told.
+// SAFETY: all there may be in it is reported.
 unsafe impl<T: Trace> Trace for Option<T> {
     const TRACED: bool = T::TRACED;
     #[inline]
@@ -89,7 +89,7 @@ unsafe impl<T: Trace> Trace for Option<T> {
     }
 }
 
-// SAFETY: the value or the error is all that is in it, and is told.
+// SAFETY: the value or the error is all that is in it, and is reported.
 unsafe impl<T: Trace, E: Trace> Trace for Result<T, E> {
     const TRACED: bool = T::TRACED || E::TRACED;
     fn trace(&self, tracer: &Tracer) {
@@ -100,7 +100,7 @@ unsafe impl<T: Trace, E: Trace> Trace for Result<T, E> {
     }
 }
 
-// SAFETY: all items are told.
+// SAFETY: all items are reported.
 unsafe impl<T: Trace> Trace for [T] {
     const TRACED: bool = T::TRACED;
     #[inline]
@@ -109,7 +109,7 @@ unsafe impl<T: Trace> Trace for [T] {
     }
 }
 
-// SAFETY: all items are told.
+// SAFETY: all items are reported.
 unsafe impl<T: Trace, const N: usize> Trace for [T; N] {
     const TRACED: bool = T::TRACED;
     #[inline]
@@ -120,7 +120,7 @@ unsafe impl<T: Trace, const N: usize> Trace for [T; N] {
 
 macro_rules! tuple {
     ($($name:ident),*) => {
-        // SAFETY: each part is told.
+        // SAFETY: each part is reported.
         unsafe impl<$($name: Trace),*> Trace for ($($name,)*) {
             const TRACED: bool = $($name::TRACED)||*;
             #[inline]
@@ -141,7 +141,7 @@ tuple!(A, B, C, D, E);
 tuple!(A, B, C, D, E, F);
 
 #[cfg(feature = "std")]
-#[allow(clippy::disallowed_types, reason = "they are told of, and not made")]
+#[allow(clippy::disallowed_types, reason = "they are reported of, and not made")]
 mod of_std {
     extern crate std;
 
@@ -162,7 +162,7 @@ mod of_std {
 
     // Of what lies elsewhere `TRACED` is true whatever it is: a tree's is in its own definition.
 
-    // SAFETY: all that is in it is told.
+    // SAFETY: all that is in it is reported.
     unsafe impl<T: Trace + ?Sized> Trace for Box<T> {
         fn trace(&self, tracer: &Tracer) {
             (**self).trace(tracer);
@@ -171,7 +171,7 @@ mod of_std {
 
     macro_rules! collection {
         ($of:ident<$($name:ident),*>) => {
-            // SAFETY: all items are told; how it hashes or compares is 'static, and holds no
+            // SAFETY: all items are reported; how it hashes or compares is 'static, and holds no
             // reference.
             unsafe impl<$($name: Trace),*> Trace for $of<$($name),*> {
                 fn trace(&self, tracer: &Tracer) {
@@ -191,14 +191,14 @@ mod of_std {
     collection!(BTreeSet<T>);
     collection!(BTreeMap<K, V>);
 
-    // SAFETY: all items are told; how it hashes or compares is 'static, and holds no reference.
+    // SAFETY: all items are reported; how it hashes or compares is 'static, and holds no reference.
     unsafe impl<T: Trace, S: 'static> Trace for HashSet<T, S> {
         fn trace(&self, tracer: &Tracer) {
             self.iter().for_each(|item| item.trace(tracer));
         }
     }
 
-    // SAFETY: all keys and values are told; how it hashes is 'static, and holds no reference.
+    // SAFETY: all keys and values are reported; how it hashes is 'static, and holds no reference.
     unsafe impl<K: Trace, V: Trace, S: 'static> Trace for HashMap<K, V, S> {
         fn trace(&self, tracer: &Tracer) {
             self.iter().for_each(|(key, value)| {

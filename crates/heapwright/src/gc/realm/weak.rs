@@ -27,20 +27,20 @@ impl<const N: usize> Box<N> {
     }
 }
 
-// SAFETY: a weak reference is told as what it is, and lies in the object for as long as that lives.
+// SAFETY: a weak reference is reported as what it is, and lies in the object for as long as that lives.
 unsafe impl Trace for Box<1> {
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: the weak reference lies in the object that is told of, for as long as that
+        // SAFETY: the weak reference lies in the object that is traced, for as long as that
         // lives.
         unsafe { tracer.mark_weak(self.0.get().cast()) };
     }
 }
 
-// SAFETY: an ephemeron is told as what it is, and lies in the object for as long as that lives.
+// SAFETY: an ephemeron is reported as what it is, and lies in the object for as long as that lives.
 unsafe impl Trace for Box<2> {
     fn trace(&self, tracer: &Tracer) {
         let key = self.0.get().cast::<*mut u8>();
-        // SAFETY: key and value lie in the object that is told of, for as long as that lives.
+        // SAFETY: key and value lie in the object that is traced, for as long as that lives.
         unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
     }
 }
@@ -92,7 +92,7 @@ impl<T: fmt::Debug> fmt::Debug for Weak<'_, T> {
     }
 }
 
-// SAFETY: its box is told.
+// SAFETY: its box is reported.
 unsafe impl<T> Trace for Weak<'_, T> {
     fn trace(&self, tracer: &Tracer) {
         self.place.trace(tracer);
@@ -145,7 +145,7 @@ impl<K, V> Clone for Ephemeron<'_, K, V> {
 
 impl<K, V> Copy for Ephemeron<'_, K, V> {}
 
-// SAFETY: its box is told.
+// SAFETY: its box is reported.
 unsafe impl<K, V> Trace for Ephemeron<'_, K, V> {
     fn trace(&self, tracer: &Tracer) {
         self.place.trace(tracer);

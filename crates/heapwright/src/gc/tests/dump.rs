@@ -30,28 +30,28 @@ pub(super) fn dump(mutator: &Mutator) -> Told {
     assert!(unsafe { mutator.dump(sink) });
     let mut reader = record::Reader::new(&bytes).unwrap();
     let Some(record::Entry::Start(heap, ..)) = reader.next() else { panic!("no start") };
-    let mut told = Told { heap, pages: Vec::new(), objects: HashMap::new() };
+    let mut reported = Told { heap, pages: Vec::new(), objects: HashMap::new() };
     for entry in reader.by_ref() {
         match entry {
             record::Entry::Page(page, occupancy) => {
                 assert!(page.old <= occupancy.taken());
-                told.pages.push(page);
+                reported.pages.push(page);
             }
             record::Entry::Object(object) => {
-                assert!(told.objects.insert(object.address as usize, object).is_none());
+                assert!(reported.objects.insert(object.address as usize, object).is_none());
             }
             _ => {}
         }
     }
     assert!(reader.is_whole());
     let mut old: HashMap<u64, u32> = HashMap::new();
-    for object in told.objects.values().filter(|object| object.old) {
+    for object in reported.objects.values().filter(|object| object.old) {
         *old.entry(unit(object.address)).or_default() += 1;
     }
-    for page in &told.pages {
+    for page in &reported.pages {
         assert_eq!(old.get(&page.address).copied().unwrap_or_default(), page.old);
     }
-    told
+    reported
 }
 
 /// The first byte of the page that an object begins in.
@@ -172,21 +172,24 @@ fn who_is_old_is_told() {
     // (Under Miri a dump takes its time.)
     for incremental in [false, true].into_iter().skip(usize::from(cfg!(miri))) {
         let world = World::new(Options { generations: true, incremental, ..Options::new() });
-        let told = dump(&world.mutator);
-        assert!(told.objects.len() == WIDTH + 1 && told.objects.values().all(|object| object.old));
-        assert_eq!((told.heap.cycles, told.heap.minor_cycles), (1, 0));
-        assert_eq!(told.heap.old, told.heap.live);
-        assert_eq!(told.old_bytes(), told.heap.old);
+        let reported = dump(&world.mutator);
+        assert!(
+            reported.objects.len() == WIDTH + 1
+                && reported.objects.values().all(|object| object.old)
+        );
+        assert_eq!((reported.heap.cycles, reported.heap.minor_cycles), (1, 0));
+        assert_eq!(reported.heap.old, reported.heap.live);
+        assert_eq!(reported.old_bytes(), reported.heap.old);
 
         // What is new is young, also once it has survived; the table, which leads to it and
         // is remembered, is as old as ever.
         world.put(7, 5);
         let young = world.at(7);
         for survived in 0..4 {
-            let told = dump(&world.mutator);
-            assert_eq!((told.is_old(world.at(7)), world.at(7)), (survived >= 2, young));
-            assert_eq!(told.heap.minor_cycles, survived);
-            assert!(told.is_old(world.table()) && told.is_old(world.at(8)));
+            let reported = dump(&world.mutator);
+            assert_eq!((reported.is_old(world.at(7)), world.at(7)), (survived >= 2, young));
+            assert_eq!(reported.heap.minor_cycles, survived);
+            assert!(reported.is_old(world.table()) && reported.is_old(world.at(8)));
             // A store of something that is young, into the table, which takes its mark.
             world.put(9, 5);
             let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
@@ -195,8 +198,8 @@ fn who_is_old_is_told() {
             assert!(!inner.is_marked(world.table()) && inner.is_marked(world.at(8)));
             world.minor();
         }
-        let told = dump(&world.mutator);
-        assert_eq!(told.old_bytes(), told.heap.old);
+        let reported = dump(&world.mutator);
+        assert_eq!(reported.old_bytes(), reported.heap.old);
         world.end();
     }
 }
@@ -204,10 +207,15 @@ fn who_is_old_is_told() {
 #[test]
 fn without_generations_nobody_is_old() {
     let world = World::new(Options::new());
-    let told = dump(&world.mutator);
-    assert!(told.objects.len() == WIDTH + 1 && told.objects.values().all(|object| !object.old));
-    assert_eq!((told.heap.old, told.heap.minor_cycles, told.heap.compactions), (0, 0, 0));
-    assert!(told.pages.iter().all(|page| page.aside == record::Aside::No && page.pins == 0));
+    let reported = dump(&world.mutator);
+    assert!(
+        reported.objects.len() == WIDTH + 1 && reported.objects.values().all(|object| !object.old)
+    );
+    assert_eq!(
+        (reported.heap.old, reported.heap.minor_cycles, reported.heap.compactions),
+        (0, 0, 0)
+    );
+    assert!(reported.pages.iter().all(|page| page.aside == record::Aside::No && page.pins == 0));
     world.end();
 }
 
@@ -233,9 +241,11 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
             let dumps = &mut dumps[inner.phase() as usize];
             if steps % 64 == 0 && steps < MANY || *dumps == 0 {
                 *dumps += 1;
-                let told = dump(&world.mutator);
+                let reported = dump(&world.mutator);
                 // (While only minor ones are made marks say it all along.)
-                assert!(major || told.is_old(world.table()) && told.is_old(world.at(WIDTH - 1)));
+                assert!(
+                    major || reported.is_old(world.table()) && reported.is_old(world.at(WIDTH - 1))
+                );
             }
             // Where steps are short for what they do, an end is put to what there is to do.
             if steps < MANY {
@@ -265,8 +275,8 @@ fn pins_and_moves_are_told() {
         unsafe { world.mutator.compact() };
         assert_eq!(world.at(KEPT), pinned);
 
-        let (told, statistics) = (dump(&world.mutator), world.heap.statistics());
-        let heap = told.heap;
+        let (reported, statistics) = (dump(&world.mutator), world.heap.statistics());
+        let heap = reported.heap;
         assert_eq!(
             [
                 heap.compactions,
@@ -283,12 +293,12 @@ fn pins_and_moves_are_told() {
                 statistics.kept_pages
             ]
         );
-        assert_eq!((heap.compactions, told.page(pinned).pins), (1, 2));
-        let pins: u64 = told.pages.iter().map(|page| page.pins).sum();
-        assert_eq!((pins, told.moved_in()), (2, heap.moved_objects));
+        assert_eq!((heap.compactions, reported.page(pinned).pins), (1, 2));
+        let pins: u64 = reported.pages.iter().map(|page| page.pins).sum();
+        assert_eq!((pins, reported.moved_in()), (2, heap.moved_objects));
         assert!(cfg!(miri) || heap.moved_objects > 0 && heap.evacuated_pages > 0);
-        assert!(told.objects.values().all(|object| object.old == generations));
-        assert!(told.pages.iter().all(|page| page.aside == record::Aside::No));
+        assert!(reported.objects.values().all(|object| object.old == generations));
+        assert!(reported.pages.iter().all(|page| page.aside == record::Aside::No));
         // SAFETY: pinned twice.
         unsafe { world.mutator.unpin(pinned) };
         // SAFETY: pinned twice.
@@ -311,11 +321,12 @@ fn pages_of_a_plan_are_told() {
     let (mut candidates, mut evacuated) = (0, 0);
     // SAFETY: everything wanted is led to by handles.
     while !unsafe { world.mutator.step(5_000) } {
-        let told = dump(&world.mutator);
-        let count = |aside| told.pages.iter().filter(|page| page.aside == aside).count();
+        let reported = dump(&world.mutator);
+        let count =
+            |evacuation| reported.pages.iter().filter(|page| page.aside == evacuation).count();
         candidates = candidates.max(count(record::Aside::Candidate));
         evacuated = evacuated.max(count(record::Aside::Evacuated));
-        let moved = told.pages.iter().filter(|page| page.aside == record::Aside::Evacuated);
+        let moved = reported.pages.iter().filter(|page| page.aside == record::Aside::Evacuated);
         assert!(moved.into_iter().all(|page| page.old == 0));
     }
     assert!(candidates > 1 && evacuated > 1, "{candidates} {evacuated}");

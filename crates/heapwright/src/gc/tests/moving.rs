@@ -25,7 +25,7 @@ struct Node {
     serial: usize,
     /// References behind this; or bytes, of a leaf.
     count: u32,
-    /// Whether it tells them by value.
+    /// Whether it reports them by value.
     rigid: u32,
     /// Bytes that it is to have; 0: as many as it has.
     wanted: usize,
@@ -244,7 +244,7 @@ impl Model<'_> {
             (0..self.roots.len()).map(|n| self.root(n)).collect();
         let mut seen = HashSet::new();
         let mut at_of = HashMap::new();
-        let told = (!cfg!(miri)).then(|| super::dump::dump(self.mutator));
+        let reported = (!cfg!(miri)).then(|| super::dump::dump(self.mutator));
         while let Some((at, serial)) = waiting.pop() {
             assert_eq!(*at_of.entry(serial).or_insert(at), at, "one object, one address");
             if !seen.insert(serial) {
@@ -254,7 +254,9 @@ impl Model<'_> {
             let found = node(at);
             assert_eq!(found.serial, serial);
             assert_eq!(self.heap.find(at), Some(at));
-            assert!(told.as_ref().is_none_or(|told| told.objects.contains_key(&at.addr())));
+            assert!(
+                reported.as_ref().is_none_or(|reported| reported.objects.contains_key(&at.addr()))
+            );
             if shadow.leaf {
                 assert_eq!(found.count as usize, shadow.bytes);
                 for n in 0..shadow.bytes {
@@ -496,7 +498,7 @@ fn bytes(heap: &Heap) -> u64 {
     statistics.eden_bytes + statistics.tomb_bytes + statistics.large_bytes
 }
 
-/// Bytes of pages that are partly full: one a shelf.
+/// Bytes of pages that are partly full: one a page list.
 #[cfg(not(miri))]
 const PARTLY: u64 = 26 << 16;
 #[cfg(not(miri))]
@@ -634,7 +636,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
     // SAFETY: the table is live.
     let table = unsafe { root.read() };
     let all: Vec<*mut u8> = (0..COUNT).map(|n| load(table, n)).filter(|at| !at.is_null()).collect();
-    // SAFETY: an object that tells what it leads to by value.
+    // SAFETY: an object that reports what it leads to by value.
     let rigid = unsafe { mutator.alloc(24 + 8 * 16, TRACED) };
     // SAFETY: fresh, and large enough.
     unsafe { rigid.cast::<Node>().write(Node { serial: 0, count: 16, rigid: 1, wanted: 0 }) };
@@ -650,12 +652,12 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
         // SAFETY: the root is in use.
         assert_eq!(load(unsafe { rigid.read() }, n), all[n * 233 % all.len()]);
     }
-    let told = heap.statistics();
+    let reported = heap.statistics();
     assert!(
-        told.kept_pages > 0 && told.moved_objects > 0,
+        reported.kept_pages > 0 && reported.moved_objects > 0,
         "{} {}",
-        told.kept_pages,
-        told.moved_objects
+        reported.kept_pages,
+        reported.moved_objects
     );
     // SAFETY: freed once.
     unsafe { mutator.free_root(rigid) };
@@ -738,7 +740,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     let all = all_of(unsafe { root.read() });
     let mut made = Vec::new();
     for (n, pair) in all.windows(2).enumerate().step_by(3) {
-        // An ephemeron, a fresh object, a root that is told by value.
+        // An ephemeron, a fresh object, a root that is reported by value.
         // SAFETY: what is wanted is led to by handles.
         let at = unsafe { mutator.alloc(40, TRACED) };
         // SAFETY: the root is in use.

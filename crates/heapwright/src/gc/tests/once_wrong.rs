@@ -52,7 +52,7 @@ fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u
     (at, root, leaves)
 }
 
-/// Tells many references, a range, and a few more: as many before the range as the data says.
+/// Reports many references, a range, and a few more: as many before the range as the data says.
 unsafe extern "C" fn trace_with_a_range(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
     let object = object.cast::<u8>();
     // SAFETY: made by `parent`.
@@ -131,7 +131,7 @@ fn is_whole(heap: &Heap, mut at: *mut u8, length: usize) {
     assert!(at.is_null());
 }
 
-/// Tells all references as a range, however few they are.
+/// Reports all references as a range, however few they are.
 unsafe extern "C" fn trace_ranges(tracer: &Tracer, object: *mut c_void, _data: *mut c_void) {
     // SAFETY: made by `list`, or zero.
     let count = unsafe { (*object.cast::<Head>()).count };
@@ -156,7 +156,7 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
                 Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
             let mutator = heap.attach().unwrap();
             let root = list(&mutator, length, width);
-            // More roots than fit a chunk, which are told all at once.
+            // More roots than fit a chunk, which are reported all at once.
             let mut more = Vec::new();
             // SAFETY: the root is live.
             let mut at = unsafe { *root };
@@ -286,8 +286,8 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
     }
 }
 
-/// A step that is too short for all roots was never the last one: each told them all, looked at a few,
-/// and left the others to the next, which told them all.
+/// A step that is too short for all roots was never the last one: each reported them all, looked at a few,
+/// and left the others to the next, which reported them all.
 #[test]
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {
@@ -378,7 +378,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
     assert_eq!(heap.statistics().handles, 0);
 }
 
-/// What a finalizer of these tests is told of: a mutator, and where it counts.
+/// What a finalizer of these tests is given: a mutator, and where it counts.
 type Context = (*const Mutator, AtomicUsize);
 
 /// Counts, allocates, and collects what is being finalized, but for its handle.

@@ -1,4 +1,4 @@
-//! Draining: marking what is on the stack, and having it told what it leads to, until nothing is left.
+//! Draining: marking what is on the stack, and having it reported what it leads to, until nothing is left.
 //!
 //! ```text
 //!   pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback --> push
@@ -121,7 +121,7 @@ impl Tracer {
         self.bytes.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
     }
 
-    /// Has the runtime tell the references of an object.
+    /// Has the runtime report the references of an object.
     #[inline]
     pub(in crate::gc) fn trace(&self, object: *mut u8) {
         self.heap().runtime().trace(self, object);
@@ -153,7 +153,7 @@ impl Tracer {
     ///
     /// A page is noted for what has become marked, and for what a barrier had marked: so
     /// looking through pages comes to an end. Ranges are looked at here, however long they
-    /// are: to note their object would have it told again, and again find no room.
+    /// are: to note their object would have it reported again, and again find no room.
     #[cold]
     pub(super) fn overflow(&self) {
         // Values of keys that are marked here are found when ephemerons are looked through again.
@@ -185,7 +185,7 @@ impl Tracer {
                 MARKED => self.heap().note_overflow(at),
                 MOVABLE => note(at),
                 _ => {
-                    self.told_by_value(item);
+                    self.edge_by_value(item);
                     note(item);
                 }
             }

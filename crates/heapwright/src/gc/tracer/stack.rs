@@ -9,7 +9,7 @@
 //! Where there is no memory for another chunk, the tracer marks what the newest one has and has its
 //! pages looked through later (`draining`).
 //!
-//! A chunk is one tracer's, or in one list: its own, the gang's, or a pile.
+//! A chunk is one tracer's, or in one list: its own, the gang's, or a bag.
 //!
 //! Called by the rest of `tracer`, and by whoever has a tracer give all it has: `cycle`, `moving`, `heap`,
 //! `helpers`, `dump`, `verify`.
@@ -177,7 +177,7 @@ impl Tracer {
         let offset = soon.addr().wrapping_sub(MAP.base().addr());
         prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
         if self.marks.get() >= Marks::First as usize {
-            prefetch(mark_word(self.lane.get(), offset).cast());
+            prefetch(mark_word(self.local_bitmap.get(), offset).cast());
         }
         // SAFETY: pushed before, and in this tracer's chunk.
         Some(unsafe { next.read() })

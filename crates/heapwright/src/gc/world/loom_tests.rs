@@ -8,7 +8,7 @@
 //! A canary is loom's cell, which two threads may not touch without an order between them.
 //! So a collector that meets a mutator at work, and a mutator that does not see what the
 //! last collector did, both show, on a machine that does not hide it. A sleep ends when it
-//! is woken and no sooner (`sync::modelled`): who is not told sleeps for ever, which loom
+//! is woken and no sooner (`sync::modelled`): who is not reported sleeps for ever, which loom
 //! says.
 
 extern crate std;
@@ -23,10 +23,10 @@ use super::*;
 
 /// A mutator's place, and what only it touches while it is at work.
 struct Place {
-    seat: Seat,
+    handshake: Handshake,
     poll: AtomicU32,
     canary: UnsafeCell<usize>,
-    /// Stands for the memory of the seat, which is not the world's any more once it parted.
+    /// Stands for the memory of the handshake, which is not the world's any more once it parted.
     membership: UnsafeCell<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Scene {
     /// A world whose first `joined` mutators have joined.
     fn new(places: usize, joined: usize) -> Arc<Self> {
         let place = |_| Place {
-            seat: Seat::new(),
+            handshake: Handshake::new(),
             poll: AtomicU32::new(0),
             canary: UnsafeCell::new(0),
             membership: UnsafeCell::new(0),
@@ -61,31 +61,31 @@ impl Scene {
     fn join(&self, me: usize) {
         let place = &self.places[me];
         // SAFETY: the place is in no world yet, and the scene outlives its membership.
-        unsafe { self.world.join(&place.seat, &place.poll, core::ptr::null_mut()) };
+        unsafe { self.world.join(&place.handshake, &place.poll, core::ptr::null_mut()) };
     }
 
     fn part(&self, me: usize) {
         let place = &self.places[me];
-        self.world.part(&place.seat);
+        self.world.part(&place.handshake);
         touch(&place.membership);
     }
 
     /// Comes to work, does something, looks once whether it is to stop, goes on, leaves.
     fn work(&self, me: usize) {
-        let Place { seat, poll, canary, .. } = &self.places[me];
-        self.world.enter(seat);
+        let Place { handshake, poll, canary, .. } = &self.places[me];
+        self.world.enter(handshake);
         touch(canary);
         if poll.load(Ordering::Relaxed) != 0 {
-            self.world.rest(seat, || {});
+            self.world.rest(handshake, || {});
             touch(canary);
         }
-        self.world.leave(seat);
+        self.world.leave(handshake);
     }
 
     /// What a collector does while the world stands still.
     fn collect(&self) {
-        self.world.each(|seat| {
-            let place = self.place_of(seat);
+        self.world.each(|handshake| {
+            let place = self.place_of(handshake);
             place.membership.with(|_| {});
             true
         });
@@ -93,23 +93,23 @@ impl Scene {
         self.world.go_on();
     }
 
-    fn place_of(&self, seat: &Seat) -> &Place {
-        self.places.iter().find(|place| ptr::eq(&raw const place.seat, seat)).unwrap()
+    fn place_of(&self, handshake: &Handshake) -> &Place {
+        self.places.iter().find(|place| ptr::eq(&raw const place.handshake, handshake)).unwrap()
     }
 
     /// Comes to work and collects, unless another does. Whether it did.
     fn try_to_collect(&self, me: usize) -> bool {
-        let Place { seat, canary, .. } = &self.places[me];
-        self.world.enter(seat);
+        let Place { handshake, canary, .. } = &self.places[me];
+        self.world.enter(handshake);
         touch(canary);
-        let first = self.world.stop(seat);
+        let first = self.world.stop(handshake);
         if first {
             self.collect();
         } else {
-            self.world.rest(seat, || {});
+            self.world.rest(handshake, || {});
         }
         touch(canary);
-        self.world.leave(seat);
+        self.world.leave(handshake);
         first
     }
 }
@@ -151,11 +151,11 @@ fn loom_who_left_and_comes_back_sees_what_was_done() {
         together(
             &scene,
             &[collects, |scene, me| {
-                let Place { seat, canary, .. } = &scene.places[me];
+                let Place { handshake, canary, .. } = &scene.places[me];
                 for _ in 0..2 {
-                    scene.world.enter(seat);
+                    scene.world.enter(handshake);
                     touch(canary);
-                    scene.world.leave(seat);
+                    scene.world.leave(handshake);
                 }
             }],
         );
@@ -166,21 +166,21 @@ fn loom_who_left_and_comes_back_sees_what_was_done() {
 fn loom_who_is_asked_rests() {
     loom::model(|| {
         let scene = Scene::new(2, 2);
-        let seat = &scene.places[1].seat;
-        scene.world.enter(seat);
+        let handshake = &scene.places[1].handshake;
+        scene.world.enter(handshake);
         together(
             &scene,
             &[
                 |scene, me| assert!(scene.try_to_collect(me)),
                 |scene, me| {
-                    let Place { seat, poll, canary, .. } = &scene.places[me];
+                    let Place { handshake, poll, canary, .. } = &scene.places[me];
                     while poll.load(Ordering::Relaxed) == 0 {
                         touch(canary);
                         thread::yield_now();
                     }
-                    scene.world.rest(seat, || {});
+                    scene.world.rest(handshake, || {});
                     touch(canary);
-                    scene.world.leave(seat);
+                    scene.world.leave(handshake);
                 },
             ],
         );
@@ -205,13 +205,13 @@ fn loom_two_collections_in_a_row() {
             &scene,
             &[
                 |scene, me| {
-                    let seat = &scene.places[me].seat;
-                    scene.world.enter(seat);
+                    let handshake = &scene.places[me].handshake;
+                    scene.world.enter(handshake);
                     for _ in 0..2 {
-                        assert!(scene.world.stop(seat));
+                        assert!(scene.world.stop(handshake));
                         scene.collect();
                     }
-                    scene.world.leave(seat);
+                    scene.world.leave(handshake);
                 },
                 works,
             ],
@@ -221,7 +221,7 @@ fn loom_two_collections_in_a_row() {
 
 #[test]
 fn loom_a_collector_a_mutator_and_one_without_a_seat() {
-    // As a fork does, which has a seat or not.
+    // As a fork does, which has a handshake or not.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(
@@ -278,12 +278,12 @@ fn loom_one_joins_and_another_collects() {
                 scene.part(me);
             }],
         );
-        let mut seats = 0;
+        let mut members = 0;
         scene.world.each(|_| {
-            seats += 1;
+            members += 1;
             true
         });
-        assert_eq!(seats, 1);
+        assert_eq!(members, 1);
     });
 }
 
@@ -296,10 +296,10 @@ fn loom_three_of_whom_one_collects() {
         together(
             &scene,
             &[collects, works, |scene, me| {
-                let Place { seat, canary, .. } = &scene.places[me];
-                scene.world.enter(seat);
+                let Place { handshake, canary, .. } = &scene.places[me];
+                scene.world.enter(handshake);
                 touch(canary);
-                scene.world.leave(seat);
+                scene.world.leave(handshake);
             }],
         );
     });

@@ -1,18 +1,18 @@
-//! The shelves: a heap's pages by pool and kind, and the tomb. Under the heap's lock.
+//! The page lists: a heap's pages by pool and kind, and the empty pages. Under the heap's lock.
 //!
 //! ```text
-//!   shelf    | page | page | page | page | page | page |      all its pages, the newest first
+//!   page list  | page | page | page | page | page | page |    all its pages, the newest first
 //!                             ^ sweep: what follows has not been swept in this cycle
 //!   available  page -> page -> page                           swept, with free slots, nobody's
 //!
-//!   tomb       page -> page -> page                           wholly free, any pool's
+//!   empty      page -> page -> page                           wholly free, any pool's
 //! ```
 //!
-//! A page that a mutator allocates from, or sweeps, is in its shelf's list and in no other:
+//! A page that a mutator allocates from, or sweeps, is on its page list and in no other:
 //! it is *claimed*, and its record the mutator's.
 //!
 //! When a cycle ends every list of available pages is forgotten and every cursor is at its
-//! shelf's start: 256 words, however large the heap. Pages that come later are put in
+//! page list's start: 256 words, however large the heap. Pages that come later are put in
 //! front of the cursor.
 //!
 //! Called by `mutator`, `cycle` and `sweep`.
@@ -21,13 +21,13 @@ use crate::size_class::UNIT;
 
 use super::growth::{self, Decision, Swept};
 use super::held::State;
-use super::layout::{KINDS, LARGE, POOLS, SHELVES, slots_in_page};
+use super::layout::{KINDS, LARGE, PAGE_LISTS, POOLS, slots_in_page};
 use super::page::{Found, Page};
 use super::pages::Pages;
 
 /// Pages of one pool and kind.
 #[derive(Clone, Copy)]
-struct Shelf {
+struct PageList {
     first: usize,
     sweep: usize,
     available: usize,
@@ -58,43 +58,43 @@ pub(super) struct Pool {
     pub(super) slot: usize,
     /// Objects when the last cycle ended.
     pub(super) live: usize,
-    /// With per-pool tombs (`Sweep::ToTheEnd`): its own.
-    tomb: usize,
+    /// With empty pages by pool (`Sweep::ToTheEnd`): its own.
+    empty: usize,
 }
 
 /// All lists of one heap.
-pub(super) struct Shelves {
-    shelf: [Shelf; SHELVES],
+pub(super) struct PageLists {
+    page_list: [PageList; PAGE_LISTS],
     pub(super) pool: [Pool; POOLS],
-    tomb: usize,
-    /// Pages in the tombs.
-    pub(super) tombs: usize,
-    /// The fewest pages in the tomb since it was last looked after.
-    pub(super) tomb_low: usize,
-    pub(super) tomb_since: u32,
+    empty: usize,
+    /// Pages that are empty.
+    pub(super) empty_pages: usize,
+    /// The fewest pages that are empty since it was last looked after.
+    pub(super) empty_low: usize,
+    pub(super) empty_since: u32,
     /// Pages in use, but for large objects.
-    pub(super) eden: usize,
+    pub(super) in_use: usize,
     /// Bytes of large objects, in whole units.
     pub(super) large: usize,
     /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
-    /// Old objects on each shelf, and their bytes.
-    pub(super) old: [usize; SHELVES],
+    /// Old objects on each page list, and their bytes.
+    pub(super) old: [usize; PAGE_LISTS],
     pub(super) old_bytes: usize,
     /// Bytes of objects that survived the last cycle as their first.
     pub(super) young_bytes: usize,
     /// Pages on credit.
     pub(super) debt: usize,
-    /// The shelf whose turn it is to be swept a little.
+    /// The page list whose turn it is to be swept a little.
     turn: usize,
-    /// Whether each pool has a tomb of its own.
-    own_tombs: bool,
+    /// Whether each pool has a list of empty pages of its own.
+    own_empty: bool,
 }
 
-impl Shelves {
-    /// No page on any shelf.
+impl PageLists {
+    /// No page on any page list.
     pub(super) const fn new() -> Self {
-        const SHELF: Shelf = Shelf { first: 0, sweep: 0, available: 0 };
+        const PAGE_LIST: PageList = PageList { first: 0, sweep: 0, available: 0 };
         const POOL: Pool = Pool {
             pages: 0,
             unswept: 0,
@@ -109,73 +109,73 @@ impl Shelves {
             decision: Decision::None,
             slot: 0,
             live: 0,
-            tomb: 0,
+            empty: 0,
         };
         Self {
-            shelf: [SHELF; SHELVES],
+            page_list: [PAGE_LIST; PAGE_LISTS],
             pool: [POOL; POOLS],
-            tomb: 0,
-            tombs: 0,
-            tomb_low: 0,
-            tomb_since: 0,
-            eden: 0,
+            empty: 0,
+            empty_pages: 0,
+            empty_low: 0,
+            empty_since: 0,
+            in_use: 0,
             large: 0,
             unswept: 0,
-            old: [0; SHELVES],
+            old: [0; PAGE_LISTS],
             old_bytes: 0,
             young_bytes: 0,
             debt: 0,
             turn: 0,
-            own_tombs: false,
+            own_empty: false,
         }
     }
 
     /// Forgets all pages.
     pub(super) fn clear(&mut self) {
-        const FRESH: Shelves = Shelves::new();
-        self.shelf.copy_from_slice(&FRESH.shelf);
+        const FRESH: PageLists = PageLists::new();
+        self.page_list.copy_from_slice(&FRESH.page_list);
         self.pool.copy_from_slice(&FRESH.pool);
-        (self.tomb, self.tombs, self.tomb_low, self.tomb_since) = (0, 0, 0, 0);
-        (self.eden, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
+        (self.empty, self.empty_pages, self.empty_low, self.empty_since) = (0, 0, 0, 0);
+        (self.in_use, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
         self.old.fill(0);
         (self.old_bytes, self.young_bytes) = (0, 0);
-        self.own_tombs = false;
+        self.own_empty = false;
     }
 
-    /// Chooses between one tomb for all pools and one for each.
-    pub(super) fn set_own_tombs(&mut self, own: bool) {
-        self.own_tombs = own;
+    /// Chooses between one list of empty pages for all pools and one for each.
+    pub(super) fn set_own_empty(&mut self, own: bool) {
+        self.own_empty = own;
     }
 
     /// Bytes the heap has.
     pub(super) fn bytes(&self) -> usize {
-        (self.eden + self.tombs) * UNIT + self.large
+        (self.in_use + self.empty_pages) * UNIT + self.large
     }
 
-    /// Puts a page on its shelf, in front of the cursor: it counts as swept.
+    /// Puts a page on its page list, in front of the cursor: it counts as swept.
     pub(super) fn add(&mut self, pages: &Pages, page: &Page) {
-        let shelf = &mut self.shelf[page.shelf.get()];
-        page.next.set(shelf.first);
+        let page_list = &mut self.page_list[page.page_list.get()];
+        page.next.set(page_list.first);
         page.prev.set(0);
-        if let Some(first) = pages.get(shelf.first) {
+        if let Some(first) = pages.get(page_list.first) {
             first.prev.set(page.number.get());
         }
-        shelf.first = page.number.get();
+        page_list.first = page.number.get();
         self.pool[page.pool()].pages += 1;
         if page.is_large() {
             self.large += page.footprint();
         } else {
-            self.eden += 1;
+            self.in_use += 1;
         }
     }
 
-    /// Takes a page off its shelf. It is claimed.
+    /// Takes a page off its page list. It is claimed.
     pub(super) fn remove(&mut self, pages: &Pages, page: &Page) {
-        let shelf = &mut self.shelf[page.shelf.get()];
+        let page_list = &mut self.page_list[page.page_list.get()];
         let (next, prev) = (page.next.get(), page.prev.get());
         match pages.get(prev) {
             Some(before) => before.next.set(next),
-            None => shelf.first = next,
+            None => page_list.first = next,
         }
         if let Some(behind) = pages.get(next) {
             behind.prev.set(prev);
@@ -184,7 +184,7 @@ impl Shelves {
         if page.is_large() {
             self.large -= page.footprint();
         } else {
-            self.eden -= 1;
+            self.in_use -= 1;
         }
     }
 
@@ -192,39 +192,43 @@ impl Shelves {
     pub(super) fn take_available<'a>(
         &mut self,
         pages: &'a Pages,
-        shelf: usize,
+        page_list: usize,
     ) -> Option<&'a Page> {
-        let page = pages.get(self.shelf[shelf].available)?;
-        self.shelf[shelf].available = page.next_available.get();
-        self.pool[shelf / KINDS].available -= 1;
-        self.pool[shelf / KINDS].taken += 1;
+        let page = pages.get(self.page_list[page_list].available)?;
+        self.page_list[page_list].available = page.next_available.get();
+        self.pool[page_list / KINDS].available -= 1;
+        self.pool[page_list / KINDS].taken += 1;
         Some(page)
     }
 
     /// Lets go of a page that has free slots.
     pub(super) fn put_available(&mut self, page: &Page) {
-        let shelf = &mut self.shelf[page.shelf.get()];
-        page.next_available.set(shelf.available);
-        shelf.available = page.number.get();
+        let page_list = &mut self.page_list[page.page_list.get()];
+        page.next_available.set(page_list.available);
+        page_list.available = page.number.get();
         self.pool[page.pool()].available += 1;
     }
 
-    /// Claims the next page of a shelf that has not been swept.
-    pub(super) fn take_unswept<'a>(&mut self, pages: &'a Pages, shelf: usize) -> Option<&'a Page> {
-        let page = pages.get(self.shelf[shelf].sweep)?;
-        self.shelf[shelf].sweep = page.next.get();
-        self.pool[shelf / KINDS].unswept -= 1;
+    /// Claims the next page of a page list that has not been swept.
+    pub(super) fn take_unswept<'a>(
+        &mut self,
+        pages: &'a Pages,
+        page_list: usize,
+    ) -> Option<&'a Page> {
+        let page = pages.get(self.page_list[page_list].sweep)?;
+        self.page_list[page_list].sweep = page.next.get();
+        self.pool[page_list / KINDS].unswept -= 1;
         self.unswept -= 1;
         Some(page)
     }
 
-    /// As [`Shelves::take_unswept`], of the shelf whose turn it is.
+    /// As [`PageLists::take_unswept`], of the page list whose turn it is.
     pub(super) fn take_unswept_in_turn<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         if self.unswept == 0 {
             return None;
         }
-        for _ in 0..SHELVES {
-            self.turn = (self.turn + 1) % SHELVES;
+        for _ in 0..PAGE_LISTS {
+            self.turn = (self.turn + 1) % PAGE_LISTS;
             if let Some(page) = self.take_unswept(pages, self.turn) {
                 return Some(page);
             }
@@ -238,7 +242,7 @@ impl Shelves {
         self.young_bytes += young * page.footprint();
         let were = page.old();
         if old != were {
-            let sum = &mut self.old[page.shelf.get()];
+            let sum = &mut self.old[page.page_list.get()];
             *sum = *sum - were + old;
             self.old_bytes = self.old_bytes - were * page.footprint() + old * page.footprint();
             page.set_old(old);
@@ -254,9 +258,9 @@ impl Shelves {
         }
     }
 
-    /// So many old objects were moved to a shelf.
-    pub(super) fn add_old(&mut self, shelf: usize, count: usize, bytes: usize) {
-        self.old[shelf] += count;
+    /// So many old objects were moved to a page list.
+    pub(super) fn add_old(&mut self, page_list: usize, count: usize, bytes: usize) {
+        self.old[page_list] += count;
         self.old_bytes += bytes;
     }
 
@@ -277,40 +281,41 @@ impl Shelves {
         pool.granted = pages.min(allowance / UNIT + 1);
     }
 
-    /// Buries a page without objects: off its shelf, into the tomb. It is claimed.
+    /// Moves a page without objects from its page list to the empty pages. It is claimed.
     pub(super) fn bury(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
-        page.held.close(State::Tomb);
-        let tomb = if self.own_tombs { &mut self.pool[page.pool()].tomb } else { &mut self.tomb };
-        page.next.set(*tomb);
-        *tomb = page.number.get();
-        self.tombs += 1;
+        page.held.close(State::Empty);
+        let empty =
+            if self.own_empty { &mut self.pool[page.pool()].empty } else { &mut self.empty };
+        page.next.set(*empty);
+        *empty = page.number.get();
+        self.empty_pages += 1;
     }
 
-    /// Takes a page out of the tomb that `pool` may use. Claimed, and on no shelf.
+    /// Takes a page from the empty ones that `pool` may use. Claimed, and on no page list.
     pub(super) fn exhume<'a>(&mut self, pages: &'a Pages, pool: usize) -> Option<&'a Page> {
-        let tomb = if self.own_tombs { &mut self.pool[pool].tomb } else { &mut self.tomb };
-        let page = pages.get(*tomb)?;
-        *tomb = page.next.get();
-        self.tombs -= 1;
-        self.tomb_low = self.tomb_low.min(self.tombs);
+        let empty = if self.own_empty { &mut self.pool[pool].empty } else { &mut self.empty };
+        let page = pages.get(*empty)?;
+        *empty = page.next.get();
+        self.empty_pages -= 1;
+        self.empty_low = self.empty_low.min(self.empty_pages);
         Some(page)
     }
 
-    /// Takes any page out of any tomb.
+    /// Takes any page that is empty.
     pub(super) fn exhume_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         let from =
-            if self.own_tombs { (0..POOLS).find(|&pool| self.pool[pool].tomb != 0)? } else { 0 };
+            if self.own_empty { (0..POOLS).find(|&pool| self.pool[pool].empty != 0)? } else { 0 };
         self.exhume(pages, from)
     }
 
-    /// The first page of each shelf: for walks.
-    pub(super) fn first(&self, shelf: usize) -> usize {
-        self.shelf[shelf].first
+    /// The first page of each page list: for walks.
+    pub(super) fn first(&self, page_list: usize) -> usize {
+        self.page_list[page_list].first
     }
 
-    /// A cycle has ended: every page is to be swept. `live` says what each shelf has.
-    pub(super) fn begin_sweep(&mut self, live: &[usize; SHELVES]) {
+    /// A cycle has ended: every page is to be swept. `live` says what each page list has.
+    pub(super) fn begin_sweep(&mut self, live: &[usize; PAGE_LISTS]) {
         self.unswept = 0;
         for (pool, live) in self.pool.iter_mut().zip(live.chunks(KINDS)) {
             pool.unswept = pool.pages;
@@ -322,9 +327,9 @@ impl Shelves {
             pool.live = live.iter().sum();
             self.unswept += pool.pages;
         }
-        for shelf in &mut self.shelf {
-            shelf.available = 0;
-            shelf.sweep = shelf.first;
+        for page_list in &mut self.page_list {
+            page_list.available = 0;
+            page_list.sweep = page_list.first;
         }
         self.debt = 0;
         self.young_bytes = 0;

@@ -1,21 +1,21 @@
-//! Lanes: marks of two who mark at a time, without a locked instruction.
+//! Local marks: marks of two who mark at a time, without a locked instruction.
 //!
 //! ```text
 //!   the map's side bitmaps   | page 0 | page 1 | page 2 | ...     written by the first, read by both
-//!   lane                     | page 0 | page 1 | page 2 | ...     written by the second, read by both
+//!   local bitmap             | page 0 | page 1 | page 2 | ...     written by the second, read by both
 //!   dirty, a byte a unit     |   1    |   0    |   1    | ...     where the second has written
 //!
-//!   marking's end: what is in the lane goes to the map's bitmaps, and the lane is empty again
+//!   marking's end: the local bitmap is merged into the map's bitmaps, and is empty again
 //! ```
 //!
 //! A bit that two may set at a time takes a locked instruction, which waits for all stores before
 //! it: half of the time of marking what is in a processor's caches. So each of two has a bitmap that it
 //! alone writes. An object is marked if it is in either. Where both come to one at the same moment
 //! each may miss the other's mark, and both look at it: that is no mistake, only done twice, and
-//! when lanes are merged such objects are seen and counted once.
+//! when local marks are merged such objects are seen and counted once.
 //!
 //! More than two share the map's bitmaps, with locked instructions; as do those who mark in steps,
-//! because merging looks at each of the heap's pages, and those who have much to mark. The lane is
+//! because merging looks at each of the heap's pages, and those who have much to mark. The local bitmap is
 //! address space of its own, as long as the map is, and has memory where the second has marked: less
 //! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
 //!
@@ -35,23 +35,23 @@ use super::held::State;
 use super::page::Page;
 
 /// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
-/// fetching them is what marking waits for, and lanes are twice as many to fetch.
+/// fetching them is what marking waits for, and local marks are twice as many to fetch.
 const SMALL: usize = 16 << 20;
 
-/// Bytes of the lane of a unit: marks, and whether there are any.
+/// Bytes of the local bitmap of a unit: marks, and whether there are any.
 const A_UNIT: usize = SIDE_BITMAP + 1;
 
-/// The lane of one heap. Zero has no memory.
-pub(super) struct Lanes {
+/// The local bitmap of one heap. Zero has no memory.
+pub(super) struct LocalMarks {
     at: AtomicPtr<u8>,
-    /// Units that there is a lane for.
+    /// Units that there is a local bitmap for.
     units: Num,
     /// Whether there is a second to mark there.
     used: Num,
 }
 
-impl Lanes {
-    /// Makes sure that there is a lane for all units. By the collector, while nobody marks.
+impl LocalMarks {
+    /// Makes sure that there is a local bitmap for all units. By the collector, while nobody marks.
     fn prepare(&self) -> bool {
         let units = MAP.limit();
         if units <= self.units.get() {
@@ -95,15 +95,15 @@ impl Lanes {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
 
-    /// Whether whoever comes to help is to mark in the lane.
+    /// Whether whoever comes to help is to mark in the local bitmap.
     pub(super) fn is_used(&self) -> bool {
         self.used.get() != 0
     }
 
-    /// The lane of a page, if something was marked there; it is no longer dirty.
+    /// The local bitmap of a page, if something was marked there; it is no longer dirty.
     fn take(&self, page: &Page) -> Option<&Bits> {
         let unit = page.unit.get();
-        if page.state() != State::Eden || unit >= self.units.get() {
+        if page.state() != State::InUse || unit >= self.units.get() {
             return None;
         }
         // SAFETY: there is a byte for each of so many units.
@@ -129,21 +129,21 @@ impl Lanes {
 }
 
 impl Heap {
-    /// From now on two mark `left` bytes, each in a lane of its own. False: there is no memory for
+    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no memory for
     /// it, or it is not worth it.
-    pub(super) fn open_lanes(&self, left: usize) -> bool {
-        let ready = left <= SMALL && self.lanes.prepare();
-        self.lanes.used.set(usize::from(ready));
+    pub(super) fn open_local_marks(&self, left: usize) -> bool {
+        let ready = left <= SMALL && self.local_marks.prepare();
+        self.local_marks.used.set(usize::from(ready));
         ready
     }
 
-    /// They are through: marks of the lane become the map's. What both have marked was counted
+    /// They are through: marks of the local bitmap become the map's. What both have marked was counted
     /// twice.
-    pub(super) fn merge_lanes(&self) {
-        self.lanes.used.set(0);
+    pub(super) fn merge_local_marks(&self) {
+        self.local_marks.used.set(0);
         for page in self.pages.all() {
-            let Some(lane) = self.lanes.take(page) else { continue };
-            let twice = bits::merge(lane, page.marks());
+            let Some(local_bitmap) = self.local_marks.take(page) else { continue };
+            let twice = bits::merge(local_bitmap, page.marks());
             if twice > 0 {
                 self.uncount(page, twice);
             }
@@ -167,7 +167,7 @@ mod tests {
         let mutators = [Mutator::attach(heap).unwrap(), Mutator::attach(heap).unwrap()];
         let [first, second] = [&mutators[0].value, &mutators[1].value];
         let objects: [_; 6] = core::array::from_fn(|_| first.alloc(48, LEAF as usize));
-        assert!(heap.open_lanes(0));
+        assert!(heap.open_local_marks(0));
         first.tracer.mark_as(Marks::First);
         second.tracer.mark_as(Marks::Second);
         let mark = |tracer: &Tracer, from: usize| {
@@ -177,23 +177,27 @@ mod tests {
         mark(&second.tracer, 2);
         // The first does not see what the second has just done.
         let unit = MAP.unit_of(objects[0].addr());
-        // SAFETY: there is a lane for each unit.
-        let lane = unsafe { &*heap.lanes.words().cast::<Bits>().wrapping_add(unit) };
-        let marks: [u64; WORDS] = core::array::from_fn(|n| lane[n].swap(0, Ordering::Relaxed));
+        // SAFETY: there is a local bitmap for each unit.
+        let local_bitmap = unsafe { &*heap.local_marks.words().cast::<Bits>().wrapping_add(unit) };
+        let marks: [u64; WORDS] =
+            core::array::from_fn(|n| local_bitmap[n].swap(0, Ordering::Relaxed));
         mark(&first.tracer, 0);
-        lane.iter().zip(marks).for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
+        local_bitmap
+            .iter()
+            .zip(marks)
+            .for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
         assert!(heap.is_marked(objects[3]) && !heap.is_marked(objects[4]));
         // And now it does.
         mark(&first.tracer, 2);
-        heap.merge_lanes();
+        heap.merge_local_marks();
         assert!(objects.into_iter().all(|object| heap.is_marked(object)));
         for mutator in &mutators {
             heap.keep_counts(&mutator.value.tracer);
         }
         assert_eq!(heap.counted.iter().map(Num::take).sum::<usize>(), 6);
         assert_eq!(heap.counted_bytes.take(), 6 * 48);
-        // The lane is empty again.
-        assert!(heap.pages.all().all(|page| heap.lanes.take(page).is_none()));
+        // The local bitmap is empty again.
+        assert!(heap.pages.all().all(|page| heap.local_marks.take(page).is_none()));
         mutators.into_iter().for_each(Mutator::detach);
         Heap::end(slot);
     }

@@ -1,4 +1,4 @@
-//! Telling: what the runtime's callbacks, and the collector itself, say of references.
+//! Reporting: what the runtime's callbacks, and the collector itself, say of references.
 //!
 //! ```text
 //!   mark(object)         by its value: a store and an increment (see `stack`)
@@ -8,10 +8,10 @@
 //!   mark_maybe, scan     words that may be anything
 //! ```
 //!
-//! A callback tells a reference by its value or by its *slot*. That is the same, but where objects are
+//! A callback reports a reference by its value or by its *slot*. That is the same, but where objects are
 //! to be moved (see `moving`): a slot can be noted, and changed; what a value leads to stays where it is.
 //!
-//! A tracer may also *look*: then what a callback tells is handed to a closure (heap
+//! A tracer may also *look*: then what a callback reports is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
 //!
 //! Called by runtimes, `cycle`, `weak`, `moving`, and whoever looks.
@@ -20,11 +20,11 @@ use core::ptr;
 
 use super::{Look, MOVABLE, Slots, TAGS, Tracer};
 
-/// References that are told before they are handed to whoever looks.
+/// References that are reported before they are handed to whoever looks.
 const LOOK: usize = 256;
 
 impl Tracer {
-    /// Tells a reference: to an object, or null, or what is no address of a word (numbers that
+    /// Reports a reference: to an object, or null, or what is no address of a word (numbers that
     /// a runtime tags in their lowest bits), which is passed over.
     #[inline]
     pub fn mark(&self, object: *mut u8) {
@@ -34,7 +34,7 @@ impl Tracer {
     }
 
     /// Chooses what is done with slots.
-    pub(super) fn tell_slots(&self, slots: Slots) {
+    pub(super) fn set_slots(&self, slots: Slots) {
         self.by_slot.set(slots as usize);
     }
 
@@ -50,7 +50,7 @@ impl Tracer {
         }
     }
 
-    /// Tells the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved: then the
+    /// Reports the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved: then the
     /// slot is changed, with nobody at work.
     ///
     /// # Safety
@@ -94,7 +94,7 @@ impl Tracer {
         }
     }
 
-    /// Tells a reference that whoever has it will change if its object moves.
+    /// Reports a reference that whoever has it will change if its object moves.
     pub(in crate::gc) fn edge(&self, object: *mut u8) {
         if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
             if !object.is_null() && object.addr() & TAGS == 0 {
@@ -105,32 +105,32 @@ impl Tracer {
         }
     }
 
-    /// An edge that was told by its value: while objects are to be moved, this one stays.
-    pub(super) fn told_by_value(&self, object: *mut u8) {
+    /// An edge that was reported by its value: while objects are to be moved, this one stays.
+    pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
             self.heap().stays_where_it_is(object);
         }
     }
 
-    /// Has roots told by `tell`: their slots lie anywhere.
-    pub(in crate::gc) fn telling_roots(&self, tell: impl FnOnce(&Self)) {
+    /// Has roots reported by `trace`: their slots lie anywhere.
+    pub(in crate::gc) fn tracing_roots(&self, trace: impl FnOnce(&Self)) {
         let slots = self.slots_are();
         if slots == Slots::Mark {
-            self.tell_slots(Slots::Root);
+            self.set_slots(Slots::Root);
         }
-        tell(self);
-        self.tell_slots(slots);
+        trace(self);
+        self.set_slots(slots);
     }
 
-    /// Tells references to the objects that the `count` words at `slots` lead to.
+    /// Reports references to the objects that the `count` words at `slots` lead to.
     ///
     /// # Safety
     ///
     /// The slots lie in the object that is being traced. They are looked at later, so they can be read
     /// for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for. (A root's slots
-    /// are told with that, one by one: they may be gone by then.)
+    /// are reported with that, one by one: they may be gone by then.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
-        // A root's are told one by one: later nobody would know that they are roots.
+        // A root's are reported one by one: later nobody would know that they are roots.
         let roots = self.slots_are() == Slots::Root;
         if count <= 8 || roots || !self.look.get().is_null() {
             for n in 0..count {
@@ -142,7 +142,7 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
-    /// Tells that the reference in a slot is weak: the object that it leads to may die, and then the
+    /// Reports that the reference in a slot is weak: the object that it leads to may die, and then the
     /// slot becomes null.
     ///
     /// # Safety
@@ -164,7 +164,7 @@ impl Tracer {
         }
     }
 
-    /// Tells an ephemeron: the reference in `key` is weak, the one in `value` leads to its
+    /// Reports an ephemeron: the reference in `key` is weak, the one in `value` leads to its
     /// object for as long as the key's lives. When that dies, both become null. Keys that are no
     /// objects of the heap live for ever, but for null.
     ///
@@ -200,14 +200,14 @@ impl Tracer {
         matches!(slots, Slots::Plain | Slots::Mark)
     }
 
-    /// Tells a word that may be an address within an object, or anything else.
+    /// Reports a word that may be an address within an object, or anything else.
     pub fn mark_maybe(&self, word: *mut u8) {
         if let Some(object) = self.heap().find(word) {
             self.push(object);
         }
     }
 
-    /// Tells every word of `[from, to)`, as [`Tracer::mark_maybe`].
+    /// Reports every word of `[from, to)`, as [`Tracer::mark_maybe`].
     ///
     /// # Safety
     ///
@@ -221,14 +221,19 @@ impl Tracer {
         }
     }
 
-    /// Calls `look` for each reference that the runtime tells of an object, or that
-    /// `tell` tells otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
-    pub(in crate::gc) fn looking(&self, tell: impl FnOnce(&Self), look: Look<'_>) {
-        self.looking_at(Slots::Plain, tell, look);
+    /// Calls `look` for each reference that the runtime reports of an object, or that
+    /// `trace` reports otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
+    pub(in crate::gc) fn looking(&self, trace: impl FnOnce(&Self), look: Look<'_>) {
+        self.looking_at(Slots::Plain, trace, look);
     }
 
-    /// As [`Tracer::looking`], and does with slots what it is told to.
-    pub(in crate::gc) fn looking_at(&self, slots: Slots, tell: impl FnOnce(&Self), look: Look<'_>) {
+    /// As [`Tracer::looking`], and does with slots what it is directed to.
+    pub(in crate::gc) fn looking_at(
+        &self,
+        slots: Slots,
+        trace: impl FnOnce(&Self),
+        look: Look<'_>,
+    ) {
         debug_assert!(self.chunk.get().is_null());
         let mut room = [ptr::null_mut::<u8>(); LOOK];
         let mut look: Look<'_> = look;
@@ -241,19 +246,19 @@ impl Tracer {
         struct Forget<'a>(&'a Tracer, Slots);
         impl Drop for Forget<'_> {
             fn drop(&mut self) {
-                self.0.tell_slots(self.1);
+                self.0.set_slots(self.1);
                 self.0.look.set(ptr::null_mut());
                 self.0.next.set(ptr::null_mut());
                 self.0.end.set(ptr::null_mut());
             }
         }
         let _forgotten = Forget(self, self.slots_are());
-        self.tell_slots(slots);
-        tell(self);
+        self.set_slots(slots);
+        trace(self);
         self.show();
     }
 
-    /// Hands what was told to whoever looks.
+    /// Hands what was reported to whoever looks.
     pub(super) fn show(&self) {
         let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();

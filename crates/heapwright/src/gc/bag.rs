@@ -4,7 +4,7 @@
 //!   buffer, a tracer's     | word | word | .... |       no lock
 //!        |  full, or asked for
 //!        v
-//!   pile, the heap's       chunk --> chunk --> chunk    a lock for each chunk
+//!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
 //! ```
 //!
 //! A collection has to remember things that it comes by: old objects that were stored into, weak
@@ -23,7 +23,7 @@ use super::gang::{Chunk, Chunks, ITEMS};
 use super::heap::Heap;
 
 /// Chunks of words. Zero is empty.
-pub(super) struct Pile {
+pub(super) struct Bag {
     chunks: Lock<Stack>,
 }
 
@@ -55,10 +55,10 @@ fn words(chunk: *mut Chunk) -> *mut usize {
 impl Buffer {
     /// Puts a few words down that belong together. False: there is no memory, and they are not.
     #[must_use]
-    pub(super) fn push<T: Copy>(&self, heap: &Heap, pile: &Pile, together: T) -> bool {
+    pub(super) fn push<T: Copy>(&self, heap: &Heap, bag: &Bag, together: T) -> bool {
         let count = const { size_of::<T>() / size_of::<usize>() };
         if self.chunk.get().is_null() || self.count.get() + count > ITEMS {
-            self.give(pile);
+            self.give(bag);
             let Some(chunk) = heap.take_chunk() else { return false };
             self.chunk.set(chunk);
         }
@@ -73,8 +73,8 @@ impl Buffer {
         self.chunk.get().is_null()
     }
 
-    /// Gives what it has to a pile.
-    pub(super) fn give(&self, pile: &Pile) {
+    /// Gives what it has to a bag.
+    pub(super) fn give(&self, bag: &Bag) {
         let chunk = self.chunk.get();
         if chunk.is_null() {
             return;
@@ -85,7 +85,7 @@ impl Buffer {
         unsafe { place.write(self.count.take()) };
         self.chunk.set(ptr::null_mut());
         // SAFETY: the chunk was this buffer's, is in no list, and says how many items it has.
-        unsafe { pile.give(chunk) };
+        unsafe { bag.give(chunk) };
     }
 }
 
@@ -97,18 +97,18 @@ impl Recent {
 
     /// As [`Buffer::push`].
     #[must_use]
-    pub(super) fn push<T: Copy>(&self, heap: &Heap, pile: &Pile, together: T) -> bool {
-        let pushed = self.buffer.push(heap, pile, together);
+    pub(super) fn push<T: Copy>(&self, heap: &Heap, bag: &Bag, together: T) -> bool {
+        let pushed = self.buffer.push(heap, bag, together);
         if !pushed {
             self.forget();
         }
         pushed
     }
 
-    /// Gives what it has to a pile, and knows nothing any more.
-    pub(super) fn give(&self, pile: &Pile) {
+    /// Gives what it has to a bag, and knows nothing any more.
+    pub(super) fn give(&self, bag: &Bag) {
         if !self.buffer.is_empty() {
-            self.buffer.give(pile);
+            self.buffer.give(bag);
             self.forget();
         }
     }
@@ -118,7 +118,7 @@ impl Recent {
     }
 }
 
-impl Pile {
+impl Bag {
     /// Adds a chunk.
     ///
     /// # Safety
@@ -145,7 +145,7 @@ impl Pile {
         let mut all = self.chunks.lock();
         let mut changed = Chunks::none();
         while let Some(chunk) = all.0.pop() {
-            // SAFETY: a chunk of the pile, which says how many words it has.
+            // SAFETY: a chunk of the bag, which says how many words it has.
             let count = unsafe { (*chunk).count };
             for n in 0..count {
                 let word = words(chunk).wrapping_add(n);
@@ -174,14 +174,14 @@ impl Pile {
     ///
     /// # Safety
     ///
-    /// Follows [`Pile::before_fork`] in the forking thread or its copy.
+    /// Follows [`Bag::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.chunks.release() };
     }
 }
 
-/// What was put down in a chunk that was taken from a pile, all of it as a `T`.
+/// What was put down in a chunk that was taken from a bag, all of it as a `T`.
 pub(super) fn each<T: Copy>(chunk: *mut Chunk, mut with: impl FnMut(T)) {
     // SAFETY: the chunk is the caller's, who took it, and says how many it has.
     let count = unsafe { (*chunk).count };
