@@ -161,7 +161,7 @@ fn a_program_may_have_as_many_mappings_as_there_can_be() {
 #[test]
 fn the_kernel_may_refuse_guards() {
     let program = compile("refused_guards.c", How::Preload, &["-rdynamic"]);
-    for what in ["first", "removal"] {
+    for what in ["first", "removal", "some"] {
         let mut command = command(&program, How::Preload);
         command.arg(what).env("HEAPWRIGHT", "mode=debug,guard=all,memory=1m");
         run(&mut command).is_fine(what);

@@ -6,6 +6,8 @@
  *                            kernel, so later ones do not split mappings all the same
  *   refused_guards removal   from some time on no guard is taken away: what is allocated is right or NULL,
  *                            and no look round the heap touches what is still guarded
+ *   refused_guards some      any second guard, and any second request to give pages back, is refused: what
+ *                            calloc returns is zero, also behind where an earlier, shorter block ended
  */
 #include "check.h"
 #include <stdatomic.h>
@@ -14,7 +16,7 @@
 
 enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103, ROUNDS = 40, BLOCKS = 600 };
 
-static atomic_int refuse_first, refuse_removal, installed, refused, split;
+static atomic_int refuse_first, refuse_removal, refuse_some, installed, refused, split;
 
 int madvise(void *at, size_t size, int advice)
 {
@@ -24,6 +26,12 @@ int madvise(void *at, size_t size, int advice)
         return -1;
     }
     if (advice == GUARD_REMOVE && refuse_removal) {
+        atomic_fetch_add(&refused, 1);
+        errno = ENOMEM;
+        return -1;
+    }
+    static uint64_t state = 362436069;
+    if ((advice == GUARD_INSTALL || advice == MADV_DONTNEED) && refuse_some && next_random(&state) % 2) {
         atomic_fetch_add(&refused, 1);
         errno = ENOMEM;
         return -1;
@@ -71,9 +79,35 @@ static void use(void)
         }
 }
 
+/* Large blocks of changing lengths in the same spans, and others in memory that those leave. */
+static void use_zeroes(void)
+{
+    enum { HELD = 8 };
+    static char *blocks[HELD];
+    static uint64_t state = 88172645463325252u;
+    for (int i = 0; i < 500; i++) {
+        char **block = &blocks[next_random(&state) % HELD];
+        free(*block);
+        size_t size = (next_random(&state) % 2 ? 270000 : 100000) + next_random(&state) % 700000;
+        *block = calloc(1, size);
+        CHECK(*block != NULL);
+        for (size_t at = 0; at < size; at += 512)
+            CHECK((*block)[at] == 0);
+        memset(*block, 0xff, size);
+    }
+    for (int i = 0; i < HELD; i++)
+        free(blocks[i]);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
+    if (!strcmp(argv[1], "some")) {
+        atomic_store(&refuse_some, 1);
+        use_zeroes();
+        CHECK(refused > 0);
+        return 0;
+    }
     for (int i = 0; i < ROUNDS; i++)
         use();
     if (!strcmp(argv[1], "removal")) {

@@ -679,9 +679,12 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // Large blocks may be sparse: to fill them would make them what they are not.
+        // Large blocks may be sparse: to fill them would make them what they are not. All of the span
+        // goes: behind this block an earlier, longer one may have left the pattern, where its
+        // pages were to be guarded and the kernel refused. Guards stay.
+        let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the bucket's pages, which are nobody's.
-        if length > FILLED_MOST && unsafe { SYSTEM.decommit(from, length) } {
+        if length > FILLED_MOST && unsafe { SYSTEM.decommit(start, all) } {
             return Memory::Zero;
         }
         // SAFETY: the bucket's bytes, which are nobody's.
