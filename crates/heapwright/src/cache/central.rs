@@ -22,7 +22,7 @@
 //!
 //! **Signal handlers** that have interrupted their thread under one of these locks, or any
 //! other (`sync::is_interrupted`), must not wait for one. Nobody who comes here on their
-//! behalf takes a lock: what they free and no cache takes is put aside in [`STRAYS`], and
+//! behalf takes a lock: what they free and no cache takes is put aside in [`DEFERRED`], and
 //! what they need and no cache has comes from a reserve, a few blocks of two sizes, which
 //! is filled up by whoever takes a chain next.
 //!
@@ -96,8 +96,8 @@ static CENTRALS: [Central; CLASSES] = [const {
 
 /// Slabs of all classes.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
-/// Blocks that came back where no lock could be waited for (see [`stray`]).
-static STRAYS: RemoteStack = RemoteStack::new();
+/// Blocks that came back where no lock could be waited for (see [`defer`]).
+static DEFERRED: RemoteStack = RemoteStack::new();
 /// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
 /// handler pops from one of them it is empty for the others, and it may be stopped there.
 static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
@@ -140,8 +140,8 @@ pub(super) struct Supply {
 
 /// Takes about `most` blocks of `class`, at least one. `None`: there is no memory.
 pub(super) fn take(class: usize, most: usize) -> Option<Supply> {
-    if !STRAYS.is_empty() {
-        gather_strays();
+    if !DEFERRED.is_empty() {
+        gather_deferred();
     }
     fill_reserves();
     take_chain(class, most)
@@ -208,23 +208,23 @@ pub(super) fn give(class: usize, chain: DepotChain) {
 /// # Safety
 ///
 /// The block is of `class`, of a slab of the common owner's, and the caller gives it away.
-pub(crate) unsafe fn stray(class: usize, block: *mut Block) {
+pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
     let size = size_class::size(class);
     let mut reserves = RESERVE.iter().zip(RESERVED);
     let reserve = reserves.find(|(reserve, (has, count))| *has == size && reserve.len() < *count);
     // SAFETY: one block, which the caller gives away.
-    unsafe { reserve.map_or(&STRAYS, |(reserve, _)| reserve).push(block, block, 1, size) };
+    unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
 }
 
-/// Takes back a large block's run, as [`stray`] does. Its entry says that it is kept.
+/// Takes back a large block's run, as [`defer`] does. Its entry says that it is kept.
 ///
 /// # Safety
 ///
 /// The run begins at `unit`, was a block a moment ago, and the caller gives it away.
-pub(crate) unsafe fn stray_run(unit: usize) {
+pub(crate) unsafe fn defer_run(unit: usize) {
     let block: *mut Block = MAP.address_of(unit).cast();
     // SAFETY: the first words of the run, which the caller gives away.
-    unsafe { STRAYS.push(block, block, 1, UNIT) };
+    unsafe { DEFERRED.push(block, block, 1, UNIT) };
 }
 
 /// Fills one of the reserves up.
@@ -280,10 +280,10 @@ fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
     Some(head)
 }
 
-/// Takes what came back as strays home.
+/// Takes deferred frees home.
 #[cold]
-fn gather_strays() {
-    let (mut block, bound) = STRAYS.take();
+fn gather_deferred() {
+    let (mut block, bound) = DEFERRED.take();
     let (mut found, mut bytes) = (0, 0);
     while !block.is_null() {
         found += 1;
@@ -300,21 +300,21 @@ fn gather_strays() {
             // SAFETY: one free block, of the class and the common owner, whose chain has ended.
             give(class, unsafe { DepotChain::of(block, 1) });
         } else {
-            // A run: see `stray_run`.
+            // A run: see `defer_run`.
             bytes += UNIT;
             chunk::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
         }
         block = next;
     }
-    STRAYS.taken(found, bytes);
+    DEFERRED.taken(found, bytes);
 }
 
 /// Gives back what is free and not in a magazine: chains to their slabs, pages without a
 /// block in use to the kernel. Returns bytes.
 pub(crate) fn purge_all() -> usize {
     let mut given = 0;
-    if !STRAYS.is_empty() {
-        gather_strays();
+    if !DEFERRED.is_empty() {
+        gather_deferred();
     }
     for (class, central) in CENTRALS.iter().enumerate() {
         let _order = central.lock.lock();
@@ -368,7 +368,7 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
 
 /// Blocks and bytes in depots, and on their way home.
 pub(crate) fn waiting() -> (usize, usize) {
-    let mut total = (STRAYS.len(), STRAYS.bytes());
+    let mut total = (DEFERRED.len(), DEFERRED.bytes());
     for (class, central) in CENTRALS.iter().enumerate() {
         let blocks = central.depot_blocks.load(Ordering::Relaxed);
         total.0 += blocks;
@@ -397,8 +397,8 @@ pub(crate) unsafe fn after_fork() {
 }
 
 /// In a forked child: forgets what other threads may have been pushing.
-pub(crate) fn forget_strays_after_fork() {
-    STRAYS.forget_after_fork();
+pub(crate) fn forget_deferred_after_fork() {
+    DEFERRED.forget_after_fork();
     for reserve in &RESERVE {
         reserve.forget_after_fork();
     }
@@ -521,9 +521,9 @@ mod tests {
         // What handlers free is theirs again, before anybody has been here who may wait.
         for block in &blocks {
             // SAFETY: a reserved block, of a common slab of this class, given back once.
-            unsafe { stray(class(size(block)), *block) };
+            unsafe { defer(class(size(block)), *block) };
         }
-        assert!(STRAYS.is_empty());
+        assert!(DEFERRED.is_empty());
         assert_eq!(all().len(), blocks.len());
         // Whoever takes a chain fills it up.
         let taken = take(class(48), 1).expect("there is memory");

@@ -16,7 +16,7 @@
 //! Invariants: only the owner touches it; blocks in a list are free, linked,
 //! and of the list's class and owner; the table's entries below `limit` can be read.
 //!
-//! What threads without a cache of their own find instead is a [`Closed`] one: the same
+//! What threads without a cache of their own find instead is a [`HotStub`]: the same
 //! bytes, but many threads read it, so it is a type of its own, which can be shared.
 //!
 //! Called by `heap`'s fast paths, and by the rest of `cache`.
@@ -96,10 +96,10 @@ impl List {
     }
 }
 
-/// What is turned in the tag of a closed hot part, so that what is left of an entry of the
+/// What is changed in the tag of a stub, so that what is left of an entry of the
 /// common owner's tells where the block goes: to a shared cache, or to the CPU's arrays.
-pub(crate) const TURNED_TO_SHARED: usize = 1 << 30;
-pub(crate) const TURNED_TO_CPU: usize = 1 << 31;
+pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
+pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
 /// The heads of all lists that are closed in favour of the CPU's arrays are negative, where
 /// those of other closed lists are null: the place of a thread's area, less this.
@@ -109,11 +109,11 @@ pub(crate) const AREA_BIAS: usize = 0x7fff_0000;
 /// that is not a list of the thread's own.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct Rest(usize);
+pub(crate) struct Residue(usize);
 
-impl Rest {
+impl Residue {
     /// Nothing is known of the address: it is beyond the limit.
-    const UNKNOWN: Self = Self(TURNED_TO_SHARED - 1);
+    const UNKNOWN: Self = Self(BIASED_TO_SHARED - 1);
 
     /// Whether the address lies in a slab of the owner whose tag was taken out.
     #[inline(always)]
@@ -133,19 +133,19 @@ impl Rest {
     /// caches.
     #[inline(always)]
     pub(crate) fn is_to_shared(self) -> bool {
-        self.0.wrapping_sub(TURNED_TO_SHARED) < SLAB_KINDS
+        self.0.wrapping_sub(BIASED_TO_SHARED) < SLAB_KINDS
     }
 
     /// Then the offset of the shared cache's list that the block goes to.
     #[inline(always)]
     pub(crate) fn shared_list(self) -> usize {
         // A constant, so that it becomes a part of the list's address.
-        self.0 - TURNED_TO_SHARED
+        self.0 - BIASED_TO_SHARED
     }
 
     /// The class of the list, in either case.
     pub(crate) fn class(self) -> usize {
-        (self.0 & (TURNED_TO_SHARED - 1)) / CLASS_STEP
+        (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }
 
     /// As the sequences take it.
@@ -154,7 +154,7 @@ impl Rest {
         self.0
     }
 
-    /// What was [`Rest::bits`].
+    /// What was [`Residue::bits`].
     ///
     /// # Safety
     ///
@@ -171,7 +171,7 @@ pub(crate) struct Hot {
     pub(super) lists: [List; CLASSES],
     /// The window's base, and how many units of it this cache knows of: copies
     /// that no other thread writes. All slabs of the cache are below.
-    /// (The limit of a [`Closed`] part others may lower; so it is an atomic.)
+    /// (Others may lower the limit of a [`HotStub`]; so it is an atomic.)
     base: Cell<*mut u8>,
     limit: AtomicUsize,
     /// The owner's id, shifted as in an address map entry. A whole word, so that
@@ -181,13 +181,13 @@ pub(crate) struct Hot {
     /// (see `forward_sized_frees`).
     sized_tag: Cell<usize>,
     /// Where a miss is served.
-    way: Way,
+    on_miss: OnMiss,
 }
 
 /// Where a miss of the fast paths is served.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Way {
+pub(crate) enum OnMiss {
     /// At the door: the thread has a cache of its own, or none.
     Door = 0,
     /// In a cache that it shares, behind this hot part.
@@ -200,8 +200,8 @@ pub(crate) enum Way {
 
 /// The tag of who owns nothing.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
-// No entry has the bit, and no cache: only a closed hot part makes one of it.
-const _: () = assert!(Entry::tag(address_map::COMMON) < TURNED_TO_SHARED as u32);
+// No entry has the bit, and no cache: only a stub makes one of it.
+const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32);
 
 impl Hot {
     /// The lists of a thread that has no cache: empty, and of no owner.
@@ -215,7 +215,7 @@ impl Hot {
             limit: AtomicUsize::new(0),
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
-            way: Way::Door,
+            on_miss: OnMiss::Door,
         }
     }
 
@@ -237,38 +237,44 @@ impl Hot {
 ///
 /// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
 /// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
-/// [`Closed::close`] only its limit changes, which is an atomic.
+/// [`HotStub::become_stub`] only its limit changes, which is an atomic.
 #[repr(transparent)]
-pub(crate) struct Closed(Hot);
+pub(crate) struct HotStub(Hot);
 
 // What the fast paths and assembly find at an offset of one they find in the other.
-const _: () = assert!(size_of::<Closed>() == size_of::<Hot>());
-const _: () = assert!(align_of::<Closed>() == align_of::<Hot>());
-const _: () = assert!(offset_of!(Closed, 0) == 0);
+const _: () = assert!(size_of::<HotStub>() == size_of::<Hot>());
+const _: () = assert!(align_of::<HotStub>() == align_of::<Hot>());
+const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
-// SAFETY: its cells are written by `close`, while nobody else knows it, and by `forward_sized`,
+// SAFETY: its cells are written by `become_stub`, while nobody else knows it, and by `forward_sized`,
 // while there is no other thread. Those who reach it by a fast word write none: `pop` takes no
 // block from an empty list, `push` is for blocks of the part's owner, of which there are none,
 // and `refresh` for caches.
-unsafe impl Sync for Closed {}
+unsafe impl Sync for HotStub {}
 
-impl Closed {
+impl HotStub {
     /// Makes one of zeros. The heads are all `head`: null, or negative. Its limit is what can
     /// be read for as long as there is, for nobody raises it: `readable` units' entries.
-    pub(super) fn close(&mut self, way: Way, readable: usize, forward_sized: bool, head: usize) {
+    pub(super) fn become_stub(
+        &mut self,
+        on_miss: OnMiss,
+        readable: usize,
+        forward_sized: bool,
+        head: usize,
+    ) {
         let hot = &mut self.0;
         let common = Entry::tag(address_map::COMMON) as usize;
-        hot.tag = match way {
-            Way::Door | Way::ByCpu => NOBODY,
-            Way::Shared => common ^ TURNED_TO_SHARED,
-            Way::PerCpu => common ^ TURNED_TO_CPU,
+        hot.tag = match on_miss {
+            OnMiss::Door | OnMiss::ByCpu => NOBODY,
+            OnMiss::Shared => common ^ BIASED_TO_SHARED,
+            OnMiss::PerCpu => common ^ BIASED_TO_CPU,
         };
         for (class, list) in hot.lists.iter_mut().enumerate() {
             list.reciprocal = size_class::reciprocal(class);
             list.head.set(ptr::without_provenance_mut(head));
         }
         hot.forward_sized(forward_sized);
-        hot.way = way;
+        hot.on_miss = on_miss;
         hot.base.set(MAP.base());
         hot.limit.store(readable, Ordering::Relaxed);
     }
@@ -289,8 +295,8 @@ impl Closed {
     }
 
     /// Where a miss is served.
-    pub(crate) fn way(&self) -> Way {
-        self.0.way
+    pub(crate) fn on_miss(&self) -> OnMiss {
+        self.0.on_miss
     }
 
     /// Says which sequence `malloc` is: a thread arms it with the address of this.
@@ -307,8 +313,8 @@ impl Hot {
 
     /// Where a miss is served.
     #[inline(always)]
-    pub(crate) fn way(&self) -> Way {
-        self.way
+    pub(crate) fn on_miss(&self) -> OnMiss {
+        self.on_miss
     }
 
     /// The list at a byte offset: a request's size less one, rounded down to 16.
@@ -326,24 +332,24 @@ impl Hot {
 
     /// What is left of the entry of the unit that `address` lies in, without the tag.
     #[inline(always)]
-    pub(crate) fn rest_of(&self, address: usize) -> Rest {
+    pub(crate) fn residue_of(&self, address: usize) -> Residue {
         let unit = self.unit_of(address);
         if !self.knows(unit) {
-            return Rest::UNKNOWN;
+            return Residue::UNKNOWN;
         }
         // SAFETY: below the limit, so there is an entry to read.
-        Rest(unsafe { self.entry_of(unit) } ^ self.tag)
+        Residue(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
-    /// As [`Hot::rest_of`], but no list where sized frees are passed on.
+    /// As [`Hot::residue_of`], but no list where sized frees are passed on.
     #[inline(always)]
-    pub(crate) fn rest_of_sized(&self, address: usize) -> Rest {
+    pub(crate) fn residue_of_sized(&self, address: usize) -> Residue {
         let unit = self.unit_of(address);
         if !self.knows(unit) {
-            return Rest::UNKNOWN;
+            return Residue::UNKNOWN;
         }
         // SAFETY: below the limit, so there is an entry to read.
-        Rest(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
+        Residue(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
     }
 
     /// What is left of the entry of `unit` without the tag of `owner`.
@@ -352,20 +358,20 @@ impl Hot {
     ///
     /// `unit` is below the map's limit.
     #[inline(always)]
-    pub(super) unsafe fn rest_for(&self, unit: usize, owner: u32) -> Rest {
+    pub(super) unsafe fn residue_for(&self, unit: usize, owner: u32) -> Residue {
         // SAFETY: below the map's limit, as the caller promises.
-        Rest(unsafe { self.entry_of(unit) } ^ Entry::tag(owner) as usize)
+        Residue(unsafe { self.entry_of(unit) } ^ Entry::tag(owner) as usize)
     }
 
     /// The list of the class of a slab whose owner's tag was taken out of its entry.
     ///
     /// # Safety
     ///
-    /// [`Rest::is_mine`].
+    /// [`Residue::is_mine`].
     #[inline(always)]
-    pub(crate) unsafe fn list_of(&self, rest: Rest) -> &List {
+    pub(crate) unsafe fn list_of(&self, residue: Residue) -> &List {
         // SAFETY: below `SLAB_KINDS`, where all kinds are slabs': multiples of the step.
-        unsafe { self.list_at(rest.0) }
+        unsafe { self.list_at(residue.0) }
     }
 
     /// # Safety
@@ -436,41 +442,41 @@ mod tests {
     /// cannot be shared.
     #[test]
     fn a_threads_own_cannot_be_shared_and_a_closed_one_can() {
-        trait Exclusive<Way> {
+        trait Exclusive<OnMiss> {
             fn is_exclusive() {}
         }
         impl<T> Exclusive<()> for T {}
         impl<T: Sync> Exclusive<u8> for T {}
         <Hot as Exclusive<_>>::is_exclusive();
         fn is_shared<T: Sync>() {}
-        is_shared::<Closed>();
+        is_shared::<HotStub>();
     }
 
     /// A data race, to Miri, if readers or the writer treat the limit as plain memory.
     #[test]
     fn the_limit_of_a_closed_one_is_lowered_under_its_readers() {
-        let mut closed = Closed(zeros());
-        closed.close(Way::Shared, 0, false, 0);
-        let closed = &closed;
+        let mut stub = HotStub(zeros());
+        stub.become_stub(OnMiss::Shared, 0, false, 0);
+        let stub = &stub;
         std::thread::scope(|threads| {
-            threads.spawn(|| closed.lower_limit(0));
+            threads.spawn(|| stub.lower_limit(0));
             // As the fast word leads to it, in another thread.
-            let hot = &closed.0;
+            let hot = &stub.0;
             for address in [0, 1 << 20] {
-                assert!(!hot.rest_of(address).is_mine());
-                assert!(!hot.rest_of_sized(address).is_mine());
+                assert!(!hot.residue_of(address).is_mine());
+                assert!(!hot.residue_of_sized(address).is_mine());
             }
         });
-        assert_eq!(closed.0.limit.load(Ordering::Relaxed), 0);
+        assert_eq!(stub.0.limit.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn a_limit_is_lowered_and_never_raised() {
-        let mut closed = Closed(zeros());
-        closed.close(Way::Shared, 7, false, 0);
-        closed.lower_limit(9);
-        assert!(closed.0.knows(6) && !closed.0.knows(7));
-        closed.lower_limit(3);
-        assert!(closed.0.knows(2) && !closed.0.knows(3));
+        let mut stub = HotStub(zeros());
+        stub.become_stub(OnMiss::Shared, 7, false, 0);
+        stub.lower_limit(9);
+        assert!(stub.0.knows(6) && !stub.0.knows(7));
+        stub.lower_limit(3);
+        assert!(stub.0.knows(2) && !stub.0.knows(3));
     }
 }

@@ -20,7 +20,7 @@
 //!
 //! `closed` is what `malloc` and `free` find first: lists that are empty, and a tag with
 //! one bit turned, so that both miss, and the entry of a block of the common owner's is
-//! recognised by the sign of what is left of it (see `hot::Closed`).
+//! recognised by the sign of what is left of it (see `hot::HotStub`).
 //!
 //! **Bound.** A cache holds at most two chains of a class, of spares no more than a small
 //! share of all slabs and than [`SPARES`] bytes, and a stash: less than 4 MiB in all. What
@@ -39,7 +39,7 @@ use super::arrays;
 use super::central::{self, Supply};
 use super::depot::DepotChain;
 use super::stash::Stash;
-use super::{Closed, Counters, Given, Hot, List, Way, first_length};
+use super::{Allocated, Counters, Hot, HotStub, List, OnMiss, first_length};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::options;
@@ -62,10 +62,10 @@ const SPARES: usize = 256 << 10;
 const CLASSES_A_TICK: usize = 8;
 
 /// All of them.
-pub(crate) static ALL: Shared<Magazines, Closed, MOST> = Shared::new();
+pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
 
-/// One of them, its lock, and the closed hot part in front.
-pub(crate) type Shelf = Slot<Magazines, Closed>;
+/// One of them, its lock, and the stub in front.
+pub(crate) type Shelf = Slot<Magazines, HotStub>;
 
 /// Blocks in a chain of `class`.
 pub(super) const fn chain_length(class: usize) -> usize {
@@ -88,11 +88,11 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for.
     want: Cell<u32>,
-    /// Knocks at the list that it stays hidden for; 0: it is not hidden. See `knocks`.
-    pub(super) hidden: Cell<u32>,
+    /// Polls at the list that it stays withheld for; 0: it is not withheld. See `maintenance`.
+    pub(super) withheld: Cell<u32>,
     /// What was in it.
-    pub(super) hidden_head: Cell<*mut Block>,
-    pub(super) hidden_count: Cell<u32>,
+    pub(super) withheld_head: Cell<*mut Block>,
+    pub(super) withheld_count: Cell<u32>,
 }
 
 /// What happened to a cache.
@@ -116,13 +116,13 @@ pub(crate) struct Magazines {
     spares: Cell<usize>,
     /// The tick of the last slow operation.
     pub(super) now: Cell<u32>,
-    /// How many more operations come by slowly: see `knocks`.
-    pub(super) knocks: Cell<u32>,
+    /// How many more operations come by slowly: see `maintenance`.
+    pub(super) polls: Cell<u32>,
     /// The time of the last one, in nanoseconds.
-    pub(super) knocked_ns: Cell<u64>,
-    /// Whether lists were hidden in this tick, and whether operations knocked.
-    pub(super) has_hidden: Cell<bool>,
-    pub(super) has_knocked: Cell<bool>,
+    pub(super) polled_ns: Cell<u64>,
+    /// Whether lists were withheld in this tick, and whether operations polled.
+    pub(super) has_withheld: Cell<bool>,
+    pub(super) has_polled: Cell<bool>,
     /// Whether the pass found it as it had left it.
     pub(super) rested: Cell<bool>,
     /// Whether anyone ever took a block from here.
@@ -143,18 +143,18 @@ const _: () = assert!(Shelf::FRONT == 0);
 
 /// A thread's current cache, by what its fast word leads to.
 #[inline(always)]
-pub(crate) fn of(closed: &Hot) -> &'static Shelf {
-    // SAFETY: a closed hot part is the front of a slot, and slots are never freed.
-    unsafe { &*ptr::from_ref(closed).cast::<Shelf>() }
+pub(crate) fn of(stub: &Hot) -> &'static Shelf {
+    // SAFETY: a stub is the front of a slot, and slots are never freed.
+    unsafe { &*ptr::from_ref(stub).cast::<Shelf>() }
 }
 
 /// Makes one. `None`: there is no memory.
-fn make(number: usize, way: Way) -> Option<&'static Shelf> {
+fn make(number: usize, on_miss: OnMiss) -> Option<&'static Shelf> {
     // SAFETY: zero is valid for all of it.
     let slot = unsafe { Shelf::make(number) }?;
-    let (closed, magazines) = slot.parts_mut();
+    let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
-    closed.close(way, chunk::expose_table(), forward_sized, 0);
+    stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
     for class in 0..CLASSES {
         magazines.lists[class].reciprocal = size_class::reciprocal(class);
         magazines.bins[class].want.set(first_length(class) as u32);
@@ -168,9 +168,9 @@ fn make(number: usize, way: Way) -> Option<&'static Shelf> {
 pub(super) static RAISING: Lock<()> = Lock::new(());
 
 /// Raises the number of caches. Returns how many there are.
-pub(crate) fn raise(count: usize, way: Way) -> usize {
+pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
     let _one = RAISING.lock();
-    ALL.raise(count, |number| make(number, way))
+    ALL.raise(count, |number| make(number, on_miss))
 }
 
 /// Makes the fast path for sized frees refuse every block: see the caller.
@@ -225,10 +225,10 @@ impl Magazines {
 
     /// Hands out a block of `class`. `None`: there is no memory.
     #[inline]
-    pub(crate) fn alloc(&self, class: usize) -> Option<Given> {
+    pub(crate) fn alloc(&self, class: usize) -> Option<Allocated> {
         let block = self.list(class).pop();
         if !block.is_null() {
-            return Some(Given { block: block.cast(), zero: false });
+            return Some(Allocated { block: block.cast(), zero: false });
         }
         self.refill(class)
     }
@@ -257,8 +257,8 @@ impl Magazines {
         self.lists[class].head.set(chain.head());
         self.lists[class].room.set(room);
         self.bins[class].base.set(room + chain.count() as i32);
-        debug_assert_eq!(self.bins[class].hidden_count.get(), 0);
-        self.bins[class].hidden.set(0);
+        debug_assert_eq!(self.bins[class].withheld_count.get(), 0);
+        self.bins[class].withheld.set(0);
     }
 
     /// Takes the list of `class`, and leaves an empty one.
@@ -289,10 +289,10 @@ impl Magazines {
 
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
-    pub(crate) fn refill(&self, class: usize) -> Option<Given> {
-        let knocks = self.bins[class].hidden.get();
-        if let Some(block) = self.pop_hidden(class) {
-            return Some(Given { block: block.cast(), zero: false });
+    pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
+        let polls = self.bins[class].withheld.get();
+        if let Some(block) = self.pop_withheld(class) {
+            return Some(Allocated { block: block.cast(), zero: false });
         }
         let spare = self.take_spare(class);
         self.tend();
@@ -300,7 +300,7 @@ impl Magazines {
             spare
         } else if sync::is_interrupted() {
             return central::reserved(class)
-                .map(|block| Given { block: block.cast(), zero: false });
+                .map(|block| Allocated { block: block.cast(), zero: false });
         } else {
             let want = &self.bins[class].want;
             let most = want.get();
@@ -308,14 +308,14 @@ impl Magazines {
             self.used.store(true, Ordering::Relaxed);
             let Supply { chain, zero } = central::take(class, most as usize)?;
             if zero {
-                return Some(Given { block: chain.head().cast(), zero });
+                return Some(Allocated { block: chain.head().cast(), zero });
             }
             chain
         };
         self.fill(class, chain);
         let block = self.list(class).pop();
-        self.stay_hidden(class, knocks.saturating_sub(1));
-        Some(Given { block: block.cast(), zero: false })
+        self.stay_withheld(class, polls.saturating_sub(1));
+        Some(Allocated { block: block.cast(), zero: false })
     }
 
     /// The list of `class` is too long: it becomes the spare.
@@ -325,7 +325,7 @@ impl Magazines {
             // Too long it stays, until somebody else finds it so.
             return;
         }
-        if self.push_hidden(class) {
+        if self.push_withheld(class) {
             return;
         }
         let spare = self.take_spare(class);
@@ -346,9 +346,9 @@ impl Magazines {
     pub(crate) fn release(&self) {
         self.stash.release();
         for class in 0..CLASSES {
-            let hidden = self.take_hidden(class);
+            let withheld = self.take_withheld(class);
             let (list, spare) = (self.empty(class), self.take_spare(class));
-            for chain in [hidden, list, spare] {
+            for chain in [withheld, list, spare] {
                 central::give(class, chain);
             }
             self.bins[class].want.set(first_length(class) as u32);
@@ -360,7 +360,7 @@ impl Magazines {
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
-            let aside = self.bins[class].spare_count.get() + self.bins[class].hidden_count.get();
+            let aside = self.bins[class].spare_count.get() + self.bins[class].withheld_count.get();
             let here = self.length(class) + aside as usize;
             blocks += here;
             bytes += here * size_class::size(class);
@@ -463,13 +463,13 @@ pub(crate) fn before_fork() {
     central::before_fork();
 }
 
-/// In a forked child: forgets who waited for a cache, and what came back as strays.
+/// In a forked child: forgets who waited for a cache, and what came back deferred.
 pub(crate) fn forget_after_fork() {
     for slot in ALL.all() {
         slot.forget_sleepers_after_fork();
     }
     arrays::forget_after_fork();
-    central::forget_strays_after_fork();
+    central::forget_deferred_after_fork();
 }
 
 /// Gives the locks back on either side of a fork.
@@ -523,7 +523,7 @@ mod tests {
         use crate::address_map::Entry;
         use crate::chunk::Want;
         assert!(crate::substrate::open_and_begin());
-        assert!(raise(1, Way::Shared) >= 1);
+        assert!(raise(1, OnMiss::Shared) >= 1);
         let run = chunk::take(1, 1, Want::Any, Entry::KEPT, Entry::large_rest).unwrap();
         let Some(held) = ALL.acquire_this(ALL.slot(0)) else { return };
         assert!(held.stash.keep(run.unit, 1));

@@ -30,19 +30,19 @@
 //!
 //! Called by `heap`.
 
+mod abandoned;
 pub(crate) mod arrays;
 pub(crate) mod central;
 mod depot;
-mod hidden;
 pub(crate) mod hot;
-pub(crate) mod knocks;
 pub(crate) mod magazines;
+pub(crate) mod maintenance;
 mod outgoing;
-mod resting;
 mod room;
 mod scavenger;
 mod stash;
 mod visit;
+mod withheld;
 
 use core::cell::Cell;
 use core::ptr;
@@ -59,15 +59,15 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::unit_list::{ByOwner, BySize, UnitList};
 
+pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
 use depot::{Depot, DepotChain};
-use hidden::Hidden;
-pub(crate) use hot::{Closed, Hot, List, Rest, Way};
+pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue};
 use outgoing::Outgoing;
 pub(crate) use outgoing::send;
-pub(crate) use resting::{none_warm_after_fork, purge_resting};
 use room::Room;
 use scavenger::Scavenger;
 pub(crate) use stash::Stash;
+use withheld::Withheld;
 
 /// Bytes in a chain, where blocks are small enough.
 const CHAIN_BYTES: usize = 16 << 10;
@@ -116,8 +116,8 @@ struct Bin {
     slabs: Cell<usize>,
     /// The slab that is being carved, or 0.
     current: Cell<usize>,
-    /// The list, while it is hidden.
-    hidden: Hidden,
+    /// The list, while it is withheld.
+    withheld: Withheld,
     room: Room,
 }
 
@@ -172,8 +172,8 @@ pub(crate) struct Cache {
     /// It rests and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,
     /// Its thread has ended.
-    pub(crate) is_resting: AtomicBool,
-    next_resting: AtomicPtr<Cache>,
+    pub(crate) is_abandoned: AtomicBool,
+    next_abandoned: AtomicPtr<Cache>,
     pub(crate) counters: Counters,
     // What other threads write to, on lines of its own.
     inbox: Inbox,
@@ -232,14 +232,14 @@ impl Member for Cache {
         &self.inbox.tenure
     }
 
-    fn resting(&self) -> &AtomicPtr<Self> {
-        &self.next_resting
+    fn abandoned(&self) -> &AtomicPtr<Self> {
+        &self.next_abandoned
     }
 }
 
 /// A block that was handed out.
 #[derive(Clone, Copy)]
-pub(crate) struct Given {
+pub(crate) struct Allocated {
     pub(crate) block: *mut u8,
     /// Whether all of it reads as zero.
     pub(crate) zero: bool,
@@ -269,10 +269,10 @@ impl Cache {
 
     /// Hands out a block of `class`.
     #[inline]
-    pub(crate) fn alloc(&self, class: usize) -> Option<Given> {
+    pub(crate) fn alloc(&self, class: usize) -> Option<Allocated> {
         let block = self.hot.list(class).pop();
         if !block.is_null() {
-            return Some(Given { block: block.cast(), zero: false });
+            return Some(Allocated { block: block.cast(), zero: false });
         }
         self.refill(class)
     }
@@ -292,11 +292,11 @@ impl Cache {
 
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
-    fn refill(&self, class: usize) -> Option<Given> {
-        if self.bins[class].hidden.is_hidden() {
-            let block = self.pop_hidden(class);
+    fn refill(&self, class: usize) -> Option<Allocated> {
+        if self.bins[class].withheld.is_withheld() {
+            let block = self.pop_withheld(class);
             if !block.is_null() {
-                return Some(Given { block: block.cast(), zero: false });
+                return Some(Allocated { block: block.cast(), zero: false });
             }
         }
         if let Some(chain) = self.undepot(class) {
@@ -307,7 +307,7 @@ impl Cache {
             self.drain();
             let block = self.hot.list(class).pop();
             if !block.is_null() {
-                return Some(Given { block: block.cast(), zero: false });
+                return Some(Allocated { block: block.cast(), zero: false });
             }
         }
         if let Some(chain) = self.take_returned(class) {
@@ -337,15 +337,16 @@ impl Cache {
         }
         bin.room.count(chain.count as i32);
         if chain.count == 1 {
-            return Some(Given { block: chain.head.cast(), zero: slab.is_zero() });
+            return Some(Allocated { block: chain.head.cast(), zero: slab.is_zero() });
         }
         Some(self.start(class, terminated(chain)))
     }
 
     /// Blocks in the list of `class`.
     fn length(&self, class: usize) -> usize {
-        let hidden = &self.bins[class].hidden;
-        let room = if hidden.is_hidden() { hidden.room() } else { self.hot.list(class).room.get() };
+        let withheld = &self.bins[class].withheld;
+        let room =
+            if withheld.is_withheld() { withheld.room() } else { self.hot.list(class).room.get() };
         (self.bins[class].base.get() - room).max(0) as usize
     }
 
@@ -368,14 +369,14 @@ impl Cache {
     }
 
     /// Makes a chain the (empty) list of its class and hands out its first block.
-    fn start(&self, class: usize, chain: DepotChain) -> Given {
+    fn start(&self, class: usize, chain: DepotChain) -> Allocated {
         // One less: when the list has all of them again and no room, they go.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
-        // It may have been hidden, empty, while we looked for blocks.
-        self.stay_hidden(class);
-        Given { block: block.cast(), zero: false }
+        // It may have been withheld, empty, while we looked for blocks.
+        self.stay_withheld(class);
+        Allocated { block: block.cast(), zero: false }
     }
 
     /// How many blocks a refill from slabs takes; the next one takes twice as many.
@@ -428,8 +429,8 @@ impl Cache {
     /// The list of `class` is too long: moves it to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
-        let knocked = self.bins[class].hidden.is_hidden();
-        if knocked && self.push_hidden(class) {
+        let polled = self.bins[class].withheld.is_withheld();
+        if polled && self.push_withheld(class) {
             return;
         }
         self.scavenge();
@@ -447,8 +448,8 @@ impl Cache {
         if !self.remote().is_empty() {
             self.drain();
         }
-        if knocked {
-            self.hide_again(class);
+        if polled {
+            self.withhold_again(class);
         }
     }
 

@@ -62,7 +62,7 @@ impl Cache {
             }
             // SAFETY: the chain was taken whole and is this cache's.
             let next = unsafe { Block::next(block) };
-            let rest = self.hot.rest_of(block.addr());
+            let rest = self.hot.residue_of(block.addr());
             if rest.is_mine() {
                 bytes += size_class::size(rest.class());
                 take(rest.class(), block);
@@ -155,7 +155,7 @@ impl Cache {
             return false;
         }
         // SAFETY: checked above: the unit is below the map's limit.
-        let rest = unsafe { self.hot.rest_for(unit, owner) };
+        let rest = unsafe { self.hot.residue_for(unit, owner) };
         if owner == 0 || !rest.is_mine() {
             return false;
         }
@@ -181,7 +181,7 @@ impl Cache {
             // SAFETY: the batch's blocks, of the owner's, which it has just forgotten.
             let owner = unsafe { push_to(out.owner.get(), head, tail, count, bytes) };
             if let Some(owner) = owner {
-                owner.relieve();
+                owner.drain_if_much_waits();
             }
         }
     }

@@ -18,7 +18,7 @@
 //!
 //! In each tick of the clock, a thread's first slow operation also sees to runs
 //! that wait, to quiet threads' caches (see `visit`), and that the next operation
-//! is a slow one too if there is more to do (see `hidden`).
+//! is a slow one too if there is more to do (see `withheld`).
 
 use core::cell::Cell;
 
@@ -66,14 +66,14 @@ pub(super) struct Scavenger {
     pub(super) active: AtomicU32,
     /// What there is to do: `NOTHING`, only this pass, or the next one too.
     work: AtomicU8,
-    /// See `hidden`.
-    pub(super) knocks_left: Cell<u32>,
-    pub(super) are_hidden: Cell<bool>,
-    /// Whether they were hidden in this tick, and whether that was when it began.
-    pub(super) has_hidden: Cell<bool>,
+    /// See `withheld`.
+    pub(super) polls_left: Cell<u32>,
+    pub(super) are_withheld: Cell<bool>,
+    /// Whether they were withheld in this tick, and whether that was when it began.
+    pub(super) has_withheld: Cell<bool>,
     pub(super) has_hidden_first: Cell<bool>,
-    /// The time of the last knock beyond the first ones, in nanoseconds.
-    pub(super) knocked_ns: Cell<u64>,
+    /// The time of the last poll beyond the first ones, in nanoseconds.
+    pub(super) polled_ns: Cell<u64>,
 }
 
 impl Scavenger {
@@ -98,14 +98,14 @@ impl Cache {
         self.scavenge_step(now, delay);
         if !is_new_tick {
             // Work that came up since the tick began: it may have been this program's last.
-            if !self.scavenger.has_hidden.get()
+            if !self.scavenger.has_withheld.get()
                 && (self.scavenger.has_work() || chunk::has_waiting())
             {
-                self.hide_all();
+                self.withhold_all();
             }
             return;
         }
-        self.scavenger.has_hidden.set(false);
+        self.scavenger.has_withheld.set(false);
         self.scavenger.active.store(now, Ordering::Relaxed);
         if self.is_quiet() {
             let until = os::now_ns() + QUIET_PATIENCE;
@@ -123,16 +123,16 @@ impl Cache {
         let has_work = self.scavenger.has_work() || SOMEBODY_WAITS.load(Ordering::Relaxed);
         self.scavenger.has_hidden_first.set(has_work);
         if has_work {
-            self.hide_all();
+            self.withhold_all();
         }
     }
 
     /// Whether all of this thread's operations in the last tick were slow ones,
     /// and few: then it has time.
     fn is_quiet(&self) -> bool {
-        self.scavenger.are_hidden.get()
+        self.scavenger.are_withheld.get()
             && self.scavenger.has_hidden_first.get()
-            && self.scavenger.knocks_left.get() > 0
+            && self.scavenger.polls_left.get() > 0
     }
 
     /// A step for a thread that has been quiet for a purge delay: all that it has
@@ -153,7 +153,7 @@ impl Cache {
                 return;
             }
             self.begin_pass(now);
-            super::resting::cool_resting(now, delay);
+            super::abandoned::cool_abandoned(now, delay);
         }
         self.walk(now, delay);
     }

@@ -13,7 +13,7 @@
 //!
 //! What visitors do:
 //!
-//! - *relieve*: whoever sends blocks to a cache with much on its stack takes it
+//! - *drain*: whoever sends blocks to a cache with much on its stack takes it
 //!   home itself;
 //! - *steal*: a cache that is about to take a new slab asks some others for one
 //!   of its class that is mostly free. Slots of it may be in the lists of the
@@ -73,7 +73,7 @@ impl Cache {
     }
 
     /// After a push: if much waits here, takes it home.
-    pub(super) fn relieve(&self) {
+    pub(super) fn drain_if_much_waits(&self) {
         if self.remote().bytes() > BACKLOG
             && let Some(_order) = self.visit()
         {

@@ -18,7 +18,7 @@ use super::origin::MALLOC;
 use super::{common, door, fast, per_cpu};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
-use crate::cache::{Hot, Rest, hot};
+use crate::cache::{Hot, Residue, hot};
 use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
 
 /// The largest size that a list is found for by its size alone.
@@ -38,9 +38,9 @@ pub const GAP: usize = TABLE_GAP;
 /// What is left of the entry of a slab of one's own is below this.
 pub const KINDS: usize = SLAB_KINDS;
 /// What is added to the offset of a list in what is left of a common slab's entry.
-pub const TO_CPU: usize = hot::TURNED_TO_CPU;
+pub const TO_CPU: usize = hot::BIASED_TO_CPU;
 /// The same, where the thread shares caches.
-pub const TO_SHARED: usize = hot::TURNED_TO_SHARED;
+pub const TO_SHARED: usize = hot::BIASED_TO_SHARED;
 /// The place of a thread's area, less this, is in the heads of the gate's lists.
 pub const BIAS: usize = hot::AREA_BIAS;
 /// Places in a gate.
@@ -117,13 +117,13 @@ pub unsafe extern "C" fn free_other(block: *mut u8) {
 /// # Safety
 ///
 /// As `free`; `rest` is what is left of the block's entry, and says so.
-pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, rest: usize) {
-    // SAFETY: the fast word leads to a closed hot part, which is never freed.
+pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, residue: usize) {
+    // SAFETY: the fast word leads to a stub, which is never freed.
     let hot = unsafe { &*hot.cast::<Hot>() };
     // SAFETY: by the contract it is what is left of an entry.
-    let rest = unsafe { Rest::of(rest) };
+    let residue = unsafe { Residue::of(residue) };
     // SAFETY: the entry says that the block is of a common slab; it is in use.
-    if unsafe { !common::free_here(block, hot, rest) } {
+    if unsafe { !common::free_here(block, hot, residue) } {
         // SAFETY: by the contract: a block in use, or what the door refuses.
         unsafe { door::free_cold::<MALLOC>(block) }
     }
@@ -135,13 +135,13 @@ pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, rest: usize
 ///
 /// As `free`, for a block of the common owner's; `hot` leads to the gate, and `rest` is what
 /// is left of the block's entry.
-pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, rest: usize) {
+pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, residue: usize) {
     // SAFETY: by the contract it leads to the gate, which is never freed.
     let gate = unsafe { &*hot.cast::<Gate>() };
     // SAFETY: by the contract it is what is left of an entry.
-    let rest = unsafe { Rest::of(rest) };
+    let residue = unsafe { Residue::of(residue) };
     // SAFETY: by the contract a block in use, of a common slab of the class that `rest` names.
-    unsafe { per_cpu::full(block, gate, rest) }
+    unsafe { per_cpu::full(block, gate, residue) }
 }
 
 /// A block whose sequence was begun in vain.
@@ -149,13 +149,13 @@ pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, rest: usize) 
 /// # Safety
 ///
 /// As [`free_full`].
-pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, rest: usize) {
+pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, residue: usize) {
     // SAFETY: by the contract it leads to the gate, which is never freed.
     let gate = unsafe { &*hot.cast::<Gate>() };
     // SAFETY: by the contract it is what is left of an entry.
-    let rest = unsafe { Rest::of(rest) };
+    let residue = unsafe { Residue::of(residue) };
     // SAFETY: by the contract a block in use, of a common slab of the class that `rest` names.
-    unsafe { per_cpu::aborted_free(block, gate, rest) }
+    unsafe { per_cpu::aborted_free(block, gate, residue) }
 }
 
 /// A list of the thread's own that is too long now.

@@ -1,7 +1,7 @@
 //! Caches that threads share: malloc and free under a lock that is hardly ever waited for.
 //!
 //! ```text
-//!   malloc, free    miss in the closed hot part that the thread's fast word leads to
+//!   malloc, free    miss in the stub that the thread's fast word leads to
 //!      v
 //!   here            try the cache behind it: pop or push, give the lock back
 //!      | held by somebody      | list empty, or too long
@@ -10,7 +10,7 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's own word holds its cache's closed hot part with a mark ([`MARK`]), the fast
+//! A thread's own word holds its cache's stub with a mark ([`MARK`]), the fast
 //! word the same without it; so a miss brings the cache along in a register. Where every
 //! call is counted (`stats=exit`), the fast word stays at the sentinel and the door comes
 //! by the own word.
@@ -20,7 +20,7 @@
 //!
 //! **Waiting.** A cache that cannot be had in a long time is held by the caller itself,
 //! who is then in a signal handler; it is served from the heap for late comers
-//! (`start::late`), and what it frees is put aside (`central::stray`).
+//! (`start::late`), and what it frees is put aside (`central::defer`).
 //!
 //! Called by `fast` (misses), `door` (all else) and `start`.
 
@@ -31,9 +31,9 @@ use super::assembly::malloc_sequence;
 use super::origin::MALLOC;
 use super::{door, seen};
 
-use crate::cache::knocks;
 use crate::cache::magazines::{self, ALL, Magazines, Shelf};
-use crate::cache::{Closed, Given, Hot, Rest, Way, arrays, central};
+use crate::cache::maintenance;
+use crate::cache::{Allocated, Hot, HotStub, OnMiss, Residue, arrays, central};
 use crate::options;
 use crate::os::tls;
 use crate::registry::shared::Held;
@@ -42,10 +42,10 @@ use crate::remote::Block;
 use crate::size_class::{self, UNIT};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Of an own word: it leads to the closed hot part of a shared cache.
+/// Of an own word: it leads to the stub of a shared cache.
 pub(super) const MARK: usize = 2;
 /// Of an own word that has the mark: it leads to the gate, or, with [`BY_CPU`], to the
-/// first CPU's closed hot part.
+/// first CPU's stub.
 pub(super) const GATE: usize = 4;
 const BY_CPU: usize = 8;
 const MARKS: usize = MARK | GATE | BY_CPU;
@@ -59,13 +59,13 @@ const fn malloc_sequence() -> Option<&'static [u64; 4]> {
 /// Makes the caches, if the options say that they are shared. Once, before threads get
 /// any. False: there is no memory, and each thread gets its own.
 pub(super) fn start() -> bool {
-    let (count, way) = match registry::model() {
+    let (count, on_miss) = match registry::model() {
         Model::Exclusive => return true,
-        Model::Shared(count) => (count, Way::Shared),
-        Model::PerCpu(count) => (count, Way::ByCpu),
+        Model::Shared(count) => (count, OnMiss::Shared),
+        Model::PerCpu(count) => (count, OnMiss::ByCpu),
     };
-    let made = magazines::raise(count, way) > 0;
-    if made && way == Way::ByCpu {
+    let made = magazines::raise(count, on_miss) > 0;
+    if made && on_miss == OnMiss::ByCpu {
         arrays::start(malloc_sequence());
     }
     made
@@ -89,7 +89,7 @@ pub(crate) fn is_on() -> bool {
 pub fn raise_shared_caches(count: usize) -> usize {
     // Magazines of pools, too.
     registry::raise_shared(count);
-    if is_on() && !registry::by_cpu() { magazines::raise(count, Way::Shared) } else { 0 }
+    if is_on() && !registry::by_cpu() { magazines::raise(count, OnMiss::Shared) } else { 0 }
 }
 
 /// The calling thread's cache, by its own word; `None`: it has none yet.
@@ -98,9 +98,9 @@ fn existing() -> Option<&'static Shelf> {
     match own.addr() & MARKS {
         0 => None,
         MARK => {
-            let closed = own.map_addr(|address| address & !MARKS).cast::<Hot>();
-            // SAFETY: it leads to the closed hot part of a slot.
-            Some(magazines::of(unsafe { &*closed }))
+            let stub = own.map_addr(|address| address & !MARKS).cast::<Hot>();
+            // SAFETY: it leads to the stub of a slot.
+            Some(magazines::of(unsafe { &*stub }))
         }
         _ => Some(per_cpu::mine(&ALL)),
     }
@@ -116,7 +116,7 @@ fn first() -> &'static Shelf {
     }
     let first = per_cpu::mine(&ALL);
     match arrays::gate().filter(|gate| gate.serves_this_thread()) {
-        Some(gate) => set_words(gate.closed(), MARK | GATE),
+        Some(gate) => set_words(gate.stub(), MARK | GATE),
         None => set_words(ptr::from_ref(first.front()).cast_mut().cast(), MARK | BY_CPU),
     }
     first
@@ -127,16 +127,16 @@ fn settle(slot: &'static Shelf) {
     set_words(ptr::from_ref(slot.front()).cast_mut().cast(), MARK);
 }
 
-fn set_words(closed: *mut u8, marks: usize) {
-    tls::set_own(closed.map_addr(|address| address | marks));
+fn set_words(stub: *mut u8, marks: usize) {
+    tls::set_own(stub.map_addr(|address| address | marks));
     if !options::detailed() && !seen::is_debugging() {
-        tls::set_fast(closed);
+        tls::set_fast(stub);
     }
 }
 
 /// The calling thread's cache, locked; the thread gets another one if that is held.
 /// `None`: none was to be had in a long time.
-pub(super) fn acquire() -> Option<Held<Magazines, Closed>> {
+pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
     let current = existing().unwrap_or_else(first);
     let held = ALL.acquire(current)?;
     account(current, &held);
@@ -144,21 +144,21 @@ pub(super) fn acquire() -> Option<Held<Magazines, Closed>> {
 }
 
 /// A block for a request of `class`. `None`: there is no memory, or no lock to be had.
-pub(super) fn alloc(class: usize) -> Option<Given> {
+pub(super) fn alloc(class: usize) -> Option<Allocated> {
     if let Some(gate) = super::per_cpu::my_gate() {
         let block = super::per_cpu::take(gate, class);
         if !block.is_null() {
-            return Some(Given { block: block.cast(), zero: false });
+            return Some(Allocated { block: block.cast(), zero: false });
         }
     }
     let held = acquire()?;
-    // Who comes by the door does not hear those who knock.
+    // An operation that comes by the door does not poll.
     held.tend();
     held.alloc(class)
 }
 
 /// Notes what it took to get a cache.
-fn account(current: &'static Shelf, held: &Held<Magazines, Closed>) {
+fn account(current: &'static Shelf, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !registry::by_cpu() {
         settle(held.slot());
     }
@@ -182,7 +182,7 @@ pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 /// [`missed`], for a caller that is jumped to itself.
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    if hot.way() != Way::Shared {
+    if hot.on_miss() != OnMiss::Shared {
         return door::malloc_cold::<MALLOC>(size);
     }
     let slot = magazines::of(hot);
@@ -220,7 +220,7 @@ fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
     };
     account(current, &held);
     match held.alloc(size_class::of(size)) {
-        Some(Given { block, .. }) => block,
+        Some(Allocated { block, .. }) => block,
         None => {
             drop(held);
             door::malloc_cold::<MALLOC>(size)
@@ -234,7 +234,7 @@ fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
 fn refill(size: usize, hot: &Hot) -> *mut u8 {
     let held = Held::of(magazines::of(hot));
     match held.refill(size_class::of(size)) {
-        Some(Given { block, .. }) => block,
+        Some(Allocated { block, .. }) => block,
         None => {
             drop(held);
             door::malloc_cold::<MALLOC>(size)
@@ -248,9 +248,9 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
 ///
 /// As `free`; `hot` is what the thread's fast word leads to, and `rest` is common.
 #[inline(never)]
-pub(super) unsafe fn free(block: *mut u8, hot: &Hot, rest: Rest) {
+pub(super) unsafe fn free(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
-    if unsafe { !free_here(block, hot, rest) } {
+    if unsafe { !free_here(block, hot, residue) } {
         // SAFETY: the caller gives the block away, and no slot begins there: the door says so.
         unsafe { door::free_cold::<MALLOC>(block) }
     }
@@ -263,9 +263,9 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, rest: Rest) {
 ///
 /// As [`free`].
 #[inline(never)]
-pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, rest: Rest) {
+pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
-    if unsafe { !free_here(block, hot, rest) } {
+    if unsafe { !free_here(block, hot, residue) } {
         // SAFETY: the caller gives the block away, and no slot begins there: the door says so.
         unsafe { door::free_sized_cold::<MALLOC>(block, size) }
     }
@@ -277,23 +277,23 @@ pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, rest: Re
 ///
 /// As [`free`].
 #[inline(always)]
-pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, rest: Rest) -> bool {
+pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
     let slot = magazines::of(hot);
     // SAFETY: the reciprocals never change, so any thread may look.
     let magazines = unsafe { slot.value() };
     // SAFETY: the offset of a list.
-    let list = unsafe { magazines.list_at(rest.shared_list()) };
+    let list = unsafe { magazines.list_at(residue.shared_list()) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
     if !slot.try_lock() {
         // SAFETY: the caller gives the block away, and a slot of the class begins there.
-        unsafe { free_contended(block.cast(), hot, rest) };
+        unsafe { free_contended(block.cast(), hot, residue) };
         return true;
     }
     // SAFETY: the cache is locked, and the block of the list's class.
     if unsafe { list.push(block.cast()) } {
-        overflow(hot, rest);
+        overflow(hot, residue);
         return true;
     }
     // SAFETY: locked above.
@@ -308,7 +308,7 @@ pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, rest: Rest) -> bool {
 fn wake(hot: &Hot) {
     let slot = magazines::of(hot);
     if slot.wake() {
-        knocks::answer(slot);
+        maintenance::answer(slot);
     }
 }
 
@@ -317,11 +317,11 @@ fn wake(hot: &Hot) {
 /// As [`free_slot`], for the class of the list that `rest` names.
 #[cold]
 #[inline(never)]
-unsafe fn free_contended(block: *mut Block, hot: &Hot, rest: Rest) {
-    let (current, class) = (magazines::of(hot), rest.class());
+unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
+    let (current, class) = (magazines::of(hot), residue.class());
     let Some(held) = ALL.acquire_contended(current) else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::stray(class, block) };
+        return unsafe { central::defer(class, block) };
     };
     account(current, &held);
     // SAFETY: the caller gives the block of this class and a common slab away.
@@ -331,8 +331,8 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, rest: Rest) {
 /// Shortens a list of a cache that the caller has locked.
 #[cold]
 #[inline(never)]
-fn overflow(hot: &Hot, rest: Rest) {
-    Held::of(magazines::of(hot)).overflow(rest.class());
+fn overflow(hot: &Hot, residue: Residue) {
+    Held::of(magazines::of(hot)).overflow(residue.class());
 }
 
 /// Frees a slot of a slab of the common owner's, from any thread.
@@ -347,7 +347,7 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
     }
     let Some(held) = acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::stray(class, block) };
+        return unsafe { central::defer(class, block) };
     };
     held.tend();
     // SAFETY: the caller gives the block of this class and a common slab away.

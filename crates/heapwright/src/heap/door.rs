@@ -6,7 +6,7 @@
 //! heap is asked first (`seen`), and told which call it was (`origin`).
 
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, CACHES, Cache, Given, Use, central, magazines};
+use crate::cache::{self, Allocated, CACHES, Cache, Use, central, magazines};
 use crate::chunk;
 use crate::misuse::{self, Call};
 use crate::options;
@@ -116,7 +116,7 @@ fn allocate_shared(request: Request) -> *mut u8 {
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return core::ptr::null_mut() };
     let Some(block) = central::reserved(class) else { return core::ptr::null_mut() };
-    hand_out(request, Given { block: block.cast(), zero: false }, size_class::size(class))
+    hand_out(request, Allocated { block: block.cast(), zero: false }, size_class::size(class))
 }
 
 /// Serves a request of who has no cache, and cannot have one.
@@ -171,7 +171,7 @@ pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
 }
 
 /// Makes a block as the caller wants it.
-fn hand_out(request: Request, given: Given, usable: usize) -> *mut u8 {
+fn hand_out(request: Request, given: Allocated, usable: usize) -> *mut u8 {
     if request.zero {
         if given.zero && usable <= SLAB_MAX {
             // Fresh memory, but a slot's first word may have been a link.
@@ -186,7 +186,7 @@ fn hand_out(request: Request, given: Given, usable: usize) -> *mut u8 {
 }
 
 /// A block for a request, and how many bytes of it may be used.
-fn serve(source: &impl Source, request: Request) -> Option<(Given, usize)> {
+fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
     if let Some(class) = request.class() {
         return Some((source.alloc(class)?, size_class::size(class)));
     }
@@ -194,7 +194,7 @@ fn serve(source: &impl Source, request: Request) -> Option<(Given, usize)> {
     if let Some(heap) = source.heap() {
         large::join_heap(large.unit, heap);
     }
-    Some((Given { block: large.block, zero: true }, large.usable))
+    Some((Allocated { block: large.block, zero: true }, large.usable))
 }
 
 /// The calling thread's list of `class` is too long.
@@ -422,7 +422,7 @@ fn keep(unit: usize, units: usize) -> bool {
     }
     if sync::is_interrupted() {
         // SAFETY: the caller gives the block away, whose run this is, and its entry says kept.
-        unsafe { central::stray_run(unit) };
+        unsafe { central::defer_run(unit) };
         return true;
     }
     common::acquire().is_some_and(|held| held.stash.keep(unit, units))
@@ -734,7 +734,7 @@ pub fn trim(keep: usize) -> bool {
             given += cache.purge_slabs();
         }
     }
-    given += cache::purge_resting();
+    given += cache::purge_abandoned();
     if common::is_on() && !sync::holds_all() {
         given += magazines::purge_all();
     }

@@ -11,7 +11,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{Hot, Rest, Way};
+use crate::cache::{Hot, OnMiss, Residue};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -111,7 +111,7 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
         match hot.list(class).pop_open() {
             Ok(block) => return block.cast(),
             Err(true) => return per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
-            Err(false) if hot.way() == Way::Shared => {
+            Err(false) if hot.on_miss() == OnMiss::Shared => {
                 return common::missed(size, hot, class * CLASS_STEP);
             }
             Err(false) => {}
@@ -181,7 +181,7 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
             Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
-            Err(false) if hot.way() == Way::Shared => common::missed(size, hot, offset),
+            Err(false) if hot.on_miss() == OnMiss::Shared => common::missed(size, hot, offset),
             Err(false) => door::malloc_aligned_cold::<FROM>(size, align),
         }
     } else {
@@ -263,7 +263,7 @@ pub unsafe fn free(block: *mut u8) {
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
+    let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
     // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_cold::<FROM>(block) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
@@ -305,7 +305,7 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, rest| unsafe { common::free_sized(block, size, hot, rest) };
+    let shared = |hot: &Hot, residue| unsafe { common::free_sized(block, size, hot, residue) };
     // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_sized_cold::<FROM>(block, size) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
@@ -328,7 +328,7 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
+    let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
     // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_aligned_cold::<FROM>(block, align) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
@@ -351,7 +351,7 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, rest| unsafe { common::free(block, hot, rest) };
+    let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
     // SAFETY: the caller gives the block away, and the door looks what it is.
     let cold = || unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
@@ -370,19 +370,19 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
 #[must_use]
 pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     let hot = hot();
-    let rest = hot.rest_of_sized(block.addr());
-    if rest.is_mine() {
+    let residue = hot.residue_of_sized(block.addr());
+    if residue.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
-        return unsafe { free_here(hot, rest, block) };
+        return unsafe { free_here(hot, residue, block) };
     }
-    if rest.is_to_cpu() {
+    if residue.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { per_cpu::free(block, Gate::of(hot), rest.bits()) };
+        unsafe { per_cpu::free(block, Gate::of(hot), residue.bits()) };
         return true;
     }
-    if rest.is_to_shared() {
+    if residue.is_to_shared() {
         // SAFETY: the entry says that the slab is common; `hot` is the fast word's.
-        unsafe { common::free_sized(block, size, hot, rest) };
+        unsafe { common::free_sized(block, size, hot, residue) };
         return true;
     }
     false
@@ -407,19 +407,19 @@ pub unsafe fn forward_sized_frees() {
 ///
 /// As [`free`].
 #[inline(always)]
-unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl FnOnce()) {
+unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Residue), cold: impl FnOnce()) {
     let hot = hot();
-    let rest = hot.rest_of(block.addr());
-    if rest.is_mine() {
+    let residue = hot.residue_of(block.addr());
+    if residue.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
-        if !unsafe { free_here(hot, rest, block) } {
+        if !unsafe { free_here(hot, residue, block) } {
             cold();
         }
-    } else if rest.is_to_cpu() {
+    } else if residue.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { per_cpu::free(block, Gate::of(hot), rest.bits()) };
-    } else if rest.is_to_shared() {
-        shared(hot, rest);
+        unsafe { per_cpu::free(block, Gate::of(hot), residue.bits()) };
+    } else if residue.is_to_shared() {
+        shared(hot, residue);
     } else {
         cold();
     }
@@ -430,17 +430,17 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Rest), cold: impl Fn
 /// # Safety
 ///
 /// As [`free`]; `rest` is what `hot`, the calling thread's, left of the entry of the block's
-/// slab, and [`Rest::is_mine`].
+/// slab, and [`Residue::is_mine`].
 #[inline(always)]
-unsafe fn free_here(hot: &Hot, rest: Rest, block: *mut u8) -> bool {
+unsafe fn free_here(hot: &Hot, residue: Residue, block: *mut u8) -> bool {
     // SAFETY: the entry is a slab's of the hot part's owner.
-    let list = unsafe { hot.list_of(rest) };
+    let list = unsafe { hot.list_of(residue) };
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
     // SAFETY: by the contract the block is in use, of the list's class, and free from now on.
     if unsafe { list.push(block.cast::<Block>()) } {
-        door::overflow(rest.class());
+        door::overflow(residue.class());
     }
     true
 }

@@ -61,7 +61,7 @@ impl Heap {
         // SAFETY: null, or a cache, which is never freed.
         let cache = match unsafe { vacant.0.as_ref() } {
             Some(cache) => {
-                vacant.0 = cache.resting().load(Ordering::Relaxed);
+                vacant.0 = cache.abandoned().load(Ordering::Relaxed);
                 Some(cache)
             }
             None => CACHES.make_new(Cache::become_heap),
@@ -120,7 +120,7 @@ impl Heap {
         cache.give_all_slabs();
         drop(order);
         let mut vacant = VACANT.lock();
-        cache.resting().store(vacant.0, Ordering::Relaxed);
+        cache.abandoned().store(vacant.0, Ordering::Relaxed);
         vacant.0 = ptr::from_ref(cache).cast_mut();
         LIVE.fetch_sub(1, Ordering::Relaxed);
     }

@@ -31,7 +31,7 @@ use super::{common, door, start};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::magazines::Magazines;
-use crate::cache::{Given, Rest, central};
+use crate::cache::{Allocated, Residue, central};
 use crate::remote::Block;
 
 /// The CPU has no block of the list at `offset`.
@@ -49,7 +49,7 @@ pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize
         Magazines::note_fallback(&held);
         held.alloc(offset / CLASS_STEP)
     });
-    block.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Given { block, .. }| block)
+    block.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Allocated { block, .. }| block)
 }
 
 /// The CPU has no room for another block of the list that `rest` names.
@@ -58,9 +58,9 @@ pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize
 ///
 /// As `heap::free`, for a block of the common owner's.
 #[cold]
-pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, rest: Rest) {
+pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Residue) {
     // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
-    unsafe { relieve(gate, rest.class(), block.cast()) };
+    unsafe { drain(gate, residue.class(), block.cast()) };
 }
 
 /// The sequence of a free was begun in vain.
@@ -69,10 +69,10 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, rest: Rest) {
 ///
 /// As [`full`].
 #[cold]
-pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, rest: Rest) {
+pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, residue: Residue) {
     arrays::note_abort();
     // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
-    unsafe { put_on_shelf(rest.class(), block.cast()) };
+    unsafe { put_on_shelf(residue.class(), block.cast()) };
 }
 
 /// No block begins at the address.
@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, rest:
 ///
 /// As `heap::free`.
 #[cold]
-pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Rest) {
+pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Residue) {
     // SAFETY: the caller gives the block away, whatever begins there.
     unsafe { door::free_cold::<MALLOC>(block) }
 }
@@ -108,7 +108,7 @@ pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
     match unsafe { gate.put(class, block) } {
         Put::Done => {}
         // SAFETY: a block of the class and the common owner, which the caller gives away.
-        Put::Full => unsafe { relieve(gate, class, block) },
+        Put::Full => unsafe { drain(gate, class, block) },
         Put::Aborted => {
             arrays::note_abort();
             // SAFETY: a block of the class and the common owner, which the caller gives away.
@@ -123,7 +123,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     gate.provide(gate.cpu());
     let Some(held) = common::acquire() else { return core::ptr::null_mut() };
     held.tend();
-    let Some(Given { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
+    let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
     for _ in 1..Gate::half(class) {
         let more = held.list(class).pop();
         if more.is_null() {
@@ -145,11 +145,11 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
 /// # Safety
 ///
 /// The block is of `class`, of a common slab, and in use.
-unsafe fn relieve(gate: &Gate, class: usize, block: *mut Block) {
+unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     gate.provide(gate.cpu());
     let Some(held) = common::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::stray(class, block) };
+        return unsafe { central::defer(class, block) };
     };
     held.tend();
     // SAFETY: a block of the class and the common owner, which the caller gives away.
@@ -163,11 +163,11 @@ unsafe fn relieve(gate: &Gate, class: usize, block: *mut Block) {
 
 /// # Safety
 ///
-/// As [`relieve`].
+/// As [`drain`].
 unsafe fn put_on_shelf(class: usize, block: *mut Block) {
     let Some(held) = common::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::stray(class, block) };
+        return unsafe { central::defer(class, block) };
     };
     Magazines::note_fallback(&held);
     // SAFETY: a block of the class and the common owner, which the caller gives away.

@@ -7,14 +7,14 @@
 //! Called by `door` and `large`.
 
 use crate::cache::magazines::Magazines;
-use crate::cache::{Cache, Counters, Given, Stash, Use};
+use crate::cache::{Allocated, Cache, Counters, Stash, Use};
 
 use super::start;
 
 /// What a request is served from.
 pub(super) trait Source {
     /// A block of `class`. `None`: there is no memory.
-    fn alloc(&self, class: usize) -> Option<Given>;
+    fn alloc(&self, class: usize) -> Option<Allocated>;
     /// Runs kept for the next large block.
     fn stash(&self) -> &Stash;
     /// A bounded step towards giving back what nobody has wanted for a while.
@@ -29,7 +29,7 @@ pub(super) trait Source {
 }
 
 impl Source for Cache {
-    fn alloc(&self, class: usize) -> Option<Given> {
+    fn alloc(&self, class: usize) -> Option<Allocated> {
         self.alloc(class)
     }
 
@@ -55,7 +55,7 @@ impl Source for Cache {
 }
 
 impl Source for Magazines {
-    fn alloc(&self, class: usize) -> Option<Given> {
+    fn alloc(&self, class: usize) -> Option<Allocated> {
         self.alloc(class)
     }
 

@@ -92,7 +92,7 @@ fn mine_slow(own: *mut u8) -> Mine {
     let Some(cache) = CACHES.adopt_or_make() else {
         return late().map_or(Mine::Nothing, Mine::Late);
     };
-    cache.is_resting.store(false, Ordering::Relaxed);
+    cache.is_abandoned.store(false, Ordering::Relaxed);
     {
         let _order = cache.lock.lock();
         cache.begin();
@@ -209,7 +209,7 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     tls::set_fast((&raw const SENTINEL).cast_mut().cast());
     tls::set_own(EXITED);
     debug_assert!(cache.owned_by() == Use::Thread);
-    cache.leave();
+    cache.abandon();
 }
 
 /// Holds the locks across a fork.

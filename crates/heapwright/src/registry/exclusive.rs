@@ -27,7 +27,7 @@ pub(crate) trait Member: Sized {
     /// Who may act as its owner.
     fn tenure(&self) -> &Tenure;
     /// The registry's link for objects at rest.
-    fn resting(&self) -> &AtomicPtr<Self>;
+    fn abandoned(&self) -> &AtomicPtr<Self>;
 }
 
 struct Resting<T> {
@@ -42,7 +42,7 @@ unsafe impl<T> Send for Resting<T> {}
 /// All objects of one kind.
 pub(crate) struct Exclusive<T> {
     ids: Ids<T>,
-    resting: Lock<Resting<T>>,
+    abandoned: Lock<Resting<T>>,
 }
 
 impl<T: Member + 'static> Exclusive<T> {
@@ -50,7 +50,7 @@ impl<T: Member + 'static> Exclusive<T> {
     pub(crate) const fn new() -> Self {
         Self {
             ids: Ids::new(),
-            resting: Lock::new(Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() }),
+            abandoned: Lock::new(Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() }),
         }
     }
 
@@ -72,8 +72,8 @@ impl<T: Member + 'static> Exclusive<T> {
     /// An object for the calling thread: one that rests, or a new one. `None`
     /// where there is no memory.
     pub(crate) fn adopt_or_make(&self) -> Option<&T> {
-        let mut resting = self.resting.lock();
-        if let Some(object) = Self::adopt(&mut resting) {
+        let mut abandoned = self.abandoned.lock();
+        if let Some(object) = Self::adopt(&mut abandoned) {
             return Some(object);
         }
         // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
@@ -83,20 +83,20 @@ impl<T: Member + 'static> Exclusive<T> {
     }
 
     /// Takes the first object at rest that nobody works on just now.
-    fn adopt(resting: &mut Resting<T>) -> Option<&'static T> {
+    fn adopt(abandoned: &mut Resting<T>) -> Option<&'static T> {
         let mut before: Option<&T> = None;
-        let mut at = resting.first;
+        let mut at = abandoned.first;
         while !at.is_null() {
             // SAFETY: objects are never freed.
             let object = unsafe { &*at };
-            let next = object.resting().load(Ordering::Relaxed);
+            let next = object.abandoned().load(Ordering::Relaxed);
             if object.tenure().try_claim() {
-                if resting.next_visit == at {
-                    resting.next_visit = next;
+                if abandoned.next_visit == at {
+                    abandoned.next_visit = next;
                 }
                 match before {
-                    None => resting.first = next,
-                    Some(before) => before.resting().store(next, Ordering::Relaxed),
+                    None => abandoned.first = next,
+                    Some(before) => before.abandoned().store(next, Ordering::Relaxed),
                 }
                 object.tenure().hold();
                 return Some(object);
@@ -109,7 +109,7 @@ impl<T: Member + 'static> Exclusive<T> {
 
     /// Makes an object; `prepare` gets it before anyone else can find it.
     pub(crate) fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
-        let _unique = self.resting.lock();
+        let _unique = self.abandoned.lock();
         let make = |at: *mut T, id| {
             // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
             unsafe { T::make(at, id) };
@@ -123,24 +123,25 @@ impl<T: Member + 'static> Exclusive<T> {
     /// Puts an object to rest whose thread ended. The caller still holds its
     /// tenure and lets go of it next.
     pub(crate) fn rest(&self, object: &T) {
-        let mut resting = self.resting.lock();
-        object.resting().store(resting.first, Ordering::Relaxed);
-        resting.first = ptr::from_ref(object).cast_mut();
+        let mut abandoned = self.abandoned.lock();
+        object.abandoned().store(abandoned.first, Ordering::Relaxed);
+        abandoned.first = ptr::from_ref(object).cast_mut();
     }
 
     /// Calls `visit` with up to `most` objects at rest, claimed for the moment,
     /// going on where the last visit ended; it lets go of the object, and returns
     /// true to stop. Returns whether it did. Gives up where the registry is busy.
-    pub(crate) fn visit_resting(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
-        let Some(mut resting) = self.resting.try_lock() else { return false };
-        let from = if resting.next_visit.is_null() { resting.first } else { resting.next_visit };
+    pub(crate) fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
+        let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
+        let from =
+            if abandoned.next_visit.is_null() { abandoned.first } else { abandoned.next_visit };
         let mut at = from;
         for _ in 0..most {
             // SAFETY: objects are never freed.
             let Some(object) = (unsafe { at.as_ref() }) else { break };
-            let next = object.resting().load(Ordering::Relaxed);
-            at = if next.is_null() { resting.first } else { next };
-            resting.next_visit = at;
+            let next = object.abandoned().load(Ordering::Relaxed);
+            at = if next.is_null() { abandoned.first } else { next };
+            abandoned.next_visit = at;
             if object.tenure().try_claim() && visit(object) {
                 return true;
             }
@@ -153,7 +154,7 @@ impl<T: Member + 'static> Exclusive<T> {
 
     /// In a forked child: puts exactly the objects to rest that `rests` picks.
     pub(crate) fn rest_after_fork(&self, rests: impl Fn(&T) -> bool) {
-        *self.resting.lock() = Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() };
+        *self.abandoned.lock() = Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() };
         for object in self.all().filter(|object| rests(object)) {
             self.rest(object);
         }
@@ -161,7 +162,7 @@ impl<T: Member + 'static> Exclusive<T> {
 
     /// Holds the lock across a fork.
     pub(crate) fn before_fork(&self) {
-        self.resting.acquire();
+        self.abandoned.acquire();
     }
 
     /// Gives the lock back on either side of a fork.
@@ -171,6 +172,6 @@ impl<T: Member + 'static> Exclusive<T> {
     /// Follows [`Exclusive::before_fork`] in the forking thread or its copy.
     pub(crate) unsafe fn after_fork(&self) {
         // SAFETY: by the contract this thread (or its original) holds the lock.
-        unsafe { self.resting.release() };
+        unsafe { self.abandoned.release() };
     }
 }

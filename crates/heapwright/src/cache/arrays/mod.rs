@@ -1,7 +1,7 @@
 //! Arrays: free blocks that belong to a CPU, taken and put without a lock.
 //!
 //! ```text
-//!   gate       | closed hot part | where a thread's rseq area is | sources | sinks |
+//!   gate       | stub | where a thread's rseq area is | sources | sinks |
 //!                                                                     |         |    a pointer
 //!                                                                     v         v    a CPU each
 //!   arrays     | top, floor of class 0 | top, floor of class 1 | ...          16 bytes a class
@@ -26,7 +26,7 @@
 //! full, and a fence restarts whoever is in a sequence on that CPU. After that nobody touches the arrays. So idle CPUs are
 //! drained, and a fork finds all of them at rest.
 //!
-//! All threads' fast words lead to the one gate. The heads in its closed hot part are
+//! All threads' fast words lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
 //! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class (but
@@ -53,7 +53,7 @@ use core::mem::offset_of;
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::hot::{AREA_BIAS, Closed, Hot, Way};
+use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
 use super::magazines::{self, MOST};
 use super::{FORWARD_SIZED, central};
 use crate::address_map::CLASS_STEP;
@@ -127,7 +127,7 @@ const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) ==
 /// What every thread's fast word leads to.
 #[repr(C, align(64))]
 pub(crate) struct Gate {
-    hot: Closed,
+    hot: HotStub,
     /// From the thread pointer to the thread's area.
     rseq: isize,
     /// Where takes go.
@@ -174,7 +174,7 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
     if head.cast_signed() >= 0 {
         return false;
     }
-    made.hot.close(Way::PerCpu, chunk::expose_table(), forward_sized, head);
+    made.hot.become_stub(OnMiss::PerCpu, chunk::expose_table(), forward_sized, head);
     if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
     }
@@ -294,7 +294,7 @@ impl Put {
 }
 
 impl Gate {
-    /// The gate, by its closed hot part.
+    /// The gate, by its stub.
     #[inline(always)]
     pub(crate) fn of(hot: &Hot) -> &Self {
         // SAFETY: only the gate's lists are closed in favour of arrays.
@@ -302,7 +302,7 @@ impl Gate {
     }
 
     /// What a thread's fast word is set to.
-    pub(crate) fn closed(&self) -> *mut u8 {
+    pub(crate) fn stub(&self) -> *mut u8 {
         (&raw const self.hot).cast_mut().cast()
     }
 
@@ -549,7 +549,7 @@ mod tests {
 
     /// Where `cpu`'s takes go, and its puts.
     fn ways(gate: &Gate, cpu: usize) -> [*mut Arrays; 2] {
-        [&gate.sources[cpu], &gate.sinks[cpu]].map(|way| way.load(Ordering::Relaxed))
+        [&gate.sources[cpu], &gate.sinks[cpu]].map(|on_miss| on_miss.load(Ordering::Relaxed))
     }
 
     /// The gate, which whichever test comes first sets up; `None` where there can be none.

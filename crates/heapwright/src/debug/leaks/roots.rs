@@ -160,9 +160,9 @@ impl Roots {
         let contents = mapping.contents();
         let is_file = mapping.name().starts_with(b"/");
         // What a program forbade itself it may allow itself again.
-        let is_hidden = !mapping.readable;
+        let is_withheld = !mapping.readable;
         let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
-        if is_hidden && (hides_much || !sight.knows_pages())
+        if is_withheld && (hides_much || !sight.knows_pages())
             || matches!(contents, Contents::Special)
             // The loader and the C library write there before they forbid it; but only
             // pages that were written are to be read.

@@ -3,9 +3,9 @@
 
 use super::{aborted_free, aborted_malloc, empty, full, odd};
 use crate::address_map::CLASS_STEP;
-use crate::cache::Rest;
+use crate::cache::Residue;
 use crate::cache::arrays::{Gate, Put, Taken};
-use crate::cache::hot::TURNED_TO_CPU;
+use crate::cache::hot::BIASED_TO_CPU;
 use crate::size_class::{self, UNIT};
 
 /// [`malloc`], for a linear class: no shorter here.
@@ -27,10 +27,10 @@ pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
 /// # Safety
 ///
 /// As `heap::free`.
-pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, rest: usize) {
+pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, residue: usize) {
     // SAFETY: by the contract it is what is left of an entry.
-    let left = unsafe { Rest::of(rest) };
-    let class = (rest - TURNED_TO_CPU) / CLASS_STEP;
+    let left = unsafe { Residue::of(residue) };
+    let class = (residue - BIASED_TO_CPU) / CLASS_STEP;
     let offset = (block.addr() & (UNIT - 1)) as u32;
     if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
         // SAFETY: the caller gives the block away, whatever begins there.

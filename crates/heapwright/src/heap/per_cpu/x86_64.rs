@@ -4,7 +4,7 @@
 use super::{aborted_free, aborted_malloc, empty, full, odd};
 use crate::cache::Hot;
 use crate::cache::arrays::{Gate, SINKS, SOURCES, sequence};
-use crate::cache::hot::TURNED_TO_CPU;
+use crate::cache::hot::BIASED_TO_CPU;
 
 const RECIPROCAL: usize = Hot::RECIPROCAL;
 
@@ -53,7 +53,7 @@ pub(crate) extern "C" fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut
 ///
 /// As `heap::free`.
 #[unsafe(naked)]
-pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, rest: usize) {
+pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, residue: usize) {
     sequence!(
         [
             "movzx eax, di",
@@ -70,7 +70,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, rest: usize) {
         ] ["ret", "6:", "jmp {full}", "8:", "jmp {odd}"]
         abort ["jmp {aborted}"]
         SINKS = const SINKS,
-        TURNED = const TURNED_TO_CPU,
+        TURNED = const BIASED_TO_CPU,
         RECIPROCAL = const RECIPROCAL,
         full = sym full,
         odd = sym odd,

@@ -1,12 +1,12 @@
-//! Rest: caches whose threads have ended.
+//! Abandoned caches: those whose threads have ended.
 //!
 //! ```text
-//!   thread ends --leave--> warm (its free blocks kept, if few)  --cool--> cool (all free given back)
+//!   thread ends --abandon--> warm (its free blocks kept, if few)  --cool--> cool (all free given back)
 //!                            |                                              |
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! A cache that rests is nobody's: whoever frees one of its blocks claims it for a moment
+//! An abandoned cache belongs to no thread: one that frees one of its blocks claims it for a moment
 //! and takes the block home (`reclaim`); a thread in need of a slab takes a partial one
 //! from it (`adopt_slab`). What arrives while somebody lets go is not lost: see `remote`.
 //!
@@ -47,7 +47,7 @@ impl Cache {
     /// The thread has ended: gives back what is free and lets go of the rest, for
     /// others to reclaim and adopt. Of a few caches the next threads are to have
     /// the free blocks too, if these are few: then it costs little to be a thread.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn abandon(&self) {
         let _order = self.lock.lock();
         self.flush_outgoing();
         self.stash.release();
@@ -63,7 +63,7 @@ impl Cache {
             }
             self.cool();
         }
-        self.is_resting.store(true, Ordering::Relaxed);
+        self.is_abandoned.store(true, Ordering::Relaxed);
         CACHES.rest(self);
         self.let_go();
     }
@@ -110,7 +110,7 @@ impl Cache {
         if self.owned_by() == Use::Heap {
             return false;
         }
-        CACHES.visit_resting(ASKS, |dead| {
+        CACHES.visit_abandoned(ASKS, |dead| {
             let partial = &dead.bins[class].partial;
             // Of a warm cache, which the next thread adopts, only what is mostly left
             // over: slots in its lists may be of the slab that is taken.
@@ -130,7 +130,7 @@ impl Cache {
         unsafe { self.lock.release() };
         self.hot.refresh();
         for class in 0..CLASSES {
-            self.bins[class].hidden.forget_after_fork();
+            self.bins[class].withheld.forget_after_fork();
             let _forgotten = self.empty(class);
             let bin = &self.bins[class];
             bin.depot.forget();
@@ -145,13 +145,13 @@ impl Cache {
         self.stash.forget_after_fork();
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);
-        self.scavenger.are_hidden.set(false);
+        self.scavenger.are_withheld.set(false);
         self.slabs.forget();
         self.slab_count.set(0);
         self.remote().forget_after_fork();
         self.publish();
         self.no_longer_warm();
-        self.is_resting.store(true, Ordering::Relaxed);
+        self.is_abandoned.store(true, Ordering::Relaxed);
         self.tenure().orphan_after_fork();
     }
 
@@ -170,12 +170,12 @@ pub(crate) fn none_warm_after_fork() {
 
 /// Cools a few of the caches that have rested for `delay` milliseconds and were
 /// not adopted.
-pub(super) fn cool_resting(now: u32, delay: i32) {
+pub(super) fn cool_abandoned(now: u32, delay: i32) {
     if WARM_NOW.load(Ordering::Relaxed) == 0 {
         return;
     }
     let mut cooled = 0;
-    CACHES.visit_resting(2 * WARM, |dead| {
+    CACHES.visit_abandoned(2 * WARM, |dead| {
         if dead.is_warm.get() && chunk::waited(dead.scavenger.now.get(), now) >= delay {
             dead.no_longer_warm();
             dead.cool();
@@ -188,9 +188,9 @@ pub(super) fn cool_resting(now: u32, delay: i32) {
 
 /// Gives back what is free of the caches and slabs of ended threads, and the
 /// pages that hold no block.
-pub(crate) fn purge_resting() -> usize {
+pub(crate) fn purge_abandoned() -> usize {
     let mut given = 0;
-    CACHES.visit_resting(usize::MAX, |dead| {
+    CACHES.visit_abandoned(usize::MAX, |dead| {
         if dead.no_longer_warm() {
             dead.cool();
         }

@@ -1,0 +1,236 @@
+//! Maintenance: how a quiet program is made to look after caches that threads share.
+//!
+//! There is no background thread, so somebody must call for free pages to go back; and a
+//! program that has become quiet does nothing slowly any more. So while there is something
+//! to be given back, operations *poll*: they come by the slow paths, and look at the
+//! clock. All of a quiet program's do, and of a busy one's a few in each tick.
+//!
+//! ```text
+//!   no work --- a new tick, or slots that came home in this one ---> polling
+//!      ^                                                               |  ^
+//!      |  a new tick, and nothing is left                              |  | a slow operation
+//!      +---------------------------------------------------------------+  | after a PAUSE
+//!                                                  POLLS without a PAUSE |  |
+//!                                                                      v  |
+//!                                          lists withheld, all that poll are answered
+//! ```
+//!
+//! Where threads share caches a cache polls as a whole: its lock is given back slowly. Per
+//! CPU, the arrays are shut for both ends. When a busy program has polled often enough,
+//! the cache's lists are *withheld*, once a tick: their blocks are put aside, and what is left
+//! finds no block and no room. The busy program soon has those back that it uses. The
+//! others tell of the moment when it becomes quiet. (Arrays are never withheld.)
+//!
+//! Invariants: a list that is withheld is empty, but for what signal handlers have left, and
+//! has no room; only one that is withheld has blocks aside.
+//!
+//! Called by `magazines`, and by `heap` on behalf of shelves that poll.
+
+use core::ptr;
+
+use super::central;
+use super::depot::DepotChain;
+use super::hot::OnMiss;
+use super::magazines::{Magazines, Shelf, chain_length, tend_all};
+use crate::cache::arrays;
+use crate::chunk;
+use crate::options;
+use crate::os;
+use crate::remote::Block;
+use crate::sync;
+
+/// Operations in a row that poll before a program counts as busy.
+const POLLS: u32 = 32;
+/// Polls at one list that it then stays withheld for.
+const POLLS_A_LIST: u32 = 4;
+/// Who polls so late after the last time is quiet, in nanoseconds.
+const PAUSE_NS: u64 = 20_000;
+/// Who polls at a withheld list so late after a busy program has polled may be quiet.
+const AGAIN_NS: u64 = 1_000_000;
+
+/// Does the maintenance that a thread polled for, which has just unlocked the cache.
+#[cold]
+pub(crate) fn answer(shelf: &'static Shelf) {
+    if shelf.try_lock() {
+        // SAFETY: just locked.
+        unsafe { shelf.value() }.tend();
+        // SAFETY: locked above.
+        unsafe { shelf.unlock() };
+    }
+}
+
+/// What changes in how operations come by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// They are to poll from now on.
+    Begin,
+    /// No more: the program is busy.
+    Enough,
+    /// No more: nothing is left to be done.
+    End,
+}
+
+impl Magazines {
+    /// Looks after what is nobody's, once a tick of the clock. Called by slow operations,
+    /// which hold this cache.
+    pub(crate) fn tend(&self) {
+        self.turn(self.tick());
+    }
+
+    fn turn(&self, turn: Option<Turn>) {
+        let Some(turn) = turn else { return };
+        let poll = turn == Turn::Begin;
+        // SAFETY: all magazines are in a slot of `ALL`.
+        let shelf = unsafe { Shelf::containing(self) };
+        match shelf.front().on_miss() {
+            OnMiss::Shared => {
+                shelf.knock(poll);
+                if turn == Turn::Enough && !self.has_withheld.replace(true) {
+                    self.withhold_lists();
+                }
+            }
+            // Until then operations are slow, and this one is tried again by the next.
+            _ if !arrays::divert(shelf.number(), poll) => self.polls.set(1),
+            _ => {}
+        }
+    }
+
+    /// Looks at the clock. Returns what changes.
+    fn tick(&self) -> Option<Turn> {
+        if sync::is_interrupted() {
+            return None;
+        }
+        let now = os::coarse_ms();
+        let polls = self.polls.get();
+        if self.now.replace(now) != now {
+            self.rested.set(false);
+            self.has_withheld.set(false);
+            self.has_polled.set(false);
+            self.publish();
+            let more = tend_all(now);
+            self.polls.set(0);
+            return if more { Some(self.begin()) } else { (polls > 0).then_some(Turn::End) };
+        }
+        if polls == 0 {
+            // Work that came up since the tick began: it may have been the program's last.
+            // (What others write to is looked at last.)
+            let is_news = !self.has_polled.get()
+                && options::purge_delay().is_some()
+                && (central::has_work() || chunk::has_waiting());
+            return is_news.then(|| self.begin());
+        }
+        let since = self.since_last_poll();
+        self.polled_ns.set(self.polled_ns.get() + since);
+        self.polls.set(if since >= PAUSE_NS { POLLS } else { polls - 1 });
+        (self.polls.get() == 0).then_some(Turn::Enough)
+    }
+
+    /// From now on operations poll.
+    fn begin(&self) -> Turn {
+        self.polls.set(POLLS);
+        self.has_polled.set(true);
+        Turn::Begin
+    }
+
+    /// Nanoseconds since the last poll.
+    fn since_last_poll(&self) -> u64 {
+        os::now_ns().saturating_sub(self.polled_ns.get())
+    }
+
+    /// Withholds all lists.
+    #[cold]
+    fn withhold_lists(&self) {
+        for (class, bin) in self.bins.iter().enumerate() {
+            if bin.withheld.get() > 0 {
+                bin.withheld.set(POLLS_A_LIST);
+            } else {
+                let chain = self.empty(class);
+                self.withhold(class, chain, POLLS_A_LIST);
+            }
+        }
+    }
+
+    /// Withholds the list of `class`, which is empty, and keeps `chain` for it.
+    fn withhold(&self, class: usize, chain: DepotChain, polls: u32) {
+        let bin = &self.bins[class];
+        bin.withheld_head.set(chain.head());
+        bin.withheld_count.set(chain.count() as u32);
+        bin.withheld.set(polls);
+        bin.base.set(0);
+        self.list(class).room.set(0);
+    }
+
+    /// Takes what was in the list of `class`, if it is withheld. It is to be filled, or withheld
+    /// again.
+    pub(super) fn take_withheld(&self, class: usize) -> DepotChain {
+        let bin = &self.bins[class];
+        let head = bin.withheld_head.replace(ptr::null_mut());
+        // SAFETY: what `withhold` was given, and nobody has taken it since.
+        unsafe { DepotChain::of(head, bin.withheld_count.replace(0) as usize) }
+    }
+
+    /// Answers a poll of who wants a block of `class`. `None`: the list is not withheld, or
+    /// no more, for there is none in it.
+    pub(super) fn pop_withheld(&self, class: usize) -> Option<*mut Block> {
+        let polls = self.bins[class].withheld.get();
+        if polls == 0 {
+            return None;
+        }
+        let chain = self.take_withheld(class);
+        self.fill(class, DepotChain::EMPTY);
+        // (Whoever wrote to a free block may have cut the chain.)
+        let first = chain.head();
+        let count = chain.count().checked_sub(1).filter(|_| !first.is_null())?;
+        // SAFETY: the first of a chain of free blocks that is ours.
+        let head = unsafe { Block::next(first) };
+        // SAFETY: the rest of that chain.
+        self.put_back(class, unsafe { DepotChain::of(head, count) }, polls - 1);
+        Some(first)
+    }
+
+    /// Answers a poll of who has put a block into the list of `class`. False: it is
+    /// not withheld, but too long.
+    pub(super) fn push_withheld(&self, class: usize) -> bool {
+        let polls = self.bins[class].withheld.get();
+        if polls == 0 {
+            return false;
+        }
+        let rest = self.take_withheld(class);
+        // One block, and what signal handlers have left.
+        let new = self.empty(class);
+        let mut tail = new.head();
+        for _ in 1..new.count() {
+            // SAFETY: a chain of so many free blocks, which is ours.
+            tail = unsafe { Block::next(tail) };
+        }
+        // SAFETY: the last block of the chain.
+        unsafe { Block::set_next(tail, rest.head()) };
+        // SAFETY: both chains are ours, and one now.
+        let chain = unsafe { DepotChain::of(new.head(), new.count() + rest.count()) };
+        // A list that is full is no place for more.
+        let left = if chain.count() < chain_length(class) { polls - 1 } else { 0 };
+        self.put_back(class, chain, left);
+        true
+    }
+
+    /// Puts back what was in a withheld list, which stays withheld for so many more polls.
+    fn put_back(&self, class: usize, chain: DepotChain, polls: u32) {
+        if polls > 0 {
+            self.withhold(class, chain, polls);
+        } else {
+            self.fill(class, chain);
+        }
+        self.tend();
+        if self.polls.get() == 0 && !sync::is_interrupted() && self.since_last_poll() >= AGAIN_NS {
+            self.turn(Some(self.begin()));
+        }
+    }
+
+    /// Withholds the list of `class` again, which was empty and has been filled.
+    pub(super) fn stay_withheld(&self, class: usize, polls: u32) {
+        if polls > 0 {
+            let chain = self.empty(class);
+            self.withhold(class, chain, polls);
+        }
+    }
+}
