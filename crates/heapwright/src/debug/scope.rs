@@ -1,7 +1,7 @@
 //! Scopes: which threads, and so which blocks and findings, a check is about.
 //!
 //! ```text
-//!   check   takes a scope: 50,000 + its number becomes the thread's mark (os lineage)
+//!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)
 //!   thread  started by one of the scope's: has the mark, says so where it sits down
 //!   block   made by thread 17 --> threads' entry 17 --> scope
 //! ```

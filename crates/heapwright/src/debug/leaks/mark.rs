@@ -31,7 +31,7 @@ use core::slice;
 
 use heapwright_record::debug::{Reach, Root};
 
-use crate::os::Sight;
+use crate::os::ProcMem;
 
 use super::index::{Block, Index};
 use super::room::Room;
@@ -65,7 +65,7 @@ enum Proof {
 /// What is found out of all blocks.
 pub(super) struct Marks<'a> {
     index: &'a Index,
-    sight: &'a Sight,
+    proc_mem: &'a ProcMem,
     /// A block's reach.
     reach: Room<u8>,
     /// The address of the word that led to it first. Of a block that is lost with
@@ -82,10 +82,10 @@ pub(super) struct Marks<'a> {
 
 impl<'a> Marks<'a> {
     /// `None`: there is no memory.
-    pub(super) fn new(index: &'a Index, sight: &'a Sight) -> Option<Self> {
+    pub(super) fn new(index: &'a Index, proc_mem: &'a ProcMem) -> Option<Self> {
         Some(Self {
             index,
-            sight,
+            proc_mem,
             reach: Room::new(index.slots)?,
             via: Room::new(index.slots)?,
             queue: Room::new(index.slots)?,
@@ -211,10 +211,10 @@ impl<'a> Marks<'a> {
     }
 
     fn read_region(&mut self, region: &Region, proof: Proof) {
-        let sight = self.sight;
+        let proc_mem = self.proc_mem;
         let page = crate::os::kernel_page_size();
         let (from, to) = (region.start & !(page - 1), region.end);
-        sight.each_page_run(from, to.next_multiple_of(page), region.private, &mut |a, b| {
+        proc_mem.each_page_run(from, to.next_multiple_of(page), region.private, &mut |a, b| {
             self.read_by_kernel(a.max(region.start), b.min(region.end), proof);
         });
     }
@@ -235,9 +235,9 @@ impl<'a> Marks<'a> {
             return;
         }
         let page = crate::os::kernel_page_size();
-        let sight = self.sight;
+        let proc_mem = self.proc_mem;
         let (from, to) = (start & !(page - 1), end.next_multiple_of(page));
-        sight.each_page_run(from, to, true, &mut |a, b| {
+        proc_mem.each_page_run(from, to, true, &mut |a, b| {
             self.read_by_kernel(a.max(start), b.min(end), proof);
         });
     }
@@ -251,7 +251,7 @@ impl<'a> Marks<'a> {
             let words = piece.as_mut_ptr().cast::<u8>();
             // SAFETY: the piece has so many bytes, which are numbers.
             let bytes = unsafe { slice::from_raw_parts_mut(words, room) };
-            let got = self.sight.read(at, bytes) & !(WORD - 1);
+            let got = self.proc_mem.read(at, bytes) & !(WORD - 1);
             for (index, &word) in piece[..got / WORD].iter().enumerate() {
                 self.found(word, at + index * WORD, proof);
             }

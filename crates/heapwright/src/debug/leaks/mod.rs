@@ -45,7 +45,7 @@ use core::{hint, ptr, slice};
 
 use heapwright_record::debug::{Entry, Note, Occasion, Reach, Sample};
 
-use crate::os::{self, Answer, Sight};
+use crate::os::{self, Answer, ProcMem};
 use crate::stacks;
 use crate::substrate;
 use crate::sync::Lock;
@@ -188,13 +188,13 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         return Err(BUSY);
     }
     let since = since(heap, occasion).ok_or("")?;
-    let sight = Sight::open().ok_or(UNSEEN)?;
+    let proc_mem = ProcMem::open().ok_or(UNSEEN)?;
     let caller = Caller {
         thread: os::thread_id(),
-        stack: if is_exit { below_exit(&mut one.0, &sight, here) } else { here },
+        stack: if is_exit { below_exit(&mut one.0, &proc_mem, here) } else { here },
         pointer: os::thread_pointer(),
     };
-    drop(sight);
+    drop(proc_mem);
     let thread = heap.threads.number_of_system(caller.thread);
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
     // They may start some before they are held.
@@ -300,7 +300,7 @@ fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
 
 /// From where the calling thread's stack counts at the process's end: above the frames
 /// of `exit`, which overwrite in part what the program left there.
-fn below_exit(scratch: &mut stacks::Scratch, sight: &Sight, here: usize) -> usize {
+fn below_exit(scratch: &mut stacks::Scratch, proc_mem: &ProcMem, here: usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let frames = stacks::frames(stacks::here(scratch, stacks::MAX_DEPTH));
     let Some(exit) = frames.iter().position(|&pc| is_exit(pc)) else { return here };
@@ -311,7 +311,7 @@ fn below_exit(scratch: &mut stacks::Scratch, sight: &Sight, here: usize) -> usiz
     let mut wanted = within;
     let mut at = here.next_multiple_of(WORD);
     while at < here + EXIT_NEAR {
-        let got = sight.read_words(at, &mut words);
+        let got = proc_mem.read_words(at, &mut words);
         if got == 0 {
             return here;
         }
@@ -357,11 +357,11 @@ fn examine(
     timeline: &Timeline,
 ) -> Option<LeakCheck> {
     let stopped = os::now_ns() - work.began;
-    let sight = Sight::open()?;
+    let proc_mem = ProcMem::open()?;
     let index = Index::new(heap)?;
     let locals = (THREAD_LOCAL.0.load(Ordering::Relaxed), THREAD_LOCAL.1.load(Ordering::Relaxed));
-    let roots = Roots::new(heap.id(), &sight, work.caller, work.answers, locals)?;
-    let mut marks = Marks::new(&index, &sight)?;
+    let roots = Roots::new(heap.id(), &proc_mem, work.caller, work.answers, locals)?;
+    let mut marks = Marks::new(&index, &proc_mem)?;
     marks.mark(&roots);
     let teller = Teller::new(heap, work, voice, timeline, stopped)?;
     teller.tell(&index, &roots, &mut marks)

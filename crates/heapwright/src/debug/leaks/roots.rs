@@ -27,7 +27,7 @@
 use heapwright_record::debug::Root;
 
 use crate::address_map::{Kind, MAP};
-use crate::os::{self, Answer, Contents, Mapping, Sight};
+use crate::os::{self, Answer, Contents, Mapping, ProcMem};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
@@ -100,7 +100,7 @@ impl Roots {
     /// `None`: the process's mappings cannot be known, or there is no memory.
     pub(super) fn new(
         heap: u32,
-        sight: &Sight,
+        proc_mem: &ProcMem,
         caller: Caller,
         answers: &'static [Answer],
         thread_local: (usize, usize),
@@ -118,7 +118,7 @@ impl Roots {
         os::each_mapping(&mut |mapping| {
             let guarded =
                 before.is_some_and(|before| before.end == mapping.start && !before.readable);
-            roots.add_mapping(sight, mapping, guarded);
+            roots.add_mapping(proc_mem, mapping, guarded);
             before = Some(*mapping);
             true
         });
@@ -156,17 +156,17 @@ impl Roots {
         self.answers.iter().any(Answer::is_silent)
     }
 
-    fn add_mapping(&mut self, sight: &Sight, mapping: &Mapping, guarded: bool) {
+    fn add_mapping(&mut self, proc_mem: &ProcMem, mapping: &Mapping, guarded: bool) {
         let contents = mapping.contents();
         let is_file = mapping.name().starts_with(b"/");
         // What a program forbade itself it may allow itself again.
-        let is_withheld = !mapping.readable;
+        let is_hidden = !mapping.readable;
         let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
-        if is_withheld && (hides_much || !sight.knows_pages())
+        if is_hidden && (hides_much || !proc_mem.knows_pages())
             || matches!(contents, Contents::Special)
             // The loader and the C library write there before they forbid it; but only
             // pages that were written are to be read.
-            || is_file && !mapping.writable && !sight.knows_pages()
+            || is_file && !mapping.writable && !proc_mem.knows_pages()
         {
             return;
         }
@@ -186,13 +186,19 @@ impl Roots {
         if is_file || crate::stacks::module_of(mapping.start).is_some() {
             region.kind = Root::Globals as u8;
         } else {
-            self.look_for_stack(sight, mapping, guarded, &mut region);
+            self.look_for_stack(proc_mem, mapping, guarded, &mut region);
         }
         self.add_between_ours(region);
     }
 
     /// Looks whether a mapping is a stack, and says what of it counts.
-    fn look_for_stack(&self, sight: &Sight, mapping: &Mapping, guarded: bool, region: &mut Region) {
+    fn look_for_stack(
+        &self,
+        proc_mem: &ProcMem,
+        mapping: &Mapping,
+        guarded: bool,
+        region: &mut Region,
+    ) {
         let inside = |address: usize| (mapping.start..mapping.end).contains(&address);
         let is_first = mapping.contents() == Contents::MainStack;
         let mut on_it = self.running().filter(|running| inside(running.stack));
@@ -211,7 +217,7 @@ impl Roots {
             region.sure = !self.has_silent();
             return;
         }
-        if guarded && let Some(at) = self.ended_thread(sight, mapping) {
+        if guarded && let Some(at) = self.ended_thread(proc_mem, mapping) {
             if self.has_silent() {
                 // It may be the stack of one who did not answer.
                 region.sure = false;
@@ -223,14 +229,14 @@ impl Roots {
 
     /// Where in a mapping the struct of a thread is that does not run.
     #[cfg(target_arch = "x86_64")]
-    fn ended_thread(&self, sight: &Sight, mapping: &Mapping) -> Option<usize> {
+    fn ended_thread(&self, proc_mem: &ProcMem, mapping: &Mapping) -> Option<usize> {
         const GRAIN: usize = 64;
         let mut bytes = [0; 4096];
         let from = mapping.end.saturating_sub(THREAD_STRUCT).max(mapping.start);
         let mut at = from.next_multiple_of(GRAIN);
         while at < mapping.end {
             let room = (mapping.end - at).min(bytes.len());
-            let got = sight.read(at, &mut bytes[..room]);
+            let got = proc_mem.read(at, &mut bytes[..room]);
             let word = |offset: usize| {
                 let bytes = bytes.get(offset..offset + 8)?.first_chunk()?;
                 Some(usize::from_ne_bytes(*bytes))
@@ -250,7 +256,7 @@ impl Roots {
 
     /// Where in a mapping the struct of a thread is that does not run: nobody knows.
     #[cfg(not(target_arch = "x86_64"))]
-    fn ended_thread(&self, _sight: &Sight, _mapping: &Mapping) -> Option<usize> {
+    fn ended_thread(&self, _sight: &ProcMem, _mapping: &Mapping) -> Option<usize> {
         None
     }
 

@@ -7,20 +7,20 @@
 
 mod calls;
 #[cfg(feature = "debug")]
-mod lineage;
-#[cfg(feature = "debug")]
-mod own;
+mod proc_mem;
 mod process;
 #[cfg_attr(target_arch = "x86_64", path = "registers_x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "registers_aarch64.rs")]
 mod registers;
-pub(crate) mod rseq;
 #[cfg(feature = "debug")]
-mod sight;
+mod reservations;
+pub(crate) mod rseq;
 #[cfg(feature = "debug")]
 mod standstill;
 mod stdio;
 mod symbols;
+#[cfg(feature = "debug")]
+mod thread_tag;
 mod threads;
 #[cfg_attr(target_arch = "x86_64", path = "tls_x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "tls_aarch64.rs")]
@@ -31,17 +31,17 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 #[cfg(feature = "debug")]
-pub(crate) use lineage::*;
-#[cfg(feature = "debug")]
-pub(crate) use own::{is_own, next_own};
+pub(crate) use proc_mem::*;
 pub(crate) use process::*;
 pub(crate) use registers::*;
 #[cfg(feature = "debug")]
-pub(crate) use sight::*;
+pub(crate) use reservations::{is_own, next_own};
 #[cfg(feature = "debug")]
 pub(crate) use standstill::*;
 pub(crate) use stdio::*;
 pub(crate) use symbols::*;
+#[cfg(feature = "debug")]
+pub(crate) use thread_tag::*;
 pub(crate) use threads::*;
 
 use super::{Memory, Move};
@@ -150,7 +150,7 @@ fn is_refused(size: usize) -> bool {
 /// Notes that a range which was reserved at an address holds heapwright's records.
 pub(crate) fn note_own(at: usize, size: usize) {
     #[cfg(feature = "debug")]
-    own::note_more(at, size);
+    reservations::note_more(at, size);
     #[cfg(not(feature = "debug"))]
     let _ = (at, size);
 }
@@ -200,7 +200,7 @@ impl Memory for System {
         // SAFETY: the tail of a mapping just made, which nobody has seen.
         unsafe { unmap(end, padded - skip - size) };
         #[cfg(feature = "debug")]
-        own::note(at.addr(), size);
+        reservations::note(at.addr(), size);
         at
     }
 
@@ -217,7 +217,7 @@ impl Memory for System {
 
     unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
         #[cfg(feature = "debug")]
-        own::forget(at.addr(), size);
+        reservations::forget(at.addr(), size);
         // SAFETY: a range of this reservation, whose memory the caller gives up.
         unsafe { unmap(at, size) }
     }

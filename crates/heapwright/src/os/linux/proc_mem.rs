@@ -1,4 +1,4 @@
-//! Sight: reading the process's own memory, whatever it is, without a fault.
+//! Reading the process's own memory, whatever it is, without a fault.
 //!
 //! ```text
 //!   each_page_run   which pages of a range hold something of the program's: /proc/self/pagemap
@@ -17,7 +17,7 @@ use core::ffi::CStr;
 use super::{calls, keeping_errno, kernel_page_size};
 
 /// Two files of the kernel's.
-pub(crate) struct Sight {
+pub(crate) struct ProcMem {
     memory: i32,
     pages: i32,
 }
@@ -29,7 +29,7 @@ fn open(path: &CStr) -> i32 {
     keeping_errno(|| calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0))
 }
 
-impl Sight {
+impl ProcMem {
     /// Of the calling process. `None`: there is no /proc.
     pub(crate) fn open() -> Option<Self> {
         let memory = open(c"/proc/self/mem");
@@ -137,7 +137,7 @@ impl Sight {
     }
 }
 
-impl Drop for Sight {
+impl Drop for ProcMem {
     fn drop(&mut self) {
         for file in [self.memory, self.pages] {
             keeping_errno(|| calls::close(file));
@@ -160,16 +160,16 @@ mod tests {
             // SAFETY: committed above.
             unsafe { at.wrapping_add(touched * page).write(7) };
         }
-        let sight = Sight::open().unwrap();
+        let proc_mem = ProcMem::open().unwrap();
         let mut runs = std::vec::Vec::new();
-        sight.each_page_run(at.addr(), at.addr() + 64 * page, true, &mut |from, to| {
+        proc_mem.each_page_run(at.addr(), at.addr() + 64 * page, true, &mut |from, to| {
             runs.push(((from - at.addr()) / page, (to - at.addr()) / page));
         });
         assert_eq!(runs, [(3, 5), (60, 61)]);
         let mut bytes = [0; 2];
-        assert_eq!(sight.read(at.addr() + 4 * page, &mut bytes), 2);
+        assert_eq!(proc_mem.read(at.addr() + 4 * page, &mut bytes), 2);
         assert_eq!(bytes, [7, 0]);
-        assert_eq!(sight.read(8, &mut bytes), 0);
+        assert_eq!(proc_mem.read(8, &mut bytes), 0);
         // SAFETY: reserved above; nobody uses it.
         unsafe { System.release(at, 64 * page) };
     }
@@ -190,8 +190,8 @@ mod tests {
         // The first page of all is nobody's.
         assert!(!super::super::resident_pages(0, page, &mut resident));
         let mut runs = std::vec::Vec::new();
-        let sight = Sight::open().unwrap();
-        sight.each_page_run(0, page, false, &mut |from, to| runs.push((from, to)));
+        let proc_mem = ProcMem::open().unwrap();
+        proc_mem.each_page_run(0, page, false, &mut |from, to| runs.push((from, to)));
         assert_eq!(runs, [(0, page)]);
         // SAFETY: reserved above; nobody uses it.
         unsafe { System.release(at, 4 * page) };

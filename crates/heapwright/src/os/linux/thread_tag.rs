@@ -1,4 +1,4 @@
-//! Lineage: what a thread hands on to those it starts, and where its pointers are.
+//! Thread tag: what a thread hands on to those it starts, and where its pointers are.
 //!
 //! Linux gives each thread a timer slack (how late its timers may be, 50 us unless
 //! somebody says otherwise), and a new thread that of its creator. It is the one

@@ -1,4 +1,4 @@
-//! What is ours: the reservations that heapwright made for itself, so that a leak check
+//! Reservations: those that heapwright made for itself, so that a leak check
 //! does not take its records for the program's pointers.
 //!
 //! ```text
