@@ -86,9 +86,8 @@ macro_rules! handle_impls {
                 unsafe { super::handle::take_out(boxed.pool, boxed.object) }
             }
 
-            #[doc = concat!("Lets go of the object: [`", stringify!($pool), "::destroy`], [`",
-                                        stringify!($pool), "::own`], a reset or the")]
-            /// pool's end will drop it.
+            #[doc = concat!("Lets go of the object: [`", stringify!($pool), "::destroy`],")]
+            #[doc = concat!("[`", stringify!($pool), "::own`], a reset or the pool's end will drop it.")]
             #[must_use]
             pub fn into_raw(self) -> ::core::ptr::NonNull<T> {
                 ::core::mem::ManuallyDrop::new(self).object
