@@ -9,8 +9,8 @@
 #             call through 16 frames; and the same with stacks off
 #   flat      the same with 5,000 to 160,000 survivors: instructions a round, and
 #             what a survivor pins
-#   lookups   the same program on the Rust library, which finds a block's bucket by the
-#             address map or, for this comparison only, in a list or a treap
+#   lookups   ways to find a block's bucket, as structures of their own that are asked
+#             what the same program asks; and the program on the Rust library
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #   corpus    programs with heap bugs and what is found in them
@@ -155,7 +155,7 @@ section_flat() {
     done
 }
 
-# Our own program on the Rust library, built with a feature that no shipped library has.
+# Structures of the program's own, and the Rust library (bench/debug/lookups).
 section_lookups() {
     local sizes n all policy program count
     prepare_launcher
@@ -163,7 +163,7 @@ section_lookups() {
     program=$CARGO_TARGET_DIR/bench/release/debug-lookups
     read -ra sizes <<<"$(sized '1000 2000 5000 10000 20000 40000' '500 1000 2000')"
     all=${sizes[-1]}
-    local policies=(map current treap list)
+    local policies=(map current treap list heap)
     for n in "${sizes[@]}"; do
         for policy in "${policies[@]}"; do
             planned lookups "$n" "$policy" 0 - "$program" "$policy" "$n" "$all"

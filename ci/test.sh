@@ -33,7 +33,7 @@ status=0
 run() { say "test $*"; cargo test --locked --no-fail-fast "$@" || status=$?; }
 # The library with all features that add something, once: a build for each would take longer than
 # all tests. (ci/clippy.sh compiles it with each alone.)
-run -p heapwright --features debug,derive,std,lookups,allocator-api2-02,allocator-api2-04
+run -p heapwright --features debug,derive,std,allocator-api2-02,allocator-api2-04
 run --workspace --exclude heapwright
 # `checked` changes what pools do.
 run --quiet -p heapwright --features checked --test checked_pools

@@ -16,15 +16,17 @@
 //!
 //! A file is a pattern ([`article`], [`pairs`], [`shared`], [`churn`],
 //! [`policies`], [`colour`], [`arenas`], [`resident`]) with its traits; [`peers`]
-//! implements those traits for other crates, [`ours`] for heapwright. Both are
-//! built into two programs of one source: `pools`, whose `Box` is glibc's, and
-//! `pools-mimalloc`, whose global allocator is mimalloc.
+//! implements those traits for other crates, [`ours`] for heapwright, [`lists`] for free
+//! lists that heapwright does not have. All are built into two programs of one source:
+//! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
+//! mimalloc.
 
 pub mod arenas;
 pub mod article;
 pub mod churn;
 pub mod colour;
 pub mod golden;
+pub mod lists;
 pub mod measure;
 pub mod ours;
 pub mod pairs;

@@ -5,15 +5,13 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use heapwright::arena::Arena;
-use heapwright::pool::{
-    Bitmap, Boxed, Key, Linked, Magazine, Pool, SharedBoxed, SharedPool, Stack,
-};
+use heapwright::pool::{Boxed, Key, Pool, SharedBoxed, SharedPool};
 
 use crate::article::{Store, churn as article_churn};
 use crate::churn::{graph, list};
 use crate::measure::Object;
 use crate::pairs::{Maker, Work, measure};
-use crate::{arenas, colour, golden, policies, resident, shared};
+use crate::{arenas, colour, golden, resident, shared};
 
 /// heapwright's malloc and free.
 struct Malloc<const BYTES: usize>;
@@ -216,38 +214,6 @@ pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
     }
     Some(())
 }
-
-/// The patterns want the same of each policy, which is a type.
-macro_rules! of_policies {
-    ($($policy:ident),*) => {
-        $(impl policies::Pool for Pool<Object, $policy> {
-            #[inline(always)]
-            fn create(&self, value: Object) -> NonNull<Object> {
-                self.create(value)
-            }
-
-            #[inline(always)]
-            unsafe fn destroy(&self, object: NonNull<Object>) {
-                // SAFETY: the caller's promise.
-                unsafe { self.destroy(object) };
-            }
-
-            fn sum(&mut self) -> u64 {
-                self.iter_mut().fold(0, |sum, object| sum.wrapping_add(object.a))
-            }
-        })*
-
-        /// The policies.
-        pub fn policy(name: &str, shape: &str, count: usize) -> Option<()> {
-            $(if name == stringify!($policy) {
-                let pool = Pool::<Object, $policy>::builder().build();
-                return policies::measure(pool, shape, count);
-            })*
-            None
-        }
-    };
-}
-of_policies!(Magazine, Linked, Stack, Bitmap);
 
 /// The first objects of many pools.
 pub fn colour(name: &str) -> Option<()> {

@@ -159,14 +159,10 @@ impl Plan {
     }
 
     fn others(&self) {
-        for (shape, count) in [
-            ("pair", 5_000_000),
-            ("grow", 1_000_000),
-            ("churn", 2_000_000),
-            ("iterate", 1_000_000),
-            ("walk", 2_000_000),
-        ] {
-            for name in ["Magazine", "Linked", "Stack", "Bitmap"] {
+        for (shape, count) in
+            [("pair", 5_000_000), ("grow", 1_000_000), ("churn", 2_000_000), ("walk", 2_000_000)]
+        {
+            for name in ["Pool", "Linked", "Stack", "Bitmap"] {
                 let command = format!("pools run policy {name} {shape} {}", self.count(count));
                 self.run(shape, POLICIES, shape, name, command);
             }

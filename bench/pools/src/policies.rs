@@ -1,12 +1,9 @@
-//! heapwright's free lists against each other.
+//! heapwright's pool against other free lists on the same slots ([`lists`](crate::lists)).
 //!
-//! The same pool with four ways to remember its free slots, in patterns that
-//! tell them apart, on raw pointers to objects of 32 bytes:
+//! Patterns that tell them apart, on raw pointers to objects of 32 bytes:
 //!
 //! `pair`, one object made and destroyed; `grow`, objects made in a new pool;
-//! `churn`, a random one of a million replaced; `iterate`, the living visited by
-//! the pool's own iterator after nine of ten were destroyed at random; `walk`,
-//! half a million destroyed at random and half a million made, and these then
+//! `churn`, a random one of a million replaced; `walk`, half a million destroyed at random and half a million made, and these then
 //! visited in the order in which they were made. The last is where a list that
 //! hands out slots in the order of the frees is worst: neighbours in time are
 //! strangers in memory.
@@ -18,7 +15,7 @@ use crate::random::Random;
 
 const MANY: usize = 1_000_000;
 
-/// A pool with one of the policies.
+/// A pool with one of the lists.
 pub trait Pool {
     /// A new object.
     fn create(&self, value: Object) -> NonNull<Object>;
@@ -29,9 +26,6 @@ pub trait Pool {
     ///
     /// It came from [`create`](Self::create) of this pool and is destroyed once.
     unsafe fn destroy(&self, object: NonNull<Object>);
-
-    /// The sum of `a` over the living, by the pool's iterator.
-    fn sum(&mut self) -> u64;
 }
 
 fn fill(pool: &impl Pool, count: usize) -> Vec<NonNull<Object>> {
@@ -39,7 +33,7 @@ fn fill(pool: &impl Pool, count: usize) -> Vec<NonNull<Object>> {
 }
 
 /// Does one of the patterns.
-pub fn measure<P: Pool>(mut pool: P, shape: &str, count: usize) -> Option<()> {
+pub fn measure(pool: &impl Pool, shape: &str, count: usize) -> Option<()> {
     let mut random = Random::new();
     match shape {
         "pair" => {
@@ -63,7 +57,7 @@ pub fn measure<P: Pool>(mut pool: P, shape: &str, count: usize) -> Option<()> {
             std::hint::black_box(&objects);
         }
         "churn" => {
-            let mut objects = fill(&pool, MANY);
+            let mut objects = fill(pool, MANY);
             let mut go = |count: usize| {
                 for i in 0..count as u64 {
                     let place = &mut objects[random.below(MANY)];
@@ -75,30 +69,14 @@ pub fn measure<P: Pool>(mut pool: P, shape: &str, count: usize) -> Option<()> {
             go(count / 2);
             report(time(count as u64, || go(count)));
         }
-        "iterate" => {
-            let mut objects = fill(&pool, MANY);
-            random.shuffle(&mut objects);
-            for &object in &objects[MANY / 10..] {
-                // SAFETY: each of them once.
-                unsafe { pool.destroy(object) };
-            }
-            let rounds = count.div_ceil(MANY / 10);
-            let mut sum = pool.sum();
-            report(time((rounds * (MANY / 10)) as u64, || {
-                for _ in 0..rounds {
-                    sum = sum.wrapping_add(std::hint::black_box(&mut pool).sum());
-                }
-            }));
-            std::hint::black_box(sum);
-        }
         "walk" => {
-            let mut objects = fill(&pool, MANY);
+            let mut objects = fill(pool, MANY);
             random.shuffle(&mut objects);
             for &object in &objects[MANY / 2..] {
                 // SAFETY: each of them once.
                 unsafe { pool.destroy(object) };
             }
-            let new = fill(&pool, MANY / 2);
+            let new = fill(pool, MANY / 2);
             let rounds = count.div_ceil(new.len());
             let mut sum = 0u64;
             report(time((rounds * new.len()) as u64, || {
@@ -116,10 +94,10 @@ pub fn measure<P: Pool>(mut pool: P, shape: &str, count: usize) -> Option<()> {
     Some(())
 }
 
-/// `NAME pair|grow|churn|iterate|walk COUNT`.
+/// `NAME pair|grow|churn|walk COUNT`.
 pub fn run(words: &[&str]) -> Option<()> {
     let [name, shape, count] = *words else { return None };
     let count = count.parse().ok()?;
     warm_host(64 << 20);
-    crate::ours::policy(name, shape, count)
+    crate::lists::measure(name, shape, count)
 }

@@ -390,7 +390,7 @@ fn print(results: &Results) -> bool {
     println!("## A million nodes\n");
     println!("{}", table(results, CHURN, "a node", column(POOL)));
     println!("## Free lists\n");
-    println!("{}", table(results, POLICIES, "an object", column("Magazine")));
+    println!("{}", table(results, POLICIES, "an object", column("Pool")));
     println!("## The first objects of 64 pools\n");
     println!("{}", table(results, COLOUR, "one touch", column("heapwright")));
     println!("## Arenas\n");

@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 
 use crate::errno;
 use heapwright::heap;
-use heapwright::pool::{Magazine, RawPool, Reset};
+use heapwright::pool::{RawPool, Reset};
 
 /// Objects of one size. Make one with hw_pool_create.
 pub struct Pool {
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn hw_pool_create(
         kept[length] = if byte.is_ascii() { byte } else { b'?' };
         length += 1;
     }
-    let mut builder = RawPool::<Magazine>::builder(layout);
+    let mut builder = RawPool::builder(layout);
     // SAFETY: room for the record, ours alone.
     let name_at = unsafe { &raw mut (*at).name };
     // SAFETY: room for the name's place in the record, which is ours alone.

@@ -1,60 +1,118 @@
-//! The program of Zig's PR #17383 on debug heaps of ours, whose way to find the
-//! bucket of an address is chosen.
+//! Ways to find the bucket of an address, on what the program of Zig's PR #17383 asks of
+//! them.
 //!
 //! ```text
-//! debug-lookups POLICY ROUNDS [ALL [SLOTS]]     POLICY: list, treap, current, map
+//! debug-lookups POLICY ROUNDS [ALL]
+//!
+//!   POLICY     a bucket is found by              opened, emptied        was
+//!   list       walking its class, newest first   linked, unlinked       Zig before PR #17383
+//!   treap      descending in its class's tree    descended, rotated     the PR
+//!   current    the class's newest; the treap     as the treap           the PR's follow-up
+//!   map        a table of units: two loads       a byte is written      heapwright's way
+//!   heap       heapwright's `DebugHeap`, all of its work with the search in it
 //! ```
 //!
-//! As `rounds.c`: a round makes as many blocks of 128 bytes as a bucket has slots
-//! and frees all but the first; after ROUNDS rounds the survivors are freed, in the
-//! order they were made. SLOTS is how many slots a bucket may have, 32 as in the PR
-//! unless it is given; `own` are as many as the library gives it by itself.
+//! As `rounds.c`: a round makes as many blocks of 128 bytes as a bucket has slots and
+//! frees all but the first; after ROUNDS rounds the survivors are freed, in the order
+//! they were made. `heap` does this. The others are structures with no heap around them
+//! and are asked what such a heap asks: a round opens a bucket and looks up each of its
+//! slots but the first, the last frees look each bucket up and empty it. Buckets are
+//! 8 KiB, one behind the other. That each answer is right is asserted.
 //!
-//! There are ALL / ROUNDS heaps, which take turns, a round each: so runs with the
-//! same ALL have the same memory under them, from the processor's caches to the
-//! kernel's pages, and only what a policy searches is of another size. ALL is
-//! ROUNDS unless it is given. The first pass over all of it is not counted: it gets
-//! the memory. No stacks, no guards, no fills or checks of bytes: what is left is the
-//! heap's own work and the search.
+//! There are ALL / ROUNDS structures, which take turns, a round each: so runs with the
+//! same ALL have the same memory under them, and only what a policy searches is of
+//! another size. ALL is ROUNDS unless it is given. The first pass over all of it is not
+//! counted: it gets the memory.
 //!
 //! Prints the processor's nanoseconds a round, its share of the last frees included
-//! (`round_ns`), those of one of the last frees (`free_ns`), and, for each survivor
-//! there was, bytes of records, the policy's nodes among them, when all was freed.
-//! Asserts that nothing leaks and nothing is found.
+//! (`round_ns`), those of one of the last frees (`free_ns`), and bytes of the structure,
+//! when all was freed, for each survivor there was (`record_bytes`; of `heap`: of all its
+//! records).
 
-use std::alloc::{GlobalAlloc as _, Layout};
+mod heap;
+mod list;
+mod map;
+mod nodes;
+#[cfg(test)]
+mod tests;
+mod treap;
+
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use heapwright::debug::{Config, DebugHeap, Detect, Guard, Leaks, Lookup};
-
-const USAGE: &str = "usage: debug-lookups list|treap|current|map ROUNDS [ALL [SLOTS|own]]";
-const BLOCK: Layout = Layout::new::<[u8; 128]>();
+const USAGE: &str = "usage: debug-lookups list|treap|current|map|heap ROUNDS [ALL]";
 /// The PR's slots a bucket.
 const SLOTS: usize = 32;
+const SLOT_BYTES: usize = 128;
+/// The slots and what is beside them, in whole pages.
+const BUCKET_BYTES: usize = 8 << 10;
+/// Where the first bucket is, a multiple of a unit.
+const BASE: usize = 1 << 40;
 
-fn make(heap: &DebugHeap) -> *mut u8 {
-    // SAFETY: the size is not zero.
-    let block = unsafe { heap.alloc(black_box(BLOCK)) };
-    assert!(!block.is_null(), "no memory");
-    block
+/// Where a bucket starts.
+fn start_of(bucket: u32) -> usize {
+    BASE + bucket as usize * BUCKET_BYTES
 }
 
-fn free(heap: &DebugHeap, block: *mut u8) {
-    // SAFETY: made with this layout, and freed once.
-    unsafe { heap.dealloc(block, black_box(BLOCK)) }
+/// Where a slot of a bucket starts.
+fn slot_of(bucket: u32, slot: usize) -> usize {
+    start_of(bucket) + (slot + 1) * SLOT_BYTES
 }
 
-/// How many slots the buckets of such blocks have: blocks until a second one opens.
-fn slots_a_bucket(config: Config) -> usize {
-    let heap = DebugHeap::new(config);
-    let mut blocks = Vec::new();
-    while heap.buckets().0 < 2 {
-        blocks.push(make(&heap));
+/// The open buckets of one class.
+trait Policy {
+    /// None is open, of so many.
+    fn new(buckets: usize) -> Self;
+    /// Notes a bucket that was opened.
+    fn open(&mut self, bucket: u32);
+    /// The open bucket that an address is in.
+    fn find(&mut self, address: usize) -> Option<u32>;
+    /// Takes the bucket that an address is in out.
+    fn empty(&mut self, address: usize) -> Option<u32>;
+    /// Bytes of all of it.
+    fn bytes(&self) -> usize;
+}
+
+/// Who can run the program.
+trait Rounds {
+    /// One for so many rounds.
+    fn new(rounds: usize) -> Self;
+    /// The round with this number.
+    fn round(&mut self, number: u32);
+    /// Frees what survived the round with this number.
+    fn last_free(&mut self, number: u32);
+    /// Bytes, for `record_bytes`.
+    fn bytes(&self) -> usize;
+    /// All was freed.
+    fn end(self);
+}
+
+/// A policy, asked what a heap would ask.
+struct Asked<P>(P);
+
+impl<P: Policy> Rounds for Asked<P> {
+    fn new(rounds: usize) -> Self {
+        Self(P::new(rounds))
     }
-    blocks.iter().for_each(|&block| free(&heap, block));
-    assert_eq!(heap.deinit(), Leaks::default());
-    blocks.len() - 1
+
+    fn round(&mut self, number: u32) {
+        self.0.open(number);
+        for slot in 1..SLOTS {
+            assert_eq!(self.0.find(black_box(slot_of(number, slot))), Some(number));
+        }
+    }
+
+    fn last_free(&mut self, number: u32) {
+        assert_eq!(self.0.empty(black_box(slot_of(number, 0))), Some(number));
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    fn end(mut self) {
+        assert_eq!(self.0.find(slot_of(0, 0)), None);
+    }
 }
 
 /// Processor time of this thread, in nanoseconds: others on the machine take none.
@@ -72,17 +130,15 @@ struct Spent {
     frees: f64,
 }
 
-/// One pass: `survivors` are the heaps' in turn.
-fn pass(heaps: &[DebugHeap], survivors: &mut [*mut u8], slots: &mut [*mut u8]) -> Spent {
+/// One pass over all.
+fn pass<R: Rounds>(all: &mut [R], rounds: u32) -> Spent {
     let start = now();
-    for (heap, survivor) in heaps.iter().cycle().zip(survivors.iter_mut()) {
-        slots.iter_mut().for_each(|slot| *slot = make(heap));
-        *survivor = slots[0];
-        slots[1..].iter().for_each(|&slot| free(heap, slot));
+    for number in 0..rounds {
+        all.iter_mut().for_each(|one| one.round(number));
     }
     let between = now();
-    for (heap, &survivor) in heaps.iter().cycle().zip(survivors.iter()) {
-        free(heap, survivor);
+    for number in 0..rounds {
+        all.iter_mut().for_each(|one| one.last_free(number));
     }
     Spent { rounds: between - start, frees: now() - between }
 }
@@ -90,63 +146,47 @@ fn pass(heaps: &[DebugHeap], survivors: &mut [*mut u8], slots: &mut [*mut u8]) -
 /// What instructions are counted of: callgrind is told this name.
 #[unsafe(no_mangle)]
 #[inline(never)]
-fn measured(heaps: &[DebugHeap], survivors: &mut [*mut u8], slots: &mut [*mut u8]) -> Spent {
-    pass(heaps, survivors, slots)
+fn measured(pass: &mut dyn FnMut() -> Spent) -> Spent {
+    pass()
 }
 
-fn run(arguments: &[String]) -> Option<()> {
-    let [policy, rounds, rest @ ..] = arguments else { return None };
-    let lookup = match policy.as_str() {
-        "list" => Lookup::List,
-        "treap" => Lookup::Treap,
-        "current" => Lookup::TreapCurrentFirst,
-        "map" => Lookup::Map,
-        _ => return None,
-    };
-    let rounds: usize = rounds.parse().ok().filter(|&rounds| rounds > 0)?;
-    let all = match rest.first() {
-        Some(all) => all.parse().ok()?,
-        None => rounds,
-    };
-    let count = (all / rounds).max(1);
-    let slots = match rest.get(1).map(String::as_str) {
-        Some("own") => Config::DEFAULT.slots,
-        Some(slots) => slots.parse().ok().filter(|&slots| slots > 1)?,
-        None => SLOTS,
-    };
-    let config = Config {
-        traces: 0,
-        guard: Guard::Never,
-        detect: Detect { fill: false, canary: false, ..Detect::ALL },
-        slots,
-        quiet: true,
-        lookup,
-        ..Config::DEFAULT
-    };
-    let a_bucket = slots_a_bucket(config);
+fn run<R: Rounds>(rounds: u32, count: usize) {
+    let mut heaps: Vec<R> = (0..count).map(|_| R::new(rounds as usize)).collect();
+    pass(&mut heaps, rounds);
+    let spent = measured(&mut || pass(&mut heaps, rounds));
+    let bytes: usize = heaps.iter().map(R::bytes).sum();
+    heaps.into_iter().for_each(R::end);
 
-    let heaps: Vec<DebugHeap> = (0..count).map(|_| DebugHeap::new(config)).collect();
-    let mut survivors = vec![std::ptr::null_mut(); rounds * count];
-    let mut slots = vec![std::ptr::null_mut(); a_bucket];
-    pass(&heaps, &mut survivors, &mut slots);
-    let spent = measured(&heaps, &mut survivors, &mut slots);
-    let after: usize = heaps.iter().map(|heap| heap.buckets().1).sum();
-    for heap in heaps {
-        assert_eq!((heap.findings(), heap.deinit()), (0, Leaks::default()));
-    }
-
-    let all = (rounds * count) as f64;
+    let all = f64::from(rounds) * count as f64;
     println!("figure rounds {rounds}");
     println!("figure round_ns {:.1}", (spent.rounds + spent.frees) / all);
     println!("figure free_ns {:.1}", spent.frees / all);
-    println!("figure record_bytes {:.1}", after as f64 / all);
-    println!("all freed, {a_bucket} slots a bucket");
+    println!("figure record_bytes {:.1}", bytes as f64 / all);
+    println!("all freed");
+}
+
+fn understood(arguments: &[String]) -> Option<()> {
+    let [policy, rounds, rest @ ..] = arguments else { return None };
+    let rounds: u32 = rounds.parse().ok().filter(|&rounds| rounds > 0)?;
+    let count = match rest {
+        [] => 1,
+        [all] => (all.parse::<usize>().ok()? / rounds as usize).max(1),
+        _ => return None,
+    };
+    match policy.as_str() {
+        "list" => run::<Asked<nodes::Listed>>(rounds, count),
+        "treap" => run::<Asked<nodes::InTreap<false>>>(rounds, count),
+        "current" => run::<Asked<nodes::InTreap<true>>>(rounds, count),
+        "map" => run::<Asked<map::Map>>(rounds, count),
+        "heap" => run::<heap::Heap>(rounds, count),
+        _ => return None,
+    }
     Some(())
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
+    match understood(&arguments) {
         Some(()) => ExitCode::SUCCESS,
         None => {
             eprintln!("{USAGE}");

@@ -75,8 +75,6 @@ mod leaks;
 )))]
 #[path = "leaks_nowhere.rs"]
 mod leaks;
-#[cfg(feature = "lookups")]
-mod lookup;
 mod process;
 mod reach;
 mod recorder;
@@ -93,8 +91,6 @@ mod store;
 mod table;
 mod threads;
 
-#[cfg(feature = "lookups")]
-pub use crate::options::debug::Lookup;
 pub use crate::options::debug::{Config, Detect, Guard};
 pub use check::check;
 pub use checked::Checked;

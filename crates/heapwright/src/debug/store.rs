@@ -29,16 +29,12 @@ use core::ptr;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
 use crate::options::debug::Guard;
-#[cfg(feature = "lookups")]
-use crate::options::debug::Lookup;
 use crate::os::SYSTEM;
 use crate::os::{self, Memory as _};
 use crate::size_class::{CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
 use super::bytes;
-#[cfg(feature = "lookups")]
-use super::lookup::Lookups;
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
 use super::slot::{Slot, Word};
@@ -80,8 +76,6 @@ pub(crate) struct Limits {
     pub(crate) slots: usize,
     /// Emptied buckets are remembered for ever.
     pub(crate) retain: bool,
-    #[cfg(feature = "lookups")]
-    pub(crate) lookup: Lookup,
 }
 
 /// All spans of one heap.
@@ -104,8 +98,6 @@ pub(crate) struct Store {
     pub(crate) epoch: u16,
     /// Where the sweep goes on.
     sweep_at: (usize, usize),
-    #[cfg(feature = "lookups")]
-    lookups: Lookups,
 }
 
 // SAFETY: what the pointers lead to is only changed under the lock around the store.
@@ -133,8 +125,6 @@ impl Store {
                 memory: 0,
                 slots: usize::MAX,
                 retain: false,
-                #[cfg(feature = "lookups")]
-                lookup: Lookup::Map,
             },
             side: Side::new(),
             available: [ptr::null_mut(); LISTS],
@@ -148,8 +138,6 @@ impl Store {
             sampled_pages: 0,
             epoch: 0,
             sweep_at: (0, 0),
-            #[cfg(feature = "lookups")]
-            lookups: Lookups::new(),
         }
     }
 
@@ -157,8 +145,6 @@ impl Store {
     pub(crate) fn begin(&mut self, heap: u32, limits: Limits) {
         self.heap = heap;
         self.limits = limits;
-        #[cfg(feature = "lookups")]
-        self.lookups.begin(limits.lookup);
     }
 
     /// Opens a bucket of a class.
@@ -191,8 +177,6 @@ impl Store {
             place.record().set(Word::UNUSED);
         }
         opened.bucket.record().live.store(shape.slots as u16, Ordering::Relaxed);
-        #[cfg(feature = "lookups")]
-        self.lookups.opened(&mut self.side, class, opened.bucket);
         Some(opened)
     }
 
@@ -460,10 +444,6 @@ impl Store {
     pub(crate) fn empty(&mut self, bucket: BucketRef) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
-        #[cfg(feature = "lookups")]
-        if span.form() == Form::Small {
-            self.lookups.emptied(span.class(), bucket);
-        }
         if os::kernel_page_size() != PAGE {
             return false;
         }
@@ -616,18 +596,6 @@ impl Store {
         (self.history_bytes, self.open_bytes) = (0, 0);
         (self.open_buckets, self.sampled_pages) = (0, 0);
         self.sweep_at = (0, 0);
-        #[cfg(feature = "lookups")]
-        self.lookups.forget();
-    }
-
-    /// The bucket that an address is in, found by the policy, for the one that was
-    /// found by the map: they must agree, so long as the bucket is open.
-    #[cfg(feature = "lookups")]
-    pub(crate) fn look_up(&mut self, bucket: BucketRef, address: usize) -> BucketRef {
-        let found = self.lookups.find(bucket.span.class(), address);
-        let open = (bucket.record().stage() == Stage::Open).then_some(bucket);
-        assert!(found == open, "the lookup policy and the address map disagree");
-        found.unwrap_or(bucket)
     }
 
     fn record_bytes(span: &Span) -> usize {

@@ -22,22 +22,6 @@ pub enum Guard {
     All,
 }
 
-/// How an address's bucket is found, to compare the address map with what Zig's
-/// allocator did. For benches only; the others take a lock at each free.
-#[cfg(feature = "lookups")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Lookup {
-    /// By the address map, as without this feature.
-    #[default]
-    Map,
-    /// By walking the buckets of its class, newest first: Zig before PR #17383.
-    List,
-    /// In a treap of the buckets of its class: the PR.
-    Treap,
-    /// In the newest bucket of its class, then in the treap: the PR's follow-up.
-    TreapCurrentFirst,
-}
-
 /// What is looked for. Each can be switched off, to see what it is good for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detect {
@@ -106,9 +90,6 @@ pub struct Config {
     pub quiet: bool,
     /// Each operation is a line on standard error. (Zig: `verbose_log`.)
     pub log: bool,
-    /// How buckets are found.
-    #[cfg(feature = "lookups")]
-    pub lookup: Lookup,
 }
 
 impl Config {
@@ -125,8 +106,6 @@ impl Config {
         stop_first: false,
         quiet: false,
         log: false,
-        #[cfg(feature = "lookups")]
-        lookup: Lookup::Map,
     };
 }
 

@@ -76,8 +76,8 @@ pub(super) unsafe fn take_out<T>(home: &impl Home<T>, object: NonNull<T>) -> T {
 
 /// What every handle can do; it has an `object` and a `pool`.
 macro_rules! handle_impls {
-    ($handle:ident < T $(, $parameter:ident : $bound:path)? > of $pool:ident) => {
-        impl<T $(, $parameter: $bound)?> $handle<'_, T $(, $parameter)?> {
+    ($handle:ident of $pool:ident) => {
+        impl<T> $handle<'_, T> {
             /// The object itself; its slot is free.
             #[must_use]
             pub fn into_inner(self) -> T {
@@ -86,16 +86,15 @@ macro_rules! handle_impls {
                 unsafe { super::handle::take_out(boxed.pool, boxed.object) }
             }
 
-            #[doc = concat!("Lets go of the object: [`", stringify!($pool), "::destroy`], [`",
-                stringify!($pool), "::own`], a reset or the")]
-            /// pool's end will drop it.
+            #[doc = concat!("Lets go of the object: [`", stringify!($pool), "::destroy`],")]
+            #[doc = concat!("[`", stringify!($pool), "::own`], a reset or the pool's end will drop it.")]
             #[must_use]
             pub fn into_raw(self) -> ::core::ptr::NonNull<T> {
                 ::core::mem::ManuallyDrop::new(self).object
             }
         }
 
-        impl<T $(, $parameter: $bound)?> ::core::ops::Deref for $handle<'_, T $(, $parameter)?> {
+        impl<T> ::core::ops::Deref for $handle<'_, T> {
             type Target = T;
 
             #[inline]
@@ -105,9 +104,7 @@ macro_rules! handle_impls {
             }
         }
 
-        impl<T $(, $parameter: $bound)?> ::core::ops::DerefMut
-            for $handle<'_, T $(, $parameter)?>
-        {
+        impl<T> ::core::ops::DerefMut for $handle<'_, T> {
             #[inline]
             fn deref_mut(&mut self) -> &mut T {
                 // SAFETY: the handle owns the object, and is borrowed alone.
@@ -115,7 +112,7 @@ macro_rules! handle_impls {
             }
         }
 
-        impl<T $(, $parameter: $bound)?> Drop for $handle<'_, T $(, $parameter)?> {
+        impl<T> Drop for $handle<'_, T> {
             #[inline]
             fn drop(&mut self) {
                 // SAFETY: the handle owned the object, and is gone.
@@ -123,17 +120,13 @@ macro_rules! handle_impls {
             }
         }
 
-        impl<T: ::core::fmt::Debug $(, $parameter: $bound)?> ::core::fmt::Debug
-            for $handle<'_, T $(, $parameter)?>
-        {
+        impl<T: ::core::fmt::Debug> ::core::fmt::Debug for $handle<'_, T> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 (**self).fmt(f)
             }
         }
 
-        impl<T: ::core::fmt::Display $(, $parameter: $bound)?> ::core::fmt::Display
-            for $handle<'_, T $(, $parameter)?>
-        {
+        impl<T: ::core::fmt::Display> ::core::fmt::Display for $handle<'_, T> {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 (**self).fmt(f)
             }

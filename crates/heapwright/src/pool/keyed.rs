@@ -20,7 +20,6 @@ use core::num::NonZeroU32;
 use core::ptr::NonNull;
 
 use super::Refused;
-use super::policy::FreeList;
 use super::typed::Pool;
 
 /// Names an object of a [`Pool`] for as long as it lives, and nothing afterwards.
@@ -66,7 +65,7 @@ impl<T> Key<T> {
     }
 }
 
-impl<T, F: FreeList> Pool<T, F> {
+impl<T> Pool<T> {
     /// Makes an object that is held by a key.
     #[inline]
     #[must_use]

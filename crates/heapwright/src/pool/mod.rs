@@ -5,7 +5,7 @@
 //!   SharedPool<T>   the same for many threads
 //!   RawPool         slots whose size is known when the program runs
 //!        |
-//!     front         where a slot goes that comes back (policy)
+//!     front         128 free slots: where one goes that comes back
 //!     store         fresh slots in a row; returned ones in sets of bits
 //!     segments      runs of units that double, found from any address
 //! ```
@@ -44,10 +44,10 @@
 
 mod checked;
 mod fork;
+mod front;
 mod handle;
 mod keyed;
 mod layout;
-mod policy;
 mod raw;
 mod returned;
 mod segment;
@@ -57,7 +57,6 @@ mod typed;
 
 pub use crate::refused::Refused;
 pub use keyed::Key;
-pub use policy::{Bitmap, FreeList, Linked, Magazine, Stack};
 pub use raw::{RawBuilder, RawPool};
 pub use shared::{SharedBoxed, SharedBuilder, SharedPool};
 pub use typed::{Boxed, Builder, IterMut, Pool};
@@ -91,8 +90,8 @@ pub struct Stats {
 
 /// What can be chosen of every pool.
 macro_rules! builder_choices {
-    ($builder:ident < $($parameter:ident),+ >) => {
-        impl<$($parameter),+> $builder<$($parameter),+> {
+    ($builder:ident $(< $parameter:ident >)?) => {
+        impl $(<$parameter>)? $builder $(<$parameter>)? {
             /// The name that lines about misuse call the pool by.
             #[must_use]
             pub const fn name(mut self, name: &'static str) -> Self {

@@ -14,8 +14,8 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use super::front::Front;
 use super::layout::Shape;
-use super::policy::{FreeList, Magazine, REFILL};
 use super::store::{Called, Config, Store, Walk};
 use super::{Reset, Stats, checked};
 
@@ -23,8 +23,8 @@ use super::{Reset, Stats, checked};
 ///
 /// What [`Pool`](super::Pool) is made of, for those who learn the size only when
 /// they run, and for C. One thread at a time. Slots stay where they are; memory
-/// that is given back to the pool is used again, the last first, or lowest
-/// address first (see [`Magazine`]).
+/// that is given back to the pool is used again, the last first, and after many
+/// others in order of their addresses.
 ///
 /// Dropping the pool gives all its memory back, slots in use included: it knows
 /// nothing of what is in them.
@@ -35,23 +35,23 @@ use super::{Reset, Stats, checked};
 /// use core::alloc::Layout;
 /// use heapwright::pool::RawPool;
 ///
-/// let mut pool: RawPool = RawPool::new(Layout::new::<[u64; 4]>());
+/// let mut pool = RawPool::new(Layout::new::<[u64; 4]>());
 /// let slot = pool.alloc();
 /// assert!(!slot.is_null() && pool.contains(slot));
 /// // SAFETY: the slot is this pool's, and not used any more.
 /// unsafe { pool.free(slot) };
 /// assert_eq!(pool.alloc(), slot);
 /// ```
-pub struct RawPool<F: FreeList = Magazine> {
-    front: F,
+pub struct RawPool {
+    front: Front,
     store: Store,
 }
 
 // SAFETY: nothing in it belongs to a thread; the pointers lead to memory that is
 // the pool's alone.
-unsafe impl<F: FreeList> Send for RawPool<F> {}
+unsafe impl Send for RawPool {}
 
-impl<F: FreeList> RawPool<F> {
+impl RawPool {
     /// An empty pool of slots for `layout`. Takes no memory yet.
     ///
     /// # Panics
@@ -66,26 +66,21 @@ impl<F: FreeList> RawPool<F> {
     ///
     /// ```
     /// use core::alloc::Layout;
-    /// use heapwright::pool::{Magazine, RawPool};
+    /// use heapwright::pool::RawPool;
     ///
     /// let layout = Layout::new::<u64>();
-    /// let mut pool = RawPool::<Magazine>::builder(layout).name("ids").limit(2).build();
+    /// let mut pool = RawPool::builder(layout).name("ids").limit(2).build();
     /// assert!(!pool.alloc().is_null() && !pool.alloc().is_null());
     /// assert!(pool.alloc().is_null());
     /// ```
     #[must_use]
-    pub const fn builder(layout: Layout) -> RawBuilder<F> {
-        let config = Config::of(Called::Name("raw"));
-        RawBuilder { layout, config, front: core::marker::PhantomData }
+    pub const fn builder(layout: Layout) -> RawBuilder {
+        RawBuilder { layout, config: Config::of(Called::Name("raw")) }
     }
 
     pub(super) const fn with(layout: Layout, config: Config) -> Self {
-        let (mut size, mut align) = (layout.size(), layout.align());
-        if F::LINKS {
-            size = if size < size_of::<usize>() { size_of::<usize>() } else { size };
-            align = if align < align_of::<usize>() { align_of::<usize>() } else { align };
-        }
-        Self { front: F::EMPTY, store: Store::new(Shape::of_objects(size, align), config) }
+        let shape = Shape::of_objects(layout.size(), layout.align());
+        Self { front: Front::EMPTY, store: Store::new(shape, config) }
     }
 
     /// A slot, uninitialised; null where there is no memory or the limit is
@@ -120,17 +115,9 @@ impl<F: FreeList> RawPool<F> {
     #[inline(never)]
     fn alloc_cold(&mut self) -> *mut u8 {
         if self.store.has_returned() {
-            let mut slots = [core::ptr::null_mut(); REFILL + 1];
-            let count = self.store.take(&mut slots[..=F::REFILL]);
-            let refused = self.front.refill(&slots[..count - 1]);
-            self.store.put(&slots[..refused]);
-            return slots[count - 1];
+            return self.front.refill(&mut self.store);
         }
-        if !self.store.open_frontier() {
-            return core::ptr::null_mut();
-        }
-        self.front.reserve(self.store.capacity());
-        self.store.fresh()
+        self.store.fresh_or_grow()
     }
 
     /// Gives a slot back. O(1).
@@ -157,25 +144,15 @@ impl<F: FreeList> RawPool<F> {
     #[cold]
     #[inline(never)]
     fn free_cold(&mut self, slot: *mut u8) {
-        let mut spilled = [core::ptr::null_mut(); REFILL];
-        let count = self.front.spill(&mut spilled);
-        self.store.put(&spilled[..count]);
-        // SAFETY: the slot is free, by the contract of `free`.
-        if !unsafe { self.front.push(slot) } {
-            self.store.put(&[slot]);
-        }
+        // SAFETY: `free` alone calls this, whose caller promises that the slot is this pool's and
+        // nobody's any more.
+        unsafe { self.front.overflow(&mut self.store, slot) };
     }
 
     /// Puts everything free into the store's sets.
     pub(super) fn settle(&mut self) -> &mut Store {
-        let mut spilled = [core::ptr::null_mut(); 64];
-        loop {
-            let count = self.front.spill(&mut spilled);
-            self.store.settle(&spilled[..count]);
-            if count == 0 {
-                return &mut self.store;
-            }
-        }
+        self.front.empty(&mut self.store);
+        &mut self.store
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -201,7 +178,7 @@ impl<F: FreeList> RawPool<F> {
     }
 
     /// Bytes from one slot to the next: the size asked for, rounded up to the
-    /// alignment, and at least 1 (a word for [`Linked`](super::Linked)).
+    /// alignment, and at least 1.
     #[must_use]
     pub fn slot_size(&self) -> usize {
         self.store.shape().size()
@@ -236,18 +213,12 @@ impl<F: FreeList> RawPool<F> {
     /// fresh ones in order of their addresses; puts pages behind them now if
     /// `touch`. False: no memory, or the limit is reached.
     pub fn preheat(&mut self, count: usize, touch: bool) -> bool {
-        let more = count.saturating_sub(self.front.len());
-        let ready = self.store.preheat(more, touch);
-        self.front.reserve(self.store.capacity());
-        ready
+        self.store.preheat(count.saturating_sub(self.front.len()), touch)
     }
 
     /// Takes every slot back, and keeps as much memory as `how` says.
     pub fn reset(&mut self, how: Reset) {
         self.settle().reset(how);
-        if matches!(how, Reset::FreeAll) {
-            self.front.end();
-        }
     }
 
     /// Gives every page that holds no slot in use to the kernel, now. Returns
@@ -271,7 +242,7 @@ impl<F: FreeList> RawPool<F> {
     /// ```
     /// use core::alloc::Layout;
     /// use heapwright::pool::RawPool;
-    /// let mut pool: RawPool = RawPool::new(Layout::new::<u64>());
+    /// let mut pool = RawPool::new(Layout::new::<u64>());
     /// let slots = [pool.alloc(), pool.alloc()];
     /// let mut seen = Vec::new();
     /// assert!(pool.walk(|slot| { seen.push(slot); true }));
@@ -288,44 +259,37 @@ impl<F: FreeList> RawPool<F> {
         true
     }
 
-    #[cfg(test)]
-    pub(super) fn front(&mut self) -> &mut F {
-        &mut self.front
-    }
-
     pub(super) fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 }
 
-impl<F: FreeList> Drop for RawPool<F> {
+impl Drop for RawPool {
     fn drop(&mut self) {
         self.settle();
         if cfg!(feature = "checked") {
             checked::at_end(&self.store);
         }
-        self.front.end();
         self.store.end();
     }
 }
 
 /// Chooses how a [`RawPool`] is made.
-pub struct RawBuilder<F> {
+pub struct RawBuilder {
     layout: Layout,
     config: Config,
-    front: core::marker::PhantomData<F>,
 }
 
-super::builder_choices!(RawBuilder<F>);
+super::builder_choices!(RawBuilder);
 
-impl<F: FreeList> RawBuilder<F> {
+impl RawBuilder {
     /// The pool, empty.
     ///
     /// # Panics
     ///
     /// As [`RawPool::new`].
     #[must_use]
-    pub const fn build(self) -> RawPool<F> {
+    pub const fn build(self) -> RawPool {
         RawPool::with(self.layout, self.config)
     }
 }

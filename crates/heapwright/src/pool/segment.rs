@@ -16,8 +16,7 @@
 //!
 //! The record of the first unit says the slot's size, the colour and the
 //! segment's number, so that `describe` and the pool find a slot by any address
-//! in it. Nothing is kept in free slots but by the front `Linked`, so pages of
-//! free slots can go back to the kernel.
+//! in it. Nothing is kept in free slots, so their pages can go back to the kernel.
 //!
 //! Generations outlive the slots: a segment that was given back keeps them, so
 //! that keys of objects long gone stay stale.

@@ -225,7 +225,7 @@ impl Store {
     }
 
     /// Closes the frontier.
-    fn close_frontier(&mut self) {
+    pub(super) fn close_frontier(&mut self) {
         self.sync();
         (self.next, self.end) = (ptr::null_mut(), ptr::null_mut());
     }
@@ -233,7 +233,7 @@ impl Store {
     /// Opens the frontier where slots are untouched, of a new segment if need be.
     /// False: no memory, or the limit is reached.
     #[cold]
-    pub(super) fn open_frontier(&mut self) -> bool {
+    fn open_frontier(&mut self) -> bool {
         self.close_frontier();
         let Some(segment) = self.segments().iter().position(|s| s.untouched() > 0) else {
             return self.grow() && self.open_frontier();
@@ -498,12 +498,6 @@ impl Store {
     #[inline]
     pub(super) fn slot(&self, segment: usize, slot: usize) -> *mut u8 {
         self.segments()[segment].slot(&self.shape, slot)
-    }
-
-    /// Closes the frontier and puts what a front held into the sets.
-    pub(super) fn settle(&mut self, front: &[*mut u8]) {
-        self.close_frontier();
-        self.put(front);
     }
 
     /// Gives pages back that hold no slot that is out. Everything free is in the

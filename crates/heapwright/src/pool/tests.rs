@@ -84,8 +84,8 @@ impl<const PAD: usize> Object<PAD> {
     }
 }
 
-fn against_a_model<F: FreeList, const PAD: usize>(steps: Vec<Step>) {
-    let mut pool: Pool<Object<PAD>, F> = Pool::builder().build();
+fn against_a_model<const PAD: usize>(steps: Vec<Step>) {
+    let mut pool: Pool<Object<PAD>> = Pool::new();
     let mut raw: BTreeMap<usize, (NonNull<Object<PAD>>, u64)> = BTreeMap::new();
     let mut keyed: Vec<(Key<Object<PAD>>, u64)> = Vec::new();
     let mut stale: Vec<Key<Object<PAD>>> = Vec::new();
@@ -158,28 +158,13 @@ proptest! {
     #![proptest_config(cases(60))]
 
     #[test]
-    fn a_magazine_keeps_to_the_model(steps in steps()) {
-        against_a_model::<Magazine, 8>(steps);
+    fn a_pool_keeps_to_the_model(steps in steps()) {
+        against_a_model::<8>(steps);
     }
 
     #[test]
-    fn a_magazine_of_large_objects_keeps_to_the_model(steps in steps()) {
-        against_a_model::<Magazine, 5000>(steps);
-    }
-
-    #[test]
-    fn a_linked_list_keeps_to_the_model(steps in steps()) {
-        against_a_model::<Linked, 8>(steps);
-    }
-
-    #[test]
-    fn a_stack_keeps_to_the_model(steps in steps()) {
-        against_a_model::<Stack, 80>(steps);
-    }
-
-    #[test]
-    fn a_bitmap_keeps_to_the_model(steps in steps()) {
-        against_a_model::<Bitmap, 0>(steps);
+    fn a_pool_of_large_objects_keeps_to_the_model(steps in steps()) {
+        against_a_model::<5000>(steps);
     }
 }
 
@@ -299,7 +284,7 @@ fn any_alignment_is_kept() {
     for shift in 0..if cfg!(miri) { 18 } else { 23 } {
         let align = 1 << shift;
         for size in [1, align, 3 * align / 2] {
-            let mut pool: RawPool = RawPool::new(Layout::from_size_align(size, align).unwrap());
+            let mut pool = RawPool::new(Layout::from_size_align(size, align).unwrap());
             let slots: Vec<_> = (0..5).map(|_| pool.alloc()).collect();
             for &slot in &slots {
                 assert!(!slot.is_null() && slot.addr().is_multiple_of(align));
@@ -322,7 +307,7 @@ fn fresh_objects_lie_in_a_row_and_returned_ones_come_back_lowest_first() {
         // SAFETY: created above, once.
         unsafe { pool.destroy(object) };
     }
-    // Those in the magazine first: here the lowest anyway. Then in order.
+    // Those in the front first: here the lowest anyway. Then in order.
     let again: Vec<_> = (0..count).map(|n| pool.create(n)).collect();
     let later = &again[128..];
     assert!(later.is_sorted(), "what comes from the sets comes in order");
@@ -423,27 +408,6 @@ fn names_are_the_last_part_of_a_plain_type() {
     assert_eq!(Pool::<Plain>::new().with_raw(|raw| raw.store().name()), "Plain");
     let name = Pool::<Vec<u8>>::new().with_raw(|raw| raw.store().name());
     assert!(name.ends_with("Vec<u8>") && name.contains("::"));
-}
-
-#[test]
-fn a_front_without_room_loses_nothing() {
-    use super::policy::sealed::Front;
-    let mut pool: Pool<u64, Stack> = Pool::builder().build();
-    let count = scaled(500) as u64;
-    let objects: Vec<_> = (0..count).map(|n| pool.create(n)).collect();
-    // As where there is no memory for its array.
-    pool.raw().settle();
-    pool.raw().front().end();
-    let (freed, more) = (count as usize * 3 / 5, count / 5);
-    for &object in &objects[..freed] {
-        // SAFETY: created above, once.
-        unsafe { pool.destroy(object) };
-    }
-    let left = objects.len() - freed;
-    assert_eq!((pool.len(), pool.iter_mut().count()), (left, left));
-    let more: Vec<_> = (0..more).map(|n| pool.create(n)).collect();
-    let left = left + more.len();
-    assert_eq!((pool.len(), pool.iter_mut().count()), (left, left));
 }
 
 #[test]

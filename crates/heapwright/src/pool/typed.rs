@@ -12,7 +12,6 @@ use core::mem;
 use core::ptr::NonNull;
 
 use super::handle::{self, Home};
-use super::policy::{FreeList, Magazine};
 use super::raw::RawPool;
 use super::store::{Called, Config, Walk};
 use super::{Refused, Reset, Stats, checked};
@@ -95,8 +94,8 @@ use crate::refused::IN_REGISTERS;
 /// let pool: Pool<u32> = Pool::new();
 /// std::thread::scope(|scope| scope.spawn(|| drop(pool.boxed(1))).join().unwrap());
 /// ```
-pub struct Pool<T, F: FreeList = Magazine> {
-    raw: UnsafeCell<RawPool<F>>,
+pub struct Pool<T> {
+    raw: UnsafeCell<RawPool>,
     /// Invariant: values go in through a shared reference.
     objects: PhantomData<UnsafeCell<T>>,
 }
@@ -113,21 +112,19 @@ impl<T> Pool<T> {
     pub const fn new() -> Self {
         Self::builder().build()
     }
-}
 
-impl<T, F: FreeList> Pool<T, F> {
-    /// An empty pool whose name, limit, kind of pages and free list can be chosen.
+    /// An empty pool whose name, limit and kind of pages can be chosen.
     ///
     /// ```
-    /// use heapwright::pool::{Linked, Pool};
-    /// let pool = Pool::<u64, Linked>::builder().name("sessions").limit(1).build();
+    /// use heapwright::pool::Pool;
+    /// let pool = Pool::<u64>::builder().name("sessions").limit(1).build();
     /// let one = pool.try_create(1).unwrap();
     /// assert_eq!(pool.try_create(2).unwrap_err().0, 2);
     /// // SAFETY: created above, and not used afterwards.
     /// unsafe { pool.destroy(one) };
     /// ```
     #[must_use]
-    pub const fn builder() -> Builder<T, F> {
+    pub const fn builder() -> Builder<T> {
         let config = Config::of(Called::Type(core::any::type_name::<T>));
         Builder { config, made: PhantomData }
     }
@@ -176,12 +173,12 @@ impl<T, F: FreeList> Pool<T, F> {
         unsafe { raw.free(slot.as_ptr().cast()) };
     }
 
-    pub(super) fn raw(&mut self) -> &mut RawPool<F> {
+    pub(super) fn raw(&mut self) -> &mut RawPool {
         self.raw.get_mut()
     }
 
     /// Runs `with` on the raw pool, without code of the user's.
-    pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool<F>) -> R) -> R {
+    pub(super) fn with_raw<R>(&self, with: impl FnOnce(&mut RawPool) -> R) -> R {
         // SAFETY: one thread at a time, and `with` is not the user's, so that this is
         // the only reference.
         with(unsafe { &mut *self.raw.get() })
@@ -196,7 +193,7 @@ impl<T, F: FreeList> Pool<T, F> {
     /// Makes an object, owned by the handle.
     #[inline]
     #[must_use]
-    pub fn boxed(&self, value: T) -> Boxed<'_, T, F> {
+    pub fn boxed(&self, value: T) -> Boxed<'_, T> {
         Boxed { object: self.create(value), pool: self }
     }
 
@@ -206,7 +203,7 @@ impl<T, F: FreeList> Pool<T, F> {
     ///
     /// The value, where there is no memory or the limit is reached.
     #[inline]
-    pub fn try_boxed(&self, value: T) -> Result<Boxed<'_, T, F>, Refused<T>> {
+    pub fn try_boxed(&self, value: T) -> Result<Boxed<'_, T>, Refused<T>> {
         self.try_create(value).map(|object| Boxed { object, pool: self })
     }
 
@@ -256,11 +253,11 @@ impl<T, F: FreeList> Pool<T, F> {
     ///
     /// As [`Pool::destroy`]: the handle will.
     #[inline]
-    pub unsafe fn own(&self, object: NonNull<T>) -> Boxed<'_, T, F> {
+    pub unsafe fn own(&self, object: NonNull<T>) -> Boxed<'_, T> {
         Boxed { object, pool: self }
     }
 
-    /// Objects in use. O(segments), and with [`Linked`](super::Linked) O(free slots).
+    /// Objects in use. O(segments).
     #[must_use]
     pub fn len(&self) -> usize {
         self.with_raw(RawPool::len)
@@ -356,7 +353,7 @@ impl<T, F: FreeList> Pool<T, F> {
     /// unsafe { pool.destroy(b) };
     /// assert_eq!(pool.iter_mut().map(|n| *n).sum::<i32>(), 4);
     /// ```
-    pub fn iter_mut(&mut self) -> IterMut<'_, T, F> {
+    pub fn iter_mut(&mut self) -> IterMut<'_, T> {
         self.raw().settle();
         IterMut { pool: self, walk: Walk::default() }
     }
@@ -368,11 +365,11 @@ impl<T, F: FreeList> Pool<T, F> {
     }
 }
 
-impl<'a, T, F: FreeList> IntoIterator for &'a mut Pool<T, F> {
+impl<'a, T> IntoIterator for &'a mut Pool<T> {
     type Item = &'a mut T;
-    type IntoIter = IterMut<'a, T, F>;
+    type IntoIter = IterMut<'a, T>;
 
-    fn into_iter(self) -> IterMut<'a, T, F> {
+    fn into_iter(self) -> IterMut<'a, T> {
         self.iter_mut()
     }
 }
@@ -383,13 +380,13 @@ impl<T> Default for Pool<T> {
     }
 }
 
-impl<T, F: FreeList> fmt::Debug for Pool<T, F> {
+impl<T> fmt::Debug for Pool<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }
 
-impl<T, F: FreeList> Drop for Pool<T, F> {
+impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
         if cfg!(feature = "checked") {
             let raw = self.raw();
@@ -402,7 +399,7 @@ impl<T, F: FreeList> Drop for Pool<T, F> {
     }
 }
 
-impl<T, F: FreeList> Home<T> for Pool<T, F> {
+impl<T> Home<T> for Pool<T> {
     #[inline(always)]
     unsafe fn take_back(&self, slot: NonNull<T>) {
         // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
@@ -411,13 +408,13 @@ impl<T, F: FreeList> Home<T> for Pool<T, F> {
 }
 
 /// A reset under way, which ends however a destructor does.
-struct Ending<'p, T, F: FreeList> {
-    pool: &'p mut Pool<T, F>,
+struct Ending<'p, T> {
+    pool: &'p mut Pool<T>,
     walk: Walk,
     how: Reset,
 }
 
-impl<T, F: FreeList> Ending<'_, T, F> {
+impl<T> Ending<'_, T> {
     fn drop_live(&mut self) {
         let keyed = self.pool.raw().store().has_keys();
         if !mem::needs_drop::<T>() && !keyed {
@@ -434,7 +431,7 @@ impl<T, F: FreeList> Ending<'_, T, F> {
     }
 }
 
-impl<T, F: FreeList> Drop for Ending<'_, T, F> {
+impl<T> Drop for Ending<'_, T> {
     fn drop(&mut self) {
         // What is left, if a destructor panicked.
         self.drop_live();
@@ -452,21 +449,21 @@ impl<T, F: FreeList> Drop for Ending<'_, T, F> {
 /// assert_eq!(text.into_inner(), "moved");
 /// assert!(pool.is_empty());
 /// ```
-pub struct Boxed<'p, T, F: FreeList = Magazine> {
+pub struct Boxed<'p, T> {
     object: NonNull<T>,
-    pool: &'p Pool<T, F>,
+    pool: &'p Pool<T>,
 }
 
-super::handle_impls!(Boxed<T, F: FreeList> of Pool);
+super::handle_impls!(Boxed of Pool);
 
 /// Live objects of a [`Pool`], in order of their addresses; see
 /// [`Pool::iter_mut`].
-pub struct IterMut<'p, T, F: FreeList = Magazine> {
-    pool: &'p mut Pool<T, F>,
+pub struct IterMut<'p, T> {
+    pool: &'p mut Pool<T>,
     walk: Walk,
 }
 
-impl<'p, T, F: FreeList> Iterator for IterMut<'p, T, F> {
+impl<'p, T> Iterator for IterMut<'p, T> {
     type Item = &'p mut T;
 
     fn next(&mut self) -> Option<&'p mut T> {
@@ -479,17 +476,17 @@ impl<'p, T, F: FreeList> Iterator for IterMut<'p, T, F> {
 }
 
 /// Chooses how a [`Pool`] is made.
-pub struct Builder<T, F> {
+pub struct Builder<T> {
     config: Config,
-    made: PhantomData<fn() -> (T, F)>,
+    made: PhantomData<fn() -> T>,
 }
 
-super::builder_choices!(Builder<T, F>);
+super::builder_choices!(Builder<T>);
 
-impl<T, F: FreeList> Builder<T, F> {
+impl<T> Builder<T> {
     /// The pool, empty.
     #[must_use]
-    pub const fn build(self) -> Pool<T, F> {
+    pub const fn build(self) -> Pool<T> {
         let raw = RawPool::with(Layout::new::<T>(), self.config);
         Pool { raw: UnsafeCell::new(raw), objects: PhantomData }
     }

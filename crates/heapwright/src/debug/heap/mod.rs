@@ -40,8 +40,6 @@ use core::ptr;
 
 use heapwright_record::debug::{Call, Moment};
 
-#[cfg(feature = "lookups")]
-use crate::options::debug::Lookup;
 use crate::options::debug::{Config, Guard};
 use crate::registry::desks::DESKS;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -105,9 +103,6 @@ struct Rules {
     mismatch: AtomicBool,
     size: AtomicBool,
     limit: AtomicUsize,
-    /// Another lookup policy than the address map is measured.
-    #[cfg(feature = "lookups")]
-    looks_up: AtomicBool,
 }
 
 const GUARD_NEVER: u32 = 0;
@@ -129,8 +124,6 @@ impl Heap {
                 mismatch: AtomicBool::new(true),
                 size: AtomicBool::new(true),
                 limit: AtomicUsize::new(usize::MAX),
-                #[cfg(feature = "lookups")]
-                looks_up: AtomicBool::new(false),
             },
             store: Lock::new(Store::new()),
             seats: [const { AtomicPtr::new(ptr::null_mut()) }; DESKS],
@@ -173,8 +166,6 @@ impl Heap {
         self.rules.limit.store(limit, Ordering::Relaxed);
         // Stacks have a budget, too: few programs have so many that it matters.
         crate::stacks::limit(config.memory.max(STACKS_LEAST));
-        #[cfg(feature = "lookups")]
-        self.rules.looks_up.store(config.lookup != Lookup::Map, Ordering::Relaxed);
         *self.config.lock() = *config;
         self.reporter.begin(config);
         let limits = Limits {
@@ -189,8 +180,6 @@ impl Heap {
             ends: detect.guard,
             slots: config.slots.clamp(1, 4096),
             retain: config.retain,
-            #[cfg(feature = "lookups")]
-            lookup: config.lookup,
         };
         self.store.lock().begin(id, limits);
     }

@@ -69,8 +69,6 @@ impl Heap {
             // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
             return unsafe { self.take_other(seated, span, here) };
         };
-        #[cfg(feature = "lookups")]
-        let place = self.looked_up(place, address);
         let record = place.record();
         let word = record.word();
         if word.state() != State::Live {
@@ -144,15 +142,6 @@ impl Heap {
         place.bucket.record().live.store(0, Ordering::Relaxed);
         // SAFETY: the bucket's only block was taken back.
         unsafe { self.retire(seated, place.bucket) };
-    }
-
-    /// The slot that an address is in, its bucket found by the policy that is measured.
-    #[cfg(feature = "lookups")]
-    fn looked_up(&'static self, place: Place, address: usize) -> Place {
-        if !self.rules.looks_up.load(Ordering::Relaxed) || place.bucket.span.form() != Form::Small {
-            return place;
-        }
-        Place { bucket: self.store.lock().look_up(place.bucket, address), ..place }
     }
 
     /// Retires a bucket that was emptied.

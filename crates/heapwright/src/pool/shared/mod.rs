@@ -313,7 +313,7 @@ unsafe impl<T: Send> Send for SharedBoxed<'_, T> {}
 // SAFETY: a shared handle gives shared references alone.
 unsafe impl<T: Sync> Sync for SharedBoxed<'_, T> {}
 
-super::handle_impls!(SharedBoxed<T> of SharedPool);
+super::handle_impls!(SharedBoxed of SharedPool);
 
 /// Chooses how a [`SharedPool`] is made.
 pub struct SharedBuilder<T> {

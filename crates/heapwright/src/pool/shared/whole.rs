@@ -63,7 +63,7 @@ impl Slots {
     pub(super) fn settle(&mut self) -> Option<&'static Lock<Store>> {
         let lock = self.store.made()?;
         let mut store = lock.lock();
-        store.settle(&[]);
+        store.close_frontier();
         for magazine in self.magazines.all() {
             // SAFETY: the pool is borrowed alone, so no thread uses a magazine.
             let twice = store.put_each(unsafe { magazine.take_all() });

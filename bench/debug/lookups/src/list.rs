@@ -9,20 +9,20 @@
 //! costs n nodes.
 #![forbid(unsafe_code)]
 
-use core::cell::Cell;
+use std::cell::Cell;
 
-use super::{Link, Node};
+use crate::nodes::{Link, Node};
 
-pub(super) struct List {
+pub(crate) struct List {
     first: Cell<Link>,
 }
 
 impl List {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { first: Cell::new(None) }
     }
 
-    pub(super) fn find(&self, address: usize) -> Link {
+    pub(crate) fn find(&self, address: usize) -> Link {
         let mut at = self.first.get();
         while let Some(node) = at
             && !node.holds(address)
@@ -33,7 +33,7 @@ impl List {
     }
 
     /// Makes a node the first.
-    pub(super) fn insert(&self, node: &'static Node) {
+    pub(crate) fn insert(&self, node: &'static Node) {
         let next = self.first.replace(Some(node));
         node.left.set(next);
         node.right.set(None);
@@ -43,7 +43,7 @@ impl List {
     }
 
     /// Takes a node of the list out.
-    pub(super) fn remove(&self, node: &'static Node) {
+    pub(crate) fn remove(&self, node: &'static Node) {
         let (next, before) = (node.left.get(), node.right.get());
         match before {
             Some(before) => before.left.set(next),
@@ -52,12 +52,5 @@ impl List {
         if let Some(next) = next {
             next.right.set(before);
         }
-    }
-
-    /// Takes the first out.
-    pub(super) fn pop(&self) -> Link {
-        let node = self.first.get()?;
-        self.remove(node);
-        Some(node)
     }
 }

@@ -10,12 +10,12 @@
 //! A priority is the hash of the address, so that each run makes the same tree.
 #![forbid(unsafe_code)]
 
-use core::cell::Cell;
-use core::ptr;
+use std::cell::Cell;
+use std::ptr;
 
-use super::{Link, Node};
+use crate::nodes::{Link, Node};
 
-pub(super) struct Treap {
+pub(crate) struct Treap {
     root: Cell<Link>,
 }
 
@@ -35,11 +35,11 @@ impl Node {
 }
 
 impl Treap {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { root: Cell::new(None) }
     }
 
-    pub(super) fn find(&self, address: usize) -> Link {
+    pub(crate) fn find(&self, address: usize) -> Link {
         let mut at = self.root.get();
         while let Some(node) = at
             && !node.holds(address)
@@ -49,7 +49,7 @@ impl Treap {
         at
     }
 
-    pub(super) fn insert(&self, new: &'static Node) {
+    pub(crate) fn insert(&self, new: &'static Node) {
         let start = new.start.get();
         new.priority.set(priority(start));
         let mut link = &self.root;
@@ -76,7 +76,7 @@ impl Treap {
     }
 
     /// Takes a node of the treap out.
-    pub(super) fn remove(&self, node: &'static Node) {
+    pub(crate) fn remove(&self, node: &'static Node) {
         let mut link = &self.root;
         while let Some(at) = link.get()
             && !ptr::eq(at, node)
@@ -98,17 +98,10 @@ impl Treap {
         link.set(lower.or(upper));
     }
 
-    /// Takes any out.
-    pub(super) fn pop(&self) -> Link {
-        let node = self.root.get()?;
-        self.remove(node);
-        Some(node)
-    }
-
     /// Whether each node's addresses and priorities are on the right side of its
     /// parent's, and how many there are.
     #[cfg(test)]
-    pub(super) fn check(&self) -> usize {
+    pub(crate) fn check(&self) -> usize {
         fn below(link: Link, (low, high): (usize, usize), most: u64) -> usize {
             let Some(node) = link else { return 0 };
             let (start, end) = (node.start.get(), node.end.get());
