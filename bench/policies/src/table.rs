@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use figures::statistics::{Estimate, estimate, median};
 use policies::{CHOSEN, Review, Variant};
 
-use crate::options::{Options, Program, Ttest1};
+use crate::options::Options;
 use crate::race::{Numbers, Place};
 
 /// The review's number for a column, if it has one of this kind.
@@ -31,39 +31,24 @@ fn ratios(numbers: &Numbers, place: Place, chosen: usize) -> Option<Estimate> {
 
 pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
     let mut text = String::new();
-    let threads = match &options.program {
-        Program::Ttest1(ttest1) => ttest1.threads.clone(),
-        Program::Any { .. } => vec![0],
-    };
     let chosen = options.variants.iter().position(|v| v.name == CHOSEN).unwrap_or(0);
-    let what = match &options.program {
-        Program::Ttest1(Ttest1 { clock, total, actions, limit, .. }) => format!(
-            "Seconds in allocation functions, of all threads, of ttest1 (CLOCK {clock}, {} threads in \
-             all, {actions} actions each, sizes up to {limit})",
-            total.map_or("twice as many".to_owned(), |total| total.to_string())
-        ),
-        Program::Any { figure: Some(figure), .. } => {
-            format!("What the program printed as {figure}")
-        }
-        Program::Any { .. } => "Seconds of the program".to_owned(),
-    };
     let _ = writeln!(
         text,
-        "{what}: the median of {} rounds, and its ratio to {CHOSEN} in the same round (95 % interval).\n",
-        options.rounds
+        "Nanoseconds of an operation, waiting included ({} operations of a thread): the median of {} \
+         rounds, and its ratio to {CHOSEN} in the same round (95 % interval).\n",
+        options.operations, options.rounds
     );
     for &caches in &options.caches {
         let _ = writeln!(text, "### {caches} caches\n");
         text.push_str("| policy |");
-        for &threads in &threads {
-            let column = if threads == 0 { String::new() } else { format!("{threads} threads: ") };
+        for &threads in &options.threads {
             if matches!(threads, 40 | 80) {
                 let _ = write!(text, " review, {threads} |");
             }
-            let _ = write!(text, " {column}measured | ratio |");
+            let _ = write!(text, " {threads} threads: measured | ratio |");
         }
         text.push_str("\n|---|");
-        for &threads in &threads {
+        for &threads in &options.threads {
             text.push_str(if matches!(threads, 40 | 80) {
                 "---:|---:|---:|"
             } else {
@@ -73,7 +58,7 @@ pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
         text.push('\n');
         for (index, variant) in options.variants.iter().enumerate() {
             let _ = write!(text, "| {} |", variant.name);
-            for &threads in &threads {
+            for &threads in &options.threads {
                 let place = Place { caches, threads, variant: index };
                 if matches!(threads, 40 | 80) {
                     match (reviewed(variant, threads), reviewed(options.variants[chosen], threads))
@@ -85,7 +70,7 @@ pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
                     }
                 }
                 let measured = numbers.get(&place).map_or(f64::NAN, |rounds| median(rounds));
-                let _ = write!(text, " {measured:.3} |");
+                let _ = write!(text, " {measured:.1} |");
                 match ratios(numbers, place, chosen) {
                     Some(_) if index == chosen => text.push_str(" 1.00 |"),
                     Some(Estimate { value, low, high, .. }) => {
@@ -97,12 +82,12 @@ pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
             text.push('\n');
         }
         text.push('\n');
-        for &threads in &threads {
+        for &threads in &options.threads {
             verdict(&mut text, options, numbers, Place { caches, threads, variant: chosen });
         }
         text.push('\n');
     }
-    let columns = options.caches.len() * threads.len();
+    let columns = options.caches.len() * options.threads.len();
     let comparisons = columns * (options.variants.len() - 1);
     let _ = writeln!(
         text,
@@ -128,32 +113,26 @@ fn verdict(text: &mut String, options: &Options, numbers: &Numbers, own: Place) 
                 .then(|| format!("{} {:.2}", variant.name, ratio.value))
         })
         .collect();
-    let at = if own.threads == 0 { String::new() } else { format!(", {} threads", own.threads) };
     let found = if better.is_empty() { "none".to_owned() } else { better.join(", ") };
-    let _ = writeln!(text, "- {} caches{at}: certainly better than {CHOSEN}: {found}.", own.caches);
+    let Place { caches, threads, .. } = own;
+    let _ = writeln!(
+        text,
+        "- {caches} caches, {threads} threads: certainly better than {CHOSEN}: {found}."
+    );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use policies::find;
-    use std::path::PathBuf;
 
     fn options(rounds: usize) -> Options {
         Options {
-            library: PathBuf::new(),
-            program: Program::Ttest1(Ttest1 {
-                path: PathBuf::new(),
-                clock: "all".into(),
-                threads: vec![40],
-                total: None,
-                actions: 10,
-                limit: 100,
-            }),
             caches: vec![8],
+            threads: vec![40],
+            operations: 10,
             variants: [CHOSEN, "before", "stay"].iter().filter_map(|name| find(name)).collect(),
             rounds,
-            seconds: 1,
             keep: None,
         }
     }
@@ -171,9 +150,9 @@ mod tests {
     #[test]
     fn ratios_are_within_a_round_and_stand_beside_the_reviews() {
         let text = report(&options(7), &numbers(7));
-        assert!(text.contains("\n| precedence-4-current | 1.00 | 5.000 | 1.00 |\n"), "{text}");
-        assert!(text.contains("\n| before | 1.19 | 6.000 | 1.20 (1.20 to 1.20) |\n"), "{text}");
-        assert!(text.contains("\n| stay | | 2.500 | 0.50 (0.50 to 0.50) |\n"), "{text}");
+        assert!(text.contains("\n| precedence-4-current | 1.00 | 5.0 | 1.00 |\n"), "{text}");
+        assert!(text.contains("\n| before | 1.19 | 6.0 | 1.20 (1.20 to 1.20) |\n"), "{text}");
+        assert!(text.contains("\n| stay | | 2.5 | 0.50 (0.50 to 0.50) |\n"), "{text}");
         assert!(text.contains(
             "8 caches, 40 threads: certainly better than precedence-4-current: stay 0.50.\n"
         ));
