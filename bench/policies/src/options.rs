@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use figures::options::{number, numbers};
 use policies::{ALL, CHOSEN, Variant, find};
 
 use crate::USAGE;
@@ -17,17 +18,6 @@ pub(crate) struct Options {
     pub(crate) variants: Vec<&'static Variant>,
     pub(crate) rounds: usize,
     pub(crate) keep: Option<PathBuf>,
-}
-
-fn number(word: &str, what: &str, most: usize) -> Result<usize, String> {
-    word.parse()
-        .ok()
-        .filter(|number| (1..=most).contains(number))
-        .ok_or_else(|| format!("{what} wants a number from 1 to {most}, not '{word}'"))
-}
-
-fn numbers(words: &str, what: &str, most: usize) -> Result<Vec<usize>, String> {
-    words.split(',').map(|word| number(word, what, most)).collect()
 }
 
 impl Options {
@@ -46,10 +36,10 @@ impl Options {
                 .next()
                 .ok_or_else(|| format!("'{word}' is unknown, or wants a value\n{USAGE}"))?;
             match word.as_str() {
-                "--caches" => options.caches = numbers(value, word, 4096)?,
-                "--threads" => options.threads = numbers(value, word, 4096)?,
-                "--operations" => options.operations = number(value, word, 1_000_000_000)?,
-                "--rounds" => options.rounds = number(value, word, 1000)?,
+                "--caches" => options.caches = numbers(value, word, 1..=4096)?,
+                "--threads" => options.threads = numbers(value, word, 1..=4096)?,
+                "--operations" => options.operations = number(value, word, 1..=1_000_000_000)?,
+                "--rounds" => options.rounds = number(value, word, 1..=1000)?,
                 "--keep" => options.keep = Some(PathBuf::from(value)),
                 "--variants" => options.variants = chosen(value)?,
                 _ => return Err(format!("'{word}' is unknown\n{USAGE}")),
@@ -98,7 +88,7 @@ mod tests {
             wrong("--variants best"),
             "'best' is no policy; `policies list` shows the names"
         );
-        assert_eq!(wrong("--caches 2,0"), "--caches wants a number from 1 to 4096, not '0'");
+        assert_eq!(wrong("--caches 2,0"), "--caches: '0' is no number from 1 to 4096");
         assert_eq!(wrong("--fast 1"), "'--fast' is unknown");
         assert_eq!(wrong("--rounds"), "'--rounds' is unknown, or wants a value");
     }

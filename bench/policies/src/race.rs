@@ -1,49 +1,39 @@
-//! Runs the stand-in under each variant, in turns.
-//!
-//! ```text
-//!   for each round, number of caches, number of threads:   the variants, one after the
-//!   other, beginning one further than in the round before
-//! ```
-//!
-//! So what is compared (variants of one row of the plan) ran within the same seconds.
+//! Runs the stand-in under each variant, in turns: for each number of caches and of threads the
+//! rounds, each of which runs every variant once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use figures::record::Record;
+use figures::turns::Turns;
 use policies::with;
 
 use crate::options::Options;
 use crate::stand_in::Run;
 
-/// Where a number belongs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Place {
-    pub(crate) caches: usize,
-    pub(crate) threads: usize,
-    /// Which of the options' variants.
-    pub(crate) variant: usize,
-}
+/// The nanoseconds of an operation, in a record.
+pub(crate) const NS: &str = "ns";
 
-/// The nanoseconds of each round.
-pub(crate) type Numbers = BTreeMap<Place, Vec<f64>>;
+/// What came of it, by caches and threads.
+pub(crate) type Numbers = BTreeMap<(usize, usize), Turns>;
 
 pub(crate) fn run(options: &Options) -> Result<Numbers, String> {
     let mut kept = String::new();
     let mut numbers = Numbers::new();
-    let count = options.variants.len();
-    for round in 0..options.rounds {
-        eprintln!("policies: round {} of {}", round + 1, options.rounds);
-        for &caches in &options.caches {
-            for &threads in &options.threads {
-                for turn in 0..count {
-                    let place = Place { caches, threads, variant: (turn + round) % count };
-                    let name = options.variants[place.variant].name;
-                    let run = Run { caches, threads, operations: options.operations };
-                    let ns = with(name, run).ok_or("no such policy").map_err(str::to_owned)??;
-                    numbers.entry(place).or_default().push(ns);
-                    let _ = writeln!(kept, "{caches}\t{threads}\t{name}\t{}\t{ns}", round + 1);
-                }
+    for &caches in &options.caches {
+        for &threads in &options.threads {
+            eprintln!("policies: {caches} caches, {threads} threads");
+            let names: Vec<&str> = options.variants.iter().map(|variant| variant.name).collect();
+            let turns = Turns::take(names.iter().copied(), options.rounds, |_, round, at| {
+                let run = Run { caches, threads, operations: options.operations };
+                let ns = with(names[at], run).ok_or("there is no such policy")??;
+                let _ = writeln!(kept, "{caches}\t{threads}\t{}\t{}\t{ns}", names[at], round + 1);
+                Ok(Record::of(&[(NS, ns)]))
+            });
+            if let Some((name, why)) = turns.failures().next() {
+                return Err(format!("{name}, {caches} caches, {threads} threads: {why}"));
             }
+            numbers.insert((caches, threads), turns);
         }
     }
     if let Some(path) = &options.keep {
