@@ -38,3 +38,11 @@ pub trait Visitor {
 
 /// The variant that all others are compared with: the library's.
 pub const CHOSEN: &str = "precedence-4-current";
+
+/// What the tests in the library's file ask of their crate.
+#[cfg(test)]
+mod testing {
+    pub(crate) fn cases(number: u32) -> proptest::test_runner::Config {
+        proptest::test_runner::Config::with_cases(number)
+    }
+}

@@ -27,7 +27,7 @@
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared
 //! TSD model"), which tried nine of these; this is the one that it chose. The others are
 //! types in bench/policies, which includes this file as it stands: hence the `pub`, and
-//! hence nothing here names another module of the crate.
+//! hence nothing but the tests names another module of the crate.
 //!
 //! Called by `shared`.
 
