@@ -10,17 +10,15 @@ clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
 clippy --workspace --all-targets
 # Every target with all features; then the library alone with each one, where a name that another
 # feature brings would be missing.
-clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-04,debug,derive,std,observe,policies
+clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-04,debug,derive,std,observe
 clippy -p heapwright --all-targets --features checked
 clippy -p heapwright --no-default-features
-for feature in allocator-api2-02 allocator-api2-04 debug derive,std observe policies; do
+for feature in allocator-api2-02 allocator-api2-04 debug derive,std observe; do
     clippy -p heapwright --features $feature
 done
 clippy -p heapwright-malloc
 clippy -p heapwright-malloc --features observe
 bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
 # (The tests in what `schedules` includes of the library are loom's, which it has not.)
-# (And `realm` has heapwright with std, which policies/preload is without.)
-clippy "${bench[@]}" --workspace --exclude schedules --exclude realm --all-targets
+clippy "${bench[@]}" --workspace --exclude schedules --all-targets
 clippy "${bench[@]}" -p schedules
-clippy "${bench[@]}" -p realm --all-targets

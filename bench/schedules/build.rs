@@ -2,6 +2,6 @@
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(loom)");
-    println!("cargo::rustc-check-cfg=cfg(feature, values(\"policies\", \"debug\"))");
+    println!("cargo::rustc-check-cfg=cfg(feature, values(\"debug\"))");
     println!("cargo::rustc-cfg=loom");
 }

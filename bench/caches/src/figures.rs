@@ -1,17 +1,14 @@
 //! The figures: what was asked, what was measured, and the verdict.
 //!
-//! A bound is *met* if the 95 % interval reaches it, *met, certainly* if the whole
-//! interval lies within, *MISSED* otherwise: "not certainly below 0.97" is met by
-//! an interval whose upper end is 0.97 or more. Times need 6 rounds for an
-//! interval; with fewer there is no verdict. Memory is counted and not a matter of luck:
-//! with fewer rounds the worst one decides.
+//! Times need 6 rounds; memory is counted and not a matter of luck, so with fewer the worst one
+//! decides (`figures::verdict`).
 
-use ::figures::statistics::{Estimate, estimate};
+use ::figures::statistics::of_rounds;
+use ::figures::verdict::{Asked, Figure, Kind};
 
 use crate::metric::Metric;
 use crate::results::{Cell, Results};
 use crate::setting::{EXCLUSIVE, GLIBC, PER_CPU, SCUDO, SHARED, Setting};
-use crate::text::interval;
 
 /// What a figure is judged against and a person can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,114 +23,6 @@ impl Default for Bounds {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Asked {
-    AtMost(f64),
-    AtLeast(f64),
-    /// Only shown.
-    Nothing,
-}
-
-impl Asked {
-    fn allows(self, value: f64) -> bool {
-        match self {
-            Self::AtMost(bound) => value <= bound,
-            Self::AtLeast(bound) => value >= bound,
-            Self::Nothing => true,
-        }
-    }
-
-    /// Whether the interval reaches it, and whether all of it lies within.
-    fn judge(self, e: Estimate) -> (bool, bool) {
-        (self.allows(e.low) || self.allows(e.high), self.allows(e.low) && self.allows(e.high))
-    }
-}
-
-/// What is a matter of luck.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Time,
-    Memory,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Certainly,
-    Met,
-    Missed,
-    TooFew,
-    NotMeasured,
-    Shown,
-}
-
-impl Verdict {
-    fn of(asked: Asked, kind: Kind, rounds: &[f64]) -> Self {
-        let Some(estimate) = estimate(&[rounds.to_vec()]) else { return Self::NotMeasured };
-        if asked == Asked::Nothing {
-            return Self::Shown;
-        }
-        if !estimate.is_trusted() {
-            return match kind {
-                Kind::Time => Self::TooFew,
-                Kind::Memory if rounds.iter().all(|&value| asked.allows(value)) => Self::Met,
-                Kind::Memory => Self::Missed,
-            };
-        }
-        match asked.judge(estimate) {
-            (_, true) => Self::Certainly,
-            (true, _) => Self::Met,
-            _ => Self::Missed,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Certainly => "met, certainly",
-            Self::Met => "met",
-            Self::Missed => "**MISSED**",
-            Self::TooFew => "too few rounds",
-            Self::NotMeasured => "not measured",
-            Self::Shown => "",
-        }
-    }
-}
-
-/// One figure.
-#[derive(Debug)]
-pub(crate) struct Figure {
-    what: String,
-    asked: String,
-    measured: String,
-    verdict: Verdict,
-}
-
-impl Figure {
-    fn of(what: String, asked: Asked, unit: &str, kind: Kind, rounds: &[f64]) -> Self {
-        let asked_text = match asked {
-            Asked::AtMost(bound) => format!("<= {bound}{unit}"),
-            Asked::AtLeast(bound) => format!(">= {bound}{unit}"),
-            Asked::Nothing => String::new(),
-        };
-        let measured = estimate(&[rounds.to_vec()]);
-        let measured = measured.map_or("-".to_owned(), |e| format!("{}{unit}", interval(e)));
-        Self { what, asked: asked_text, measured, verdict: Verdict::of(asked, kind, rounds) }
-    }
-}
-
-/// Whether none is missed.
-pub(crate) fn hold(figures: &[Figure]) -> bool {
-    !figures.iter().any(|figure| figure.verdict == Verdict::Missed)
-}
-
-/// As a table.
-pub(crate) fn table(figures: &[Figure]) -> String {
-    let mut text = String::from("| what | asked | measured | verdict |\n|---|---|---|---|\n");
-    for Figure { what, asked, measured, verdict } in figures {
-        text.push_str(&format!("| {what} | {asked} | {measured} | {} |\n", verdict.text()));
-    }
-    text + "\n"
-}
-
 struct Judge<'a> {
     results: &'a Results,
     bounds: &'a Bounds,
@@ -142,7 +31,7 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn add(&mut self, what: String, asked: Asked, unit: &str, kind: Kind, rounds: &[f64]) {
-        self.figures.push(Figure::of(what, asked, unit, kind, rounds));
+        self.figures.push(Figure::new(what, asked, unit, kind, of_rounds(rounds)));
     }
 
     fn ratios(&self, workload: &str, threads: u32, pair: (&str, &str), metric: Metric) -> Vec<f64> {
@@ -172,7 +61,7 @@ impl Judge<'_> {
                         "{workload}, T = {threads}, {}: throughput to exclusive",
                         setting.name
                     );
-                    self.add(what, asked, "x", Kind::Time, &rounds);
+                    self.add(what, asked, "x", Kind::Timed, &rounds);
                 }
             }
         }
@@ -192,14 +81,14 @@ impl Judge<'_> {
                 let what = format!(
                     "rpc, T = {threads}, {name}: heap at its peak above live, a cache (K = {caches})"
                 );
-                self.add(what, Asked::AtMost(bound), " MiB", Kind::Memory, &each);
+                self.add(what, Asked::AtMost(bound), " MiB", Kind::Counted, &each);
                 // The figure names 40 and 80 threads.
                 let bound =
                     if asked && threads >= 40 { Asked::AtMost(0.55) } else { Asked::Nothing };
                 let rounds = self.ratios("rpc", threads, (name, SCUDO), Metric::HeapPeak);
                 let what =
                     format!("rpc, T = {threads}, {name}: heap at its peak to scudo's exclusive");
-                self.add(what, bound, "x", Kind::Memory, &rounds);
+                self.add(what, bound, "x", Kind::Counted, &rounds);
             }
         }
     }
@@ -210,7 +99,7 @@ impl Judge<'_> {
             let cell = Cell { workload: "rpc", threads, setting: GLIBC };
             let rounds: Vec<f64> = self.results.rounds(cell, Metric::Share).into_values().collect();
             let what = format!("rpc, T = {threads}, glibc: the allocator's share of CPU time");
-            self.add(what, Asked::AtLeast(20.0), " %", Kind::Time, &rounds);
+            self.add(what, Asked::AtLeast(20.0), " %", Kind::Timed, &rounds);
         }
     }
 
@@ -219,7 +108,7 @@ impl Judge<'_> {
             let told = self.results.commits.iter().find(|one| one.threads == threads);
             let rounds: Vec<f64> = told.map(|one| one.percent).into_iter().collect();
             let what = format!("rpc, T = {threads}, percpu: rseq commits of all operations");
-            self.add(what, Asked::AtLeast(99.0), " %", Kind::Memory, &rounds);
+            self.add(what, Asked::AtLeast(99.0), " %", Kind::Counted, &rounds);
         }
     }
 
@@ -245,7 +134,7 @@ impl Judge<'_> {
             let rounds: Vec<f64> =
                 most.iter().filter_map(|(round, bytes)| Some(bytes / few.get(round)?)).collect();
             let what = format!("idle, {name}: heap at its peak with {many} threads to {FEW}");
-            self.add(what, asked, "x", Kind::Memory, &rounds);
+            self.add(what, asked, "x", Kind::Counted, &rounds);
         }
     }
 
@@ -269,7 +158,7 @@ impl Judge<'_> {
                     "churn, {threads} at a time, {}: heap after the last thread above heap after 10",
                     setting.name
                 );
-                self.add(what, asked, " MiB", Kind::Memory, &rounds);
+                self.add(what, asked, " MiB", Kind::Counted, &rounds);
             }
         }
     }
@@ -293,7 +182,7 @@ impl Judge<'_> {
                             "ttest1, T = {threads}, {}: {time} inside the allocator to {}'s",
                             pair.0, pair.1
                         );
-                        self.add(what, asked, "x", Kind::Time, &rounds);
+                        self.add(what, asked, "x", Kind::Timed, &rounds);
                     }
                 }
             }
@@ -301,7 +190,7 @@ impl Judge<'_> {
                 let pair = (SHARED, peer.name.as_str());
                 let rounds = self.ratios("ttest1", threads, pair, Metric::Rss);
                 let what = format!("ttest1, T = {threads}, {}: peak RSS to {}'s", pair.0, pair.1);
-                self.add(what, Asked::AtMost(1.0), "x", Kind::Memory, &rounds);
+                self.add(what, Asked::AtMost(1.0), "x", Kind::Counted, &rounds);
             }
         }
         for threads in self.results.threads("rpc") {
@@ -309,7 +198,7 @@ impl Judge<'_> {
                 let pair = (SHARED, peer.name.as_str());
                 let rounds = self.ratios("rpc", threads, pair, Metric::Rss);
                 let what = format!("rpc, T = {threads}, {}: peak RSS to {}'s", pair.0, pair.1);
-                self.add(what, Asked::AtMost(1.0), "x", Kind::Memory, &rounds);
+                self.add(what, Asked::AtMost(1.0), "x", Kind::Counted, &rounds);
             }
         }
     }
@@ -333,30 +222,10 @@ pub(crate) fn all(results: &Results, bounds: &Bounds) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::figures::verdict::{Verdict, hold};
+
     use crate::results::Commits;
     use crate::results::tests::one;
-
-    #[test]
-    fn verdicts_of_times_need_rounds() {
-        let asked = Asked::AtLeast(0.97);
-        let of = |rounds: &[f64]| Verdict::of(asked, Kind::Time, rounds);
-        assert_eq!(of(&[]), Verdict::NotMeasured);
-        assert_eq!(of(&[0.5; 5]), Verdict::TooFew);
-        assert_eq!(of(&[0.98; 6]), Verdict::Certainly);
-        assert_eq!(of(&[0.96; 6]), Verdict::Missed);
-        // The median is below, but not certainly.
-        assert_eq!(of(&[0.90, 0.92, 0.94, 0.96, 0.98, 1.0, 1.02]), Verdict::Met);
-        assert_eq!(Verdict::of(Asked::Nothing, Kind::Time, &[0.1; 6]), Verdict::Shown);
-    }
-
-    #[test]
-    fn the_worst_of_few_rounds_decides_on_memory() {
-        let of = |rounds: &[f64]| Verdict::of(Asked::AtMost(1.3), Kind::Memory, rounds);
-        assert_eq!(of(&[1.1, 1.2]), Verdict::Met);
-        assert_eq!(of(&[1.1, 1.4]), Verdict::Missed);
-        assert_eq!(of(&[1.4; 6]), Verdict::Missed);
-        assert_eq!(of(&[1.2; 6]), Verdict::Certainly);
-    }
 
     /// Two settings at 40 threads, seven rounds, of heap `a` and `b` MiB and so much live.
     fn results(heap: f64, live: f64) -> Results {
@@ -421,14 +290,5 @@ mod tests {
         assert_eq!(verdict(&all(&heavy, &Bounds::default()), start), Verdict::Certainly);
         let to_scudo = "rpc, T = 40, shared: heap at its peak to scudo";
         assert_eq!(verdict(&all(&heavy, &Bounds::default()), to_scudo), Verdict::Missed);
-    }
-
-    #[test]
-    fn a_row_says_all() {
-        let rounds = [0.96; 6];
-        let figure = Figure::of("a".to_owned(), Asked::AtLeast(0.97), "x", Kind::Time, &rounds);
-        assert!(
-            table(&[figure]).ends_with("| a | >= 0.97x | 0.96 (0.96 to 0.96)x | **MISSED** |\n\n")
-        );
     }
 }

@@ -20,6 +20,8 @@
 
 use std::collections::BTreeMap;
 
+use ::figures::record::Record;
+
 /// The numbers by their names.
 pub(crate) type Numbers = BTreeMap<String, f64>;
 
@@ -55,42 +57,18 @@ fn of_program(program: &str) -> Option<&'static [&'static str]> {
 
 /// Reads what `program` printed.
 pub(crate) fn parse(text: &str, program: &str, timed: bool) -> Result<Numbers, String> {
-    let mut lines = text.lines();
-    let line = lines.next().ok_or("it printed nothing")?;
-    if lines.next().is_some() {
-        return Err("it printed more than one line".to_owned());
-    }
-    let mut words = line.split(' ');
-    if words.next() != Some("result") {
-        return Err(format!("it printed '{line}'"));
-    }
-    let mut numbers = Numbers::new();
-    for word in words {
-        let (name, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is no field"))?;
-        if name == "program" {
-            if value != program {
-                return Err(format!("it is {value}, not {program}"));
-            }
-            continue;
-        }
-        let number = value.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0);
-        let number = number.ok_or_else(|| format!("'{word}' has no number"))?;
-        if numbers.insert(name.to_owned(), number).is_some() {
-            return Err(format!("{name} is there twice"));
-        }
-    }
     let own = of_program(program).ok_or_else(|| format!("there is no program {program}"))?;
     let timing: &[&str] = if timed { &TIMED } else { &[] };
-    for name in ALWAYS.iter().chain(own).chain(timing) {
-        if !numbers.contains_key(*name) {
-            return Err(format!("its line has no {name}"));
-        }
+    let needed = ALWAYS.iter().chain(own).chain(timing).copied();
+    let record = Record::result(text, needed)?;
+    match record.word("program") {
+        Some(name) if name == program => Ok(record.numbers()),
+        name => Err(format!("it is {}, not {program}", name.unwrap_or("nameless"))),
     }
-    Ok(numbers)
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     const LINE: &str = "result program=idle threads=100 wall_ns=1000826520 cpu_ns=201143396 \
@@ -113,21 +91,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_refused_in_words() {
-        for (text, why) in [
-            (String::new(), "nothing"),
-            (format!("{LINE}{LINE}"), "more than one line"),
-            ("hello\n".to_owned(), "'hello'"),
-            (LINE.replace("own=245760", "own="), "'own=' has no number"),
-            (LINE.replace("own=245760", "own=-1"), "has no number"),
-            (LINE.replace("own=245760", "own=nan"), "has no number"),
-            (LINE.replace("own=245760", "own"), "'own' is no field"),
-            (LINE.replace("own=", "stacks="), "stacks is there twice"),
-            (LINE.replace(" bursts=2000", ""), "no bursts"),
-            (LINE.replace("program=idle", "program=rpc"), "it is rpc"),
-        ] {
-            let said = parse(&text, "idle", false).unwrap_err();
-            assert!(said.contains(why), "{said}");
-        }
+    fn what_is_of_another_program_or_short_is_refused() {
+        let refused = |text: &str| parse(text, "idle", false).unwrap_err();
+        assert!(refused(&LINE.replace(" bursts=2000", "")).contains("no bursts"));
+        assert!(refused(&LINE.replace("program=idle", "program=rpc")).contains("it is rpc"));
     }
 }

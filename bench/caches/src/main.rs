@@ -14,7 +14,7 @@
 //! every table), [`plan`] what is run, [`line`] what a program prints, [`run`] the
 //! running, [`results`] what came of it and the file that keeps it, [`metric`] the
 //! numbers that follow from a line, [`tables`] and [`figures`] what a person reads,
-//! [`plot`] the pictures, [`text`] numbers in words.
+//! [`plot`] the pictures. Verdicts, tables and runs of processes are `figures`' (bench/figures).
 
 mod figures;
 mod line;
@@ -26,7 +26,6 @@ mod results;
 mod run;
 mod setting;
 mod tables;
-mod text;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -64,12 +63,12 @@ fn report(
         }
     }
     let figures = figures::all(results, bounds);
-    let mut text = figures::table(&figures);
+    let mut text = ::figures::verdict::figures(&figures);
     text.push_str(&tables::all(results));
     text.push_str(&tables::feet(results));
     write(&out.join("tables.md"), &text)?;
     std::io::stdout().write_all(text.as_bytes()).map_err(|e| format!("cannot print: {e}"))?;
-    Ok(results.is_sound() && (quick || figures::hold(&figures)))
+    Ok(results.is_sound() && (quick || ::figures::verdict::hold(&figures)))
 }
 
 fn report_file(asked: &Report) -> Result<bool, String> {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ::figures::options::{number, numbers};
+
 use crate::figures::Bounds;
 use crate::plan::{self, Scope};
 use crate::setting::Setting;
@@ -57,22 +59,6 @@ pub(crate) struct Report {
     pub(crate) bounds: Bounds,
 }
 
-fn number(word: &str, what: &str, most: u32) -> Result<u32, String> {
-    let value = word.parse().ok().filter(|&n| n >= 1 && n <= most);
-    value.ok_or_else(|| format!("{what}: '{word}' is no number from 1 to {most}"))
-}
-
-fn numbers(list: &str, what: &str, most: u32) -> Result<Vec<u32>, String> {
-    let mut all: Vec<u32> = Vec::new();
-    for word in list.split(',') {
-        let value = number(word, what, most)?;
-        if !all.contains(&value) {
-            all.push(value);
-        }
-    }
-    Ok(all)
-}
-
 fn parse_report(words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let mut words = words;
     let mut bounds = Bounds::default();
@@ -80,7 +66,7 @@ fn parse_report(words: impl Iterator<Item = String>) -> Result<Asked, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--bound-mib" => {
-                bounds.cache_mib = number(&words.next().unwrap_or_default(), &word, 4096)?
+                bounds.cache_mib = number(&words.next().unwrap_or_default(), &word, 1..=4096)?
             }
             _ if word.starts_with('-') || results.is_some() => {
                 return Err(format!("'{word}' is not understood; caches --help says what is"));
@@ -134,12 +120,12 @@ fn parse_run(words: impl Iterator<Item = String>) -> Result<Asked, String> {
                 };
                 scope.workloads = list.split(',').map(known).collect::<Result<_, _>>()?;
             }
-            "--threads" => scope.threads = numbers(&value()?, &word, 5000)?,
-            "--shared" => shared = numbers(&value()?, &word, 4096)?,
-            "--rounds" => rounds = number(&value()?, &word, 1000)?,
-            "--percent" => scope.percent = number(&value()?, &word, 10000)?,
-            "--seconds" => seconds = number(&value()?, &word, 86400)?,
-            "--bound-mib" => bounds.cache_mib = number(&value()?, &word, 4096)?,
+            "--threads" => scope.threads = numbers(&value()?, &word, 1..=5000)?,
+            "--shared" => shared = numbers(&value()?, &word, 1..=4096)?,
+            "--rounds" => rounds = number(&value()?, &word, 1..=1000)?,
+            "--percent" => scope.percent = number(&value()?, &word, 1..=10000)?,
+            "--seconds" => seconds = number(&value()?, &word, 1..=86400)?,
+            "--bound-mib" => bounds.cache_mib = number(&value()?, &word, 1..=4096)?,
             _ => return Err(format!("'{word}' is not understood; caches --help says what is")),
         }
     }

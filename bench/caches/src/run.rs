@@ -15,7 +15,10 @@
 //! first again pays for it.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+
+use ::figures::machine::machine;
+use ::figures::process::{self, Ended};
+use ::figures::turns::order;
 
 use crate::line::{self, Numbers};
 use crate::options::Run;
@@ -23,41 +26,10 @@ use crate::plan::{Group, UNTIMED};
 use crate::results::{Commits, LeftOut, One, Results};
 use crate::setting::{PER_CPU, Setting};
 
-/// The most that is touched before a run.
-const MOST_WARMED: f64 = (1u64 << 30) as f64;
-
-struct Said {
-    stdout: String,
-    stderr: String,
-    /// Why it did not end well.
-    failed: Option<String>,
-}
-
-/// Runs a program under a setting; `env` sets the preload, so that what stands before
-/// it is not under it.
-fn start(asked: &Run, setting: &Setting, program: &str, words: &[String]) -> Result<Said, String> {
+/// Runs a program under a setting.
+fn start(asked: &Run, setting: &Setting, program: &str, words: &[String]) -> Result<Ended, String> {
     let path = asked.programs.join(program);
-    let output = Command::new("timeout")
-        .args(["--signal=KILL", &asked.seconds.to_string(), "env"])
-        .args(&setting.environment)
-        .arg(&path)
-        .args(words)
-        .env_remove("LD_PRELOAD")
-        .env_remove("HEAPWRIGHT")
-        .output()
-        .map_err(|e| format!("cannot run timeout, of coreutils: {e}"))?;
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
-    let failed = (!output.status.success()).then(|| {
-        let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        match output.status.code() {
-            Some(137) => format!("its {} seconds were over, or it was killed", asked.seconds),
-            Some(code) if code > 128 => format!("signal {} ended it; {last}", code - 128),
-            Some(code) => format!("it ended with {code}; {last}"),
-            None => "a signal ended it".to_owned(),
-        }
-    });
-    Ok(Said { stdout, stderr, failed })
+    process::run(&path, words, &setting.environment, asked.seconds.into())
 }
 
 /// Runs a program, and reads its line. Ours says nothing else unless something is wrong.
@@ -69,32 +41,17 @@ fn numbers(
     timed: bool,
 ) -> Result<Result<Numbers, String>, String> {
     let said = start(asked, setting, program, words)?;
-    if let Some(why) = said.failed {
-        return Ok(Err(why));
-    }
-    if let Some(line) = said.stderr.lines().next().filter(|_| setting.ours) {
-        return Ok(Err(format!("it says: {line}")));
-    }
-    Ok(line::parse(&said.stdout, program, timed))
+    let complaint = said.stderr.lines().next().filter(|_| setting.ours).map(str::to_owned);
+    Ok(said.well(asked.seconds.into()).and_then(|text| match complaint {
+        Some(line) => Err(format!("it says: {line}")),
+        None => line::parse(&text, program, timed),
+    }))
 }
 
-/// Whether the setting can be had: its reason if not.
+/// Whether the setting can be had: its reason if not. Here a peer must not complain either.
 fn why_not(asked: &Run, setting: &Setting) -> Result<Option<String>, String> {
-    let said = start(asked, setting, "empty", &[])?;
-    if said.failed.is_some() {
-        return Ok(said.failed);
-    }
-    if let Some(line) = said.stderr.lines().next() {
-        return Ok(Some(format!("it says: {line}")));
-    }
-    Ok(line::parse(&said.stdout, "empty", false).err())
-}
-
-/// Touches so many bytes and gives them back.
-fn warm(bytes: f64) {
-    let mut memory = Vec::<u8>::with_capacity(bytes as usize);
-    memory.resize(bytes as usize, 1);
-    std::hint::black_box(&memory);
+    let strict = Setting { ours: true, ..setting.clone() };
+    Ok(numbers(asked, &strict, "empty", &[], false)?.err())
 }
 
 /// The number behind a label that ends in `word`, in what `stats=exit` prints:
@@ -129,21 +86,6 @@ fn commits(asked: &Run, group: &Group, setting: &Setting) -> Result<Option<Commi
     Ok(Some(Commits { threads: group.threads, percent }))
 }
 
-/// The processor, how many, the kernel.
-fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let numbers = kernel.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(kernel.len());
-    format!(
-        "{} processors, {}, Linux {}",
-        std::thread::available_parallelism().map_or(1, |n| n.get()),
-        model.map_or("of a kind that does not say", |(_, name)| name.trim()),
-        &kernel[..numbers]
-    )
-}
-
 /// All of it.
 pub(crate) fn all(asked: &Run, plan: &[Group]) -> Result<Results, String> {
     let mut results = Results { machine: machine(), ..Results::default() };
@@ -171,11 +113,10 @@ pub(crate) fn all(asked: &Run, plan: &[Group]) -> Result<Results, String> {
         let empty = numbers(asked, &bare, "empty", &[], false)??;
         results.empty.push(empty["anonymous_end"]);
         for (place, group) in plan.iter().enumerate().filter(|(_, g)| g.takes_part(round)) {
-            let count = results.settings.len();
-            for turn in 0..count {
-                let setting = &results.settings[(turn + round as usize - 1) % count];
+            for at in order(round as usize - 1, results.settings.len()) {
+                let setting = &results.settings[at];
                 let peak = peaks.entry(place).or_insert(16e6);
-                warm((*peak * 1.25).min(MOST_WARMED));
+                process::warm(*peak);
                 let name = group.workload.name;
                 let came = numbers(asked, setting, name, &group.arguments, group.clock != UNTIMED)?;
                 if let Ok(numbers) = &came {
@@ -217,11 +158,5 @@ mod tests {
         assert_eq!(told(said, "rseq fallbacks"), Some(3.0));
         assert_eq!(told(said, "rseq aborts"), None);
         assert_eq!(told("rpc: rseq commits 5", "rseq commits"), None);
-    }
-
-    #[test]
-    fn the_machine_has_processors() {
-        let words = machine();
-        assert!(words.contains(" processors, ") && words.contains("Linux "), "{words}");
     }
 }

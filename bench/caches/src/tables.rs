@@ -5,13 +5,13 @@
 //! with its 95 % interval for heapwright's own settings: the median of the
 //! ratios within rounds.
 
-use ::figures::statistics::estimate;
+use ::figures::statistics::of_rounds;
+use ::figures::text::{interval, number, table};
 
 use crate::metric::Metric;
 use crate::plan::{WORKLOADS, Workload};
 use crate::results::{Cell, Results};
 use crate::setting::{EXCLUSIVE, Setting};
-use crate::text::{interval, number};
 
 /// What is shown of a workload besides its speed.
 fn more_of(workload: &Workload) -> &'static [Metric] {
@@ -46,28 +46,28 @@ fn cell_text(results: &Results, cell: Cell<'_>, metric: Metric, setting: &Settin
         return shown;
     }
     let base = Cell { setting: EXCLUSIVE, ..cell };
-    match estimate(&[results.ratios(cell, base, metric)]) {
+    match of_rounds(&results.ratios(cell, base, metric)) {
         Some(ratio) if setting.ours => format!("{shown}; {}x", interval(ratio)),
         Some(ratio) => format!("{shown}; {}x", number(ratio.value)),
         None => shown,
     }
 }
 
-fn table(results: &Results, workload: &Workload, metric: Metric, threads: &[u32]) -> String {
-    let mut text = format!("{}, {}:\n\n| |", workload.name, metric.label());
-    for count in threads {
-        text.push_str(&format!(" {count} |"));
-    }
-    text.push_str(&format!("\n|---|{}\n", "--:|".repeat(threads.len())));
-    for setting in &results.settings {
-        text.push_str(&format!("| {} |", setting.name));
-        for &count in threads {
-            let cell = Cell { workload: workload.name, threads: count, setting: &setting.name };
-            text.push_str(&format!(" {} |", cell_text(results, cell, metric, setting)));
-        }
-        text.push('\n');
-    }
-    text + "\n"
+fn table_of(results: &Results, workload: &Workload, metric: Metric, threads: &[u32]) -> String {
+    let counts: Vec<String> = threads.iter().map(u32::to_string).collect();
+    let head: Vec<&str> = [""].into_iter().chain(counts.iter().map(String::as_str)).collect();
+    let rows: Vec<Vec<String>> = results
+        .settings
+        .iter()
+        .map(|setting| {
+            let cells = threads.iter().map(|&threads| {
+                let cell = Cell { workload: workload.name, threads, setting: &setting.name };
+                cell_text(results, cell, metric, setting)
+            });
+            [setting.name.clone()].into_iter().chain(cells).collect()
+        })
+        .collect();
+    format!("{}, {}:\n\n{}", workload.name, metric.label(), table(&head, &rows))
 }
 
 /// All tables.
@@ -83,9 +83,9 @@ pub(crate) fn all(results: &Results) -> String {
             "Columns are threads. Medians; behind them the ratio to `exclusive`, with its 95 % \
              interval from 6 rounds on.\n\n",
         );
-        text.push_str(&table(results, workload, workload.speed, &threads));
+        text.push_str(&table_of(results, workload, workload.speed, &threads));
         for &metric in more_of(workload) {
-            text.push_str(&table(results, workload, metric, &threads));
+            text.push_str(&table_of(results, workload, metric, &threads));
         }
     }
     text
@@ -139,11 +139,11 @@ mod tests {
         results.runs.push(failed);
         let text = all(&results);
         assert!(
-            text.contains("| | 40 | 80 |\n|---|--:|--:|\n| exclusive | 1000 | - |\n"),
+            text.contains("|  | 40 | 80 |\n|---|---:|---:|\n| exclusive | 1000 | - |\n"),
             "{text}"
         );
-        assert!(text.contains("| shared | 970; 0.97 (0.97 to 0.97)x | - |\n"), "{text}");
-        assert!(text.contains("| p | 500; 0.50x | failed |\n"), "{text}");
+        assert!(text.contains("| shared | 970; 0.970 (0.970 to 0.970)x | - |\n"), "{text}");
+        assert!(text.contains("| p | 500; 0.500x | failed |\n"), "{text}");
         assert!(!text.contains("### idle"));
         let setting = results.settings[1].clone();
         results.left_out.push(LeftOut { setting, why: "it says: no".to_owned() });

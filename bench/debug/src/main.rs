@@ -9,14 +9,12 @@
 //! ```
 //!
 //! [`plan`] is the file of runs, [`run`] one run, [`told`] what a checker says at
-//! its end, [`results`] the file of numbers, [`report`] the figures and tables,
-//! [`text`] their cells.
+//! its end, [`results`] the file of numbers, [`report`] the figures and tables.
 
 mod plan;
 mod report;
 mod results;
 mod run;
-mod text;
 mod told;
 
 use std::io::Write as _;

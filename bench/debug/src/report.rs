@@ -1,18 +1,16 @@
 //! What was asked, what was measured, and the tables.
 //!
 //! A time or a size is compared within a round, where the runs stand side by
-//! side; the figure is the median of the ratios (over programs: the geometric
-//! mean of the medians) with its 95 % interval. From six rounds on a bound is
-//! *met* if the interval reaches it, *met, certainly* if all of it lies within,
-//! *MISSED* otherwise; with fewer rounds the median itself decides. Counts are
-//! simply compared.
+//! side; over programs the figure is the geometric mean of the medians of the ratios. Some
+//! peers are so slow that rounds are few: then the median decides (`figures::verdict`).
 
 mod check;
 
-use figures::statistics::{Estimate, estimate, median};
+use figures::statistics::{Estimate, estimate, median, of_rounds};
+use figures::text::{mib, ms, number, table};
+use figures::verdict::{self, Asked, Figure, Kind, Verdict, hold};
 
 use crate::results::Results;
-use crate::text::{mib, ms, number, table};
 
 /// Whose figures these are. The other columns are peers.
 const OURS: &str = "heapwright";
@@ -33,64 +31,6 @@ const NO_STACKS: &str = "no frames";
 /// Operations in a round: 32 blocks made, 31 freed.
 const OPERATIONS: f64 = 63.0;
 
-#[derive(Clone, Copy)]
-enum Asked {
-    /// A ratio or a number that must not be larger.
-    AtMost(f64),
-    /// A ratio that must not be smaller.
-    Times(f64),
-    /// Nothing: shown because it tells something.
-    Shown,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Verdict {
-    Certainly,
-    Met,
-    Missed,
-    NotMeasured,
-    /// The library did not know the options: something else ran.
-    NoMode,
-    None,
-}
-
-impl Verdict {
-    fn of(asked: Asked, measured: Option<Estimate>) -> Self {
-        let Some(measured) = measured else { return Self::NotMeasured };
-        let within = |value: f64| match asked {
-            Asked::AtMost(bound) => value <= bound,
-            Asked::Times(bound) => value >= bound,
-            Asked::Shown => true,
-        };
-        let (low, high) = (within(measured.low), within(measured.high));
-        match asked {
-            Asked::Shown => Self::None,
-            _ if measured.is_trusted() && low && high => Self::Certainly,
-            _ if measured.is_trusted() && (low || high) => Self::Met,
-            _ if !measured.is_trusted() && within(measured.value) => Self::Met,
-            _ => Self::Missed,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Certainly => "met, certainly",
-            Self::Met => "met",
-            Self::Missed => "MISSED",
-            Self::NotMeasured => "not measured",
-            Self::NoMode => "no debug mode",
-            Self::None => "",
-        }
-    }
-}
-
-struct Figure {
-    what: String,
-    asked: String,
-    measured: String,
-    verdict: Verdict,
-}
-
 /// The report of a file of results.
 pub(crate) struct Report<'a> {
     results: &'a Results,
@@ -99,11 +39,6 @@ pub(crate) struct Report<'a> {
     broken: bool,
     /// They were not of the debug mode.
     no_mode: bool,
-}
-
-/// A number that is not a ratio and was not repeated.
-fn single(value: f64) -> Estimate {
-    Estimate { value, low: value, high: value, rounds: 1 }
 }
 
 impl<'a> Report<'a> {
@@ -132,9 +67,8 @@ impl<'a> Report<'a> {
 
     /// Whether all that must hold does.
     pub(crate) fn holds(&self, quick: bool) -> bool {
-        let missed =
-            |figure: &Figure| matches!(figure.verdict, Verdict::Missed | Verdict::NotMeasured);
-        !self.broken && (quick || !self.figures.iter().any(missed))
+        let measured = |figure: &Figure| figure.verdict != Verdict::NotMeasured;
+        !self.broken && (quick || hold(&self.figures) && self.figures.iter().all(measured))
     }
 
     fn has(&self, section: &str) -> bool {
@@ -148,26 +82,16 @@ impl<'a> Report<'a> {
         unit: &str,
         value: Option<Estimate>,
     ) {
-        let asked_text = match asked {
-            Asked::AtMost(bound) => format!("<= {bound}{unit}"),
-            Asked::Times(bound) => format!(">= {bound}{unit}"),
-            Asked::Shown => String::new(),
-        };
-        let measured = match value {
-            Some(e) if e.rounds > 1 => {
-                format!("{}{unit} ({} to {})", number(e.value), number(e.low), number(e.high))
-            }
-            Some(e) if e.value.fract() == 0.0 => format!("{}{unit}", e.value),
-            Some(e) => format!("{}{unit}", number(e.value)),
-            None => String::new(),
-        };
-        let verdict = if self.no_mode { Verdict::NoMode } else { Verdict::of(asked, value) };
-        self.figures.push(Figure { what: what.into(), asked: asked_text, measured, verdict });
+        let mut figure = Figure::new(what, asked, unit, Kind::Middle, value);
+        if self.no_mode {
+            figure.verdict = Verdict::Elsewhere("no debug mode");
+        }
+        self.figures.push(figure);
     }
 
     /// The ratio of `columns.0` to `columns.1`.
     fn ratio(&self, row: &str, columns: (&str, &str), metric: &str) -> Option<Estimate> {
-        estimate(&[self.results.ratios((PR, row), columns, metric)])
+        of_rounds(&self.results.ratios((PR, row), columns, metric))
     }
 
     fn pr(&mut self) {
@@ -178,14 +102,14 @@ impl<'a> Report<'a> {
             let faster = self.ratio(STACKS, (peer, OURS), "wall_ns");
             self.judge(
                 format!("PR #17383, 16 frames: faster than {name}"),
-                Asked::Times(times),
+                Asked::AtLeast(times),
                 "x",
                 faster,
             );
         }
         let wall = self.results.of(PR, STACKS, OURS, "wall_ns");
-        let wall =
-            wall.and_then(|rounds| estimate(&[rounds.values().map(|ns| ns / 1e6).collect()]));
+        let wall = wall
+            .and_then(|rounds| of_rounds(&rounds.values().map(|ns| ns / 1e6).collect::<Vec<_>>()));
         self.judge("PR #17383, 16 frames: whole process", Asked::AtMost(100.0), " ms", wall);
         for (peer, name) in [("zig-debug", "Zig Debug"), ("zig-safe-16", "Zig ReleaseSafe")] {
             let leaner = self.ratio(STACKS, (OURS, peer), "rss_kib");
@@ -227,13 +151,13 @@ impl<'a> Report<'a> {
         let [(_, least), .., (_, most)] = sizes[..] else { return None };
         let (least, most) = (of(least)?, of(most)?);
         let ratios = most.iter().filter_map(|(turn, cost)| Some(cost / least.get(turn)?));
-        estimate(&[ratios.collect()])
+        of_rounds(&ratios.collect::<Vec<_>>())
     }
 
     fn lookups(&mut self) {
         let grown = self.growth(LIST, "round_ns");
         let what = "lookups: time a round of the list, most survivors to fewest";
-        self.judge(what, Asked::Times(4.0), "x", grown);
+        self.judge(what, Asked::AtLeast(4.0), "x", grown);
         for (column, name) in [(MAP, "the map"), (HEAP, "the library's heap")] {
             for (metric, cost) in [("round_ns", "time"), ("round_instructions", "instructions")] {
                 let flat = self.growth(column, metric);
@@ -255,7 +179,9 @@ impl<'a> Report<'a> {
                 .collect();
             each.sort_by(f64::total_cmp);
             let spread = match (&each[..], each.last()) {
-                ([least, _, ..], Some(most)) => Some(single((most / least - 1.0) * 100.0)),
+                ([least, _, ..], Some(most)) => {
+                    Some(Estimate::single((most / least - 1.0) * 100.0))
+                }
                 _ => None,
             };
             let what = format!("instructions a round, {column}: most above least");
@@ -267,9 +193,9 @@ impl<'a> Report<'a> {
                 (at_most("buckets"), at_most("bucket_bytes"))
             {
                 let what = format!("{column}, {n} survivors: buckets pinned");
-                self.judge(what, Asked::Shown, "", Some(single(buckets)));
+                self.judge(what, Asked::Nothing, "", Some(Estimate::single(buckets)));
                 let what = format!("{column}, {n} survivors: bytes of buckets a survivor");
-                self.judge(what, Asked::Shown, " B", Some(single(bytes / n)));
+                self.judge(what, Asked::Nothing, " B", Some(Estimate::single(bytes / n)));
             }
         }
     }
@@ -277,14 +203,14 @@ impl<'a> Report<'a> {
     fn captures(&mut self) {
         let of = |row: &str| {
             let rounds = self.results.of(CAPTURES, row, OURS, "value")?;
-            rounds.values().next().map(|&value| single(value))
+            rounds.values().next().map(|&value| Estimate::single(value))
         };
         let asked = [("walk_16_ns", 400.0), ("memo_16_ns", 100.0)];
         let mut all: Vec<_> =
             asked.iter().map(|&(row, bound)| (row, Asked::AtMost(bound))).collect();
         for row in self.results.rows(CAPTURES) {
             if row != "-" && !asked.iter().any(|(name, _)| *name == row) {
-                all.push((row, Asked::Shown));
+                all.push((row, Asked::Nothing));
             }
         }
         let all: Vec<_> = all.into_iter().map(|(row, asked)| (row, asked, of(row))).collect();
@@ -332,9 +258,19 @@ impl<'a> Report<'a> {
         }
         self.broken |= totals.iter().any(|&total| total > 0.0);
         let [findings, failed, different] = totals;
-        self.judge("findings in sound programs", Asked::AtMost(0.0), "", Some(single(findings)));
-        self.judge("runs that failed", Asked::AtMost(0.0), "", Some(single(failed)));
-        self.judge("runs with another output", Asked::AtMost(0.0), "", Some(single(different)));
+        self.judge(
+            "findings in sound programs",
+            Asked::AtMost(0.0),
+            "",
+            Some(Estimate::single(findings)),
+        );
+        self.judge("runs that failed", Asked::AtMost(0.0), "", Some(Estimate::single(failed)));
+        self.judge(
+            "runs with another output",
+            Asked::AtMost(0.0),
+            "",
+            Some(Estimate::single(different)),
+        );
     }
 
     fn cell(&self, cell: (&str, &str, &str), metric: &str, show: impl Fn(f64) -> String) -> String {
@@ -376,7 +312,7 @@ impl<'a> Report<'a> {
             .collect();
         let head =
             ["", "whole process", "to heapwright", "ns an operation, rounds alone", "peak RSS"];
-        format!("\n## PR #17383, {row}, {rounds} rounds\n\n{}", table(&head, &lines))
+        format!("## PR #17383, {row}, {rounds} rounds\n\n{}", table(&head, &lines))
     }
 
     /// A row for each column, from what it has at each size.
@@ -406,7 +342,7 @@ impl<'a> Report<'a> {
         if lines.is_empty() {
             String::new()
         } else {
-            format!("\n{title}\n\n{}", table(&head, &lines))
+            format!("{title}\n\n{}", table(&head, &lines))
         }
     }
 
@@ -494,40 +430,25 @@ impl<'a> Report<'a> {
         let mut last = vec!["**geomean**".to_owned()];
         last.extend(columns.iter().map(mean));
         lines.push(last);
-        format!("\n{title}\n\n{}", table(&head, &lines))
+        format!("{title}\n\n{}", table(&head, &lines))
     }
 
     /// Markdown.
     pub(crate) fn text(&self) -> String {
-        let lines: Vec<Vec<String>> = self
-            .figures
-            .iter()
-            .map(|f| {
-                vec![
-                    f.what.clone(),
-                    f.asked.clone(),
-                    f.measured.clone(),
-                    f.verdict.text().to_owned(),
-                ]
-            })
-            .collect();
-        let mut text = format!(
-            "## Asked and measured\n\n{}",
-            table(&["figure", "asked", "measured", ""], &lines)
-        );
+        let mut text = format!("## Asked and measured\n\n{}", verdict::figures(&self.figures));
         for row in self.results.rows(PR) {
             text += &self.pr_table(row);
         }
         if self.has(FLAT) {
-            text += "\n## Flatness\n";
+            text += "## Flatness\n\n";
             text += &self.flat_tables();
         }
         if self.has(LOOKUPS) {
-            text += "\n## Lookup policies\n";
+            text += "## Lookup policies\n\n";
             text += &self.lookups_tables();
         }
         if self.has(PROGRAMS) {
-            text += "\n## Programs\n";
+            text += "## Programs\n\n";
             let title = "Wall time: glibc's, the others' ratios to it:";
             text += &self.programs_table(PROGRAMS, title, "wall_ns", ms);
             let title = "Peak RSS: glibc's, the others' ratios to it:";
@@ -538,9 +459,7 @@ impl<'a> Report<'a> {
 
     /// The figures, one a line: what, asked, measured, verdict.
     pub(crate) fn tsv(&self) -> String {
-        let line =
-            |f: &Figure| format!("{}\t{}\t{}\t{}\n", f.what, f.asked, f.measured, f.verdict.text());
-        self.figures.iter().map(line).collect()
+        self.figures.iter().map(|figure| figure.cells().join("\t") + "\n").collect()
     }
 }
 
@@ -551,22 +470,6 @@ fn median_or_nan(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn verdict(asked: Asked, values: &[f64]) -> Verdict {
-        Verdict::of(asked, estimate(&[values.to_vec()]))
-    }
-
-    #[test]
-    fn verdicts() {
-        assert_eq!(verdict(Asked::AtMost(1.0), &[0.9; 9]), Verdict::Certainly);
-        assert_eq!(verdict(Asked::AtMost(1.0), &[1.1; 9]), Verdict::Missed);
-        assert_eq!(verdict(Asked::AtMost(1.0), &[0.9; 5]), Verdict::Met);
-        assert_eq!(verdict(Asked::Times(5.0), &[6.0, 4.0, 4.0]), Verdict::Missed);
-        let mixed = [0.8, 0.8, 0.8, 1.1, 1.1, 1.1, 1.1];
-        assert_eq!(verdict(Asked::AtMost(1.0), &mixed), Verdict::Met);
-        assert_eq!(verdict(Asked::AtMost(1.0), &[]), Verdict::NotMeasured);
-        assert_eq!(verdict(Asked::Shown, &[1.0]), Verdict::None);
-    }
 
     fn figure(results: &str, what: &str) -> (String, Verdict, bool) {
         let results = Results::parse(results).unwrap();
@@ -587,7 +490,7 @@ mod tests {
     fn growth_is_of_the_largest_size_to_the_smallest() {
         let results = "lookups\t1000\tlist\t1\tround_ns\t10\nlookups\t2000\tlist\t1\tround_ns\t15\n\
                        lookups\t4000\tlist\t1\tround_ns\t50\nlookups\t8000\tmap\t1\tround_ns\t10\n";
-        assert_eq!(figure(results, "of the list"), ("5.00x".to_owned(), Verdict::Met, true));
+        assert_eq!(figure(results, "of the list"), ("5x".to_owned(), Verdict::Met, true));
         assert_eq!(figure(results, "time a round of the map").1, Verdict::NotMeasured);
     }
 

@@ -15,6 +15,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use figures::process::warm;
+
 use crate::plan::Planned;
 use crate::results::Writer;
 use crate::told::Told;
@@ -122,7 +124,7 @@ impl Runner {
         let (section, row, column) = &planned.cell;
         let key = (section.clone(), row.clone());
         let peak = self.rows.entry(key.clone()).or_default().peak_kib;
-        warm((peak.max(16.0 * 1024.0) * 1.25 * 1024.0) as usize);
+        warm(peak.max(16.0 * 1024.0) * 1024.0);
         let (cost, stdout, stderr) = self.launch(planned)?;
         let name = format!("{section}, {row}, {column}");
         let state = self.rows.entry(key).or_default();
@@ -214,13 +216,6 @@ impl Drop for Runner {
         // What stays behind is in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Touches so many bytes and gives them back.
-fn warm(bytes: usize) {
-    let mut memory = Vec::<u8>::with_capacity(bytes);
-    memory.resize(bytes, 1);
-    std::hint::black_box(&memory);
 }
 
 #[cfg(test)]

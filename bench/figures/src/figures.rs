@@ -1,8 +1,6 @@
 //! The bounds that the project set itself, and whether a race holds them.
 //!
-//! What counts is the lower end of the 95 % interval: a bound is *met* if the
-//! truth may well lie within it, *certainly met* if the whole interval does, and
-//! *missed* if the whole interval lies beyond. Of too few rounds nothing is said.
+//! A ratio that takes no more than the bound is met (`figures::verdict` says how certainly).
 //! The bounds on memory that a
 //! program of its own measures (give-back, idle threads, flat traffic) are not
 //! here: no race shows them.
@@ -10,57 +8,11 @@
 use crate::compare::{Measure, best_peer, best_there, heavy, mean, single};
 use crate::results::{Kind, Program, Race};
 use ::figures::statistics::Estimate;
+use ::figures::verdict::{self, Asked, Figure, Verdict};
 
 const US: &str = "heapwright";
 const MIMALLOC: &str = "mimalloc";
 const RANDOM_FREES: &str = "random-400k";
-
-/// One line of the table.
-pub(crate) struct Figure {
-    what: String,
-    asked: String,
-    measured: String,
-    pub(crate) verdict: Verdict,
-}
-
-/// How a bound fares.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
-    CertainlyMet,
-    Met,
-    Missed,
-    TooFewRounds,
-    NotRaced,
-}
-
-impl Verdict {
-    fn of(estimate: Estimate, bound: f64) -> Self {
-        if !estimate.is_trusted() {
-            Self::TooFewRounds
-        } else if estimate.high <= bound {
-            Self::CertainlyMet
-        } else if estimate.low <= bound {
-            Self::Met
-        } else {
-            Self::Missed
-        }
-    }
-
-    /// Whether the bound is kept.
-    pub(crate) fn holds(self) -> bool {
-        matches!(self, Self::CertainlyMet | Self::Met)
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::CertainlyMet => "met, certainly",
-            Self::Met => "met",
-            Self::Missed => "**missed**",
-            Self::TooFewRounds => "too few rounds",
-            Self::NotRaced => "not raced",
-        }
-    }
-}
 
 /// `0.75 (0.73 to 0.78)`.
 pub(crate) fn shown(estimate: Estimate) -> String {
@@ -69,15 +21,11 @@ pub(crate) fn shown(estimate: Estimate) -> String {
 
 fn bounded(what: String, bound: f64, measured: Option<(Estimate, String)>) -> Figure {
     let asked = format!("<= {bound:.2}");
-    match measured {
-        Some((estimate, foot)) => Figure {
-            what,
-            asked,
-            measured: format!("{}{foot}", shown(estimate)),
-            verdict: Verdict::of(estimate, bound),
-        },
-        None => Figure { what, asked, measured: "-".to_owned(), verdict: Verdict::NotRaced },
-    }
+    let estimate = measured.as_ref().map(|(estimate, _)| *estimate);
+    let measured =
+        measured.map_or("-".to_owned(), |(estimate, foot)| format!("{}{foot}", shown(estimate)));
+    let verdict = Verdict::of(Asked::AtMost(bound), verdict::Kind::Timed, estimate);
+    Figure { what, asked, measured, verdict }
 }
 
 /// Every figure that follows from a race.
@@ -165,10 +113,10 @@ fn none_worse(
         measured.push_str(&format!("; {seldom} ran too seldom to say"));
     }
     let verdict = match (judged, seldom) {
-        (0, 0) => Verdict::NotRaced,
+        (0, 0) => Verdict::NotMeasured,
         _ if !worse.is_empty() => Verdict::Missed,
-        (_, 0) => Verdict::CertainlyMet,
-        _ => Verdict::TooFewRounds,
+        (_, 0) => Verdict::Certainly,
+        _ => Verdict::TooFew,
     };
     Figure {
         what: format!("any single one certainly worse than {bound:.2} of {other}"),
@@ -179,16 +127,11 @@ fn none_worse(
 }
 
 /// The table.
-pub(crate) fn table(figures: &[Figure]) -> String {
-    let mut text = String::from(
-        "heapwright's ratio to others, with the 95 % interval; below 1 heapwright is ahead.\n\n\
-         | what | asked | measured | verdict |\n|---|---|---|---|\n",
-    );
-    for figure in figures {
-        let Figure { what, asked, measured, verdict } = figure;
-        text.push_str(&format!("| {what} | {asked} | {measured} | {} |\n", verdict.word()));
-    }
-    text
+pub(crate) fn table(judged: &[Figure]) -> String {
+    format!(
+        "heapwright's ratio to others, with the 95 % interval; below 1 heapwright is ahead.\n\n{}",
+        verdict::figures(judged).trim_end()
+    ) + "\n"
 }
 
 /// The means again, for workloads and programs apart: which of the two carries
@@ -232,16 +175,6 @@ mod tests {
         figures.iter().find(|f| f.what.contains(part)).unwrap()
     }
 
-    #[test]
-    fn verdicts_look_at_the_lower_end() {
-        let estimate = |low, high| Estimate { value: (low + high) / 2.0, low, high, rounds: 15 };
-        assert_eq!(Verdict::of(estimate(0.7, 0.8), 0.8), Verdict::CertainlyMet);
-        assert_eq!(Verdict::of(estimate(0.7, 0.9), 0.8), Verdict::Met);
-        assert_eq!(Verdict::of(estimate(0.81, 0.9), 0.8), Verdict::Missed);
-        let seldom = Estimate { rounds: 2, ..estimate(0.7, 0.8) };
-        assert_eq!(Verdict::of(seldom, 0.8), Verdict::TooFewRounds);
-    }
-
     fn steady(ms: f64, mib: f64, rounds: usize) -> Vec<(f64, f64)> {
         vec![(ms, mib); rounds]
     }
@@ -270,7 +203,7 @@ mod tests {
         assert_eq!(measured("are live, to glibc"), "0.80 (0.80 to 0.80) over 1");
         assert_eq!(measured("to mimalloc v3 without"), "0.67 (0.67 to 0.67) over 1");
         assert_eq!(measured("per pair"), "0.50 (0.50 to 0.50)");
-        assert!(figures.iter().all(|f| f.verdict == Verdict::CertainlyMet), "{}", table(&figures));
+        assert!(figures.iter().all(|f| f.verdict == Verdict::Certainly), "{}", table(&figures));
         let kinds = by_kind(&race);
         assert!(kinds.contains("| glibc | 0.50 (0.50 to 0.50) | - | 0.80 (0.80 to 0.80) | - |"));
     }
@@ -280,7 +213,7 @@ mod tests {
         let figures = all(&even(1));
         assert_eq!(figure(&figures, "per pair").measured, "0.50 (0.50 to 0.50)");
         assert_eq!(figure(&figures, "worse than 1.10").measured, "-; 1 ran too seldom to say");
-        assert!(figures.iter().all(|f| f.verdict == Verdict::TooFewRounds), "{}", table(&figures));
+        assert!(figures.iter().all(|f| f.verdict == Verdict::TooFew), "{}", table(&figures));
     }
 
     #[test]
@@ -304,7 +237,7 @@ mod tests {
         let race = |noisy: &[(f64, f64)]| {
             made_up(&["glibc", "heapwright", "mimalloc"], &[("noisy", None, &[&ten, noisy, &ten])])
         };
-        assert_eq!(figure(&all(&race(&noisy)), "worse than 1.10").verdict, Verdict::CertainlyMet);
+        assert_eq!(figure(&all(&race(&noisy)), "worse than 1.10").verdict, Verdict::Certainly);
         noisy[..4].fill((12.0, 1.0));
         assert_eq!(figure(&all(&race(&noisy)), "worse than 1.10").verdict, Verdict::Missed);
     }
@@ -314,11 +247,11 @@ mod tests {
         let race =
             made_up(&["glibc", "heapwright"], &[("a", None, &[&[(1.0, 1.0)], &[(1.0, 1.0)]])]);
         let figures = all(&race);
-        assert_eq!(figure(&figures, "to mimalloc v3 as it comes").verdict, Verdict::NotRaced);
-        assert_eq!(figure(&figures, "worse than 1.10").verdict, Verdict::NotRaced);
-        assert_eq!(figure(&figures, "to snmalloc").verdict, Verdict::NotRaced);
+        assert_eq!(figure(&figures, "to mimalloc v3 as it comes").verdict, Verdict::NotMeasured);
+        assert_eq!(figure(&figures, "worse than 1.10").verdict, Verdict::NotMeasured);
+        assert_eq!(figure(&figures, "to snmalloc").verdict, Verdict::NotMeasured);
         assert!(figure(&figures, "best peer, glibc").measured.starts_with("1.00"));
         let nobody = made_up(&["glibc"], &[("a", None, &[&[(1.0, 1.0)]])]);
-        assert!(all(&nobody).iter().all(|f| f.verdict == Verdict::NotRaced));
+        assert!(all(&nobody).iter().all(|f| f.verdict == Verdict::NotMeasured));
     }
 }

@@ -20,6 +20,10 @@ pub struct Estimate {
     pub low: f64,
     /// The interval's upper end.
     pub high: f64,
+    /// Of all rounds the least; over programs the mean of these.
+    pub least: f64,
+    /// Of all rounds the most.
+    pub most: f64,
     /// The rounds of the program that had the fewest.
     pub rounds: usize,
 }
@@ -30,6 +34,11 @@ pub struct Estimate {
 const TRUSTED_ROUNDS: usize = 6;
 
 impl Estimate {
+    /// A number that was not repeated.
+    pub fn single(value: f64) -> Self {
+        Self { value, low: value, high: value, least: value, most: value, rounds: 1 }
+    }
+
     /// Whether the interval says anything.
     pub fn is_trusted(&self) -> bool {
         self.rounds >= TRUSTED_ROUNDS
@@ -48,10 +57,11 @@ fn median_of(values: &mut [f64]) -> f64 {
     if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
-/// The geometric mean.
+/// The geometric mean; of one number that number, bit by bit.
 fn geomean(values: impl Iterator<Item = f64>) -> f64 {
-    let (count, sum) = values.fold((0.0, 0.0), |(n, sum), value| (n + 1.0, sum + value.ln()));
-    f64::exp(sum / count)
+    let (count, sum, last) =
+        values.fold((0.0, 0.0, f64::NAN), |(n, sum, _), value| (n + 1.0, sum + value.ln(), value));
+    if count == 1.0 { last } else { f64::exp(sum / count) }
 }
 
 /// The geometric mean over programs of the median over each one's rounds;
@@ -73,8 +83,22 @@ pub fn estimate(programs: &[Vec<f64>]) -> Option<Estimate> {
         })
         .collect();
     means.sort_by(f64::total_cmp);
-    let rounds = programs.iter().map(Vec::len).min()?;
-    Some(Estimate { value, low: means[DRAWS / 40], high: means[DRAWS - 1 - DRAWS / 40], rounds })
+    let extreme = |of: fn(f64, f64) -> f64| {
+        geomean(programs.iter().filter_map(|rounds| rounds.iter().copied().reduce(of)))
+    };
+    Some(Estimate {
+        value,
+        low: means[DRAWS / 40],
+        high: means[DRAWS - 1 - DRAWS / 40],
+        least: extreme(f64::min),
+        most: extreme(f64::max),
+        rounds: programs.iter().map(Vec::len).min()?,
+    })
+}
+
+/// The median of one program's rounds; nothing of none.
+pub fn of_rounds(rounds: &[f64]) -> Option<Estimate> {
+    estimate(&[rounds.to_vec()])
 }
 
 /// SplitMix64: enough for drawing rounds.
@@ -106,7 +130,7 @@ mod tests {
     #[test]
     fn one_round_has_no_width_and_no_trust() {
         let one = estimate(&[vec![0.5]]).unwrap();
-        assert_eq!(one, Estimate { value: 0.5, low: 0.5, high: 0.5, rounds: 1 });
+        assert_eq!(one, Estimate::single(0.5));
         assert!(!one.is_trusted());
         // The program with the fewest rounds decides.
         assert!(!estimate(&[vec![1.0; 15], vec![1.0; 5]]).unwrap().is_trusted());

@@ -4,14 +4,15 @@
 //! they gain, and that no load loses by them; gcbench beside bdwgc as well. *compact*: two
 //! million objects of which a tenth is left, moved together in steps.
 
-use crate::figure::{Asked, Figure, Kind};
 use crate::options::Options;
 use crate::peers::{self, BDWGC, OURS};
 use crate::report::Report;
 use crate::request::GLIBC;
 use crate::run::Variant;
-use crate::text::{middle, ratio, table};
-use crate::turns::{self, Turns};
+use crate::run::take;
+use ::figures::text::{middle, ratio, table};
+use ::figures::turns::Turns;
+use ::figures::verdict::{Asked, Kind};
 
 const WITH: &str = "with generations";
 const MS: f64 = 1e6;
@@ -53,7 +54,7 @@ pub(crate) fn generations(options: &Options, report: &mut Report) -> Result<(), 
                 variants.push(limited.with(way.iter().copied()));
             }
             let title = format!("{load}, {factor} x the larger smallest heap, generations");
-            let turns = turns::take(options, report, &title, &variants)?;
+            let turns = take(options, report, &title, &variants)?;
             show(report, &title, &turns);
             judge(report, &title, &turns);
         }
@@ -62,7 +63,7 @@ pub(crate) fn generations(options: &Options, report: &mut Report) -> Result<(), 
         let sizes = options.sizes(full, quick);
         let ours = Variant::new(OURS, load).with(sizes).environment(GLIBC);
         let title = format!("{load}, generations");
-        let turns = turns::take(options, report, &title, &both(&ours))?;
+        let turns = take(options, report, &title, &both(&ours))?;
         show(report, &title, &turns);
         judge(report, &title, &turns);
     }
@@ -98,11 +99,11 @@ fn show(report: &mut Report, title: &str, turns: &Turns) {
 fn judge(report: &mut Report, title: &str, turns: &Turns) {
     let time = turns.ratios(WITH, OURS, "wall_ns");
     let what = format!("{title}: time to that without");
-    report.figure(Figure::new(what, Asked::AtMost(1.03), "x", Kind::Timed, &time));
+    report.figure(what, Asked::AtMost(1.03), "x", Kind::Timed, &time);
     let speed = turns.ratios(BDWGC, WITH, "wall_ns");
     if !speed.is_empty() {
         let what = format!("{title}: speed to bdwgc's");
-        report.figure(Figure::new(what, Asked::AtLeast(2.0), "x", Kind::Timed, &speed));
+        report.figure(what, Asked::AtLeast(2.0), "x", Kind::Timed, &speed);
     }
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn compact(options: &Options, report: &mut Report) -> Result<(), Stri
     let mut rows = Vec::new();
     for variant in variants {
         let name = variant.name.clone();
-        let turns = turns::take(options, report, &format!("compact, {name}"), &[variant])?;
+        let turns = take(options, report, &format!("compact, {name}"), &[variant])?;
         let of = |field: &str| turns.numbers(&name, field);
         let share = |over: &str, under: &str| -> Vec<f64> {
             of(over).iter().zip(of(under)).map(|(over, under)| over / under).collect()
@@ -148,11 +149,11 @@ pub(crate) fn compact(options: &Options, report: &mut Report) -> Result<(), Stri
         let heap = share("heap_after", "live_after");
         let asked = if options.quick { Asked::Nothing } else { Asked::AtMost(1.3) };
         let what = format!("2M objects, compacted, {name}: heap to what lives");
-        report.figure(Figure::new(what, asked, "x", Kind::Worst, &heap));
+        report.figure(what, asked, "x", Kind::Worst, &heap);
         let worst: Vec<f64> = of("step_most").iter().map(|ns| ns / MS).collect();
         let what = format!("2M objects, compacted, {name}: worst step of {BUDGET_MS} ms");
         let asked = Asked::AtMost(BUDGET_MS + BEYOND_MS);
-        report.figure(Figure::new(what, asked, " ms", Kind::Worst, &worst));
+        report.figure(what, asked, " ms", Kind::Worst, &worst);
     }
     let head =
         ["", "heap MiB", "after", "live", "moved", "took ms", "steps", "p50 ms", "p99", "most"];

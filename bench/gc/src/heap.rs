@@ -1,12 +1,13 @@
 //! boot, pauses and scaling: what is asked of the heap alone.
 
-use crate::figure::{Asked, Figure, Kind};
-use crate::line;
 use crate::options::Options;
 use crate::report::Report;
 use crate::run::Variant;
-use crate::text::{middle, number, table};
-use crate::turns::{self, Turns};
+use crate::run::take;
+use ::figures::record::Record;
+use ::figures::text::{middle, number, table};
+use ::figures::turns::Turns;
+use ::figures::verdict::{Asked, Kind};
 
 const MS: f64 = 1e6;
 
@@ -16,13 +17,13 @@ pub(crate) fn boot(options: &Options, report: &mut Report) -> Result<(), String>
     let variants = ["fine", "ruby"].map(|layout| {
         Variant::new(layout, "boot").with(sizes.iter().cloned()).with([format!("layout={layout}")])
     });
-    let turns = turns::take(options, report, "boot", &variants)?;
+    let turns = take(options, report, "boot", &variants)?;
     for layout in turns.names() {
         let rounds: Vec<f64> =
             turns.numbers(layout, "full").iter().map(|share| share / 100.0).collect();
         let what =
             format!("boot: pool of the classes, {layout}, full through {collections} collections");
-        report.figure(Figure::new(what, Asked::AtLeast(97.0), " %", Kind::Worst, &rounds));
+        report.figure(what, Asked::AtLeast(97.0), " %", Kind::Worst, &rounds);
     }
     Ok(())
 }
@@ -34,7 +35,7 @@ pub(crate) fn pauses(options: &Options, report: &mut Report) -> Result<(), Strin
     let sizes = options.sizes("live=1048576 turnover=400 budget=500000", "live=2048 least=256");
     let of = |name, word| Variant::new(name, "pauses").with(sizes.iter().cloned()).with([word]);
     let variants = [of(STEPS, "incremental=1"), of(STOP, "incremental=0")];
-    let turns = turns::take(options, report, "pauses", &variants)?;
+    let turns = take(options, report, "pauses", &variants)?;
     let rows: Vec<Vec<String>> = turns
         .names()
         .map(|name| {
@@ -68,7 +69,7 @@ pub(crate) fn pauses(options: &Options, report: &mut Report) -> Result<(), Strin
     let of = |field| -> Vec<f64> { turns.numbers(STEPS, field).iter().map(|ns| ns / MS).collect() };
     let live = if options.quick { "2 MiB" } else { "1 GiB" };
     let mut add = |what: &str, asked, unit, kind, rounds: &[f64]| {
-        report.figure(Figure::new(format!("{live} live, {what}"), asked, unit, kind, rounds));
+        report.figure(format!("{live} live, {what}"), asked, unit, kind, rounds);
     };
     add("step(500 us): p99.9", Asked::AtMost(1.0), " ms", Kind::Worst, &of("step_p999"));
     add("step(500 us): worst", Asked::AtMost(5.0), " ms", Kind::Worst, &of("step_most"));
@@ -89,11 +90,11 @@ pub(crate) fn pauses(options: &Options, report: &mut Report) -> Result<(), Strin
 fn histogram(report: &mut Report, turns: &Turns) {
     let mut buckets = [0_u64; 64];
     for run in turns.of(STEPS) {
-        for one in line::series(&run.text, "pause") {
-            if let (Some(&bucket), Some(&count)) = (one.get("bucket"), one.get("count"))
+        for one in Record::series(&run.text, "pause") {
+            if let (Some(bucket), Some(count)) = (one.number("bucket"), one.number("count"))
                 && let Some(place) = buckets.get_mut(bucket as usize)
             {
-                *place += count;
+                *place += count as u64;
             }
         }
     }
@@ -126,10 +127,10 @@ pub(crate) fn scaling(options: &Options, report: &mut Report) -> Result<(), Stri
         let title = format!("scaling, {door}");
         let two =
             [of(TWO_THREADS, program, "threads", 2), of(TWO_PROCESSES, program, "processes", 2)];
-        let turns = turns::take(options, report, &title, &two)?;
+        let turns = take(options, report, &title, &two)?;
         // Not of the same sum, so not in the same turns.
         let one = [of(ONE, program, "threads", 1)];
-        let alone = turns::take(options, report, &format!("{title}, alone"), &one)?;
+        let alone = take(options, report, &format!("{title}, alone"), &one)?;
         let rows: Vec<Vec<String>> =
             [(ONE, &alone), (TWO_PROCESSES, &turns), (TWO_THREADS, &turns)]
                 .iter()
@@ -142,7 +143,7 @@ pub(crate) fn scaling(options: &Options, report: &mut Report) -> Result<(), Stri
         let rounds = turns.ratios(TWO_PROCESSES, TWO_THREADS, "wall_ns");
         let asked = if door == "heapwright" { Asked::AtLeast(0.9) } else { Asked::Nothing };
         let what = format!("scaling of 2 threads on one heap to that of 2 processes, {door}");
-        report.figure(Figure::new(what, asked, "x", Kind::Timed, &rounds));
+        report.figure(what, asked, "x", Kind::Timed, &rounds);
     }
     Ok(())
 }

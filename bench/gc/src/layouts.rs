@@ -1,13 +1,14 @@
 //! document, template and quiet: what a layout saves, and that it costs nothing where there is
 //! nothing to save. All on glibc's malloc.
 
-use crate::figure::{Asked, Figure, Kind};
 use crate::options::Options;
 use crate::report::Report;
 use crate::request::GLIBC;
 use crate::run::Variant;
-use crate::text::{middle, ratio, table};
-use crate::turns::{self, Turns};
+use crate::run::take;
+use ::figures::text::{middle, ratio, table};
+use ::figures::turns::Turns;
+use ::figures::verdict::{Asked, Kind};
 
 const LAYOUTS: [&str; 4] = ["single", "ruby", "powers", "fine"];
 const SINGLE: &str = "single";
@@ -26,7 +27,7 @@ fn run(
             .with([layout_word])
             .environment(GLIBC)
     });
-    let turns = turns::take(options, report, title, &variants)?;
+    let turns = take(options, report, title, &variants)?;
     show(report, title, &turns);
     Ok(turns)
 }
@@ -67,7 +68,7 @@ fn level(report: &mut Report, title: &str, turns: &Turns) {
     for layout in ["fine", "ruby"] {
         let rounds = turns.ratios(layout, SINGLE, "cpu_ns");
         let what = format!("{title}: time of {layout} to that of single");
-        report.figure(Figure::new(what, Asked::AtMost(1.02), "x", Kind::Timed, &rounds));
+        report.figure(what, Asked::AtMost(1.02), "x", Kind::Timed, &rounds);
     }
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn document(options: &Options, report: &mut Report) -> Result<(), Str
     let turns = run(options, report, "document", "document", &sizes)?;
     let rounds = turns.ratios(SINGLE, "fine", "peak");
     let what = "document: peak RSS of single to that of fine".to_owned();
-    report.figure(Figure::new(what, Asked::AtLeast(1.13), "x", Kind::Counted, &rounds));
+    report.figure(what, Asked::AtLeast(1.13), "x", Kind::Counted, &rounds);
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn smallest(
             return Ok(None);
         }
     };
-    let seconds = (free.fields["wall_ns"] as f64 / 1e9 * PATIENCE).ceil() as u64 + 1;
+    let seconds = (free.number("wall_ns").unwrap_or_default() / 1e9 * PATIENCE).ceil() as u64 + 1;
     let runs = |limit: f64| {
         let limited = variant.clone().with([format!("limit={}", limit as u64)]);
         let well = || -> Result<bool, String> {
@@ -42,7 +42,7 @@ pub(crate) fn smallest(
         Ok(well()? && well()?)
     };
     // Without a limit it had no more than its peak; the limit is of the heap alone.
-    let highest = free.fields["peak"] as f64 / 1024.0;
+    let highest = free.number("peak").unwrap_or_default() / 1024.0;
     search(highest, if options.quick { QUICK_STEP } else { STEP }, runs)
         .map(|found| found.map(|limit| limit as u64))
 }

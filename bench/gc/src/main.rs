@@ -10,26 +10,22 @@
 //!                        tables of medians, then: what was asked, measured, found
 //! ```
 //!
-//! [`options`] is the command line, [`run`] one run of a program, [`line`] what it prints,
-//! [`turns`] the rounds, [`limits`] the search for the smallest heap, [`figure`] what was
-//! asked and the verdict, [`report`] what is gathered and printed, [`text`] numbers in
-//! words. The loads, and what is asked of them: [`peers`] (gcbench, splay, strings),
-//! [`request`], [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling),
-//! [`grown`] (generations, compact).
+//! [`options`] is the command line, [`run`] one run of a program and the turns of many,
+//! [`limits`] the search for the smallest heap, [`report`] what is gathered and printed; what a
+//! program prints, how rounds turn and how a figure is judged is `figures`' (bench/figures). The
+//! loads, and what is asked of them: [`peers`] (gcbench, splay, strings), [`request`],
+//! [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling), [`grown`]
+//! (generations, compact).
 
-mod figure;
 mod grown;
 mod heap;
 mod layouts;
 mod limits;
-mod line;
 mod options;
 mod peers;
 mod report;
 mod request;
 mod run;
-mod text;
-mod turns;
 
 use std::process::ExitCode;
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ::figures::options::number;
+
 /// What `--help` prints.
 pub(crate) const USAGE: &str = "\
 usage: gc --programs DIR --out DIR [options]
@@ -48,10 +50,6 @@ impl Options {
     }
 }
 
-fn number<T: std::str::FromStr>(word: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{word} needs a number, not '{text}'"))
-}
-
 /// Reads the words; `None`: help was asked for.
 pub(crate) fn parse(
     mut words: impl Iterator<Item = String>,
@@ -73,17 +71,14 @@ pub(crate) fn parse(
                     options.only.push(name.to_owned());
                 }
             }
-            "--rounds" => rounds = Some(number::<usize>("--rounds", &value()?)?),
-            "--seconds" => options.seconds = number("--seconds", &value()?)?,
+            "--rounds" => rounds = Some(number(&value()?, "--rounds", 1..=1000)?),
+            "--seconds" => options.seconds = number(&value()?, "--seconds", 1..=86400)?,
             "--without" => options.without.push(value()?),
             "--quick" => options.quick = true,
             _ => return Err(format!("'{word}' is not understood; --help lists the options")),
         }
     }
     options.rounds = rounds.unwrap_or(if options.quick { 2 } else { 7 });
-    if options.rounds == 0 || options.seconds == 0 {
-        return Err("--rounds and --seconds are at least 1".to_owned());
-    }
     if options.programs.as_os_str().is_empty() || options.out.as_os_str().is_empty() {
         return Err("--programs and --out are needed".to_owned());
     }

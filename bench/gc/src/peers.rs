@@ -8,13 +8,14 @@
 //! bdwgc is set up as it is at its best there: of the ways to grow (WAYS) the smallest heap is
 //! any one's, and at each limit all are tried and the fastest one runs.
 
-use crate::figure::{Asked, Figure, Kind};
 use crate::limits::smallest;
 use crate::options::Options;
 use crate::report::Report;
+use crate::run::take;
 use crate::run::{self, Ended, Variant};
-use crate::text::{middle, number, ratio, table};
-use crate::turns::{self, Turns};
+use ::figures::text::{middle, number, ratio, table};
+use ::figures::turns::Turns;
+use ::figures::verdict::{Asked, Figure, Kind, Verdict};
 
 pub(crate) const OURS: &str = "heapwright";
 pub(crate) const BDWGC: &str = "bdwgc";
@@ -38,11 +39,12 @@ pub(crate) fn splay(options: &Options, report: &mut Report) -> Result<(), String
 pub(crate) fn strings(options: &Options, report: &mut Report) -> Result<(), String> {
     both(options, report, "strings", &options.sizes("", "texts=40 kept=8 lines=100"))?;
     // Last of what is asked of allocation, and not for this program to count.
-    report.figure(Figure::elsewhere(
-        "allocation fast path, instructions",
-        "<= 10",
-        "ci/golden.sh counts them",
-    ));
+    report.add(Figure {
+        what: "allocation fast path, instructions".to_owned(),
+        asked: "<= 10".to_owned(),
+        measured: "ci/golden.sh counts them".to_owned(),
+        verdict: Verdict::Elsewhere("judged there"),
+    });
     Ok(())
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn fastest_way(
         for way in WAYS {
             let variant = limited.clone().with(way.iter().copied());
             if let Ended::Well(run) = run::once(options, &variant, options.seconds)? {
-                let wall = run.fields["wall_ns"] as f64;
+                let wall = run.number("wall_ns").unwrap_or(f64::MAX);
                 if wall < best.0 {
                     best = (wall, way);
                 }
@@ -137,7 +139,7 @@ fn both(
                 }
             }
             let title = format!("{title}, {factor} x the larger smallest heap");
-            let turns = turns::take(options, report, &title, &limited)?;
+            let turns = take(options, report, &title, &limited)?;
             show(
                 report,
                 &format!("{title} ({} MiB{grows})", number(limit as f64 / 1024.0)),
@@ -183,7 +185,7 @@ fn show(report: &mut Report, title: &str, turns: &Turns) {
 fn judge(report: &mut Report, title: &str, turns: &Turns) {
     let speed = |field| turns.ratios(BDWGC, OURS, field);
     let mut add = |what: &str, asked, kind, rounds: &[f64]| {
-        report.figure(Figure::new(format!("{title}: {what}"), asked, "x", kind, rounds));
+        report.figure(format!("{title}: {what}"), asked, "x", kind, rounds);
     };
     add("speed to bdwgc's", Asked::AtLeast(1.5), Kind::Timed, &speed("wall_ns"));
     add("speed to bdwgc's, CPU time", Asked::Nothing, Kind::Timed, &speed("cpu_ns"));

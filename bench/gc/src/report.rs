@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::figure::{Figure, Verdict};
-use crate::line;
-use crate::run::{Run, machine};
+use ::figures::machine::machine;
+use ::figures::record::Record;
+use ::figures::statistics::of_rounds;
+use ::figures::verdict::{Asked, Figure, Kind, figures, hold};
 
 /// Tables, figures, and what went wrong.
 pub(crate) struct Report {
@@ -30,11 +31,11 @@ impl Report {
     }
 
     /// Keeps what a run printed.
-    pub(crate) fn ran(&mut self, load: &str, variant: &str, round: usize, run: &Run) {
+    pub(crate) fn ran(&mut self, load: &str, variant: &str, round: usize, run: &Record) {
         let last = run.text.lines().last().unwrap_or_default();
         self.runs.push_str(&format!("{load}, {variant}, round {}: {last}\n", round + 1));
-        for sample in line::series(&run.text, "rss") {
-            let of = |name: &str| sample.get(name).copied().unwrap_or_default();
+        for sample in Record::series(&run.text, "rss") {
+            let of = |name: &str| sample.word(name).unwrap_or_default();
             let (request, ns, bytes) = (of("request"), of("ns"), of("bytes"));
             let row = format!("{load},{variant},{},{request},{ns},{bytes}\n", round + 1);
             self.rss.push_str(&row);
@@ -51,7 +52,19 @@ impl Report {
         self.tables.push_str(&format!("### {title}\n\n{table}"));
     }
 
-    pub(crate) fn figure(&mut self, figure: Figure) {
+    /// Judges what was measured.
+    pub(crate) fn figure(
+        &mut self,
+        what: impl Into<String>,
+        asked: Asked,
+        unit: &str,
+        kind: Kind,
+        rounds: &[f64],
+    ) {
+        self.add(Figure::new(what, asked, unit, kind, of_rounds(rounds)));
+    }
+
+    pub(crate) fn add(&mut self, figure: Figure) {
         self.figures.push(figure);
     }
 
@@ -62,16 +75,11 @@ impl Report {
 
     /// Whether no figure is missed.
     pub(crate) fn holds(&self) -> bool {
-        !self.figures.iter().any(|figure| figure.verdict == Verdict::Missed)
+        hold(&self.figures)
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{}.\n\n### figures\n\n", machine());
-        text.push_str("| what | asked | measured | verdict |\n|---|---|---|---|\n");
-        for figure in &self.figures {
-            text.push_str(&figure.row());
-        }
-        text.push('\n');
+        let mut text = format!("{}.\n\n### figures\n\n{}", machine(), figures(&self.figures));
         text.push_str(&self.tables);
         if !self.failures.is_empty() {
             text.push_str("### what failed\n\n");
@@ -104,13 +112,12 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Asked, Kind};
 
     #[test]
     fn a_missed_figure_and_a_failed_run_are_told_apart() {
         let mut report = Report::new();
         assert!(report.is_sound() && report.holds());
-        report.figure(Figure::new("x".into(), Asked::AtMost(1.0), "x", Kind::Counted, &[2.0]));
+        report.figure("x", Asked::AtMost(1.0), "x", Kind::Counted, &[2.0]);
         assert!(report.is_sound() && !report.holds());
         report.failed("boot, fine, round 1: signal 11 ended it".into());
         assert!(!report.is_sound());
@@ -120,7 +127,8 @@ mod tests {
     #[test]
     fn memory_over_time_is_kept() {
         let mut report = Report::new();
-        let run = Run { text: "rss request=7 ns=8 bytes=9\nresult".into(), ..Run::default() };
+        let mut run = Record::default();
+        run.text = "rss request=7 ns=8 bytes=9\nresult".into();
         report.ran("request", "fine", 0, &run);
         assert_eq!(report.rss.lines().last(), Some("request,fine,1,7,8,9"));
         assert_eq!(report.runs, "request, fine, round 1: result\n");

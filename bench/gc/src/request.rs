@@ -10,12 +10,13 @@
 //! heapwright's library has a malloc too, and a program that is linked with it uses that
 //! one; whoever is to have another has it preloaded.
 
-use crate::figure::{Asked, Figure, Kind};
 use crate::options::Options;
 use crate::report::Report;
 use crate::run::Variant;
-use crate::text::{middle, ratio, table};
-use crate::turns::{self, Turns};
+use crate::run::take;
+use ::figures::text::{middle, ratio, table};
+use ::figures::turns::Turns;
+use ::figures::verdict::{Asked, Kind};
 
 /// What makes glibc's malloc come before ours.
 pub(crate) const GLIBC: &str = "LD_PRELOAD=libc.so.6";
@@ -49,7 +50,7 @@ pub(crate) fn all(options: &Options, report: &mut Report) -> Result<(), String> 
         variants.push(of(SINGLE_JEMALLOC, &["layout=single"], JEMALLOC));
         variants.push(of(FINE_JEMALLOC, &["layout=fine"], JEMALLOC));
     }
-    let turns = turns::take(options, report, "request", &variants)?;
+    let turns = take(options, report, "request", &variants)?;
     rates(report, &turns);
     for (part, title) in [
         ("cpu", "request: thread CPU time, ms a request"),
@@ -112,7 +113,7 @@ fn percentiles(report: &mut Report, turns: &Turns, part: &str, title: &str) {
 
 fn judge(report: &mut Report, turns: &Turns) {
     let mut add = |what: String, asked, kind, rounds: &[f64]| {
-        report.figure(Figure::new(format!("request: {what}"), asked, "x", kind, rounds));
+        report.figure(format!("request: {what}"), asked, "x", kind, rounds);
     };
     let p99 = |name, other| turns.ratios(name, other, "cpu_p99");
     add(

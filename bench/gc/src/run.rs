@@ -1,15 +1,14 @@
-//! One run of a program.
+//! One run of a program, and the runs of a load in turns.
 //!
 //! The program says itself how much memory it had at its peak (VmHWM, which begins anew
 //! when a program begins), so this parent's size is not in it.
 
-use std::process::Command;
+use ::figures::process;
+use ::figures::record::Record;
+use ::figures::turns::Turns;
 
-use crate::line::{self, Fields};
 use crate::options::Options;
-
-/// The most that is touched before a run.
-const MOST_WARMED: u64 = 3 << 30;
+use crate::report::Report;
 
 /// The status of a load that was refused memory.
 const OUT_OF_MEMORY: i32 = 3;
@@ -51,77 +50,57 @@ impl Variant {
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    Well(Run),
+    Well(Record),
     /// It said that there is no memory.
     OutOfMemory,
     /// Anything else, in words.
     Badly(String),
 }
 
-/// What a run that ended well printed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) fields: Fields,
-    pub(crate) text: String,
-}
-
-impl Run {
-    pub(crate) fn number(&self, name: &str) -> Option<f64> {
-        self.fields.get(name).map(|&number| number as f64)
-    }
-}
+/// The numbers that every result has.
+const NEEDED: [&str; 4] = ["wall_ns", "cpu_ns", "peak", "checksum"];
 
 /// Runs it, for at most so many seconds.
 pub(crate) fn once(options: &Options, variant: &Variant, seconds: u64) -> Result<Ended, String> {
-    // (`env` sets the variables, so that a preload is not under `timeout` too.)
-    let output = Command::new("timeout")
-        .args(["--signal=KILL", &seconds.to_string(), "env"])
-        .args(&variant.environment)
-        .arg(options.programs.join(&variant.program))
-        .args(&variant.words)
-        .env_remove("LD_PRELOAD")
-        .env_remove("HEAPWRIGHT")
-        .env_remove("GC_MARKERS")
-        .output()
-        .map_err(|e| format!("cannot run timeout, of coreutils: {e}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    Ok(match output.status.code() {
-        Some(0) => {
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            match line::result(&text) {
-                Ok(fields) => Ended::Well(Run { fields, text }),
-                Err(why) => Ended::Badly(why),
+    let Variant { program, words, environment, .. } = variant;
+    let ended = process::run(&options.programs.join(program), words, environment, seconds)?;
+    if ended.code == Some(OUT_OF_MEMORY) {
+        return Ok(Ended::OutOfMemory);
+    }
+    let read = ended.well(seconds).and_then(|text| Record::result(&text, NEEDED));
+    Ok(read.map_or_else(Ended::Badly, Ended::Well))
+}
+
+/// Runs the variants of a load in turns, as many rounds as were asked for.
+pub(crate) fn take(
+    options: &Options,
+    report: &mut Report,
+    load: &str,
+    variants: &[Variant],
+) -> Result<Turns, String> {
+    let mut peak = 16e6;
+    let names = variants.iter().map(|variant| variant.name.as_str());
+    let turns = Turns::take(names, options.rounds, |_, round, at| {
+        let variant = &variants[at];
+        process::warm(peak);
+        let came = match once(options, variant, options.seconds)? {
+            Ended::Well(run) => Ok(run),
+            Ended::OutOfMemory => Err("out of memory".to_owned()),
+            Ended::Badly(why) => Err(why),
+        };
+        match &came {
+            Ok(run) => {
+                peak = run.number("peak").unwrap_or_default().max(peak);
+                report.ran(load, &variant.name, round, run);
+            }
+            Err(why) => {
+                report.failed(format!("{load}, {}, round {}: {why}", variant.name, round + 1));
             }
         }
-        Some(OUT_OF_MEMORY) => Ended::OutOfMemory,
-        Some(137) => Ended::Badly(format!("its {seconds} seconds were over, or it was killed")),
-        Some(code) if code > 128 => Ended::Badly(format!("signal {} ended it; {last}", code - 128)),
-        Some(code) => Ended::Badly(format!("it ended with {code}; {last}")),
-        None => Ended::Badly("a signal ended it".to_owned()),
-    })
-}
-
-/// Touches so many bytes and gives them back: the hosts of virtual machines take free memory
-/// back, and whoever touches it first again pays for it.
-pub(crate) fn warm(bytes: u64) {
-    let bytes = bytes.min(MOST_WARMED) as usize;
-    let mut memory = Vec::<u8>::with_capacity(bytes);
-    memory.resize(bytes, 1);
-    std::hint::black_box(&memory);
-}
-
-/// The processor, how many, the kernel.
-pub(crate) fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let numbers = kernel.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(kernel.len());
-    format!(
-        "{} processors, {}, Linux {}",
-        std::thread::available_parallelism().map_or(1, |n| n.get()),
-        model.map_or("of a kind that does not say", |(_, name)| name.trim()),
-        &kernel[..numbers]
-    )
+        came
+    });
+    for said in turns.disagreements() {
+        report.failed(format!("{load}: {said}"));
+    }
+    Ok(turns)
 }

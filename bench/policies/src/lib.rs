@@ -2,29 +2,30 @@
 //! what it tried, what it chose, and a few that it only spoke of.
 //!
 //! ```text
-//!   heapwright::policies   Policy, choose        the code that the library runs
-//!   variants               one type a variant    SCAN, ORDER, PRECEDENCE, SKIP_CURRENT, FALLBACK
-//!                          and a table           name -> what it is, the review's seconds
-//!     |                 |                |
-//!   preload           the race         bench/simulator
-//!   libheapwright_    (main.rs)        drives `choose` itself, at any number of CPUs
-//!   policies.so
+//!   library    crates/heapwright/src/registry/policy.rs, included as it stands: the chosen one
+//!   variants   one type a variant: SCAN, ORDER, PRECEDENCE, SKIP_CURRENT, FALLBACK, and `scan`
+//!              over these; a table: name -> what it is, the review's seconds
+//!     |                          |
+//!   the race (main.rs)     bench/simulator
+//!   real threads over      simulated threads, at any number of CPUs
+//!   a stand-in
 //! ```
+//!
+//! The library has one policy, written out. Here [`scan`] is the same with each decision as a
+//! constant; the chosen variant runs the library's function, and a test says that `scan`
+//! decides as it does (tests/variants.rs).
 //!
 //! A name leads to its type by [`with`]: whoever wants to do something for the policy
 //! of a name writes a [`Visitor`], whose one function has the type as its parameter.
 //! So every variant is compiled like the library's own, and none is chosen by a branch
 //! in the code that is measured.
-//!
-//! No std here: the preload library is built on this, and has none.
 
-#![no_std]
-
+#[path = "../../../crates/heapwright/src/registry/policy.rs"]
+mod library;
 mod variants;
 
-pub use variants::{ALL, Review, Variant, find, with};
-
-use heapwright::policies::Policy;
+pub use library::{Caches, Choice, choose, strides};
+pub use variants::{ALL, Fallback, Order, Policy, Review, Reviewed, Variant, find, scan, with};
 
 /// Something that is done for one policy.
 pub trait Visitor {
@@ -37,3 +38,11 @@ pub trait Visitor {
 
 /// The variant that all others are compared with: the library's.
 pub const CHOSEN: &str = "precedence-4-current";
+
+/// What the tests in the library's file ask of their crate.
+#[cfg(test)]
+mod testing {
+    pub(crate) fn cases(number: u32) -> proptest::test_runner::Config {
+        proptest::test_runner::Config::with_cases(number)
+    }
+}

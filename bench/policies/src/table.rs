@@ -1,192 +1,104 @@
 //! The race's tables: one for each number of caches.
 //!
-//! A cell is the median over rounds of a variant's ratio to the library's own policy in
-//! the same round, with its 95 % interval (figures::statistics). Beside it stands the
-//! ratio that the review measured on 72 cores with 32 caches: for other numbers of
-//! caches it is what to compare with, not what to expect.
+//! A cell is the median over rounds, and a variant's ratio to the library's own policy in
+//! the same round. Beside it stands the ratio that the review measured on 72 cores with 32
+//! caches: for other numbers of caches it is what to compare with, not what to expect.
 
 use std::fmt::Write as _;
 
-use figures::statistics::{Estimate, estimate, median};
-use policies::{CHOSEN, Review, Variant};
+use figures::statistics::of_rounds;
+use figures::text::{middle, ratio, table};
+use policies::{CHOSEN, Variant, find};
 
-use crate::options::{Options, Program, Ttest1};
-use crate::race::{Numbers, Place};
+use crate::options::Options;
+use crate::race::{NS, Numbers};
 
-/// The review's number for a column, if it has one of this kind.
-fn reviewed(variant: &Variant, threads: usize) -> Option<f64> {
-    let of = |review: Review| match threads {
-        40 => Some(review.threads_40),
-        80 => Some(review.threads_80),
-        _ => None,
+/// The ratio that the review measured, if it did.
+fn reviewed(variant: &Variant, threads: usize) -> String {
+    let of = |variant: &Variant| {
+        let review = variant.review?;
+        Some(f64::from(if threads == 40 { review.threads_40 } else { review.threads_80 }))
     };
-    variant.review.and_then(of).map(f64::from)
-}
-
-fn ratios(numbers: &Numbers, place: Place, chosen: usize) -> Option<Estimate> {
-    let own = numbers.get(&Place { variant: chosen, ..place })?;
-    let its = numbers.get(&place)?;
-    estimate(&[its.iter().zip(own).map(|(its, own)| its / own).collect()])
+    let ratio = of(variant).zip(find(CHOSEN).and_then(of));
+    ratio.map_or(String::new(), |(its, own)| format!("{:.2}", its / own))
 }
 
 pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
-    let mut text = String::new();
-    let threads = match &options.program {
-        Program::Ttest1(ttest1) => ttest1.threads.clone(),
-        Program::Any { .. } => vec![0],
-    };
-    let chosen = options.variants.iter().position(|v| v.name == CHOSEN).unwrap_or(0);
-    let what = match &options.program {
-        Program::Ttest1(Ttest1 { clock, total, actions, limit, .. }) => format!(
-            "Seconds in allocation functions, of all threads, of ttest1 (CLOCK {clock}, {} threads in \
-             all, {actions} actions each, sizes up to {limit})",
-            total.map_or("twice as many".to_owned(), |total| total.to_string())
-        ),
-        Program::Any { figure: Some(figure), .. } => {
-            format!("What the program printed as {figure}")
-        }
-        Program::Any { .. } => "Seconds of the program".to_owned(),
-    };
-    let _ = writeln!(
-        text,
-        "{what}: the median of {} rounds, and its ratio to {CHOSEN} in the same round (95 % interval).\n",
-        options.rounds
+    let mut text = format!(
+        "Nanoseconds of an operation, waiting included ({} operations of a thread): the median of {} \
+         rounds, and its ratio to {CHOSEN} in the same round (95 % interval).\n\n",
+        options.operations, options.rounds
     );
     for &caches in &options.caches {
-        let _ = writeln!(text, "### {caches} caches\n");
-        text.push_str("| policy |");
-        for &threads in &threads {
-            let column = if threads == 0 { String::new() } else { format!("{threads} threads: ") };
-            if matches!(threads, 40 | 80) {
-                let _ = write!(text, " review, {threads} |");
+        let mut head = vec!["policy".to_owned()];
+        let mut rows: Vec<Vec<String>> =
+            options.variants.iter().map(|variant| vec![variant.name.to_owned()]).collect();
+        let mut better = String::new();
+        for &threads in &options.threads {
+            let turns = &numbers[&(caches, threads)];
+            // The review has numbers of these alone.
+            let is_reviewed = matches!(threads, 40 | 80);
+            head.extend(is_reviewed.then(|| format!("review, {threads}")));
+            head.extend([format!("{threads} threads: ns"), "ratio".to_owned()]);
+            let mut found = Vec::new();
+            for (variant, row) in options.variants.iter().zip(&mut rows) {
+                let ratios = turns.ratios(variant.name, CHOSEN, NS);
+                row.extend(is_reviewed.then(|| reviewed(variant, threads)));
+                row.extend([middle(&turns.numbers(variant.name, NS), 1.0), ratio(&ratios)]);
+                found.extend(
+                    of_rounds(&ratios)
+                        .filter(|ratio| ratio.is_trusted() && ratio.high < 1.0)
+                        .map(|ratio| format!("{} {:.2}", variant.name, ratio.value)),
+                );
             }
-            let _ = write!(text, " {column}measured | ratio |");
+            let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+            let _ = writeln!(
+                better,
+                "- {caches} caches, {threads} threads: certainly better than {CHOSEN}: {found}."
+            );
         }
-        text.push_str("\n|---|");
-        for &threads in &threads {
-            text.push_str(if matches!(threads, 40 | 80) {
-                "---:|---:|---:|"
-            } else {
-                "---:|---:|"
-            });
-        }
-        text.push('\n');
-        for (index, variant) in options.variants.iter().enumerate() {
-            let _ = write!(text, "| {} |", variant.name);
-            for &threads in &threads {
-                let place = Place { caches, threads, variant: index };
-                if matches!(threads, 40 | 80) {
-                    match (reviewed(variant, threads), reviewed(options.variants[chosen], threads))
-                    {
-                        (Some(its), Some(own)) => {
-                            let _ = write!(text, " {:.2} |", its / own);
-                        }
-                        _ => text.push_str(" |"),
-                    }
-                }
-                let measured = numbers.get(&place).map_or(f64::NAN, |rounds| median(rounds));
-                let _ = write!(text, " {measured:.3} |");
-                match ratios(numbers, place, chosen) {
-                    Some(_) if index == chosen => text.push_str(" 1.00 |"),
-                    Some(Estimate { value, low, high, .. }) => {
-                        let _ = write!(text, " {value:.2} ({low:.2} to {high:.2}) |");
-                    }
-                    None => text.push_str(" |"),
-                }
-            }
-            text.push('\n');
-        }
-        text.push('\n');
-        for &threads in &threads {
-            verdict(&mut text, options, numbers, Place { caches, threads, variant: chosen });
-        }
-        text.push('\n');
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        let _ = write!(text, "### {caches} caches\n\n{}{better}\n", table(&head, &rows));
     }
-    let columns = options.caches.len() * threads.len();
+    let columns = options.caches.len() * options.threads.len();
     let comparisons = columns * (options.variants.len() - 1);
     let _ = writeln!(
         text,
         "Of {comparisons} comparisons, about {:.1} come out certainly better by chance.",
         comparisons as f64 * 0.025
     );
-    if options.rounds < 6 {
-        text.push_str("Fewer than 6 rounds: these intervals say nothing.\n");
-    }
     text
-}
-
-/// Whether any variant was certainly better than the library's own.
-fn verdict(text: &mut String, options: &Options, numbers: &Numbers, own: Place) {
-    let better: Vec<String> = options
-        .variants
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| *index != own.variant)
-        .filter_map(|(index, variant)| {
-            let ratio = ratios(numbers, Place { variant: index, ..own }, own.variant)?;
-            (ratio.high < 1.0 && ratio.is_trusted())
-                .then(|| format!("{} {:.2}", variant.name, ratio.value))
-        })
-        .collect();
-    let at = if own.threads == 0 { String::new() } else { format!(", {} threads", own.threads) };
-    let found = if better.is_empty() { "none".to_owned() } else { better.join(", ") };
-    let _ = writeln!(text, "- {} caches{at}: certainly better than {CHOSEN}: {found}.", own.caches);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use policies::find;
-    use std::path::PathBuf;
-
-    fn options(rounds: usize) -> Options {
-        Options {
-            library: PathBuf::new(),
-            program: Program::Ttest1(Ttest1 {
-                path: PathBuf::new(),
-                clock: "all".into(),
-                threads: vec![40],
-                total: None,
-                actions: 10,
-                limit: 100,
-            }),
-            caches: vec![8],
-            variants: [CHOSEN, "before", "stay"].iter().filter_map(|name| find(name)).collect(),
-            rounds,
-            seconds: 1,
-            keep: None,
-        }
-    }
-
-    fn numbers(rounds: usize) -> Numbers {
-        let mut numbers = Numbers::new();
-        for (variant, factor) in [(0, 1.0), (1, 1.2), (2, 0.5)] {
-            // The machine is slower from round to round; the ratios stay.
-            let seconds = (0..rounds).map(|round| factor * (2.0 + round as f64));
-            numbers.insert(Place { caches: 8, threads: 40, variant }, seconds.collect());
-        }
-        numbers
-    }
+    use figures::record::Record;
+    use figures::turns::Turns;
 
     #[test]
     fn ratios_are_within_a_round_and_stand_beside_the_reviews() {
-        let text = report(&options(7), &numbers(7));
-        assert!(text.contains("\n| precedence-4-current | 1.00 | 5.000 | 1.00 |\n"), "{text}");
-        assert!(text.contains("\n| before | 1.19 | 6.000 | 1.20 (1.20 to 1.20) |\n"), "{text}");
-        assert!(text.contains("\n| stay | | 2.500 | 0.50 (0.50 to 0.50) |\n"), "{text}");
+        let variants = [(CHOSEN, 1.0), ("before", 1.2), ("stay", 0.5)];
+        let options = Options {
+            caches: vec![8],
+            threads: vec![40],
+            operations: 10,
+            variants: variants.iter().filter_map(|(name, _)| find(name)).collect(),
+            rounds: 7,
+            keep: None,
+        };
+        // The machine is slower from round to round; the ratios stay.
+        let turns = Turns::take(variants.map(|(name, _)| name), 7, |_, round, at| {
+            Ok(Record::of(&[(NS, variants[at].1 * (2.0 + round as f64))]))
+        });
+        let text = report(&options, &[((8, 40), turns)].into());
+        assert!(text.contains("\n| before | 1.19 | 6.00 | 1.20 (1.20 to 1.20) |\n"), "{text}");
+        assert!(text.contains("\n| stay |  | 2.50 | 0.500 (0.500 to 0.500) |\n"), "{text}");
         assert!(text.contains(
             "8 caches, 40 threads: certainly better than precedence-4-current: stay 0.50.\n"
         ));
         assert!(
-            text.ends_with("\nOf 2 comparisons, about 0.1 come out certainly better by chance.\n"),
-            "{text}"
+            text.ends_with("Of 2 comparisons, about 0.1 come out certainly better by chance.\n")
         );
-    }
-
-    #[test]
-    fn few_rounds_say_nothing() {
-        let text = report(&options(2), &numbers(2));
-        assert!(text.contains("certainly better than precedence-4-current: none.\n"), "{text}");
-        assert!(text.ends_with("Fewer than 6 rounds: these intervals say nothing.\n"));
     }
 }

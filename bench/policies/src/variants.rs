@@ -1,4 +1,4 @@
-//! The table of variants.
+//! The variants: what a policy decides, as constants, and the table of all.
 //!
 //! ```text
 //!   name                   order    looks at  precedence  skips current  else waits for
@@ -16,9 +16,99 @@
 //! starting point read all precedences after the scan; here they are read during it,
 //! one after each try that failed, as in all the others.
 
-use heapwright::policies::{Fallback, Order, Policy, Reviewed};
-
 use crate::Visitor;
+use crate::library::{self, Caches, Choice, below, spread};
+
+/// Where a scan begins, and how it goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// At a random cache, by a random stride that is coprime with their number.
+    Random,
+    /// At cache 0, one after the other.
+    Linear,
+}
+
+/// Which cache is waited for where the scan ends without one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fallback {
+    /// The one that the thread had.
+    Current,
+    /// A random one.
+    Random,
+}
+
+/// How a thread finds another cache when its own is held.
+pub trait Policy {
+    /// How many caches it looks at.
+    const SCAN: usize;
+    /// In which order.
+    const ORDER: Order;
+    /// Whether it then waits for the one that has been contended longest.
+    const PRECEDENCE: bool;
+    /// Whether the scan passes over the cache whose try has just failed.
+    const SKIP_CURRENT: bool;
+    /// What it waits for otherwise.
+    const FALLBACK: Fallback;
+
+    /// Chooses a cache for a thread whose try of `current` has failed.
+    fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
+        scan::<Self>(caches, current)
+    }
+}
+
+/// What `P`'s constants say, done.
+pub fn scan<P: Policy + ?Sized>(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
+    let count = caches.count();
+    let random = spread(caches.precedence(current));
+    let (mut at, stride) = match P::ORDER {
+        Order::Linear => (0, 1),
+        // The start takes the upper bits, the stride others.
+        Order::Random => {
+            let stride = caches.stride(below(random.rotate_left(16), caches.strides()));
+            (below(random, count), stride)
+        }
+    };
+    let mut lowest = usize::MAX;
+    let mut candidate = None;
+    for _ in 0..P::SCAN.min(count) {
+        if !(P::SKIP_CURRENT && at == current) {
+            if caches.try_lock(at) {
+                return Choice::Locked(at);
+            }
+            let precedence = caches.precedence(at);
+            // 0: it was given back and locked again in between. Not one to wait for.
+            if P::PRECEDENCE && precedence != 0 && precedence < lowest {
+                lowest = precedence;
+                candidate = Some(at);
+            }
+        }
+        at += stride;
+        // More than once where the strides are already those of more caches.
+        while at >= count {
+            at -= count;
+        }
+    }
+    Choice::Wait(candidate.unwrap_or_else(|| match P::FALLBACK {
+        Fallback::Current => current,
+        Fallback::Random => below(random.rotate_left(8), count),
+    }))
+}
+
+/// The library's, which the review chose: its constants in words, and its own function.
+#[derive(Clone, Copy, Debug)]
+pub struct Reviewed;
+
+impl Policy for Reviewed {
+    const SCAN: usize = library::SCAN;
+    const ORDER: Order = Order::Random;
+    const PRECEDENCE: bool = true;
+    const SKIP_CURRENT: bool = false;
+    const FALLBACK: Fallback = Fallback::Current;
+
+    fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
+        library::choose(caches, current)
+    }
+}
 
 /// What the review measured: seconds in allocation functions, of all threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,73 +244,4 @@ table! {
 /// The variant of a name.
 pub fn find(name: &str) -> Option<&'static Variant> {
     ALL.iter().find(|variant| variant.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    extern crate std;
-    use std::format;
-    use std::string::String;
-    use std::vec::Vec;
-
-    /// A name, from what a variant is.
-    fn name(variant: &Variant) -> String {
-        let count = match variant.scan {
-            EVERY => String::from("all"),
-            scan => format!("{scan}"),
-        };
-        let precedence = if variant.precedence { "precedence" } else { "plain" };
-        let fallback = match variant.fallback {
-            Fallback::Current => "current",
-            Fallback::Random => "random",
-        };
-        match (variant.order, variant.scan) {
-            (Order::Linear, EVERY) if variant.precedence => "before".into(),
-            (Order::Linear, EVERY) => "linear-plain".into(),
-            (Order::Random, 0) if fallback == "current" => "stay".into(),
-            (Order::Random, 0) => "wander".into(),
-            (Order::Random, _) => {
-                let skip = if variant.skip_current { "skip-" } else { "" };
-                format!("{skip}{precedence}-{count}-{fallback}")
-            }
-            (Order::Linear, _) => panic!("no name for {variant:?}"),
-        }
-    }
-
-    #[test]
-    fn names_say_what_variants_are() {
-        for variant in ALL {
-            assert_eq!(variant.name, name(variant));
-        }
-    }
-
-    #[test]
-    fn a_name_leads_to_the_type_it_names() {
-        struct Constants;
-        impl Visitor for Constants {
-            type Output = (usize, Order, bool, bool, Fallback);
-            fn visit<P: Policy>(self) -> Self::Output {
-                (P::SCAN, P::ORDER, P::PRECEDENCE, P::SKIP_CURRENT, P::FALLBACK)
-            }
-        }
-        let mut seen = Vec::new();
-        for v in ALL {
-            let constants = (v.scan, v.order, v.precedence, v.skip_current, v.fallback);
-            assert_eq!(with(v.name, Constants), Some(constants));
-            assert!(!seen.contains(&constants), "{} is there twice", v.name);
-            seen.push(constants);
-        }
-        assert_eq!(with("precedence-5-current", Constants), None);
-    }
-
-    #[test]
-    fn the_review_measured_nine_and_chose_the_librarys() {
-        let nine: Vec<_> = ALL.iter().filter_map(|v| Some((v.name, v.review?))).collect();
-        assert_eq!(nine.len(), 9);
-        let best = nine.iter().min_by_key(|(_, review)| review.threads_40).unwrap();
-        assert_eq!(best.0, crate::CHOSEN);
-        let chosen = find(crate::CHOSEN).unwrap();
-        assert_eq!((chosen.scan, chosen.precedence), (Reviewed::SCAN, Reviewed::PRECEDENCE));
-    }
 }

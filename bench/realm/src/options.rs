@@ -1,5 +1,7 @@
 //! The command line.
 
+use figures::options::number;
+
 use crate::loads::{Load, Sizes};
 use crate::peers;
 use crate::run::Job;
@@ -42,11 +44,6 @@ fn load(name: &str) -> Result<Load, String> {
     })
 }
 
-fn number(name: &str, text: &str, least: usize, most: usize) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or(format!("{name} is a number from {least} to {most}, not '{text}'"))
-}
-
 /// Reads the words.
 pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Words, String> {
     let mut race = Race { rounds: 0, loads: Vec::new(), quick: false, strict: false };
@@ -54,7 +51,7 @@ pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Words, St
         let mut value = || words.next().ok_or(format!("{word} needs something after it"));
         match word.as_str() {
             "--help" | "-h" => return Ok(Words::Help),
-            "--rounds" => race.rounds = number("--rounds", &value()?, 1, 999)?,
+            "--rounds" => race.rounds = number(&value()?, "--rounds", 1..=999)?,
             "--only" => race.loads = value()?.split(',').map(load).collect::<Result<_, _>>()?,
             "--quick" => race.quick = true,
             "--strict" => race.strict = true,
@@ -83,10 +80,10 @@ fn run(mut words: impl Iterator<Item = String>) -> Result<Job, String> {
     let Job { sizes: Sizes { depth, size, rounds }, most_kib, .. } = &mut job;
     for word in words {
         match word.split_once('=') {
-            Some(("depth", text)) => *depth = number("depth", text, 0, 28)? as u32,
-            Some(("size", text)) => *size = number("size", text, 0, 10_000_000)?,
-            Some(("rounds", text)) => *rounds = number("rounds", text, 0, 10_000_000)?,
-            Some(("most", text)) => *most_kib = number("most", text, 0, usize::MAX >> 10)?,
+            Some(("depth", text)) => *depth = number(text, "depth", 0..=28)?,
+            Some(("size", text)) => *size = number(text, "size", 0..=10_000_000)?,
+            Some(("rounds", text)) => *rounds = number(text, "rounds", 0..=10_000_000)?,
+            Some(("most", text)) => *most_kib = number(text, "most", 0..=usize::MAX >> 10)?,
             _ => return Err(format!("'{word}' is no setting of a run")),
         }
     }

@@ -39,14 +39,6 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
 }
 
-/// The processor, and how many there are.
-pub(crate) fn machine() -> String {
-    let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
-    format!("{count} processors, {}", model.map_or("of a kind that does not say", |(_, name)| name))
-}
-
 fn peak_kib() -> u64 {
     let text = read("/proc/self/status");
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

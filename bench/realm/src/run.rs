@@ -2,12 +2,11 @@
 //! race reads again:
 //!
 //! ```text
-//!   load=splay peer=gc checksum=123 wall_ms=12.345 cpu_ms=10 peak_kib=4096 base_kib=2048
+//!   result load=splay peer=gc checksum=123 wall_ms=12.345 cpu_ms=10 peak_kib=4096 base_kib=2048
 //! ```
 //!
 //! heapwright adds what its collector did: `share=0.31 cycles=12 minor_cycles=10`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::loads::{Load, Sizes};
@@ -44,7 +43,7 @@ pub(crate) fn here(job: &Job) -> String {
     let Done { checksum, clock, collector } = done.expect("a peer that there is");
     let wall = clock.wall.as_secs_f64() * 1e3;
     let mut line = format!(
-        "load={} peer={} checksum={checksum} wall_ms={wall:.3} cpu_ms={} peak_kib={} base_kib={}",
+        "result load={} peer={} checksum={checksum} wall_ms={wall:.3} cpu_ms={} peak_kib={} base_kib={}",
         job.load.name(),
         job.peer,
         clock.cpu_ms,
@@ -60,39 +59,13 @@ pub(crate) fn here(job: &Job) -> String {
     line
 }
 
-/// What a run printed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Line {
-    /// Of all peers the same.
-    pub(crate) checksum: String,
-    numbers: BTreeMap<String, f64>,
-}
-
-impl Line {
-    /// Reads it.
-    pub(crate) fn of(text: &str) -> Option<Self> {
-        let mut line = Self::default();
-        for (name, value) in text.split_whitespace().filter_map(|word| word.split_once('=')) {
-            match (name, value.parse()) {
-                ("checksum", _) => line.checksum = value.to_owned(),
-                (_, Ok(number)) => _ = line.numbers.insert(name.to_owned(), number),
-                _ => {}
-            }
-        }
-        let whole = ["wall_ms", "cpu_ms", "peak_kib", "base_kib"];
-        let has_all = whole.iter().all(|&name| line.numbers.contains_key(name));
-        (has_all && !line.checksum.is_empty()).then_some(line)
-    }
-
-    /// A number of it.
-    pub(crate) fn number(&self, name: &str) -> Option<f64> {
-        self.numbers.get(name).copied()
-    }
-}
+/// The numbers that every line has.
+pub(crate) const NEEDED: [&str; 5] = ["wall_ms", "cpu_ms", "peak_kib", "base_kib", "checksum"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use figures::record::Record;
 
     #[test]
     fn every_peer_computes_the_same_and_its_line_is_read() {
@@ -100,20 +73,12 @@ mod tests {
             let sizes = Sizes { depth: 6, size: 50, rounds: 3 };
             let checksums = peers::NAMES.map(|peer| {
                 let peer = peer.to_owned();
-                let line = Line::of(&here(&Job { load, peer, sizes, most_kib: 0 })).unwrap();
-                assert!(line.number("peak_kib").unwrap() > 100.0);
-                line.checksum
+                let said = here(&Job { load, peer, sizes, most_kib: 0 });
+                let record = Record::result(&said, NEEDED).unwrap();
+                assert!(record.number("peak_kib").unwrap() > 100.0);
+                record.word("checksum").unwrap().to_owned()
             });
             assert!(checksums.iter().all(|sum| *sum == checksums[0]), "{load:?}: {checksums:?}");
         }
-    }
-
-    #[test]
-    fn half_a_line_is_none() {
-        assert!(Line::of("").is_none());
-        assert!(Line::of("load=splay wall_ms=1 cpu_ms=1 peak_kib=1 base_kib=1").is_none());
-        let line =
-            Line::of("checksum=18446744073709551615 wall_ms=1.5 cpu_ms=1 peak_kib=1 base_kib=1");
-        assert_eq!(line.unwrap().checksum, u64::MAX.to_string());
     }
 }

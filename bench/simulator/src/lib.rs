@@ -5,8 +5,8 @@
 //!   measure ------> calibration.toml ----> calibration: costs in ns
 //!   (2 CPUs, before the outcome is known)       |
 //!                                               v
-//!   heapwright::policies::choose <-- scan --- world: threads, caches, CPUs
-//!        (the library's code)                   ^   |
+//!   policies::Policy::choose <----- scan --- world: threads, caches, CPUs
+//!        (the library's file)                   ^   |
 //!                                               |   v
 //!                                             events: what happens next, and when
 //!                                                   |

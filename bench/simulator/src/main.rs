@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 
+use figures::options::number;
 use simulator::calibration::Calibration;
 use simulator::measure;
 use simulator::study::{Wanted, report};
@@ -25,18 +26,11 @@ usage: simulator run [--quick] [--calibration FILE] [--cpus N] [--caches K] [--t
   calibrate  measures the costs on this machine and prints the file
 ";
 
+/// So many CPUs, caches or threads are simulated in the memory that there is.
+const MOST: usize = 4096;
+
 /// The costs that were committed.
 const COMMITTED: &str = include_str!("../calibration.toml");
-
-fn number<T: std::str::FromStr + PartialOrd + From<u8>>(
-    word: &str,
-    what: &str,
-) -> Result<T, String> {
-    word.parse()
-        .ok()
-        .filter(|number| *number >= T::from(1))
-        .ok_or_else(|| format!("{what} wants a number of at least 1, not '{word}'"))
-}
 
 fn run(words: &[String]) -> Result<(), String> {
     let quick = words.iter().any(|word| word == "--quick");
@@ -56,27 +50,21 @@ fn run(words: &[String]) -> Result<(), String> {
                     .map_err(|e| format!("cannot read {value}: {e}"))?;
                 calibration = Calibration::parse(&text).map_err(|e| format!("{value}: {e}"))?;
             }
-            "--cpus" => wanted.cpus = bounded(number(value, word)?, word)?,
-            "--caches" => wanted.caches = bounded(number(value, word)?, word)?,
+            "--cpus" => wanted.cpus = number(value, word, 1..=MOST)?,
+            "--caches" => wanted.caches = number(value, word, 1..=MOST)?,
             "--threads" => {
                 let (few, many) = value
                     .split_once(',')
                     .ok_or_else(|| format!("--threads wants two numbers: 40,80, not '{value}'"))?;
-                wanted.threads =
-                    [bounded(number(few, word)?, word)?, bounded(number(many, word)?, word)?];
+                wanted.threads = [number(few, word, 1..=MOST)?, number(many, word, 1..=MOST)?];
             }
-            "--ms" => wanted.ms = number(value, word)?,
-            "--seeds" => wanted.seeds = number(value, word)?,
+            "--ms" => wanted.ms = number(value, word, 1..=1_000_000)?,
+            "--seeds" => wanted.seeds = number(value, word, 1..=1000)?,
             _ => return Err(format!("'{word}' is unknown\n{USAGE}")),
         }
     }
     print!("{}", report(&calibration, &wanted));
     Ok(())
-}
-
-/// So many CPUs, caches or threads are simulated in the memory that there is.
-fn bounded(number: usize, what: &str) -> Result<usize, String> {
-    if number <= 4096 { Ok(number) } else { Err(format!("{what}: {number} is more than 4096")) }
 }
 
 fn calibrate(words: &[String]) -> Result<(), String> {

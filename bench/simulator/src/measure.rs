@@ -23,6 +23,8 @@ use std::sync::{Arc, Condvar};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use figures::machine::machine;
+
 use crate::calibration::{Calibration, Costs};
 use crate::random::Random;
 
@@ -385,19 +387,6 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day = of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     (year + era * 400 + i64::from(month <= 2), month, day)
-}
-
-/// What class of machine this is; no name of it.
-fn machine() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
-        .map_or("unknown processor", |(_, model)| model.trim());
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let kernel: String = kernel.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let cpus = thread::available_parallelism().map_or(1, usize::from);
-    format!("{cpus} {} CPUs, {model}, Linux {kernel}", std::env::consts::ARCH)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The library's `choose`, a try at a time.
+//! A policy's `choose`, a try at a time.
 //!
 //! `choose` runs from its beginning to its end; but each of its tries takes time, in
 //! which other threads do something. So it is run again after each try, with the answers
@@ -11,13 +11,12 @@
 //!   run 3:  try 5 -> held, try 2 -> held, no more:       Wait(2)
 //! ```
 //!
-//! The code that decides is the library's own, bit by bit; nothing of it is told again
-//! here.
+//! The code that decides is the policy's own, bit by bit (for the chosen one: the library's
+//! file); nothing of it is told again here.
 
 use std::cell::Cell;
 
-use heapwright::policies::{Caches, Choice, Policy, choose, strides};
-use policies::Visitor;
+use policies::{Caches, Choice, Policy, Visitor, strides};
 
 /// A try that failed.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +54,7 @@ impl Scan {
         impl Visitor for Get {
             type Output = Chooser;
             fn visit<P: Policy>(self) -> Chooser {
-                |replay, current| choose::<P>(replay, current)
+                |replay, current| P::choose(replay, current)
             }
         }
         let chooser = policies::with(policy, Get)?;
@@ -155,7 +154,7 @@ mod tests {
     impl Visitor for AtOnce<'_> {
         type Output = Choice;
         fn visit<P: Policy>(self) -> Choice {
-            choose::<P>(self.0, self.1)
+            P::choose(self.0, self.1)
         }
     }
 

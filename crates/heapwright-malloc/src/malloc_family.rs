@@ -18,8 +18,7 @@
 //!
 //! Every result is aligned to at least 16 bytes.
 //!
-//! On x86-64 `malloc` and `free` are in `malloc_x86_64`. The library that measures
-//! policies (bench/policies/preload) includes this file, and has two of its own.
+//! On x86-64 `malloc` and `free` are in `malloc_x86_64`.
 //!
 //! **Invariant.** No function here calls another through its C name: the
 //! program, or a library before this one, may have a `malloc` of its own, and a

@@ -115,16 +115,6 @@ pub mod process {
     }
 }
 
-#[cfg(feature = "policies")]
-pub mod policies {
-    //! How a thread finds a shared cache, for benches that try other ways. Not part of
-    //! the interface; the feature `policies` is in no shipped library.
-
-    pub use crate::registry::policy::*;
-    #[cfg(not(loom))]
-    pub use crate::registry::shared::set_policy as set;
-}
-
 #[cfg(not(loom))]
 pub use adapters::Heapwright;
 #[cfg(not(loom))]

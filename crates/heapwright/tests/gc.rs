@@ -121,7 +121,7 @@ const UNTOLD: &[&str] = &[
     "which is not marked: it was stored there without the write barrier",
     "found in 0x",
     "led to by a handle",
-    "a store of a reference was not told",
+    "a store of a reference was not reported",
 ];
 
 const ENDS: [Case; 3] = [

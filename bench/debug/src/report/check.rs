@@ -3,9 +3,10 @@
 //! stops a program with a large heap.
 
 use figures::statistics::Estimate;
+use figures::text::{mib, ms, number, table};
+use figures::verdict::Asked;
 
-use super::{Asked, OURS, Report, single};
-use crate::text::{mib, ms, number, table};
+use super::{OURS, Report};
 
 const PROGRAMS: &str = "check-programs";
 const BUILT: &str = "check-asan";
@@ -34,7 +35,7 @@ impl Report<'_> {
     fn check_programs(&mut self) {
         let count = self.results.rows(PROGRAMS).len();
         for (metric, what, asked) in
-            [("wall_ns", "time", Asked::AtMost(2.0)), ("rss_kib", "peak RSS", Asked::Shown)]
+            [("wall_ns", "time", Asked::AtMost(2.0)), ("rss_kib", "peak RSS", Asked::Nothing)]
         {
             let mean = self.of_programs(PROGRAMS, OURS, metric);
             let what = format!("{count} programs, checked: geomean of {what} to glibc");
@@ -49,12 +50,12 @@ impl Report<'_> {
                 let mean = self.of_programs(BUILT, column, metric);
                 let what =
                     format!("{count} built programs, {column}: geomean of {what} to plain build");
-                self.judge(what, Asked::Shown, "x", mean);
+                self.judge(what, Asked::Nothing, "x", mean);
             }
         }
         let lost = self.total(BUILT, OURS, "lost_blocks");
         let what = "built programs, which lose nothing: blocks called lost";
-        self.judge(what, Asked::AtMost(0.0), "", Some(single(lost)));
+        self.judge(what, Asked::AtMost(0.0), "", Some(Estimate::single(lost)));
         self.broken |= lost > 0.0;
     }
 
@@ -69,9 +70,9 @@ impl Report<'_> {
                 .into_iter()
                 .filter(|row| self.last(TOOLS, row, column, "finds") == Some(0.0))
                 .collect();
-            let asked = if column == GUARDED { Asked::AtMost(0.0) } else { Asked::Shown };
+            let asked = if column == GUARDED { Asked::AtMost(0.0) } else { Asked::Nothing };
             let what = format!("programs with a bug that {column} does not find");
-            self.judge(what, asked, "", Some(single(missed.len() as f64)));
+            self.judge(what, asked, "", Some(Estimate::single(missed.len() as f64)));
         }
     }
 
@@ -79,14 +80,14 @@ impl Report<'_> {
         for row in self.results.rows(SNAPSHOT) {
             let worst = |metric: &str| -> Option<Estimate> {
                 let rounds = self.results.of(SNAPSHOT, row, OURS, metric)?;
-                rounds.values().copied().reduce(f64::max).map(single)
+                rounds.values().copied().reduce(f64::max).map(Estimate::single)
             };
             let figures = [
                 ("the program stopped, worst", Asked::AtMost(50.0), " ms", worst("stopped_ms")),
                 ("the result is there, worst", Asked::AtMost(10.0), " s", worst("took_s")),
-                ("the call that asked, worst", Asked::Shown, " ms", worst("raised_ms")),
-                ("another thread's gap, worst", Asked::Shown, " ms", worst("gap_ms")),
-                ("its gap while nothing was asked", Asked::Shown, " ms", worst("quiet_gap_ms")),
+                ("the call that asked, worst", Asked::Nothing, " ms", worst("raised_ms")),
+                ("another thread's gap, worst", Asked::Nothing, " ms", worst("gap_ms")),
+                ("its gap while nothing was asked", Asked::Nothing, " ms", worst("quiet_gap_ms")),
                 ("checks that tell another leak", Asked::AtMost(0.0), "", worst("findings")),
             ];
             for (what, asked, unit, value) in figures {
@@ -128,7 +129,7 @@ impl Report<'_> {
         };
         let lines: Vec<_> = self.results.rows(section).iter().map(line).collect();
         format!(
-            "\nDifferent errors / blocks definitely lost, as told in the last run:\n\n{}",
+            "Different errors / blocks definitely lost, as told in the last run:\n\n{}",
             table(&head, &lines)
         )
     }
@@ -186,7 +187,7 @@ impl Report<'_> {
             if !self.has(section) {
                 continue;
             }
-            text += &format!("\n## {title}\n");
+            text += &format!("## {title}\n\n");
             let rows = self.results.rows(section);
             let rounds =
                 rows.iter().filter_map(|row| self.results.of(section, row, "glibc", "wall_ns"));
@@ -202,18 +203,18 @@ impl Report<'_> {
             text += &self.told_table(section);
         }
         if self.has(TOOLS) {
-            text += "\n## Who finds what\n\n";
+            text += "## Who finds what\n\n";
             text += &self.tools_table();
         }
         if self.has(SNAPSHOT) {
-            text += "\n## A leak check of a large heap\n\n";
+            text += "## A leak check of a large heap\n\n";
             text += &self.snapshot_table();
             let live = self.results.rows(SNAPSHOT).into_iter().filter_map(|row| {
                 let of = |metric| self.last(SNAPSHOT, row, OURS, metric);
                 let blocks = of("blocks")?;
                 let quiet = of("quiet_gap_ms").map_or(String::new(), number);
                 Some(format!(
-                    "\n{row}: {blocks} blocks; the other thread's longest gap while nothing was asked: {quiet} ms.\n"
+                    "{row}: {blocks} blocks; the other thread's longest gap while nothing was asked: {quiet} ms.\n\n"
                 ))
             });
             text.extend(live);
@@ -241,7 +242,7 @@ mod tests {
                        check-snapshot\t1 GiB\theapwright\t2\tstopped_ms\t60\n\
                        check-snapshot\t1 GiB\theapwright\t1\ttook_s\t2.5\n";
         let (measured, verdict, quick, full) = figure(results, "stopped");
-        assert_eq!((&*measured, &*verdict, quick, full), ("60 ms", "MISSED", true, false));
+        assert_eq!((&*measured, &*verdict, quick, full), ("60 ms", "**MISSED**", true, false));
         assert_eq!(figure(results, "result is there").1, "met");
     }
 
@@ -251,7 +252,7 @@ mod tests {
                        check-asan\ta\theapwright\t1\twall_ns\t15\n\
                        check-asan\ta\theapwright\t1\tlost_blocks\t1\n\
                        check-asan\ta\tasan\t1\twall_ns\t20\n";
-        assert_eq!(figure(results, "called lost"), ("1".into(), "MISSED".into(), false, false));
+        assert_eq!(figure(results, "called lost"), ("1".into(), "**MISSED**".into(), false, false));
         assert_eq!(figure(results, "asan: geomean of time").0, "2x");
     }
 

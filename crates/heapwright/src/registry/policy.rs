@@ -4,10 +4,10 @@
 //!   tryLock(current) failed
 //!      |   seed: the current cache's precedence
 //!      v
-//!   start, stride --> look at up to SCAN of the K caches, each once
+//!   start, stride --> look at up to 4 of the K caches, each once
 //!                        | one could be locked              --> it is the current one now
 //!                        | none; some have a precedence     --> wait for the lowest
-//!                        v none; none has                   --> wait for the fallback
+//!                        v none; none has                   --> wait for the current one
 //! ```
 //!
 //! A cache's *precedence* is the clock at the first failed try since it was last
@@ -25,62 +25,19 @@
 //! instructions).
 //!
 //! The idea and the figures are those of LLVM's review D47289 ("Improve the shared
-//! TSD model"), which tried nine of these; [`Reviewed`] is the one that it chose.
-//! The others are in bench/, as types, beside a simulator that drives this same code.
+//! TSD model"), which tried nine of these; this is the one that it chose. The others are
+//! types in bench/policies, which includes this file as it stands: hence the `pub`, and
+//! hence nothing but the tests names another module of the crate.
 //!
 //! Called by `shared`.
 
 #![forbid(unsafe_code)]
-#![cfg_attr(
-    not(feature = "policies"),
-    allow(unreachable_pub, dead_code, reason = "public, and all of it used, in benches")
-)]
+#![allow(unreachable_pub, reason = "bench/policies includes this file, and is another crate")]
 
-/// Where a scan begins, and how it goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// At a random cache, by a random stride that is coprime with their number.
-    Random,
-    /// At cache 0, one after the other.
-    Linear,
-}
+/// How many caches a thread looks at before it waits for one.
+pub const SCAN: usize = 4;
 
-/// Which cache is waited for where the scan ends without one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fallback {
-    /// The one that the thread had.
-    Current,
-    /// A random one.
-    Random,
-}
-
-/// How a thread finds another cache when its own is held.
-pub trait Policy {
-    /// How many caches it looks at.
-    const SCAN: usize;
-    /// In which order.
-    const ORDER: Order;
-    /// Whether it then waits for the one that has been contended longest.
-    const PRECEDENCE: bool;
-    /// Whether the scan passes over the cache whose try has just failed.
-    const SKIP_CURRENT: bool;
-    /// What it waits for otherwise.
-    const FALLBACK: Fallback;
-}
-
-/// The policy of the library, as the review chose it.
-#[derive(Clone, Copy, Debug)]
-pub struct Reviewed;
-
-impl Policy for Reviewed {
-    const SCAN: usize = 4;
-    const ORDER: Order = Order::Random;
-    const PRECEDENCE: bool = true;
-    const SKIP_CURRENT: bool = false;
-    const FALLBACK: Fallback = Fallback::Current;
-}
-
-/// The caches that are chosen from, as a policy sees them.
+/// The caches that are chosen from, as the policy sees them.
 pub trait Caches {
     /// How many there are; at least one.
     fn count(&self) -> usize;
@@ -94,7 +51,7 @@ pub trait Caches {
     fn precedence(&self, cache: usize) -> usize;
 }
 
-/// What a policy decided.
+/// What the policy decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// This cache is locked now, and the thread's.
@@ -104,42 +61,35 @@ pub enum Choice {
 }
 
 /// A number below `bound` from 32 random bits, without a division.
-fn below(random: u32, bound: usize) -> usize {
+pub fn below(random: u32, bound: usize) -> usize {
     ((u64::from(random) * bound as u64) >> 32) as usize
 }
 
 /// Spreads the low bits of a clock over all of a word (Knuth's multiplier).
-fn spread(seed: usize) -> u32 {
+pub fn spread(seed: usize) -> u32 {
     (seed as u32 ^ (seed as u64 >> 32) as u32).wrapping_mul(0x9e37_79b1)
 }
 
 /// Chooses a cache for a thread whose try of `current` has failed.
 ///
-/// Looks at no more than [`Policy::SCAN`] caches.
-pub fn choose<P: Policy>(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
+/// Looks at no more than [`SCAN`] caches.
+pub fn choose(caches: &(impl Caches + ?Sized), current: usize) -> Choice {
     let count = caches.count();
     let random = spread(caches.precedence(current));
-    let (mut at, stride) = match P::ORDER {
-        Order::Linear => (0, 1),
-        // The start takes the upper bits, the stride others.
-        Order::Random => {
-            let stride = caches.stride(below(random.rotate_left(16), caches.strides()));
-            (below(random, count), stride)
-        }
-    };
+    // The start takes the upper bits, the stride others.
+    let stride = caches.stride(below(random.rotate_left(16), caches.strides()));
+    let mut at = below(random, count);
     let mut lowest = usize::MAX;
-    let mut candidate = None;
-    for _ in 0..P::SCAN.min(count) {
-        if !(P::SKIP_CURRENT && at == current) {
-            if caches.try_lock(at) {
-                return Choice::Locked(at);
-            }
-            let precedence = caches.precedence(at);
-            // None: it was given back and locked again in between. Not one to wait for.
-            if P::PRECEDENCE && precedence != 0 && precedence < lowest {
-                lowest = precedence;
-                candidate = Some(at);
-            }
+    let mut candidate = current;
+    for _ in 0..SCAN.min(count) {
+        if caches.try_lock(at) {
+            return Choice::Locked(at);
+        }
+        let precedence = caches.precedence(at);
+        // 0: it was given back and locked again in between. Not one to wait for.
+        if precedence != 0 && precedence < lowest {
+            lowest = precedence;
+            candidate = at;
         }
         at += stride;
         // More than once where the strides are already those of more caches.
@@ -147,10 +97,7 @@ pub fn choose<P: Policy>(caches: &(impl Caches + ?Sized), current: usize) -> Cho
             at -= count;
         }
     }
-    Choice::Wait(candidate.unwrap_or_else(|| match P::FALLBACK {
-        Fallback::Current => current,
-        Fallback::Random => below(random.rotate_left(8), count),
-    }))
+    Choice::Wait(candidate)
 }
 
 /// Strides that visit each of `count` caches once: the numbers below `count` (and 1)
@@ -197,15 +144,6 @@ mod tests {
         }
     }
 
-    struct All;
-    impl Policy for All {
-        const SCAN: usize = usize::MAX;
-        const ORDER: Order = Order::Random;
-        const PRECEDENCE: bool = false;
-        const SKIP_CURRENT: bool = true;
-        const FALLBACK: Fallback = Fallback::Random;
-    }
-
     fn some() -> impl Strategy<Value = (Row, usize)> {
         (1..40usize).prop_flat_map(|count| {
             let free = prop::collection::vec(prop::bool::weighted(0.2), count);
@@ -220,16 +158,16 @@ mod tests {
         #![proptest_config(crate::testing::cases(2000))]
 
         #[test]
-        fn the_reviewed_policy_tries_at_most_four_and_none_twice((caches, current) in some()) {
-            let choice = choose::<Reviewed>(&caches, current);
+        fn at_most_four_are_tried_and_none_twice((caches, current) in some()) {
+            let choice = choose(&caches, current);
             let mut tried = caches.tried.borrow().clone();
-            prop_assert!(tried.len() <= 4);
+            prop_assert!(tried.len() <= SCAN);
             if let Choice::Locked(cache) = choice {
                 prop_assert_eq!(Some(&cache), tried.last());
                 prop_assert!(caches.free[cache]);
             } else {
                 prop_assert!(tried.iter().all(|&cache| !caches.free[cache]));
-                prop_assert_eq!(tried.len(), caches.count().min(4));
+                prop_assert_eq!(tried.len(), caches.count().min(SCAN));
                 let contended = tried.iter().copied().filter(|&cache| caches.since[cache] != 0);
                 let longest = contended.min_by_key(|&cache| caches.since[cache]);
                 prop_assert_eq!(choice, Choice::Wait(match longest {
@@ -241,15 +179,6 @@ mod tests {
             tried.sort_unstable();
             tried.dedup();
             prop_assert_eq!(tried.len(), caches.tried.borrow().len());
-        }
-
-        #[test]
-        fn a_scan_of_all_finds_whatever_is_free((caches, current) in some()) {
-            let choice = choose::<All>(&caches, current);
-            let free = (0..caches.count()).filter(|&c| c != current && caches.free[c]).count();
-            prop_assert_eq!(free > 0, matches!(choice, Choice::Locked(_)));
-            let (Choice::Locked(cache) | Choice::Wait(cache)) = choice;
-            prop_assert!(cache < caches.count());
         }
 
         #[test]
@@ -274,7 +203,7 @@ mod tests {
                 since: std::vec![1 + clock * 37; 8],
                 tried: RefCell::default(),
             };
-            choose::<Reviewed>(&caches, 0);
+            choose(&caches, 0);
             starts[caches.tried.borrow()[0]] += 1;
         }
         assert!(starts.iter().all(|&n| (700..1300).contains(&n)), "{starts:?}");

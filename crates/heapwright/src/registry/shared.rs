@@ -38,7 +38,7 @@ use core::ops::Deref;
 
 use crate::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
-use super::policy::{self, Caches, Choice, Reviewed};
+use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -486,7 +486,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
         }
         current.note_failure();
         let seen = Seen { registry: self, count: self.count(), failed: core::cell::Cell::new(1) };
-        let choice = choose(&seen, current.number.into());
+        let choice = policy::choose(&seen, current.number.into());
         let failed = seen.failed.get();
         match choice {
             Choice::Locked(index) => {
@@ -502,38 +502,7 @@ impl<T, F, const MOST: usize> Shared<T, F, MOST> {
     }
 }
 
-/// The library's policy.
-#[cfg(not(feature = "policies"))]
-fn choose(seen: &impl Caches, current: usize) -> Choice {
-    policy::choose::<Reviewed>(seen, current)
-}
-
-/// The policy that a bench has set, or the library's.
-#[cfg(feature = "policies")]
-fn choose(seen: &dyn Caches, current: usize) -> Choice {
-    let chooser = CHOOSER.load(Ordering::Relaxed);
-    if chooser.is_null() {
-        return policy::choose::<Reviewed>(seen, current);
-    }
-    // SAFETY: what `set_policy` stored.
-    let chooser = unsafe { core::mem::transmute::<*mut (), Chooser>(chooser) };
-    chooser(seen, current)
-}
-
-#[cfg(feature = "policies")]
-type Chooser = fn(&dyn Caches, usize) -> Choice;
-
-#[cfg(feature = "policies")]
-static CHOOSER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
-
-/// Makes the shared objects of this process follow the policy `P`.
-#[cfg(feature = "policies")]
-pub fn set_policy<P: policy::Policy>() {
-    let chooser: Chooser = |seen, current| policy::choose::<P>(seen, current);
-    CHOOSER.store(chooser as *mut (), Ordering::Relaxed);
-}
-
-/// The slots as a policy sees them: as many as there were when it began to look.
+/// The slots as the policy sees them: as many as there were when it began to look.
 struct Seen<'a, T: 'static, F: 'static, const MOST: usize> {
     registry: &'a Shared<T, F, MOST>,
     count: usize,

@@ -1,0 +1,28 @@
+//! What a measurement ran on, in words; no name of the machine.
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// How many processors, of what kind, the kernel.
+pub fn machine() -> String {
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let numbers = kernel.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(kernel.len());
+    format!(
+        "{} processors, {}, Linux {}",
+        std::thread::available_parallelism().map_or(1, usize::from),
+        model.map_or("of a kind that does not say", |(_, name)| name.trim()),
+        &kernel[..numbers]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_machine_has_processors() {
+        let words = super::machine();
+        assert!(words.contains(" processors, ") && words.contains("Linux "), "{words}");
+    }
+}
