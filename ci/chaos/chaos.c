@@ -232,7 +232,9 @@ static void resize(struct table *t, struct slot *slot, size_t size)
         verify(slot->block, slot->size, slot->seed, "not resized");
         return;
     }
-    verify_part(block, home, slot->size, slot->size < size ? slot->size : size, slot->seed, "resized");
+    char what[80];
+    snprintf(what, sizeof what, "resized from %p to %zu bytes", home, size);
+    verify_part(block, home, slot->size, slot->size < size ? slot->size : size, slot->seed, what);
     t->live += size - slot->size;
     *slot = (struct slot){ block, size, next_random(&t->state) };
     fill(block, size, slot->seed);
