@@ -65,8 +65,8 @@ fn before() {
         while !stopped && soon() {
             // Somebody collects, and waits for this thread if it is at work.
             match me {
-                // SAFETY: a handshake of a heap's world is a mutator's.
                 Some(handshake) if handshake.is_in() => {
+                    // SAFETY: a handshake of a heap's world is a mutator's.
                     heap.rest(unsafe { Mutator::of(handshake) })
                 }
                 _ => os::yield_now(),
