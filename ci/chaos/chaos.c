@@ -76,11 +76,11 @@ static void fill(void *block, size_t size, uint64_t seed)
         bytes[at] = (unsigned char)mixed(seed, at);
 }
 
-__attribute__((noreturn)) static void is_wrong(const void *block, size_t size, size_t at, uint64_t is, uint64_t asked,
-                                               const char *what)
+__attribute__((noreturn)) static void is_wrong(const void *block, const void *home, size_t size, size_t until, size_t at,
+                                               uint64_t is, uint64_t asked, const char *what)
 {
-    say("chaos: %s: block %p of %zu bytes, at %zu: %016lx, not %016lx (thread %d of %d)\n", what, block, size, at,
-        (unsigned long)is, (unsigned long)asked, own_tid(), (int)raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+    say("chaos: %s: block %p of %zu bytes, filled at %p, %zu bytes of it wanted, at %zu: %016lx, not %016lx (thread %d of %d)\n",
+        what, block, size, home, until, at, (unsigned long)is, (unsigned long)asked, own_tid(), (int)raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0));
     if (!atomic_exchange(&shared->crashed, 1))
         show_all();
     end_at_once(1);
@@ -92,17 +92,17 @@ static void verify_part(const void *block, const void *home, size_t size, size_t
     const unsigned char *bytes = block;
     const struct head *head = block;
     if (head->seal != seal_of(home, seed))
-        is_wrong(block, size, 0, head->seal, seal_of(home, seed), what);
+        is_wrong(block, home, size, until, 0, head->seal, seal_of(home, seed), what);
     if (head->seed != seed)
-        is_wrong(block, size, 8, head->seed, seed, what);
+        is_wrong(block, home, size, until, 8, head->seed, seed, what);
     if (head->size != size)
-        is_wrong(block, size, 16, head->size, size, what);
+        is_wrong(block, home, size, until, 16, head->size, size, what);
     for (size_t at = LEAST; at + 8 <= size && at + 8 <= until; at = next_word(at, size))
         if (*(const uint64_t *)(bytes + at) != mixed(seed, at))
-            is_wrong(block, size, at, *(const uint64_t *)(bytes + at), mixed(seed, at), what);
+            is_wrong(block, home, size, until, at, *(const uint64_t *)(bytes + at), mixed(seed, at), what);
     for (size_t at = size & ~(size_t)7; at < size && at < until; at++)
         if (bytes[at] != (unsigned char)mixed(seed, at))
-            is_wrong(block, size, at, bytes[at], (unsigned char)mixed(seed, at), what);
+            is_wrong(block, home, size, until, at, bytes[at], (unsigned char)mixed(seed, at), what);
 }
 static void verify(const void *block, size_t size, uint64_t seed, const char *what)
 {
@@ -114,7 +114,7 @@ static void verify_given(const void *block)
 {
     const struct head *head = block;
     if (head->seal != seal_of(block, head->seed) || head->size < LEAST)
-        is_wrong(block, head->size, 0, head->seal, seal_of(block, head->seed), "handed over");
+        is_wrong(block, block, head->size, head->size, 0, head->seal, seal_of(block, head->seed), "handed over");
     verify(block, head->size, head->seed, "handed over");
 }
 
@@ -160,7 +160,7 @@ static void *made(uint64_t *state, size_t size, uint64_t mark)
         if (block)
             for (size_t at = 0; at + 8 <= size; at = next_word(at, size))
                 if (*(uint64_t *)((char *)block + at) != 0)
-                    is_wrong(block, size, at, *(uint64_t *)((char *)block + at), 0, "calloc");
+                    is_wrong(block, block, size, size, at, *(uint64_t *)((char *)block + at), 0, "calloc");
         break;
     case 1:
         block = aligned_alloc(alignment, (size + alignment - 1) & -alignment), error = errno;
@@ -232,9 +232,7 @@ static void resize(struct table *t, struct slot *slot, size_t size)
         verify(slot->block, slot->size, slot->seed, "not resized");
         return;
     }
-    char what[80];
-    snprintf(what, sizeof what, "resized from %p to %zu bytes", home, size);
-    verify_part(block, home, slot->size, slot->size < size ? slot->size : size, slot->seed, what);
+    verify_part(block, home, slot->size, slot->size < size ? slot->size : size, slot->seed, "resized");
     t->live += size - slot->size;
     *slot = (struct slot){ block, size, next_random(&t->state) };
     fill(block, size, slot->seed);

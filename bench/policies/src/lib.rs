@@ -13,7 +13,7 @@
 //!
 //! The library has one policy, written out. Here [`scan`] is the same with each decision as a
 //! constant; the chosen variant runs the library's function, and a test says that `scan`
-//! decides as it does (tests/variants.rs).
+//! decides as it does (variants/tests.rs).
 //!
 //! A name leads to its type by [`with`]: whoever wants to do something for the policy
 //! of a name writes a [`Visitor`], whose one function has the type as its parameter.

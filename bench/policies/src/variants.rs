@@ -245,3 +245,6 @@ table! {
 pub fn find(name: &str) -> Option<&'static Variant> {
     ALL.iter().find(|variant| variant.name == name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,8 +103,8 @@ impl Taken {
     }
 }
 
-/// One window at a time: thrifty ones look for room in the address space, and find
-/// none where another test has just mapped something.
+/// One window at a time: where addresses are few, thrifty ones are not far apart (see `os::fake`), and
+/// find no room where another test has just mapped something.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -727,27 +727,9 @@ fn a_block_that_was_cut_is_whole_again_or_free() {
 #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
 fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     let hole = window::PIECE;
-    // Threads of other tests map memory, too, and perhaps just there: then elsewhere.
-    let mut blocked = Vec::new();
-    let (mut world, theirs) = loop {
-        let mut world = World::open(Space::Thrifty, PAGES[0]);
-        let theirs = world.map_foreign(hole, 10);
-        let rest = world.map_foreign(hole + 10, 150);
-        if !theirs.is_null() && !rest.is_null() {
-            world.foreign.pop();
-            // SAFETY: the mapping was just made, to see that the place is nobody's.
-            unsafe { System.release(rest, 150 * UNIT) };
-            break (world, theirs);
-        }
-        let base = world.map.base().addr();
-        world.finish();
-        blocked.push(System.reserve_at(base, UNIT));
-        assert!(blocked.len() < 30, "no window has a range that is nobody's");
-    };
-    for at in blocked.into_iter().filter(|at| !at.is_null()) {
-        // SAFETY: the mapping was made above, and nobody else knows of it.
-        unsafe { System.release(at, UNIT) };
-    }
+    let mut world = World::open(Space::Thrifty, PAGES[0]);
+    let theirs = world.map_foreign(hole, 10);
+    assert!(!theirs.is_null(), "somebody else is behind the first piece");
     // SAFETY: the mapping was just made.
     assert!(unsafe { System.commit(theirs, 10 * UNIT) });
     // SAFETY: accessible, and the test's.

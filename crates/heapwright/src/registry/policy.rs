@@ -110,19 +110,20 @@ pub fn strides(count: usize) -> impl Iterator<Item = usize> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     extern crate std;
     use proptest::prelude::*;
     use std::cell::RefCell;
     use std::vec::Vec;
 
-    /// Caches of which some are free, that write down which were tried.
-    #[derive(Debug)]
-    struct Row {
-        free: Vec<bool>,
+    /// Caches of which some are free, that write down which were tried. (The tests of the other
+    /// policies, in bench/policies, use it too.)
+    #[derive(Clone, Debug)]
+    pub(crate) struct Row {
+        pub(crate) free: Vec<bool>,
         since: Vec<usize>,
-        tried: RefCell<Vec<usize>>,
+        pub(crate) tried: RefCell<Vec<usize>>,
     }
 
     impl Caches for Row {
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    fn some() -> impl Strategy<Value = (Row, usize)> {
+    pub(crate) fn some() -> impl Strategy<Value = (Row, usize)> {
         (1..40usize).prop_flat_map(|count| {
             let free = prop::collection::vec(prop::bool::weighted(0.2), count);
             let since = prop::collection::vec(prop_oneof![Just(0), 1..usize::MAX], count);

@@ -1,49 +1,10 @@
 //! The names say what the variants are, and the variants decide what their names say.
 
-use std::cell::RefCell;
-
-use policies::{
-    ALL, CHOSEN, Caches, Choice, Fallback, Order, Policy, Reviewed, Variant, Visitor, choose, scan,
-    strides, with,
-};
 use proptest::prelude::*;
 
-/// Caches of which some are free, that write down which were tried.
-#[derive(Clone, Debug)]
-struct Row {
-    free: Vec<bool>,
-    since: Vec<usize>,
-    tried: RefCell<Vec<usize>>,
-}
-
-impl Caches for Row {
-    fn count(&self) -> usize {
-        self.free.len()
-    }
-    fn strides(&self) -> usize {
-        strides(self.count()).count()
-    }
-    fn stride(&self, index: usize) -> usize {
-        strides(self.count()).nth(index).unwrap()
-    }
-    fn try_lock(&self, cache: usize) -> bool {
-        self.tried.borrow_mut().push(cache);
-        self.free[cache]
-    }
-    fn precedence(&self, cache: usize) -> usize {
-        self.since[cache]
-    }
-}
-
-fn some() -> impl Strategy<Value = (Row, usize)> {
-    (1..40usize).prop_flat_map(|count| {
-        let free = prop::collection::vec(prop::bool::weighted(0.2), count);
-        let since = prop::collection::vec(prop_oneof![Just(0), 1..usize::MAX], count);
-        (free, since, 0..count).prop_map(|(free, since, current)| {
-            (Row { free, since, tried: RefCell::default() }, current)
-        })
-    })
-}
+use super::*;
+use crate::library::tests::{Row, some};
+use crate::{CHOSEN, Caches, Choice, Visitor, choose};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
