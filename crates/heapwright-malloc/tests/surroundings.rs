@@ -157,6 +157,20 @@ fn a_program_may_have_as_many_mappings_as_there_can_be() {
     }
 }
 
+#[test]
+fn the_kernel_may_move_a_block_in_part() {
+    let program = compile("moved_in_part.c", How::Preload, &["-rdynamic"]);
+    for count in ["0", "1", "2", "3"] {
+        for what in ["back", "gone"] {
+            let outcome = run(command(&program, How::Preload).args([count, what]));
+            outcome.is_fine((count, what));
+            // An emulator may not know how to move pages.
+            let is_emulated = std::env::var_os("HEAPWRIGHT_TEST_RUNNER").is_some();
+            assert!(is_emulated || outcome.stdout == "1\n", "{count}: {}", outcome.stdout);
+        }
+    }
+}
+
 /// The program is asked first for what the library asks the kernel: its symbols are exported.
 #[test]
 fn the_kernel_may_refuse_guards() {

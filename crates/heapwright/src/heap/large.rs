@@ -24,7 +24,7 @@ use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache};
 use crate::chunk::{self, Run, Want, scarce};
-use crate::os::{self, Memory, Move, SYSTEM};
+use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
@@ -176,18 +176,14 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
         // caller's; the new one holds nothing.
         unsafe { os::move_pages(old, new.block, length) }
     } else {
-        Move::Refused
+        Some(0)
     };
-    match moved {
-        Move::Done => chunk::give_moved(unit, old_units, length),
-        Move::Refused => {
-            // SAFETY: both blocks have `length` bytes, and the new one is ours alone.
-            unsafe { ptr::copy_nonoverlapping(old, new.block, length) };
-            chunk::give(unit, old_units);
-        }
-        // There may be a hole behind the new block, and nothing may use its units again: it stays
-        // handed out, to nobody. That takes a kernel that refuses a move, and then a mapping.
-        Move::Lost => return None,
-    }
+    // `None`: there may be a hole in the new block, and nothing may use its units again. It stays
+    // handed out, to nobody. That takes a kernel that refuses a move, and then a mapping.
+    let moved = moved?;
+    let (from, to) = (old.wrapping_add(moved), new.block.wrapping_add(moved));
+    // SAFETY: both blocks have `length` bytes, and the new one is ours alone.
+    unsafe { ptr::copy_nonoverlapping(from, to, length - moved) };
+    chunk::give_moved(unit, old_units, moved);
     Some(new)
 }

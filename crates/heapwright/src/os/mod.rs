@@ -49,18 +49,6 @@ pub(crate) enum Exit {
 /// How many of them there are.
 const EXITS: usize = 3;
 
-/// What became of pages that were to move.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(dead_code, reason = "the portable back end refuses all")]
-pub(crate) enum Move {
-    /// They moved.
-    Done,
-    /// They are where they were, and the destination is committed; what it reads as is not known.
-    Refused,
-    /// They are where they were, and the destination may be mapped no more.
-    Lost,
-}
-
 /// What the window needs of an operating system's memory.
 pub(crate) trait Memory {
     /// Bytes in a page: the grain of commit and decommit. A power of two.

@@ -16,7 +16,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-use super::{EXITS, Exit, Memory, Move};
+use super::{EXITS, Exit, Memory};
 
 /// The table of the address map is an allocation of its own here.
 pub(crate) const TABLE_ADJACENT: bool = false;
@@ -155,8 +155,8 @@ pub(crate) fn note_own(_at: usize, _size: usize) {}
 /// # Safety
 ///
 /// None: nothing is done.
-pub(crate) unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> Move {
-    Move::Refused
+pub(crate) unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> Option<usize> {
+    Some(0)
 }
 
 /// Residency is unknown here.

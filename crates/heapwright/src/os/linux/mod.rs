@@ -44,7 +44,7 @@ pub(crate) use symbols::*;
 pub(crate) use thread_tag::*;
 pub(crate) use threads::*;
 
-use super::{Memory, Move};
+use super::Memory;
 
 /// Whether the table of the address map lies at a fixed distance below the
 /// window, which saves the fast path a load.
@@ -435,11 +435,15 @@ pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
     });
 }
 
-/// Moves the pages of `[from, from + size)` to `to` without copying bytes; the
-/// source stays committed and reads as zero.
+/// Moves the pages of `[from, from + size)` to `to` without copying bytes, as far as the kernel
+/// moves them. Returns how many bytes moved, from the start: there the source stays committed and
+/// reads as zero. Behind them the source is as it was, and what the destination reads as is not
+/// known. `None`: nothing moved, and the destination may be mapped no more.
 ///
-/// The kernel may unmap the destination before it finds that it cannot move, so after a
-/// refusal (a source of several mappings, before Linux 6.17; too many mappings) the
+/// One mapping is moved at a time. The kernel moves either all of a mapping or nothing; of several
+/// (since Linux 6.17) it may move some before it refuses, and does not say which.
+///
+/// It unmaps the destination before it finds that it cannot move, so after a refusal the
 /// destination is mapped again where it is gone. That, too, may be refused. Each move leaves
 /// mappings that never merge, and a process may have only so many, so there are only so
 /// many moves.
@@ -448,31 +452,91 @@ pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
 ///
 /// Both ranges are committed, page aligned, of the caller, and do not overlap;
 /// the contents at `to` are not used.
-pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Move {
-    const MREMAP_DONTUNMAP: i32 = 4;
-    let moves = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
-    if MOVES_LEFT.load(Ordering::Relaxed) == 0 {
-        return Move::Refused;
-    }
-    MOVES_LEFT.fetch_sub(1, Ordering::Relaxed);
+pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usize> {
     keeping_errno(|| {
-        let target: *mut libc::c_void = to.cast();
-        // SAFETY: by the contract both ranges are the caller's to change.
-        let got = unsafe { libc::mremap(from.cast(), size, size, moves, target) };
-        if got == target {
-            return Move::Done;
+        let mut moved = 0;
+        while moved < size {
+            let (source, target) = (from.wrapping_add(moved), to.wrapping_add(moved));
+            let piece = mapped_as_one(source, size - moved);
+            if piece < LEAST_MOVE || MOVES_LEFT.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            MOVES_LEFT.fetch_sub(1, Ordering::Relaxed);
+            // SAFETY: parts of the caller's ranges, and the source is in one mapping.
+            if unsafe { move_mapping(source, target, piece) } {
+                moved += piece;
+                continue;
+            }
+            // SAFETY: a part of the destination, which is the caller's, and not used.
+            if !unsafe { map_where_gone(target, piece) } {
+                // SAFETY: both ranges have as many bytes, and are mapped: these pages moved.
+                unsafe { ptr::copy_nonoverlapping(to, from, moved) };
+                return None;
+            }
+            break;
         }
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // Changes nothing where the destination is as it was, and fails where there is a hole.
-        // SAFETY: the destination is the caller's, and committed.
-        if unsafe { libc::mprotect(target, size, access) } == 0 {
-            return Move::Refused;
-        }
-        let flags = RESERVE_FLAGS | libc::MAP_FIXED;
-        // SAFETY: the destination is the caller's, and its contents are not used.
-        let again = unsafe { libc::mmap(target, size, access, flags, -1, 0) };
-        if again == libc::MAP_FAILED { Move::Lost } else { Move::Refused }
+        Some(moved)
     })
+}
+
+/// The least that is moved at once: what a page fault for each page costs less than.
+const LEAST_MOVE: usize = 256 << 10;
+
+/// Of the `size` bytes at `from`, how many from the start lie in one mapping; 0: unknown.
+fn mapped_as_one(from: *mut u8, size: usize) -> usize {
+    // The main thread's stack lies above all mappings that the kernel places, and no mapping can
+    // grow past it. So this always fails, and how says whether all is one mapping.
+    // SAFETY: reads a value that the kernel gave the process.
+    let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    let page = kernel_page_size();
+    let Some(too_long) = beyond.checked_sub(from.addr()).filter(|&beyond| beyond > size) else {
+        return 0;
+    };
+    let too_long = too_long.next_multiple_of(page) + page;
+    let is_one = |size: usize| {
+        // SAFETY: without flags the mapping could only grow in place, and it cannot: see above.
+        let got = unsafe { libc::mremap(from.cast(), size, too_long, 0) };
+        got == libc::MAP_FAILED && errno() != libc::EFAULT
+    };
+    if is_one(size) {
+        return size;
+    }
+    let (mut one, mut several) = (0, size / page);
+    while several - one > 1 {
+        let middle = usize::midpoint(one, several);
+        if is_one(middle * page) { one = middle } else { several = middle }
+    }
+    one * page
+}
+
+/// Moves the pages of a part of one mapping. False: none moved, and the destination may be gone.
+///
+/// # Safety
+///
+/// As [`move_pages`].
+unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
+    const MREMAP_DONTUNMAP: i32 = 4;
+    let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
+    let target: *mut libc::c_void = to.cast();
+    // SAFETY: by the contract both ranges are the caller's to change.
+    unsafe { libc::mremap(from.cast(), size, size, how, target) == target }
+}
+
+/// Maps a range again where it is not mapped. False: it cannot be had.
+///
+/// # Safety
+///
+/// The range is page aligned, the caller's, and its contents are not used.
+unsafe fn map_where_gone(at: *mut u8, size: usize) -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // Changes nothing where the range is as it was, and fails where there is a hole.
+    // SAFETY: the range is the caller's, and was committed.
+    if unsafe { libc::mprotect(at.cast(), size, access) } == 0 {
+        return true;
+    }
+    let flags = RESERVE_FLAGS | libc::MAP_FIXED;
+    // SAFETY: the range is the caller's, and its contents are not used.
+    unsafe { libc::mmap(at.cast(), size, access, flags, -1, 0) != libc::MAP_FAILED }
 }
 
 /// Writes to `resident` one byte a kernel page of `[at, at + size)`, whose low
