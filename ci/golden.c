@@ -5,12 +5,14 @@
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //
-// once for malloc and free, once for malloc and sized delete. A round makes 8
-// blocks of different small sizes and frees them: what a warm thread cache
-// answers without its slow path.
+// once for malloc and free, once for malloc and sized delete, once for malloc and a free
+// by another thread. A round makes 8 blocks of different small sizes and frees them: what
+// a warm thread cache answers without its slow path.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 
 typedef void (*sized_delete)(void *, size_t);
@@ -23,6 +25,26 @@ __attribute__((noinline)) void part(void) { __asm__ volatile(""); }
 __attribute__((noinline)) void call_malloc(int i) { blocks[i] = malloc(sizes[i]); }
 __attribute__((noinline)) void call_free(int i) { free(blocks[i]); }
 __attribute__((noinline)) void call_delete(int i) { delete_sized(blocks[i], sizes[i]); }
+
+__attribute__((noinline)) void call_remote(int i) { free(blocks[i]); }
+
+static sem_t given, freed;
+static void *frees_for_others(void *argument) {
+    for (;;) {
+        sem_wait(&given);
+        for (int i = 0; i < 8; i++)
+            call_remote(i);
+        sem_post(&freed);
+    }
+    return argument;
+}
+// Called for each block of a round: the last one waits until the other thread has freed all.
+static void give_away(int i) {
+    if (i == 7) {
+        sem_post(&given);
+        sem_wait(&freed);
+    }
+}
 
 static void rounds(long count, void (*give_back)(int)) {
     for (long r = 0; r < count; r++) {
@@ -49,5 +71,8 @@ int main(void) {
     all(call_free);
     if (delete_sized != NULL)
         all(call_delete);
+    pthread_t thread;
+    if (sem_init(&given, 0, 0) == 0 && sem_init(&freed, 0, 0) == 0 && pthread_create(&thread, NULL, frees_for_others, NULL) == 0)
+        all(give_away);
     return 0;
 }

@@ -141,7 +141,7 @@ impl Cache {
         }
         self.depot_bytes.store(0, Ordering::Relaxed);
         self.depot_blocks.store(0, Ordering::Relaxed);
-        self.outgoing.forget();
+        self.hot.outgoing.forget();
         self.stash.forget_after_fork();
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);

@@ -6,7 +6,7 @@
 //!   48     list 1
 //!   ...
 //!   1312   base | limit | tag | sized tag            the thread's own copies
-//!   1344   way
+//!   1344   outgoing batch | where a miss is served
 //! ```
 //!
 //! An address map entry, exclusive-ored with the tag, is the offset of the
@@ -25,6 +25,7 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
+use super::outgoing::Outgoing;
 use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT_SHIFT};
@@ -148,6 +149,12 @@ impl Residue {
         (self.0 & (BIASED_TO_SHARED - 1)) / CLASS_STEP
     }
 
+    /// What is left without a further tag.
+    #[inline(always)]
+    pub(super) fn without(self, tag: usize) -> Self {
+        Self(self.0 ^ tag)
+    }
+
     /// As the sequences take it.
     #[inline(always)]
     pub(crate) fn bits(self) -> usize {
@@ -180,6 +187,8 @@ pub(crate) struct Hot {
     /// The same, or nobody's where frees that know their size must be passed on
     /// (see `forward_sized_frees`).
     sized_tag: Cell<usize>,
+    /// Blocks of another owner on their way home. In a stub there are none.
+    pub(super) outgoing: Outgoing,
     /// Where a miss is served.
     on_miss: OnMiss,
 }
@@ -188,13 +197,13 @@ pub(crate) struct Hot {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum OnMiss {
-    /// At the door: the thread has a cache of its own, or none.
+    /// In the thread's own cache, if this is its hot part; else at the door.
     Door = 0,
-    /// In a cache that it shares, behind this hot part.
+    /// In a cache that threads share, behind this hot part.
     Shared = 1,
     /// In the cache of the CPU, by the door.
     ByCpu = 2,
-    /// In the CPU's arrays. The heads say so before anyone asks.
+    /// In the CPU's arrays. The heads of the lists say so first.
     PerCpu = 3,
 }
 
@@ -215,6 +224,7 @@ impl Hot {
             limit: AtomicUsize::new(0),
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
+            outgoing: Outgoing::EMPTY,
             on_miss: OnMiss::Door,
         }
     }
@@ -352,17 +362,6 @@ impl Hot {
         Residue(unsafe { self.entry_of(unit) } ^ self.sized_tag.get())
     }
 
-    /// What is left of the entry of `unit` without the tag of `owner`.
-    ///
-    /// # Safety
-    ///
-    /// `unit` is below the map's limit.
-    #[inline(always)]
-    pub(super) unsafe fn residue_for(&self, unit: usize, owner: u32) -> Residue {
-        // SAFETY: below the map's limit, as the caller promises.
-        Residue(unsafe { self.entry_of(unit) } ^ Entry::tag(owner) as usize)
-    }
-
     /// The list of the class of a slab whose owner's tag was taken out of its entry.
     ///
     /// # Safety
@@ -376,7 +375,7 @@ impl Hot {
 
     /// # Safety
     ///
-    /// `unit` is below the map's limit, or this part's.
+    /// `unit` is below this part's limit.
     #[inline(always)]
     unsafe fn entry_of(&self, unit: usize) -> usize {
         // SAFETY: there is an entry for the unit, as the caller promises, and the base is the

@@ -62,8 +62,7 @@ use crate::unit_list::{ByOwner, BySize, UnitList};
 pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
 use depot::{Depot, DepotChain};
 pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue};
-use outgoing::Outgoing;
-pub(crate) use outgoing::send;
+pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use scavenger::Scavenger;
 pub(crate) use stash::Stash;
@@ -152,7 +151,6 @@ pub(crate) struct Cache {
     depot_bytes: AtomicUsize,
     depot_blocks: AtomicUsize,
     evict_next: Cell<usize>,
-    outgoing: Outgoing,
     scavenger: Scavenger,
     /// Runs kept for the next large block.
     pub(crate) stash: Stash,
@@ -292,7 +290,7 @@ impl Cache {
 
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
-    fn refill(&self, class: usize) -> Option<Allocated> {
+    pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
         if self.bins[class].withheld.is_withheld() {
             let block = self.pop_withheld(class);
             if !block.is_null() {
@@ -643,14 +641,14 @@ impl Cache {
     pub(crate) fn cached_blocks(&self) -> usize {
         self.listed_blocks.load(Ordering::Relaxed)
             + self.depot_blocks.load(Ordering::Relaxed)
-            + self.outgoing.count.load(Ordering::Relaxed)
+            + self.hot.outgoing.count()
     }
 
     /// Bytes in lists (when last published), depot and outgoing batch.
     pub(crate) fn cached_bytes(&self) -> usize {
         self.listed_bytes.load(Ordering::Relaxed)
             + self.depot_bytes.load(Ordering::Relaxed)
-            + self.outgoing.bytes.load(Ordering::Relaxed)
+            + self.hot.outgoing.bytes()
     }
 }
 

@@ -7,8 +7,12 @@
 //!   owner's stack (see `remote`) --> lists (`drain`), or slabs (`drain_home`)
 //! ```
 //!
-//! The freeing thread touches a block but for its link, and no record of the owner. A batch
-//! is for one owner; who frees for many sends each batch early.
+//! The freeing thread touches only a block's link, and no record of the owner. A batch is for
+//! one owner: a thread that frees blocks of many owners sends each batch early.
+//!
+//! The first block of a batch comes by the door, which finds the owner. For those that follow, the
+//! hot part knows the owner's tag, and what the fast path left of the block's entry says
+//! whether the block goes along ([`send_along`]).
 //!
 //! A slab may be taken over by another cache while a block of it is under way: who
 //! finds a block that is not its own sends it on.
@@ -18,34 +22,133 @@
 use core::cell::Cell;
 use core::ptr;
 
+use super::hot::{Hot, Residue};
 use super::{CACHES, Cache};
-use crate::address_map::{Kind, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::misuse::{self, Call};
 use crate::remote::Block;
-use crate::size_class::{self, UNIT};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Blocks of other owners that are sent at once, and their bytes.
-const BATCH: usize = 32;
-const BATCH_BYTES: usize = 64 << 10;
+const BATCH: u64 = 32;
+const BATCH_BYTES: u64 = 64 << 10;
 
-/// Blocks of another owner on their way home.
+/// What a block of each class adds to a batch: one block in the upper half, bytes in the
+/// lower one.
+static WEIGHTS: [u64; CLASSES] = {
+    let mut weights = [0; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        weights[class] = 1 << 32 | size_class::size(class) as u64;
+        class += 1;
+    }
+    weights
+};
+/// The bits of which a batch that is due has one: a batch is sent as soon as it is due, so
+/// neither half goes past twice its bound.
+const DUE: u64 = BATCH << 32 | BATCH_BYTES;
+const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
+const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
+
+/// Blocks of another owner on their way home. Zero is an empty one.
+#[repr(C)]
 pub(super) struct Outgoing {
-    owner: Cell<u32>,
+    /// The owner's tag without the cache's own: what is left of an entry, without this too, is
+    /// the offset of a list if the block goes into the batch. 0: the batch is empty, or
+    /// the hot part is no cache's.
+    tag: Cell<usize>,
     head: Cell<*mut Block>,
     tail: Cell<*mut Block>,
-    pub(super) count: AtomicUsize,
-    pub(super) bytes: AtomicUsize,
+    /// Sum of [`WEIGHTS`]. Only the cache's thread writes; statistics read.
+    weight: AtomicU64,
+    owner: Cell<u32>,
 }
 
 impl Outgoing {
-    /// Forgets all of them: they were sent, or are lost.
+    pub(super) const EMPTY: Self = Self {
+        tag: Cell::new(0),
+        head: Cell::new(ptr::null_mut()),
+        tail: Cell::new(ptr::null_mut()),
+        weight: AtomicU64::new(0),
+        owner: Cell::new(0),
+    };
+
+    /// Blocks in the batch.
+    pub(super) fn count(&self) -> usize {
+        (self.weight.load(Ordering::Relaxed) >> 32) as usize
+    }
+
+    /// Their bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.weight.load(Ordering::Relaxed) as u32 as usize
+    }
+
+    /// Puts a block in, and sends the batch if it is due.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away.
+    #[inline(always)]
+    unsafe fn push(&self, class: usize, block: *mut Block) {
+        // SAFETY: the caller gives the block away.
+        unsafe { Block::set_next(block, self.head.get()) };
+        self.head.set(block);
+        let weight = self.weight.load(Ordering::Relaxed) + WEIGHTS[class];
+        self.weight.store(weight, Ordering::Relaxed);
+        if weight & DUE != 0 {
+            self.flush();
+        }
+    }
+
+    /// Sends the batch.
+    #[cold]
+    #[inline(never)]
+    fn flush(&self) {
+        let (count, bytes) = (self.count(), self.bytes());
+        if count == 0 {
+            return;
+        }
+        let (head, tail) = (self.head.get(), self.tail.get());
+        self.forget();
+        // SAFETY: the batch's blocks, of the owner's, which it has just forgotten.
+        let owner = unsafe { push_to(self.owner.get(), head, tail, count, bytes) };
+        if let Some(owner) = owner {
+            owner.drain_if_much_waits();
+        }
+    }
+
+    /// Forgets the batch: it was sent, or is lost.
     pub(super) fn forget(&self) {
+        self.tag.set(0);
         self.head.set(ptr::null_mut());
         self.tail.set(ptr::null_mut());
-        self.count.store(0, Ordering::Relaxed);
-        self.bytes.store(0, Ordering::Relaxed);
+        self.weight.store(0, Ordering::Relaxed);
     }
+}
+
+/// Takes a block back if it is of the owner that the outgoing batch is for, as most blocks of
+/// others are. False: it is something else, no slot begins there, or `hot` is no cache's.
+///
+/// # Safety
+///
+/// `hot` is what the thread's fast word leads to, and `residue` what it left of the entry of the
+/// block's unit. If `block` is a block, it is in use, and free from now on.
+#[inline(always)]
+pub(crate) unsafe fn send_along(hot: &Hot, residue: Residue, block: *mut u8) -> bool {
+    let residue = residue.without(hot.outgoing.tag.get());
+    if !residue.is_mine() {
+        return false;
+    }
+    // SAFETY: just checked.
+    let list = unsafe { hot.list_of(residue) };
+    if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+        return false;
+    }
+    // SAFETY: a slot begins here, and it is not one of the cache's own, for those do not come here:
+    // so the entry says that it is of the batch's owner, and of what class.
+    unsafe { hot.outgoing.push(residue.class(), block.cast()) };
+    true
 }
 
 impl Cache {
@@ -114,76 +217,31 @@ impl Cache {
         });
     }
 
-    /// Takes a block back that another cache owns.
+    /// Takes a block back that another cache owns: the first one of a batch, or one where the
+    /// hot part did not know of its unit.
     ///
     /// # Safety
     ///
     /// The block is of `class`, of a slab of `owner`, and in use.
-    #[inline]
     pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
-        let out = &self.outgoing;
+        let out = &self.hot.outgoing;
         if out.owner.get() != owner {
-            self.flush_outgoing();
+            out.flush();
             out.owner.set(owner);
         }
-        // SAFETY: the caller gives the block away.
-        unsafe { Block::set_next(block, out.head.get()) };
-        out.head.set(block);
-        let count = out.count.load(Ordering::Relaxed) + 1;
-        let bytes = out.bytes.load(Ordering::Relaxed) + size_class::size(class);
-        if count == 1 {
+        if out.head.get().is_null() {
             out.tail.set(block);
         }
-        out.count.store(count, Ordering::Relaxed);
-        out.bytes.store(bytes, Ordering::Relaxed);
-        if count >= BATCH || bytes >= BATCH_BYTES {
-            self.flush_outgoing();
-        }
-    }
-
-    /// Takes a block back if it is of the owner that the outgoing batch is for,
-    /// as most are. False: it is something else, or no slot begins there.
-    ///
-    /// # Safety
-    ///
-    /// If `block` is a block, it is in use, and free from now on.
-    #[inline]
-    pub(crate) unsafe fn free_outgoing(&self, block: *mut Block) -> bool {
-        let owner = self.outgoing.owner.get();
-        let unit = self.hot.unit_of(block.addr());
-        if unit >= MAP.limit() {
-            return false;
-        }
-        // SAFETY: checked above: the unit is below the map's limit.
-        let rest = unsafe { self.hot.residue_for(unit, owner) };
-        if owner == 0 || !rest.is_mine() {
-            return false;
-        }
-        // SAFETY: just checked.
-        let list = unsafe { self.hot.list_of(rest) };
-        if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-            return false;
-        }
-        // SAFETY: the slab's entry says whose it is and of what class.
-        unsafe { self.free_remote(owner, rest.class(), block) };
-        true
+        out.tag.set(Entry::tag(owner) as usize ^ self.hot.tag);
+        // The window may have grown since this thread last took a slab of its own.
+        self.hot.refresh();
+        // SAFETY: a block of the batch's owner, which the caller gives away.
+        unsafe { out.push(class, block) };
     }
 
     /// Sends the outgoing batch.
-    #[cold]
     pub(crate) fn flush_outgoing(&self) {
-        let out = &self.outgoing;
-        let count = out.count.load(Ordering::Relaxed);
-        if count > 0 {
-            let (head, tail) = (out.head.get(), out.tail.get());
-            let bytes = out.bytes.load(Ordering::Relaxed);
-            out.forget();
-            // SAFETY: the batch's blocks, of the owner's, which it has just forgotten.
-            let owner = unsafe { push_to(out.owner.get(), head, tail, count, bytes) };
-            if let Some(owner) = owner {
-                owner.drain_if_much_waits();
-            }
-        }
+        self.hot.outgoing.flush();
     }
 }
 

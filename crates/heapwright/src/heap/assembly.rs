@@ -79,7 +79,7 @@ pub extern "C" fn malloc_other(size: usize) -> *mut u8 {
 /// `hot` is the calling thread's fast word.
 pub unsafe extern "C" fn malloc_missed(size: usize, hot: *const u8, offset: usize) -> *mut u8 {
     // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
-    common::missed_here(size, unsafe { &*hot.cast::<Hot>() }, offset)
+    fast::missed_here(size, unsafe { &*hot.cast::<Hot>() }, offset)
 }
 
 /// A request whose CPU has no block of the list at `offset`.
@@ -102,12 +102,27 @@ pub unsafe extern "C" fn malloc_aborted(size: usize, hot: *const u8, offset: usi
     per_cpu::aborted_malloc(size, unsafe { &*hot.cast::<Gate>() }, offset)
 }
 
-/// A block that is not one of the thread's own.
+/// A block that is not one of the thread's own, nor common.
+///
+/// # Safety
+///
+/// As `free`; `hot` is the calling thread's fast word, and `residue` what it left of the block's
+/// entry.
+pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, residue: usize) {
+    // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
+    let hot = unsafe { &*hot.cast::<Hot>() };
+    // SAFETY: by the contract it is what is left of an entry.
+    let residue = unsafe { Residue::of(residue) };
+    // SAFETY: by the contract a block in use, or what the door refuses.
+    unsafe { fast::free_other::<MALLOC>(block, hot, residue) }
+}
+
+/// An address that lies in no unit that is known, or where no block begins.
 ///
 /// # Safety
 ///
 /// As `free`.
-pub unsafe extern "C" fn free_other(block: *mut u8) {
+pub unsafe extern "C" fn free_unknown(block: *mut u8) {
     // SAFETY: by the contract a block in use, or what the door refuses.
     unsafe { door::free_cold::<MALLOC>(block) }
 }

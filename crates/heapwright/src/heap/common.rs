@@ -173,18 +173,9 @@ fn account(current: &'static Shelf, held: &Held<Magazines, HotStub>) {
     }
 }
 
-/// A request of `size` bytes, whose list in `hot` at `offset` is empty.
-#[inline(never)]
-pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    missed_here(size, hot, offset)
-}
-
-/// [`missed`], for a caller that is jumped to itself.
+/// A request of `size` bytes, whose list in a stub, at `offset`, is empty, as all are.
 #[inline(always)]
-pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    if hot.on_miss() != OnMiss::Shared {
-        return door::malloc_cold::<MALLOC>(size);
-    }
+pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let slot = magazines::of(hot);
     if !slot.try_lock() {
         return malloc_contended(size, hot);

@@ -305,15 +305,6 @@ unsafe fn free_found<const FROM: u8>(
     if block.is_null() {
         return;
     }
-    // By far the most frequent: another block for the thread that we send to. (The
-    // debug heap's blocks are nobody's to send to.)
-    if let (Some(cache), false) = (start::existing(), options::detailed()) {
-        // SAFETY: the caller gives the block away, if it is one.
-        let sent = unsafe { cache.free_outgoing(block.cast()) };
-        if sent {
-            return;
-        }
-    }
     trace::freed(block);
     let what = Return { call, origin: Origin::of::<FROM>(), size, align };
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.

@@ -6,18 +6,39 @@
 //!          slot start? push; count
 //! ```
 //!
-//! Everything else is a tail call, to a shared cache or to the cold door, with the
-//! arguments still in the registers they came in.
+//! Everything else is a tail call, with the arguments still in the registers they came in:
+//!
+//! ```text
+//! malloc
+//! |- list has a block                        pop                          here
+//! |- list is empty: `missed`
+//! |  |- the thread's own cache               exclusive::missed -> Cache::refill
+//! |  |- a shared cache                       common::missed -> Magazines
+//! |  |- the CPU's arrays (head < 0)          per_cpu::malloc
+//! |  '- no cache yet, or looked at           door::malloc_cold -> allocate
+//! '- beyond the linear classes               malloc_medium, or door::malloc_cold -> large
+//!
+//! free
+//! |- of this thread's cache                  push                         here
+//! |  '- the list is too long                 door::overflow -> Cache::overflow
+//! |- common, by the CPU's arrays             per_cpu::free
+//! |- common, by a shared cache               common::free -> Magazines
+//! |- of the outgoing batch's owner           cache::send_along
+//! '- else                                    door::free_cold
+//!    |- of another cache                     Cache::free_remote, first of a batch
+//!    |- of a first-class heap, a large one   first_class, large
+//!    '- foreign, or no block                 foreign, misuse
+//! ```
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{Hot, OnMiss, Residue};
+use crate::cache::{self, Hot, OnMiss, Residue};
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
 use super::origin::{ALIGNED, MALLOC};
-use super::{SENTINEL, common, door, per_cpu};
+use super::{SENTINEL, common, door, exclusive, per_cpu};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
@@ -50,7 +71,7 @@ pub fn malloc(size: usize) -> *mut u8 {
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
             Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
-            Err(false) => common::missed(size, hot, offset),
+            Err(false) => missed(size, hot, offset),
         }
     } else {
         malloc_medium(size)
@@ -97,7 +118,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
         return match hot.list(class).pop_open() {
             Ok(block) => block.cast(),
             Err(true) => per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
-            Err(false) => common::missed(size, hot, class * CLASS_STEP),
+            Err(false) => missed(size, hot, class * CLASS_STEP),
         };
     }
     door::malloc_cold::<MALLOC>(size)
@@ -111,13 +132,35 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
         match hot.list(class).pop_open() {
             Ok(block) => return block.cast(),
             Err(true) => return per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
-            Err(false) if hot.on_miss() == OnMiss::Shared => {
-                return common::missed(size, hot, class * CLASS_STEP);
-            }
-            Err(false) => {}
+            Err(false) => return missed_from::<FROM>(size, align, hot, class * CLASS_STEP),
         }
     }
     door::malloc_aligned_cold::<FROM>(size, align)
+}
+
+/// A request of `size` bytes whose list in `hot`, at `offset`, is empty.
+#[inline(never)]
+fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    missed_here(size, hot, offset)
+}
+
+/// [`missed`], for a caller that is jumped to itself.
+#[inline(always)]
+pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    // First, because with a shared cache every call comes here.
+    if hot.on_miss() == OnMiss::Shared {
+        return common::missed(size, hot, offset);
+    }
+    exclusive::missed(size, hot, offset)
+}
+
+/// [`missed`] for a call that gives a small alignment, or none (1).
+#[inline(never)]
+fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    if hot.on_miss() == OnMiss::Shared {
+        return common::missed(size, hot, offset);
+    }
+    exclusive::missed_from::<FROM>(size, align, hot, offset)
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.
@@ -181,8 +224,7 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
             Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
-            Err(false) if hot.on_miss() == OnMiss::Shared => common::missed(size, hot, offset),
-            Err(false) => door::malloc_aligned_cold::<FROM>(size, align),
+            Err(false) => missed_from::<FROM>(size, align, hot, offset),
         }
     } else {
         malloc_medium_aligned::<FROM>(size, align)
@@ -264,10 +306,10 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
     let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
-    // SAFETY: the caller gives the block away, and the door looks what it is.
-    let cold = || unsafe { door::free_cold::<FROM>(block) };
+    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    let other = |hot: &Hot, residue| unsafe { free_other::<FROM>(block, hot, residue) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
-    unsafe { free_by(block, shared, cold) };
+    unsafe { free_by(block, shared, other) };
 }
 
 /// Frees a block whose size and alignment the caller knows.
@@ -306,10 +348,10 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
     let shared = |hot: &Hot, residue| unsafe { common::free_sized(block, size, hot, residue) };
-    // SAFETY: the caller gives the block away, and the door looks what it is.
-    let cold = || unsafe { door::free_sized_cold::<FROM>(block, size) };
+    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    let other = |hot: &Hot, residue| unsafe { free_sized_other::<FROM>(block, size, hot, residue) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
-    unsafe { free_by(block, shared, cold) };
+    unsafe { free_by(block, shared, other) };
 }
 
 /// [`free_from`] for a caller that knows the alignment.
@@ -329,10 +371,11 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
     let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
-    // SAFETY: the caller gives the block away, and the door looks what it is.
-    let cold = || unsafe { door::free_aligned_cold::<FROM>(block, align) };
+    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    let other =
+        |hot: &Hot, residue| unsafe { free_aligned_other::<FROM>(block, align, hot, residue) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
-    unsafe { free_by(block, shared, cold) };
+    unsafe { free_by(block, shared, other) };
 }
 
 /// [`free_from`] for a caller that knows the size and the alignment.
@@ -352,10 +395,12 @@ pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usiz
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
     let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
-    // SAFETY: the caller gives the block away, and the door looks what it is.
-    let cold = || unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
+    // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
+    let other = |hot: &Hot, residue| unsafe {
+        free_sized_aligned_other::<FROM>(block, size, align, hot, residue)
+    };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
-    unsafe { free_by(block, shared, cold) };
+    unsafe { free_by(block, shared, other) };
 }
 
 /// The fast path of [`free_sized`] alone: false where that is not enough, and
@@ -401,19 +446,23 @@ pub unsafe fn forward_sized_frees() {
 }
 
 /// The fast path of every free; they differ in what they tell of the block where it is
-/// another one's: `shared` frees one of a cache that threads share, `cold` all others.
+/// another one's: `shared` frees one of a cache that threads share, `other` all others.
 ///
 /// # Safety
 ///
 /// As [`free`].
 #[inline(always)]
-unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Residue), cold: impl FnOnce()) {
+unsafe fn free_by(
+    block: *mut u8,
+    shared: impl FnOnce(&Hot, Residue),
+    other: impl FnOnce(&Hot, Residue),
+) {
     let hot = hot();
     let residue = hot.residue_of(block.addr());
     if residue.is_mine() {
         // SAFETY: the caller gives the block away, and its slab is one of ours.
         if !unsafe { free_here(hot, residue, block) } {
-            cold();
+            other(hot, residue);
         }
     } else if residue.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
@@ -421,7 +470,83 @@ unsafe fn free_by(block: *mut u8, shared: impl FnOnce(&Hot, Residue), cold: impl
     } else if residue.is_to_shared() {
         shared(hot, residue);
     } else {
-        cold();
+        other(hot, residue);
+    }
+}
+
+/// A block that is not this thread's, nor common.
+///
+/// # Safety
+///
+/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
+/// block's entry.
+#[inline(never)]
+pub(super) unsafe fn free_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if unsafe { !cache::send_along(hot, residue, block) } {
+        // SAFETY: the caller gives the block away, and the door looks what it is.
+        unsafe { door::free_cold::<FROM>(block) };
+    }
+}
+
+/// [`free_other`] for a caller that knows the size.
+///
+/// # Safety
+///
+/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
+/// block's entry.
+#[inline(never)]
+unsafe fn free_sized_other<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    hot: &Hot,
+    residue: Residue,
+) {
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if unsafe { !cache::send_along(hot, residue, block) } {
+        // SAFETY: the caller gives the block away, and the door looks what it is.
+        unsafe { door::free_sized_cold::<FROM>(block, size) };
+    }
+}
+
+/// [`free_other`] for a caller that knows the alignment.
+///
+/// # Safety
+///
+/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
+/// block's entry.
+#[inline(never)]
+unsafe fn free_aligned_other<const FROM: u8>(
+    block: *mut u8,
+    align: usize,
+    hot: &Hot,
+    residue: Residue,
+) {
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if unsafe { !cache::send_along(hot, residue, block) } {
+        // SAFETY: the caller gives the block away, and the door looks what it is.
+        unsafe { door::free_aligned_cold::<FROM>(block, align) };
+    }
+}
+
+/// [`free_other`] for a caller that knows both.
+///
+/// # Safety
+///
+/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
+/// block's entry.
+#[inline(never)]
+unsafe fn free_sized_aligned_other<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    align: usize,
+    hot: &Hot,
+    residue: Residue,
+) {
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if unsafe { !cache::send_along(hot, residue, block) } {
+        // SAFETY: the caller gives the block away, and the door looks what it is.
+        unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
     }
 }
 

@@ -43,6 +43,7 @@ pub mod assembly;
 mod common;
 mod count;
 mod door;
+mod exclusive;
 mod fast;
 mod first_class;
 mod foreign;
