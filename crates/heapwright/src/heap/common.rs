@@ -10,10 +10,9 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's own word holds its cache's stub with a mark ([`MARK`]), the fast
-//! word the same without it; so a miss brings the cache along in a register. Where every
-//! call is counted (`stats=exit`), the fast word stays at the sentinel and the door comes
-//! by the own word.
+//! A thread's fast word leads to its cache's stub (`own_word`), so a miss brings the cache along
+//! in a register. Where every call is counted (`stats=exit`), the fast word stays at the sentinel,
+//! and the door reads the own word.
 //!
 //! Nothing is the thread's: it ends without a trace, and after its last destructor it
 //! allocates as before.
@@ -28,27 +27,18 @@ use core::ptr;
 
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 use super::assembly::malloc_sequence;
+use super::door;
 use super::origin::MALLOC;
-use super::{door, seen};
+use super::own_word::{self, Own};
 
 use crate::cache::magazines::{self, ALL, Magazines, Shelf};
 use crate::cache::maintenance;
 use crate::cache::{Allocated, Hot, HotStub, OnMiss, Residue, arrays, central};
-use crate::options;
-use crate::os::tls;
 use crate::registry::shared::Held;
 use crate::registry::{self, Model, per_cpu};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
 use crate::sync::atomic::{AtomicU64, Ordering};
-
-/// Of an own word: it leads to the stub of a shared cache.
-pub(super) const MARK: usize = 2;
-/// Of an own word that has the mark: it leads to the gate, or, with [`BY_CPU`], to the
-/// first CPU's stub.
-pub(super) const GATE: usize = 4;
-const BY_CPU: usize = 8;
-const MARKS: usize = MARK | GATE | BY_CPU;
 
 /// Elsewhere the C layer has no `malloc` of its own.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
@@ -94,15 +84,10 @@ pub fn raise_shared_caches(count: usize) -> usize {
 
 /// The calling thread's cache, by its own word; `None`: it has none yet.
 fn existing() -> Option<&'static Shelf> {
-    let own = tls::own();
-    match own.addr() & MARKS {
-        0 => None,
-        MARK => {
-            let stub = own.map_addr(|address| address & !MARKS).cast::<Hot>();
-            // SAFETY: it leads to the stub of a slot.
-            Some(magazines::of(unsafe { &*stub }))
-        }
-        _ => Some(per_cpu::mine(&ALL)),
+    match own_word::get() {
+        Own::Shared(shared) => Some(shared),
+        Own::ByCpu => Some(per_cpu::mine(&ALL)),
+        _ => None,
     }
 }
 
@@ -111,27 +96,15 @@ fn existing() -> Option<&'static Shelf> {
 fn first() -> &'static Shelf {
     if !registry::by_cpu() {
         let first = ALL.assign();
-        settle(first);
+        own_word::set_shared(first);
         return first;
     }
     let first = per_cpu::mine(&ALL);
     match arrays::gate().filter(|gate| gate.serves_this_thread()) {
-        Some(gate) => set_words(gate.stub(), MARK | GATE),
-        None => set_words(ptr::from_ref(first.front()).cast_mut().cast(), MARK | BY_CPU),
+        Some(gate) => own_word::set_gate(gate.stub()),
+        None => own_word::set_by_cpu(first),
     }
     first
-}
-
-/// Makes `slot` the calling thread's.
-fn settle(slot: &'static Shelf) {
-    set_words(ptr::from_ref(slot.front()).cast_mut().cast(), MARK);
-}
-
-fn set_words(stub: *mut u8, marks: usize) {
-    tls::set_own(stub.map_addr(|address| address | marks));
-    if !options::detailed() && !seen::is_debugging() {
-        tls::set_fast(stub);
-    }
 }
 
 /// The calling thread's cache, locked; the thread gets another one if that is held.
@@ -160,7 +133,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
 /// Notes what it took to get a cache.
 fn account(current: &'static Shelf, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !registry::by_cpu() {
-        settle(held.slot());
+        own_word::set_shared(held.slot());
     }
     if held.failed > 0 {
         let uses = &held.uses;

@@ -20,7 +20,7 @@ use crate::sync::atomic::Ordering;
 use super::origin::{MALLOC, Origin, Request, Return};
 use super::source::Source;
 use super::start::{self, Mine};
-use super::{common, count, first_class, foreign, large, seen, trace};
+use super::{common, count, first_class, foreign, large, own_word, seen, trace};
 
 impl Request {
     /// The class that serves it; `None` for a large block.
@@ -201,7 +201,7 @@ fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
 #[cold]
 #[inline(never)]
 pub(super) fn overflow(class: usize) {
-    if let Some(cache) = start::existing() {
+    if let Some(cache) = own_word::cache() {
         let _order = cache.lock.lock();
         cache.overflow(class);
     }
@@ -404,7 +404,7 @@ fn free_large(unit: usize) -> bool {
 
 /// Keeps a run for the next large block, if the calling thread has a cache with room.
 fn keep(unit: usize, units: usize) -> bool {
-    if let Some(cache) = start::existing() {
+    if let Some(cache) = own_word::cache() {
         let _order = cache.lock.lock();
         return cache.stash.keep(unit, units);
     }
@@ -421,7 +421,7 @@ fn keep(unit: usize, units: usize) -> bool {
 
 /// Gives the runs back that the calling thread's cache keeps.
 fn release_kept() {
-    if let Some(cache) = start::existing() {
+    if let Some(cache) = own_word::cache() {
         let _order = cache.lock.lock();
         cache.stash.release();
     } else if common::is_on()

@@ -15,7 +15,7 @@
 use core::ptr;
 
 use super::origin::MALLOC;
-use super::{door, start};
+use super::{door, own_word};
 use crate::address_map::CLASS_STEP;
 use crate::cache::{Allocated, Hot};
 
@@ -45,7 +45,7 @@ pub(super) fn missed_from<const FROM: u8>(
 /// Fills the list. `None`: there is no memory, or the thread has no cache whose hot part this is.
 #[inline(always)]
 fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
-    let cache = start::existing().filter(|cache| ptr::eq(&raw const cache.hot, hot))?;
+    let cache = own_word::cache().filter(|cache| ptr::eq(&raw const cache.hot, hot))?;
     let _order = cache.lock.lock();
     cache.refill(offset / CLASS_STEP)
 }

@@ -30,8 +30,8 @@ use crate::fork;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-use super::first_class;
 use super::start::{self, Mine};
+use super::{first_class, own_word};
 
 /// What the heap does around a fork.
 pub(super) static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
@@ -107,7 +107,7 @@ fn in_child(alone: bool) {
         return;
     }
     magazines::forget_after_fork();
-    let mine = start::existing();
+    let mine = own_word::cache();
     let is_gone = |cache: &Cache| {
         cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine, cache))
     };

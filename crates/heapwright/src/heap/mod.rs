@@ -50,6 +50,7 @@ mod foreign;
 mod fork;
 mod large;
 mod origin;
+mod own_word;
 pub(crate) mod per_cpu;
 mod seen;
 mod source;

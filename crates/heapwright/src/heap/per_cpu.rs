@@ -27,7 +27,7 @@ mod calls;
 pub(super) use calls::{free, malloc, malloc_linear};
 
 use super::origin::MALLOC;
-use super::{common, door, start};
+use super::{common, door, own_word};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::magazines::Magazines;
@@ -176,5 +176,5 @@ unsafe fn put_on_shelf(class: usize, block: *mut Block) {
 
 /// The gate that the calling thread goes by, if it does.
 pub(super) fn my_gate() -> Option<&'static Gate> {
-    start::goes_by_gate().then(arrays::gate).flatten()
+    own_word::goes_by_gate().then(arrays::gate).flatten()
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! process:  NEW --first call--> STARTING --substrate open--> READY
 //!                                                        \-> FAILED (no memory)
-//! thread:   own word  null --first slow call--> cache --thread ends--> EXITED
+//! thread:   own word  nothing --first slow call--> cache --thread ends--> exited      (`own_word`)
 //! ```
 //!
 //! The first call may come before `main`, before constructors, before the C
@@ -23,15 +23,15 @@ use core::ptr;
 use crate::cache::{self, CACHES, Cache, Use};
 use crate::fork::{self, Part};
 use crate::options::{self, Options};
-use crate::os::{self, Exit, tls};
+use crate::os::{self, Exit};
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use crate::sync::{self, Lock};
 
-use super::SENTINEL;
 use super::common;
 use super::foreign;
 use super::fork::HANDLERS;
+use super::own_word::{self, Own};
 use super::{seen, trace};
 
 const NEW: u8 = 0;
@@ -41,9 +41,6 @@ const FAILED: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
-
-/// The own word of a thread that gave its cache back.
-const EXITED: *mut u8 = ptr::without_provenance_mut(1);
 
 /// What a thread allocates from.
 #[derive(Clone, Copy)]
@@ -61,33 +58,29 @@ pub(super) enum Mine {
 /// The calling thread's cache, made or adopted at the first call.
 #[inline]
 pub(super) fn mine() -> Mine {
-    let own = tls::own();
-    if own.addr() > EXITED.addr() {
-        if own.addr() & common::MARK != 0 {
-            return Mine::Shared;
-        }
-        // SAFETY: the own word is a cache, which is never freed.
-        return Mine::Cache(unsafe { &*own.cast::<Cache>() });
+    match own_word::get() {
+        Own::Cache(cache) => Mine::Cache(cache),
+        Own::Shared(_) | Own::ByCpu => Mine::Shared,
+        Own::Nothing => mine_slow(false),
+        Own::Exited => mine_slow(true),
     }
-    mine_slow(own)
 }
 
 #[cold]
-fn mine_slow(own: *mut u8) -> Mine {
+fn mine_slow(has_exited: bool) -> Mine {
     // A signal handler that has interrupted its own thread's start finds nothing.
     if STATE.load(Ordering::Acquire) != READY && (sync::is_interrupted() || !start()) {
         return Mine::Nothing;
     }
-    if own == EXITED {
+    if has_exited {
         return late().map_or(Mine::Nothing, Mine::Late);
     }
     if common::is_on() {
         return Mine::Shared;
     }
     // Starting may have allocated, and so given this thread its cache already.
-    let own = tls::own();
-    if !own.is_null() {
-        return mine();
+    if let Some(cache) = own_word::cache() {
+        return Mine::Cache(cache);
     }
     let Some(cache) = CACHES.adopt_or_make() else {
         return late().map_or(Mine::Nothing, Mine::Late);
@@ -98,25 +91,14 @@ fn mine_slow(own: *mut u8) -> Mine {
         cache.begin();
     }
     let cache: &'static Cache = cache;
-    tls::set_own(ptr::from_ref(cache).cast_mut().cast());
-    if !options::detailed() && !seen::is_debugging() && foreign::peer().is_none() {
-        tls::set_fast((&raw const cache.hot).cast_mut().cast());
-    }
+    own_word::set_cache(cache);
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache).cast_mut().cast());
     Mine::Cache(cache)
 }
 
-/// The cache of the calling thread, if it has one of its own.
-pub(super) fn existing() -> Option<&'static Cache> {
-    let own = tls::own();
-    let is_cache = own.addr() > EXITED.addr() && own.addr() & common::MARK == 0;
-    // SAFETY: the own word is then a cache, which is never freed.
-    is_cache.then(|| unsafe { &*own.cast::<Cache>() })
-}
-
 /// Tells statistics how much the calling thread's cache holds just now.
 pub(crate) fn publish_mine() {
-    match existing() {
+    match own_word::cache() {
         Some(cache) => cache.publish(),
         None => common::publish(),
     }
@@ -129,12 +111,7 @@ pub(crate) fn publish_mine() {
 /// No other thread uses the heap meanwhile.
 pub(super) unsafe fn forward_sized_frees() {
     // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
-    unsafe { cache::forward_sized_frees(existing()) };
-}
-
-/// Whether the calling thread goes by the CPU's arrays.
-pub(super) fn goes_by_gate() -> bool {
-    tls::own().addr() & common::GATE != 0
+    unsafe { cache::forward_sized_frees(own_word::cache()) };
 }
 
 /// The heap of threads that have no cache: those whose cache is gone, those for which
@@ -206,8 +183,7 @@ fn start() -> bool {
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     // SAFETY: the token is the cache that the thread was given.
     let cache = unsafe { &*token.cast::<Cache>() };
-    tls::set_fast((&raw const SENTINEL).cast_mut().cast());
-    tls::set_own(EXITED);
+    own_word::set_exited();
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.abandon();
 }

@@ -1,0 +1,113 @@
+//! The thread's own word, and its fast word: what the thread allocates from.
+//!
+//! ```text
+//!   own word                  fast word        the thread allocates from
+//!   0                         sentinel         nothing yet
+//!   1                         sentinel         the heap of threads whose cache is gone
+//!   cache                     its hot part     a cache of its own
+//!   stub | SHARED             stub             a shared cache, which stands behind the stub
+//!   stub | SHARED | BY_CPU    stub             the shared cache of its CPU
+//!   gate | SHARED | GATE      gate             its CPU's arrays
+//! ```
+//!
+//! The fast word stays at the sentinel where each call is counted, traced, passed on or seen
+//! by the debug heap; the own word says then what the thread has.
+//!
+//! Invariant: what a word leads to is never freed. Caches, stubs and gates are at multiples of 16,
+//! so the marks have room.
+//!
+//! Called by `start`, `common`, `exclusive` and `per_cpu`; nothing else reads the words but the
+//! fast paths the fast one.
+
+use core::ptr;
+
+use super::{SENTINEL, foreign, seen};
+use crate::cache::magazines::{self, Shelf};
+use crate::cache::{Cache, Hot};
+use crate::options;
+use crate::os::tls;
+
+const EXITED: usize = 1;
+const SHARED: usize = 2;
+const GATE: usize = 4;
+const BY_CPU: usize = 8;
+const MARKS: usize = EXITED | SHARED | GATE | BY_CPU;
+const _: () = assert!(align_of::<Cache>() > MARKS && align_of::<Hot>() > MARKS);
+
+/// What an own word says.
+pub(super) enum Own {
+    /// The thread has made no call yet that needed a cache.
+    Nothing,
+    /// Its cache was given back when it ended, and it allocates still.
+    Exited,
+    /// A cache of its own.
+    Cache(&'static Cache),
+    /// A cache that it shares with other threads.
+    Shared(&'static Shelf),
+    /// Whatever serves its CPU.
+    ByCpu,
+}
+
+/// Reads the calling thread's word.
+#[inline]
+pub(super) fn get() -> Own {
+    let word = tls::own();
+    match word.addr() & MARKS {
+        // SAFETY: null, or a cache, which is never freed.
+        0 => unsafe { word.cast::<Cache>().as_ref() }.map_or(Own::Nothing, Own::Cache),
+        EXITED => Own::Exited,
+        SHARED => {
+            let stub = word.map_addr(|address| address & !MARKS).cast::<Hot>();
+            // SAFETY: it leads to the stub of a shared cache, which is never freed.
+            Own::Shared(magazines::of(unsafe { &*stub }))
+        }
+        _ => Own::ByCpu,
+    }
+}
+
+/// The cache that is the calling thread's own, if it has one.
+#[inline]
+pub(super) fn cache() -> Option<&'static Cache> {
+    if let Own::Cache(cache) = get() { Some(cache) } else { None }
+}
+
+/// Whether the calling thread goes by its CPU's arrays.
+#[inline]
+pub(super) fn goes_by_gate() -> bool {
+    tls::own().addr() & GATE != 0
+}
+
+/// Gives the calling thread a cache of its own.
+pub(super) fn set_cache(cache: &'static Cache) {
+    set(ptr::from_ref(cache).cast_mut().cast(), 0, (&raw const cache.hot).cast_mut().cast());
+}
+
+/// Lets the calling thread share a cache.
+pub(super) fn set_shared(shared: &'static Shelf) {
+    let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
+    set(stub, SHARED, stub);
+}
+
+/// Lets the calling thread use the caches of its CPU, the calling one's of which is `shared`.
+pub(super) fn set_by_cpu(shared: &'static Shelf) {
+    let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
+    set(stub, SHARED | BY_CPU, stub);
+}
+
+/// Lets the calling thread use its CPU's arrays, by the gate.
+pub(super) fn set_gate(gate: *mut u8) {
+    set(gate, SHARED | GATE, gate);
+}
+
+/// The calling thread has given its cache back.
+pub(super) fn set_exited() {
+    tls::set_fast((&raw const SENTINEL).cast_mut().cast());
+    tls::set_own(ptr::without_provenance_mut(EXITED));
+}
+
+fn set(own: *mut u8, marks: usize, fast: *mut u8) {
+    tls::set_own(own.map_addr(|address| address | marks));
+    if !options::detailed() && !seen::is_debugging() && foreign::peer().is_none() {
+        tls::set_fast(fast);
+    }
+}
