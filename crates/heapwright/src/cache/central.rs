@@ -36,7 +36,7 @@ use core::ptr;
 
 use super::depot::{Depot, DepotChain};
 use super::magazines::chain_length;
-use super::{gather, put_run, terminated, want_of_slab};
+use super::slabs::{gather, put_run, terminated, want_of_slab};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
 use crate::misuse::{self, Call};

@@ -224,7 +224,7 @@ impl Hot {
             limit: AtomicUsize::new(0),
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
-            outgoing: Outgoing::EMPTY,
+            outgoing: Outgoing::new(),
             on_miss: OnMiss::Door,
         }
     }

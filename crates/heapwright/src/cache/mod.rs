@@ -40,21 +40,18 @@ pub(crate) mod maintenance;
 mod outgoing;
 mod room;
 mod scavenger;
+mod slabs;
 mod stash;
 mod visit;
 mod withheld;
 
 use core::cell::Cell;
-use core::ptr;
 
-use crate::address_map::{Entry, Kind, MAP};
-use crate::chunk::{self, Want};
-use crate::misuse::{self, Call};
-use crate::os::SYSTEM;
+use crate::address_map::{Entry, MAP};
 use crate::registry::exclusive::{Exclusive, Member};
 use crate::remote::{Block, RemoteStack, Tenure};
-use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::{Chain, Slab, WayBack};
+use crate::size_class::{self, CLASSES};
+use crate::slab::Slab;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::unit_list::{ByOwner, BySize, UnitList};
@@ -65,6 +62,7 @@ pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use scavenger::Scavenger;
+use slabs::terminated;
 pub(crate) use stash::Stash;
 use withheld::Withheld;
 
@@ -76,13 +74,6 @@ const CHAIN_BYTES: usize = 16 << 10;
 const FIRST_BYTES: usize = 1 << 10;
 /// Resting caches that are asked for a slab.
 const ASKS: usize = 8;
-/// A class with so many slabs, and one for so many bytes of its size, is expected
-/// to fill the next one too; so is any class of a cache with so many slabs.
-const FILLED: usize = 8;
-const SIZE_A_SLAB: usize = 64;
-const LARGE_HEAP: usize = (16 << 20) / UNIT;
-/// A slab is filled although at most one of so many parts is left behind its last slot.
-const LEAVES: usize = 16;
 
 /// Blocks in the first refill of `class`.
 const fn first_length(class: usize) -> usize {
@@ -383,47 +374,6 @@ impl Cache {
         want.replace((2 * want.get()).min(chain_length(class)))
     }
 
-    /// Returned slots of slabs: about as many as are wanted.
-    fn take_returned(&self, class: usize) -> Option<DepotChain> {
-        let bin = &self.bins[class];
-        bin.partial.first()?;
-        let most = self.wanted(class);
-        let unlist = |slab: Slab<'_>| self.unlist(slab);
-        let chain = gather(&bin.partial, class, most, self.scavenger.now.get(), unlist)?;
-        bin.room.count(chain.count as i32);
-        Some(terminated(chain))
-    }
-
-    /// Takes a slab into the list of all.
-    fn own(&self, unit: usize, class: usize) {
-        let slabs = &self.bins[class].slabs;
-        slabs.set(slabs.get() + 1);
-        self.slabs.push(&MAP, unit);
-        self.slab_count.set(self.slab_count.get() + 1);
-    }
-
-    /// Takes a slab out of the list of all.
-    fn disown(&self, unit: usize, class: usize) {
-        let slabs = &self.bins[class].slabs;
-        slabs.set(slabs.get() - 1);
-        self.slabs.remove(&MAP, unit);
-        self.slab_count.set(self.slab_count.get() - 1);
-    }
-
-    fn new_slab(&self, class: usize) -> Option<usize> {
-        let entry = Entry::slab(self.id(), class);
-        // The entry is set last: the record must be a slab's by then.
-        let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
-        let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
-        Slab::at(&MAP, run.unit, class).open(run.zero);
-        self.own(run.unit, class);
-        // First: what has this cache's tag must be below its limit.
-        self.hot.refresh();
-        MAP.set_entries(run.unit, 1, entry);
-        self.publish();
-        Some(run.unit)
-    }
-
     /// The list of `class` is too long: moves it to the depot.
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
@@ -449,89 +399,6 @@ impl Cache {
         if polled {
             self.withhold_again(class);
         }
-    }
-
-    /// Sends the blocks of a chain back to their slabs.
-    fn distribute(&self, class: usize, chain: DepotChain) {
-        let way = WayBack::of(&MAP, class, self.scavenger.now.get());
-        let mine = Entry::slab(self.id(), class);
-        let mut block = chain.head();
-        let mut left = chain.count();
-        let mut home = chain.count() as i32;
-        self.scavenger.note_work();
-        while left > 0 {
-            let unit = self.hot.unit_of(block.addr());
-            // SAFETY: the unit of a block is below the map's limit.
-            if unsafe { MAP.entry(unit) } != mine {
-                // Its slab was taken over by another cache while it was in a list.
-                // SAFETY: the chain is this cache's and has `count` linked blocks.
-                let next = unsafe { Block::next(block) };
-                // SAFETY: a free block of the chain's, which leaves the chain here.
-                unsafe { self.forward(block) };
-                home -= 1;
-                block = next;
-                left -= 1;
-                continue;
-            }
-            let unit_of = |address| self.hot.unit_of(address);
-            // SAFETY: the chain is of this cache's blocks of the class, `left` of them.
-            if unsafe { put_run(&way, unit, class, &mut block, &mut left, unit_of) } {
-                self.settle(Slab::at(&MAP, unit, class));
-            }
-        }
-        self.bins[class].room.count(-home);
-    }
-
-    /// Sends one block back to its slab, which is this cache's.
-    ///
-    /// # Safety
-    ///
-    /// The slab is of `class` and this cache's; the block is free and the caller gives it away.
-    #[inline]
-    unsafe fn put(&self, class: usize, block: *mut Block) {
-        let unit = self.hot.unit_of(block.addr());
-        let way = WayBack::of(&MAP, class, self.scavenger.now.get());
-        // SAFETY: by the contract the unit is a slab of the class, and this cache's.
-        let mut visit = unsafe { way.visit(unit) };
-        if !visit.put(block.addr() & (UNIT - 1)) {
-            misuse::double_free(Call::Free, block.addr(), size_class::size(class));
-        }
-        if visit.finish() {
-            self.settle(Slab::at(&MAP, unit, class));
-        }
-        self.bins[class].room.count(-1);
-        self.scavenger.note_work();
-    }
-
-    /// Some of a slab's slots came back: lists it, or gives its unit back.
-    fn settle(&self, slab: Slab<'_>) {
-        let bin = &self.bins[slab.class];
-        if slab.is_empty() && bin.current.get() != slab.unit {
-            self.retire(slab);
-        } else if !slab.is_listed() {
-            bin.partial.push(&MAP, slab.unit);
-            slab.set_listed(true);
-        }
-    }
-
-    /// Takes a slab out of its partial list.
-    fn unlist(&self, slab: Slab<'_>) {
-        let partial = &self.bins[slab.class].partial;
-        if self.scavenger.next.get() == slab.unit {
-            self.scavenger.next.set(partial.after(&MAP, slab.unit).unwrap_or(0));
-        }
-        partial.remove(&MAP, slab.unit);
-        slab.set_listed(false);
-    }
-
-    /// Gives a slab's unit back.
-    fn retire(&self, slab: Slab<'_>) {
-        slab.clear();
-        if slab.is_listed() {
-            self.unlist(slab);
-        }
-        self.disown(slab.unit, slab.class);
-        chunk::give(slab.unit, 1);
     }
 
     /// Gives back all that is not in use: at a thread's end, and on a trim.
@@ -562,70 +429,6 @@ impl Cache {
         }
     }
 
-    /// Gives the pages back that hold no block, of all slabs. Returns bytes.
-    pub(crate) fn purge_slabs(&self) -> usize {
-        let mut given = 0;
-        for class in 0..CLASSES {
-            let mut at = self.bins[class].partial.first();
-            while let Some(unit) = at {
-                given += Slab::at(&MAP, unit, class).purge(&SYSTEM);
-                at = self.bins[class].partial.after(&MAP, unit);
-            }
-        }
-        chunk::note_purged(given);
-        given
-    }
-
-    /// Takes over a slab with returned slots from another cache, whose slow
-    /// operations are the caller's to do.
-    fn take_over(&self, from: &Cache, slab: Slab<'_>) {
-        let (unit, class) = (slab.unit, slab.class);
-        from.unlist(slab);
-        if from.bins[class].current.get() == unit {
-            from.bins[class].current.set(0);
-        }
-        from.disown(unit, class);
-        self.own(unit, class);
-        from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
-        // First: what has this cache's tag must be below its limit.
-        self.hot.refresh();
-        MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
-        self.bins[class].partial.push(&MAP, unit);
-        slab.set_listed(true);
-        if slab.has_untouched() && self.bins[class].current.get() == 0 {
-            self.bins[class].current.set(unit);
-        }
-    }
-
-    /// Gives every slab back, in use or not: the end of a first-class heap.
-    pub(crate) fn give_all_slabs(&self) {
-        for class in 0..CLASSES {
-            let bin = &self.bins[class];
-            let _forgotten = self.empty(class);
-            bin.depot.forget();
-            bin.room.out.set(0);
-            bin.current.set(0);
-            // Before the units go: free runs use the same links.
-            while let Some(unit) = bin.partial.first() {
-                self.unlist(Slab::at(&MAP, unit, class));
-            }
-        }
-        self.depot_bytes.store(0, Ordering::Relaxed);
-        self.depot_blocks.store(0, Ordering::Relaxed);
-        self.publish();
-        while let Some(unit) = self.slabs.first() {
-            let Kind::Slab(class) = MAP.kind(unit) else { break };
-            self.disown(unit, class);
-            Slab::at(&MAP, unit, class).clear();
-            chunk::give(unit, 1);
-        }
-    }
-
-    /// Whether it has slabs.
-    pub(crate) fn has_slabs(&self) -> bool {
-        self.slabs.first().is_some()
-    }
-
     /// Tells other threads how much is in the lists now.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
@@ -650,88 +453,4 @@ impl Cache {
             + self.depot_bytes.load(Ordering::Relaxed)
             + self.hot.outgoing.bytes()
     }
-}
-
-/// What to ask for a new slab of `class`, whose owner has so many of the class and so many
-/// in all. It will be filled if the class has filled many, the more the larger its blocks
-/// are, for programs leave the end of large ones untouched; or if the heap is so large that
-/// the ends of all classes' last slabs are a small part of it.
-fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
-    let size = size_class::size(class);
-    let many = (size / SIZE_A_SLAB).max(FILLED);
-    let behind = UNIT - size_class::capacity(class) * size;
-    let is_filled = behind <= UNIT / LEAVES && (slabs >= many || all >= LARGE_HEAP);
-    if is_filled { Want::Dense } else { Want::Any }
-}
-
-/// Returned slots of the slabs of `class` in `partial`, about `most`, at least one; `unlist` takes a slab
-/// out that has no more.
-fn gather(
-    partial: &UnitList<BySize>,
-    class: usize,
-    most: usize,
-    now: u32,
-    unlist: impl Fn(Slab<'_>),
-) -> Option<Chain> {
-    // A slab that gave nothing would stay the first for ever.
-    let most = most.max(1);
-    let mut all: Option<Chain> = None;
-    while let Some(unit) = partial.first() {
-        let slab = Slab::at(&MAP, unit, class);
-        let have = all.map_or(0, |chain| chain.count);
-        let more = slab.take(most - have, now);
-        if slab.free() == 0 {
-            unlist(slab);
-        }
-        all = match (all, more) {
-            (Some(all), Some(more)) => {
-                // SAFETY: both chains were just taken and are the caller's.
-                unsafe { Block::set_next(all.tail, more.head) };
-                Some(Chain { tail: more.tail, count: all.count + more.count, ..all })
-            }
-            (all, more) => all.or(more),
-        };
-        if all.is_some_and(|chain| chain.count * 2 >= most) {
-            break;
-        }
-    }
-    all
-}
-
-/// Puts the blocks of a chain of `left` blocks back that lie in the slab of `class` at
-/// `unit`, up to the first that does not. Returns whether the slab is now to be settled.
-///
-/// # Safety
-///
-/// The slab is the caller's, and so is the chain.
-#[inline(always)]
-unsafe fn put_run(
-    way: &WayBack,
-    unit: usize,
-    class: usize,
-    block: &mut *mut Block,
-    left: &mut usize,
-    unit_of: impl Fn(usize) -> usize,
-) -> bool {
-    // SAFETY: the unit is a slab of the class and the caller's.
-    let mut visit = unsafe { way.visit(unit) };
-    while *left > 0 && unit_of(block.addr()) == unit {
-        // First, because all else waits for it where the block is cold.
-        // SAFETY: the chain is the caller's, and this is not behind its end.
-        let next = unsafe { Block::next(*block) };
-        if !visit.put(block.addr() & (UNIT - 1)) {
-            misuse::double_free(Call::Free, block.addr(), size_class::size(class));
-        }
-        *block = next;
-        *left -= 1;
-    }
-    visit.finish()
-}
-
-/// A chain that was just taken from a slab, with an end.
-fn terminated(chain: Chain) -> DepotChain {
-    // SAFETY: slabs make chains of slots that are whoever's took them, who gives this one away.
-    unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
-    // SAFETY: as many slots of one slab, linked and with an end.
-    unsafe { DepotChain::of(chain.head, chain.count) }
 }

@@ -66,13 +66,16 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) const EMPTY: Self = Self {
-        tag: Cell::new(0),
-        head: Cell::new(ptr::null_mut()),
-        tail: Cell::new(ptr::null_mut()),
-        weight: AtomicU64::new(0),
-        owner: Cell::new(0),
-    };
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self {
+            tag: Cell::new(0),
+            head: Cell::new(ptr::null_mut()),
+            tail: Cell::new(ptr::null_mut()),
+            weight: AtomicU64::new(0),
+            owner: Cell::new(0),
+        }
+    }
 
     /// Blocks in the batch.
     pub(super) fn count(&self) -> usize {

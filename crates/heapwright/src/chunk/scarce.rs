@@ -31,7 +31,8 @@
 //!
 //! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
-use super::{CHUNK, Chunk, Run, RunIndex, State};
+use super::process::CHUNK;
+use super::{Chunk, Run, RunIndex, State};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;

@@ -22,7 +22,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::address_map::MAX_UNITS;
 use crate::address_map::SIDE_BITMAP;
+use crate::os::System;
 use crate::os::fake::Fake;
 use crate::testing::{cases, sample};
 use crate::unit_record::Record;

@@ -1,4 +1,5 @@
-//! The cold door: every call that the fast paths do not finish.
+//! The cold door: every `malloc` and `free` that the fast paths do not finish. (`resize` and
+//! `control` have the other calls.)
 //!
 //! Allocation asks what the *thread* has (a cache, the heap of threads whose
 //! cache is gone, nothing yet); everything else asks what the *block* is. This
@@ -6,8 +7,7 @@
 //! heap is asked first (`seen`), and told which call it was (`origin`).
 
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, Allocated, CACHES, Cache, Use, central, magazines};
-use crate::chunk;
+use crate::cache::{self, Allocated, CACHES, Cache, Use, central};
 use crate::misuse::{self, Call};
 use crate::options;
 use crate::os;
@@ -209,7 +209,7 @@ pub(super) fn overflow(class: usize) {
 
 /// A block of the heap, found by its address.
 #[derive(Clone, Copy)]
-enum Found {
+pub(super) enum Found {
     /// A slot.
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
@@ -221,7 +221,7 @@ enum Found {
 /// Finds the block that begins at `address`; ends the process where the
 /// address is in the heap but no block begins there.
 #[inline]
-fn find(call: Call, address: usize) -> Found {
+pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match entry.kind() {
         Kind::Slab(class) => {
@@ -419,18 +419,6 @@ fn keep(unit: usize, units: usize) -> bool {
     common::acquire().is_some_and(|held| held.stash.keep(unit, units))
 }
 
-/// Gives the runs back that the calling thread's cache keeps.
-fn release_kept() {
-    if let Some(cache) = own_word::cache() {
-        let _order = cache.lock.lock();
-        cache.stash.release();
-    } else if common::is_on()
-        && let Some(held) = common::acquire()
-    {
-        held.stash.release();
-    }
-}
-
 /// Frees a block that must be of `heap`.
 ///
 /// # Safety
@@ -455,32 +443,6 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
     unsafe { free_cold::<MALLOC>(block) };
 }
 
-/// Changes the size of a block, moving it where it must.
-///
-/// The contents up to the smaller size stay. A null block is a new one. Null:
-/// there is no memory (`errno` is `ENOMEM`), and the block is unchanged. A block
-/// stays where it is if it still fits and would not waste half of itself; large
-/// blocks grow in place where the address space behind them is free, and the
-/// kernel moves their pages where it is not.
-///
-/// # Safety
-///
-/// The block is in use; afterwards only the returned one is.
-///
-/// ```
-/// use heapwright::heap;
-/// let block = heap::malloc(16);
-/// // SAFETY: the block is ours; the new one replaces it.
-/// let block = unsafe { heap::realloc(block, 100_000) };
-/// // SAFETY: the block is ours, freed once.
-/// unsafe { heap::free(block) };
-/// ```
-pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
-    unsafe { resize::<MALLOC>(block, size, None, 1) }
-}
-
 /// Frees a block for `realloc(block, 0)`.
 ///
 /// # Safety
@@ -495,149 +457,6 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 pub unsafe fn realloc_to_nothing(block: *mut u8) {
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<MALLOC>(Call::Realloc, block, None, None) }
-}
-
-/// [`realloc`] for a caller that knows the size and alignment of its block, which
-/// is not null; the new one has the same alignment.
-///
-/// # Safety
-///
-/// As [`realloc`]; `old` and `align` are those the block was allocated with.
-///
-/// ```
-/// use heapwright::heap::{self, RUST};
-/// let block = heap::malloc_aligned_for::<RUST>(16, 64);
-/// // SAFETY: the block is ours, and was made so; the new one replaces it.
-/// let block = unsafe { heap::realloc_sized_from::<RUST>(block, 16, 64, 5000) };
-/// assert!(block as usize % 64 == 0);
-/// // SAFETY: the block is ours, freed once.
-/// unsafe { heap::free_sized_aligned_from::<RUST>(block, 5000, 64) };
-/// ```
-pub unsafe fn realloc_sized_from<const FROM: u8>(
-    block: *mut u8,
-    old: usize,
-    align: usize,
-    size: usize,
-) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
-    unsafe { resize::<FROM>(block, size, Some(old), align) }
-}
-
-/// What they share. `align` is 1 where the caller does not know the block.
-///
-/// # Safety
-///
-/// As theirs.
-#[inline(always)]
-unsafe fn resize<const FROM: u8>(
-    block: *mut u8,
-    size: usize,
-    known: Option<usize>,
-    align: usize,
-) -> *mut u8 {
-    if block.is_null() {
-        return super::malloc_aligned_for::<FROM>(size, align);
-    }
-    if trace::realloc_begins(block) {
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
-        let new = unsafe { resize_told::<FROM>(block, size, known, align) };
-        trace::realloc_ends(new, size);
-        return new;
-    }
-    if seen::is_debugging() {
-        let align = known.is_some().then_some(align);
-        let origin = Origin::of::<FROM>();
-        let what = Return { call: Call::Realloc, origin, size: known, align };
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
-        if let Some(new) = unsafe { seen::realloc(block, size, what) } {
-            if new.is_null() {
-                os::set_errno(os::ENOMEM);
-            }
-            return new;
-        }
-    }
-    let old = match (known, align <= size_class::MIN_ALIGN) {
-        // Only a new block is sure to be aligned.
-        (Some(old), false) => old,
-        _ => match find(Call::Realloc, block.addr()) {
-            // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-            // promises.
-            Found::Foreign => return unsafe { foreign::realloc(block, size) },
-            Found::Slot { class, .. } => {
-                let have = size_class::size(class);
-                if size <= have && (size > have / 2 || have <= 32) {
-                    return block;
-                }
-                have
-            }
-            Found::Large { unit } => {
-                if size > isize::MAX as usize {
-                    os::set_errno(os::ENOMEM);
-                    return core::ptr::null_mut();
-                }
-                let have = large::usable(unit);
-                if size > SLAB_MAX
-                    && let Some(block) = resize_large(unit, block, size)
-                {
-                    return block;
-                }
-                have
-            }
-        },
-    };
-    let new = super::malloc_aligned_for::<FROM>(size, align);
-    if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
-        unsafe { core::ptr::copy_nonoverlapping(block, new, old.min(size)) };
-        // SAFETY: by the contract the old block is ours to free.
-        unsafe { super::free_from::<FROM>(block) };
-    }
-    new
-}
-
-/// [`resize`] between the two halves of what is told of it.
-///
-/// # Safety
-///
-/// As there.
-#[cold]
-#[inline(never)]
-unsafe fn resize_told<const FROM: u8>(
-    block: *mut u8,
-    size: usize,
-    known: Option<usize>,
-    align: usize,
-) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
-    unsafe { resize::<FROM>(block, size, known, align) }
-}
-
-/// Resizes a large block without copying its bytes, if that can be done.
-fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
-    let before = large::usable(unit);
-    if common::is_on() && sync::is_interrupted() {
-        return (size <= before).then_some(block);
-    }
-    let heap = large::heap_of(unit);
-    let order = heap.map(|heap| heap.lock.lock());
-    let mut after = unit;
-    let mut moved = block;
-    if !large::resize_in_place(unit, size, release_kept) {
-        if heap.is_some() {
-            return None;
-        }
-        let new = large::move_to_grow(unit, size)?;
-        (after, moved) = (new.unit, new.block);
-    }
-    drop(order);
-    if options::detailed() {
-        count::live(large::usable(after) as i64 - before as i64);
-    }
-    Some(moved)
 }
 
 /// The bytes that may be used of a block: at least those asked for.
@@ -670,95 +489,4 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
         Found::Large { unit } => large::usable(unit),
         Found::Foreign => foreign::usable_size(block),
     }
-}
-
-/// Whether an address lies in a block (in use or cached) of this process's
-/// heaps. Constant time; any address may be asked about.
-///
-/// ```
-/// let block = heapwright::heap::malloc(100);
-/// assert!(heapwright::heap::owns(block.wrapping_add(99)));
-/// let local = 0u8;
-/// assert!(!heapwright::heap::owns(&local));
-/// # unsafe { heapwright::heap::free(block) };
-/// ```
-#[must_use]
-pub fn owns(address: *const u8) -> bool {
-    match MAP.lookup(address.addr()).1.kind() {
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => true,
-        Kind::Debug | Kind::DebugRest(_) => true,
-        _ => foreign::peer_owns(address),
-    }
-}
-
-/// Gives memory back to the kernel: the free blocks of all threads (but for what
-/// lies in the lists of others that live), of first-class heaps and of threads
-/// that have ended, pages of slabs without a block in use, and all free runs but
-/// about `keep` bytes. Returns whether any went back.
-///
-/// Takes time in proportion to what is free.
-///
-/// ```
-/// let block = heapwright::heap::malloc(10 << 20);
-/// // SAFETY: the block is ours and has room.
-/// unsafe { block.write_bytes(1, 10 << 20) };
-/// # unsafe { heapwright::heap::free(block) };
-/// heapwright::heap::trim(0);
-/// ```
-pub fn trim(keep: usize) -> bool {
-    let mut given = 0;
-    let mine = start::mine();
-    for cache in CACHES.all() {
-        let is_ours = cache.owned_by() == Use::Heap
-            || matches!(mine, Mine::Cache(mine) if mine.id() == cache.id());
-        if !is_ours && sync::holds_all() {
-            // In a fork handler: other threads may be in the middle of something.
-            continue;
-        }
-        // One lock at a time: two threads may trim at once.
-        let _order = cache.lock.lock();
-        if is_ours {
-            cache.release_free();
-            given += cache.purge_slabs();
-        } else if cache.lives() {
-            cache.release_unlisted();
-            given += cache.purge_slabs();
-        }
-    }
-    given += cache::purge_abandoned();
-    if common::is_on() && !sync::holds_all() {
-        given += magazines::purge_all();
-    }
-    given += chunk::purge_all(keep);
-    given > 0
-}
-
-/// Gives reserved address space up, because the process is about to be allowed
-/// only `most` bytes of it (`setrlimit(RLIMIT_AS)`): what is reserved counts.
-/// The heap goes on, and reserves what it needs when it needs it. `usize::MAX`: there is
-/// no limit any more.
-///
-/// ```
-/// # // A process of its own: the limit is for good.
-/// heapwright::heap::limit_address_space(1 << 30);
-/// let block = heapwright::heap::malloc(100 << 20);
-/// assert!(!block.is_null());
-/// # unsafe { heapwright::heap::free(block) };
-/// ```
-pub fn limit_address_space(most: usize) {
-    magazines::lower_limits(|| chunk::set_limit(most));
-}
-
-/// Gives reserved address space up, because it counts against the `most` bytes that the process
-/// may lock (`mlockall`). Sets no limit: the heap may grow beyond.
-///
-/// ```
-/// # // A process of its own: the reserve is gone for good.
-/// heapwright::heap::give_up_reserve(8 << 20);
-/// let block = heapwright::heap::malloc(100 << 20);
-/// assert!(!block.is_null());
-/// # unsafe { heapwright::heap::free(block) };
-/// ```
-pub fn give_up_reserve(most: usize) {
-    magazines::lower_limits(|| chunk::give_up_reserve(most));
 }

@@ -41,6 +41,7 @@
 #[doc(hidden)]
 pub mod assembly;
 mod common;
+mod control;
 mod count;
 mod door;
 mod exclusive;
@@ -52,6 +53,7 @@ mod large;
 mod origin;
 mod own_word;
 pub(crate) mod per_cpu;
+mod resize;
 mod seen;
 mod source;
 mod start;
@@ -62,10 +64,8 @@ mod walk;
 
 pub use crate::verdict::Verdict;
 pub use common::raise_shared_caches;
-pub use door::{
-    give_up_reserve, limit_address_space, owns, realloc, realloc_sized_from, realloc_to_nothing,
-    trim, usable_size,
-};
+pub use control::{give_up_reserve, limit_address_space, owns, trim};
+pub use door::{realloc_to_nothing, usable_size};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
@@ -73,6 +73,7 @@ pub use fast::{
 };
 pub use first_class::Heap;
 pub use origin::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
+pub use resize::{realloc, realloc_sized_from};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use seen::observe;

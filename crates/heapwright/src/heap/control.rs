@@ -1,0 +1,102 @@
+//! What a program says of the whole heap: give memory back, have less address space; and
+//! whether an address is the heap's.
+//!
+//! Called by the C layer (`malloc_trim`, `setrlimit`, `mlockall`).
+
+use super::start::{self, Mine};
+use super::{common, foreign};
+use crate::address_map::{Kind, MAP};
+use crate::cache::{self, CACHES, Use, magazines};
+use crate::chunk;
+use crate::sync;
+
+/// Whether an address lies in a block (in use or cached) of this process's
+/// heaps. Constant time; any address may be asked about.
+///
+/// ```
+/// let block = heapwright::heap::malloc(100);
+/// assert!(heapwright::heap::owns(block.wrapping_add(99)));
+/// let local = 0u8;
+/// assert!(!heapwright::heap::owns(&local));
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[must_use]
+pub fn owns(address: *const u8) -> bool {
+    match MAP.lookup(address.addr()).1.kind() {
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => true,
+        Kind::Debug | Kind::DebugRest(_) => true,
+        _ => foreign::peer_owns(address),
+    }
+}
+
+/// Gives memory back to the kernel: the free blocks of all threads (but for what
+/// lies in the lists of others that live), of first-class heaps and of threads
+/// that have ended, pages of slabs without a block in use, and all free runs but
+/// about `keep` bytes. Returns whether any went back.
+///
+/// Takes time in proportion to what is free.
+///
+/// ```
+/// let block = heapwright::heap::malloc(10 << 20);
+/// // SAFETY: the block is ours and has room.
+/// unsafe { block.write_bytes(1, 10 << 20) };
+/// # unsafe { heapwright::heap::free(block) };
+/// heapwright::heap::trim(0);
+/// ```
+pub fn trim(keep: usize) -> bool {
+    let mut given = 0;
+    let mine = start::mine();
+    for cache in CACHES.all() {
+        let is_ours = cache.owned_by() == Use::Heap
+            || matches!(mine, Mine::Cache(mine) if mine.id() == cache.id());
+        if !is_ours && sync::holds_all() {
+            // In a fork handler: other threads may be in the middle of something.
+            continue;
+        }
+        // One lock at a time: two threads may trim at once.
+        let _order = cache.lock.lock();
+        if is_ours {
+            cache.release_free();
+            given += cache.purge_slabs();
+        } else if cache.lives() {
+            cache.release_unlisted();
+            given += cache.purge_slabs();
+        }
+    }
+    given += cache::purge_abandoned();
+    if common::is_on() && !sync::holds_all() {
+        given += magazines::purge_all();
+    }
+    given += chunk::purge_all(keep);
+    given > 0
+}
+
+/// Gives reserved address space up, because the process is about to be allowed
+/// only `most` bytes of it (`setrlimit(RLIMIT_AS)`): what is reserved counts.
+/// The heap goes on, and reserves what it needs when it needs it. `usize::MAX`: there is
+/// no limit any more.
+///
+/// ```
+/// # // A process of its own: the limit is for good.
+/// heapwright::heap::limit_address_space(1 << 30);
+/// let block = heapwright::heap::malloc(100 << 20);
+/// assert!(!block.is_null());
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+pub fn limit_address_space(most: usize) {
+    magazines::lower_limits(|| chunk::set_limit(most));
+}
+
+/// Gives reserved address space up, because it counts against the `most` bytes that the process
+/// may lock (`mlockall`). Sets no limit: the heap may grow beyond.
+///
+/// ```
+/// # // A process of its own: the reserve is gone for good.
+/// heapwright::heap::give_up_reserve(8 << 20);
+/// let block = heapwright::heap::malloc(100 << 20);
+/// assert!(!block.is_null());
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+pub fn give_up_reserve(most: usize) {
+    magazines::lower_limits(|| chunk::give_up_reserve(most));
+}

@@ -1,0 +1,202 @@
+//! Another size for a block: in place, by moving pages, or in a new block.
+//!
+//! ```text
+//!   realloc --> traced? in two halves (`trace`)
+//!     |-------> the debug heap's block         the debug heap
+//!     |-------> another allocator's            foreign
+//!     |-------> a slot that still fits         stays
+//!     |-------> a large block                  in place, else its pages move (`large`)
+//!     '-------> else                           malloc, copy, free
+//! ```
+//!
+//! Called by the C layer and the adapters.
+
+use super::door::{Found, find};
+use super::origin::{MALLOC, Origin, Return};
+use super::{common, count, foreign, large, own_word, seen, trace};
+use crate::misuse::Call;
+use crate::options;
+use crate::os;
+use crate::size_class::{self, SLAB_MAX};
+use crate::sync;
+
+/// Changes the size of a block, moving it where it must.
+///
+/// The contents up to the smaller size stay. A null block is a new one. Null:
+/// there is no memory (`errno` is `ENOMEM`), and the block is unchanged. A block
+/// stays where it is if it still fits and would not waste half of itself; large
+/// blocks grow in place where the address space behind them is free, and the
+/// kernel moves their pages where it is not.
+///
+/// # Safety
+///
+/// The block is in use; afterwards only the returned one is.
+///
+/// ```
+/// use heapwright::heap;
+/// let block = heap::malloc(16);
+/// // SAFETY: the block is ours; the new one replaces it.
+/// let block = unsafe { heap::realloc(block, 100_000) };
+/// // SAFETY: the block is ours, freed once.
+/// unsafe { heap::free(block) };
+/// ```
+pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
+    unsafe { resize::<MALLOC>(block, size, None, 1) }
+}
+
+/// [`realloc`] for a caller that knows the size and alignment of its block, which
+/// is not null; the new one has the same alignment.
+///
+/// # Safety
+///
+/// As [`realloc`]; `old` and `align` are those the block was allocated with.
+///
+/// ```
+/// use heapwright::heap::{self, RUST};
+/// let block = heap::malloc_aligned_for::<RUST>(16, 64);
+/// // SAFETY: the block is ours, and was made so; the new one replaces it.
+/// let block = unsafe { heap::realloc_sized_from::<RUST>(block, 16, 64, 5000) };
+/// assert!(block as usize % 64 == 0);
+/// // SAFETY: the block is ours, freed once.
+/// unsafe { heap::free_sized_aligned_from::<RUST>(block, 5000, 64) };
+/// ```
+pub unsafe fn realloc_sized_from<const FROM: u8>(
+    block: *mut u8,
+    old: usize,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
+    unsafe { resize::<FROM>(block, size, Some(old), align) }
+}
+
+/// What they share. `align` is 1 where the caller does not know the block.
+///
+/// # Safety
+///
+/// As theirs.
+#[inline(always)]
+unsafe fn resize<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    known: Option<usize>,
+    align: usize,
+) -> *mut u8 {
+    if block.is_null() {
+        return super::malloc_aligned_for::<FROM>(size, align);
+    }
+    if trace::realloc_begins(block) {
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        let new = unsafe { resize_told::<FROM>(block, size, known, align) };
+        trace::realloc_ends(new, size);
+        return new;
+    }
+    if seen::is_debugging() {
+        let align = known.is_some().then_some(align);
+        let origin = Origin::of::<FROM>();
+        let what = Return { call: Call::Realloc, origin, size: known, align };
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        if let Some(new) = unsafe { seen::realloc(block, size, what) } {
+            if new.is_null() {
+                os::set_errno(os::ENOMEM);
+            }
+            return new;
+        }
+    }
+    let old = match (known, align <= size_class::MIN_ALIGN) {
+        // Only a new block is sure to be aligned.
+        (Some(old), false) => old,
+        _ => match find(Call::Realloc, block.addr()) {
+            // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+            // promises.
+            Found::Foreign => return unsafe { foreign::realloc(block, size) },
+            Found::Slot { class, .. } => {
+                let have = size_class::size(class);
+                if size <= have && (size > have / 2 || have <= 32) {
+                    return block;
+                }
+                have
+            }
+            Found::Large { unit } => {
+                if size > isize::MAX as usize {
+                    os::set_errno(os::ENOMEM);
+                    return core::ptr::null_mut();
+                }
+                let have = large::usable(unit);
+                if size > SLAB_MAX
+                    && let Some(block) = resize_large(unit, block, size)
+                {
+                    return block;
+                }
+                have
+            }
+        },
+    };
+    let new = super::malloc_aligned_for::<FROM>(size, align);
+    if !new.is_null() {
+        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        unsafe { core::ptr::copy_nonoverlapping(block, new, old.min(size)) };
+        // SAFETY: by the contract the old block is ours to free.
+        unsafe { super::free_from::<FROM>(block) };
+    }
+    new
+}
+
+/// [`resize`] between the two halves of what is told of it.
+///
+/// # Safety
+///
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn resize_told<const FROM: u8>(
+    block: *mut u8,
+    size: usize,
+    known: Option<usize>,
+    align: usize,
+) -> *mut u8 {
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+    // promises.
+    unsafe { resize::<FROM>(block, size, known, align) }
+}
+
+/// Resizes a large block without copying its bytes, if that can be done.
+fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
+    let before = large::usable(unit);
+    if common::is_on() && sync::is_interrupted() {
+        return (size <= before).then_some(block);
+    }
+    let heap = large::heap_of(unit);
+    let order = heap.map(|heap| heap.lock.lock());
+    let mut after = unit;
+    let mut moved = block;
+    if !large::resize_in_place(unit, size, release_kept) {
+        if heap.is_some() {
+            return None;
+        }
+        let new = large::move_to_grow(unit, size)?;
+        (after, moved) = (new.unit, new.block);
+    }
+    drop(order);
+    if options::detailed() {
+        count::live(large::usable(after) as i64 - before as i64);
+    }
+    Some(moved)
+}
+
+/// Gives the runs back that the calling thread's cache keeps.
+fn release_kept() {
+    if let Some(cache) = own_word::cache() {
+        let _order = cache.lock.lock();
+        cache.stash.release();
+    } else if common::is_on()
+        && let Some(held) = common::acquire()
+    {
+        held.stash.release();
+    }
+}
