@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# loom on the core's lock-free parts (remote, registry's desks, shared, common, and the
+# loom on the core's lock-free parts (remote, the registry's thread indices, shared, common, and the
 # collected heap's world, gang and pages): every interleaving of two or three threads, within a
 # bound on preemptions, with every value the memory model allows. Then the proof that these tests can fail: without each of the
 # fences and orderings the design rests on, one of them must.
@@ -39,9 +39,9 @@ mutant remote.rs "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquir
 mutant remote.rs "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
 mutant remote.rs "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
 tests=registry::
-mutant registry/desks.rs "leaving a desk does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
-mutant registry/desks.rs "taking a desk does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
-mutant registry/desks.rs "a desk is taken without looking" 'before & bit == 0' 'true'
+mutant registry/thread_index.rs "releasing an index does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
+mutant registry/thread_index.rs "taking an index does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
+mutant registry/thread_index.rs "an index is taken without looking" 'before & bit == 0' 'true'
 mutant registry/common.rs "a shared object is entered without looking" 'if current\.try_lock\(\) \{' 'if { let _ = current.try_lock(); true } {'
 shared=registry/shared.rs
 mutant $shared "taking a shared cache does not acquire" 'TAKES: Ordering = Ordering::Acquire' 'TAKES: Ordering = Ordering::Relaxed'

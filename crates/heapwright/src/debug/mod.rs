@@ -11,7 +11,7 @@
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!         lookup   other ways to find a bucket, for benches only
-//!       seat       a thread's current buckets                          (no lock)
+//!       thread_state  a thread's current buckets                        (no lock)
 //!         stays    which blocks belong in one bucket
 //!       sample     which blocks stand between guards
 //!       hot        which did badly in an earlier run
@@ -81,7 +81,6 @@ mod recorder;
 mod report;
 mod sample;
 mod scope;
-mod seat;
 mod shape;
 mod side;
 mod slot;
@@ -89,6 +88,7 @@ mod span;
 mod stays;
 mod store;
 mod table;
+mod thread_state;
 mod threads;
 
 pub use crate::options::debug::{Config, Detect, Guard};

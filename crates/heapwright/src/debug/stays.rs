@@ -20,7 +20,7 @@
 //! collide, and what another thread frees is taken from that thread's own counters.
 //! Then blocks share buckets, as they would without.
 //!
-//! Pure arithmetic. A thread's is at its seat; called by `heap`.
+//! Pure arithmetic. A thread's is at its state; called by `heap`.
 #![forbid(unsafe_code)]
 
 /// A counter for each key, or for some that collide.

@@ -116,12 +116,12 @@ impl Heap {
         self.spans().for_each(|span| store.release_whatever(span));
         store.forget();
         drop(store);
-        for seat in self.all_seats() {
+        for state in self.all_states() {
             // SAFETY: nobody uses the heap any more.
-            let mine = unsafe { seat.mine() };
+            let mine = unsafe { state.mine() };
             mine.forget_buckets();
             mine.stays.forget();
-            seat.count_nothing();
+            state.count_nothing();
         }
         self.peak_live.store(0, Ordering::Relaxed);
         self.table.lock().clear();
@@ -129,7 +129,7 @@ impl Heap {
     }
 
     /// What no request ever looks for: the open buckets of small spans, how many of
-    /// them have slots to hand out, and how many of those are no seat's current
+    /// them have slots to hand out, and how many of those are no state's current
     /// bucket, or are one's with another number of slots left. Nobody uses the heap
     /// meanwhile.
     #[cfg(test)]
@@ -146,9 +146,9 @@ impl Heap {
             }
             with_slots += 1;
             let next = Place { bucket, slot: span.slots_a_bucket() - left }.slot_start();
-            let is_current = self.all_seats().any(|seat| {
+            let is_current = self.all_states().any(|state| {
                 // SAFETY: nobody uses the heap now.
-                let lots = &unsafe { seat.mine() }.current[span.class()];
+                let lots = &unsafe { state.mine() }.current[span.class()];
                 lots.iter().any(|now| now.left as usize == left && now.at == next)
             });
             unknown += usize::from(!is_current);

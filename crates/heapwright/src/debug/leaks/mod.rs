@@ -74,7 +74,7 @@ const CHILD_LEAST: u64 = 5_000_000;
 /// How much of the stack above a check is looked at for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// One check at a time. It is its scratch: no seat of the heap is taken for it.
+/// One check at a time. It is its scratch: no state of the heap is taken for it.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
 /// What a stack is walked with.

@@ -93,7 +93,7 @@ pub(super) fn in_child() {
 }
 
 /// Makes what is due. The caller holds none of the heap's locks but, maybe, that of the
-/// common seat: so nobody sits down here.
+/// common state: so no state is entered here.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
