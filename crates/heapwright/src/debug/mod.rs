@@ -12,7 +12,7 @@
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!         lookup   other ways to find a bucket, for benches only
 //!       thread_state  a thread's current buckets                        (no lock)
-//!         stays    which blocks belong in one bucket
+//!         lifetime which blocks belong in one bucket
 //!       sample     which blocks stand between guards
 //!       hot        which did badly in an earlier run
 //!       span       whose is this address? bucket, slot, block, in O(1)
@@ -75,6 +75,7 @@ mod leaks;
 )))]
 #[path = "leaks_nowhere.rs"]
 mod leaks;
+mod lifetime;
 mod process;
 mod reach;
 mod recorder;
@@ -85,7 +86,6 @@ mod shape;
 mod side;
 mod slot;
 mod span;
-mod stays;
 mod store;
 mod table;
 mod thread_state;

@@ -21,8 +21,8 @@ use crate::stacks::{Scratch, Stack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use super::lifetime::{LIFETIMES, LifetimePredictor};
 use super::slot::Slot;
-use super::stays::{LOTS, Stays};
 
 /// Sequence numbers that a state takes at a time.
 const SEQUENCE_STEP: u32 = 256;
@@ -45,8 +45,8 @@ pub(crate) struct Current {
 
 /// What only the state's thread touches.
 pub(crate) struct Mine {
-    pub(crate) current: [[Current; LOTS]; CLASSES],
-    pub(crate) stays: Stays,
+    pub(crate) current: [[Current; LIFETIMES]; CLASSES],
+    pub(crate) lifetimes: LifetimePredictor,
     next: u32,
     last: u32,
     /// The thread's number in findings.

@@ -3,7 +3,7 @@
 //! Each state counts for itself, in words that only its thread writes; a caller that asks
 //! adds them up. Sums are of no single moment while threads run.
 //!
-//! Called by `place` for the limit and the peak, by `take_back` for the peak, and by
+//! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by
 //! `debug`'s doors.
 
 use crate::sync::atomic::Ordering;
@@ -64,7 +64,7 @@ impl Heap {
     }
 
     /// A line of figures, for who asked for statistics at exit.
-    pub(in crate::debug) fn tell_figures(&'static self) {
+    pub(in crate::debug) fn print_figures(&'static self) {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);
         for state in self.all_states() {

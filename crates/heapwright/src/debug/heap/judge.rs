@@ -8,9 +8,9 @@
 //!
 //! What a free looks at is what it is likely to have in a cache line anyway: its own
 //! slack, and the last bytes before it. The rest is seen when the neighbour goes, or
-//! in a sweep. Damage is put right when it is told of, so that it is told of once.
+//! in a sweep. Damage is put right when it is reported, so that it is reported once.
 //!
-//! Called by `take_back`.
+//! Called by `deallocate`.
 
 use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
 
@@ -23,8 +23,8 @@ use super::super::bytes::{self, Damage};
 use super::super::slot::{State, Word};
 use super::super::span::{Form, Place};
 use super::Heap;
+use super::deallocate::Here;
 use super::enter::Entered;
-use super::take_back::Here;
 
 impl Heap {
     /// Whether the call, the size and the alignment are those the block was made with.

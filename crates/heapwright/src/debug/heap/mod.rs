@@ -1,22 +1,22 @@
-//! A debug heap: blocks handed out, taken back, and judged.
+//! A debug heap: blocks are allocated, freed, and checked.
 //!
 //! ```text
 //!   this file     what a heap is, and how it begins
 //!     place       a request: a slot of the current bucket, or a place between guards
-//!     take_back   free, realloc, size: the slot of an address, and its record
+//!     deallocate   free, realloc, size: the slot of an address, and its record
 //!       judge     the right call? the bytes around it as they were?
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
 //!       enter     which per-thread state is the caller's
-//!       tell      findings about a block, or about an address that is none
+//!       findings  about a block, or about an address that is none
 //!       late      those that must wait for the store's lock
 //!       counts    sums over states
 //!       fork      locks, and other threads' states
 //! ```
 //!
 //! Nothing is locked but the store, once a bucket. Two threads that free one block
-//! at once meet at the record's word; one of them is told. Who frees the last block
-//! of a bucket has it alone.
+//! at once meet at the record's word; one of them is reported. The thread that frees the last
+//! block of a bucket has the bucket alone.
 //!
 //! A finding is reported and the program goes on wherever that is no worse than
 //! what the program did itself: a wrong free is not done, a mismatched one is done
@@ -25,14 +25,14 @@
 //! Called by `debug`'s doors.
 
 mod counts;
+mod deallocate;
 mod enter;
+mod findings;
 mod fork;
 mod judge;
 mod late;
 mod place;
 mod sweep;
-mod take_back;
-mod tell;
 mod walk;
 
 use core::ffi::c_void;
@@ -54,9 +54,9 @@ use super::thread_state::ThreadState;
 use super::threads::Threads;
 use enter::Entered;
 
+pub(crate) use deallocate::Return;
+pub(super) use findings::of_block;
 pub(crate) use place::Request;
-pub(crate) use take_back::Return;
-pub(super) use tell::of_block;
 
 /// Milliseconds that the last look waits for the store.
 pub(super) const PATIENCE: u64 = 200;

@@ -11,7 +11,7 @@
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
 //! ```
 //!
-//! Called by `debug`'s doors, and by `take_back` for `realloc`.
+//! Called by `debug`'s doors, and by `deallocate` for `realloc`.
 
 use core::ptr;
 
@@ -23,11 +23,11 @@ use crate::sync::atomic::Ordering;
 use super::super::bytes;
 use super::super::hot;
 use super::super::leaks;
+use super::super::lifetime::Lifetime;
 use super::super::sample::Side;
 use super::super::shape::{self, PAGE};
 use super::super::slot::Word;
 use super::super::span::{Form, Place};
-use super::super::stays::Lot;
 use super::super::store::{Opened, Store};
 use super::super::thread_state::Mine;
 use super::enter::Entered;
@@ -100,13 +100,13 @@ impl Heap {
             return self.place_large(entered, request, stack, side);
         };
         let mine = entered.mine();
-        let lot = mine.stays.made(stack, class);
-        if mine.current[class][lot as usize].left == 0 && !self.open(mine, class, lot) {
+        let lifetime = mine.lifetimes.made(stack, class);
+        if mine.current[class][lifetime as usize].left == 0 && !self.open(mine, class, lifetime) {
             return ptr::null_mut();
         }
         let sequence = mine.sequence(&self.sequence);
         let thread = mine.thread;
-        let current = &mut mine.current[class][lot as usize];
+        let current = &mut mine.current[class][lifetime as usize];
         let block = current.at;
         // SAFETY: a slot is left, so its record is in the span's.
         let record = unsafe { &*current.record };
@@ -130,7 +130,7 @@ impl Heap {
 
     /// Opens the next bucket of a class, and looks after another one.
     #[cold]
-    fn open(&'static self, mine: &mut Mine, class: usize, lot: Lot) -> bool {
+    fn open(&'static self, mine: &mut Mine, class: usize, lifetime: Lifetime) -> bool {
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
                 self.sweep_step(store, late);
@@ -139,7 +139,7 @@ impl Heap {
         });
         let Some(Opened { bucket, zero }) = opened else { return false };
         let first = Place { bucket, slot: 0 };
-        let current = &mut mine.current[class][lot as usize];
+        let current = &mut mine.current[class][lifetime as usize];
         current.at = first.slot_start();
         current.record = first.records();
         current.left = bucket.span.slots_a_bucket() as u32;
@@ -151,7 +151,7 @@ impl Heap {
     }
 
     /// Lets `open` open something, under the store's lock; what is found meanwhile is
-    /// told by `thread` when that is free.
+    /// reported by `thread` when that is free.
     fn open_by(
         &'static self,
         thread: u16,

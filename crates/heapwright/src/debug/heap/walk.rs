@@ -84,17 +84,17 @@ impl Heap {
         }
     }
 
-    /// Tells of the block at `address`, if it still is one, as a leak.
-    pub(in crate::debug) fn tell_leak_at(&'static self, address: usize) {
+    /// Reports the block at `address` as a leak, if it still is one.
+    pub(in crate::debug) fn report_leak_at(&'static self, address: usize) {
         if let Some(span) = Span::of(address) {
             if let Found::Slot(place) = span.locate(address) {
-                self.tell_leak(place, place.record().word());
+                self.report_leak(place, place.record().word());
             }
             return;
         }
         let entry = self.table.lock().live_at(address);
         if let Some(entry) = entry {
-            checked::tell_leak(self, &entry);
+            checked::report_leak(self, &entry);
         }
     }
 
@@ -120,7 +120,7 @@ impl Heap {
             // SAFETY: nobody uses the heap any more.
             let mine = unsafe { state.mine() };
             mine.forget_buckets();
-            mine.stays.forget();
+            mine.lifetimes.forget();
             state.count_nothing();
         }
         self.peak_live.store(0, Ordering::Relaxed);
@@ -148,8 +148,8 @@ impl Heap {
             let next = Place { bucket, slot: span.slots_a_bucket() - left }.slot_start();
             let is_current = self.all_states().any(|state| {
                 // SAFETY: nobody uses the heap now.
-                let lots = &unsafe { state.mine() }.current[span.class()];
-                lots.iter().any(|now| now.left as usize == left && now.at == next)
+                let currents = &unsafe { state.mine() }.current[span.class()];
+                currents.iter().any(|now| now.left as usize == left && now.at == next)
             });
             unknown += usize::from(!is_current);
         }

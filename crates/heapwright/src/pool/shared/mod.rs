@@ -283,7 +283,7 @@ impl<T> SharedPool<T> {
 
 impl<T> Home<T> for SharedPool<T> {
     #[inline(always)]
-    unsafe fn take_back(&self, slot: NonNull<T>) {
+    unsafe fn deallocate(&self, slot: NonNull<T>) {
         // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
         unsafe { self.slots.free(slot.cast()) };
     }

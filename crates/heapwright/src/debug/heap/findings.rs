@@ -1,7 +1,6 @@
-//! Telling: findings, with what is known of the block they are about.
+//! Findings, with what is known of the block they are about.
 //!
-//! Called by the rest of the heap, and by `debug`'s doors for pointers that are
-//! nobody's.
+//! Called by the rest of the heap, and by `debug`'s doors for foreign pointers.
 
 use heapwright_record::debug::{Call, Finding, FindingKind, Moment, Origin, Region};
 
@@ -11,8 +10,8 @@ use super::super::hot;
 use super::super::slot::{State, Word};
 use super::super::span::Place;
 use super::Heap;
+use super::deallocate::{Here, Return};
 use super::enter::Entered;
-use super::take_back::{Here, Return};
 
 impl Heap {
     /// The address is in a slot, and no live block begins there.
@@ -116,9 +115,9 @@ impl Heap {
         self.reporter.report(&finding, &self.threads);
     }
 
-    /// Tells of a block that was never freed.
+    /// Reports a block that was never freed.
     #[cold]
-    pub(in crate::debug) fn tell_leak(&'static self, place: Place, word: Word) {
+    pub(in crate::debug) fn report_leak(&'static self, place: Place, word: Word) {
         let block = of_block(place, word);
         let pointer = block.block;
         self.report(Finding { kind: FindingKind::Leak, call: Call::Exit, pointer, ..block });

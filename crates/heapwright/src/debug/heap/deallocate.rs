@@ -1,4 +1,4 @@
-//! Taking back: a block that the program gives back, moves, or asks about.
+//! Deallocation: a block that the program frees, moves, or asks about.
 //!
 //! ```text
 //!   address --> span --> bucket, slot --> record: live?      (else: a finding)
@@ -27,7 +27,7 @@ use super::enter::Entered;
 use super::late::Late;
 use super::place::Request;
 
-/// A block given back: what the caller says it knows of it.
+/// What the caller of a deallocation says it knows of the block.
 #[derive(Clone, Copy)]
 pub(crate) struct Return {
     pub(crate) call: Call,
@@ -37,7 +37,7 @@ pub(crate) struct Return {
 }
 
 impl Heap {
-    /// Takes a block back that lies in `span`, or says what is wrong with it.
+    /// Frees a block that lies in `span`, or reports what is wrong with it.
     ///
     /// # Safety
     ///
@@ -47,7 +47,7 @@ impl Heap {
         let Some(mut entered) = self.enter() else { return };
         let here = self.here(&mut entered, address, what);
         // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
-        unsafe { self.take_back(&mut entered, span, here) };
+        unsafe { self.deallocate(&mut entered, span, here) };
         if self.reporter.logs() {
             self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
         }
@@ -60,14 +60,16 @@ impl Heap {
         Here { address, what, stack }
     }
 
+    /// Frees the block that `here` names.
+    ///
     /// # Safety
     ///
     /// As [`Heap::free`].
-    unsafe fn take_back(&'static self, entered: &mut Entered, span: &'static Span, here: Here) {
+    unsafe fn deallocate(&'static self, entered: &mut Entered, span: &'static Span, here: Here) {
         let address = here.address;
         let Some(place) = span.small_slot_at(address) else {
             // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
-            return unsafe { self.take_other(entered, span, here) };
+            return unsafe { self.deallocate_other(entered, span, here) };
         };
         let record = place.record();
         let word = record.word();
@@ -91,7 +93,7 @@ impl Heap {
             fills = span.slot_bytes();
         }
         let made_at = record.made_at.load(Ordering::Relaxed);
-        entered.mine().stays.gone(made_at, span.class());
+        entered.mine().lifetimes.gone(made_at, span.class());
         entered.state().count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
             // SAFETY: the slot is nobody's any more.
@@ -104,7 +106,7 @@ impl Heap {
         }
     }
 
-    /// Who freed it, and where from.
+    /// Notes the stack and the moment of a free.
     #[inline]
     fn note_freed(&'static self, entered: &mut Entered, record: &Slot, here: Here) {
         let sequence = entered.mine().sequence(&self.sequence);
@@ -112,13 +114,18 @@ impl Heap {
         record.freed.store(sequence, Ordering::Relaxed);
     }
 
-    /// [`Heap::take_back`] of what is no small block's start.
+    /// [`Heap::deallocate`] of what is no small block's start.
     ///
     /// # Safety
     ///
     /// As [`Heap::free`].
     #[inline(never)]
-    unsafe fn take_other(&'static self, entered: &mut Entered, span: &'static Span, here: Here) {
+    unsafe fn deallocate_other(
+        &'static self,
+        entered: &mut Entered,
+        span: &'static Span,
+        here: Here,
+    ) {
         let Found::Slot(place) = span.locate(here.address) else {
             return self.not_a_block(entered, here);
         };
@@ -248,7 +255,7 @@ impl Heap {
         unsafe { ptr::copy_nonoverlapping(place.block(), new, size.min(request.size)) };
         // SAFETY: its bytes were copied, and nobody uses the old block afterwards, as the caller
         // promises.
-        unsafe { self.take_back(&mut entered, span, here) };
+        unsafe { self.deallocate(&mut entered, span, here) };
         new
     }
 }
