@@ -47,11 +47,11 @@ shared=registry/shared.rs
 mutant $shared "taking a shared cache does not acquire" 'TAKES: Ordering = Ordering::Acquire' 'TAKES: Ordering = Ordering::Relaxed'
 mutant $shared "giving it back does not release" 'GIVES: Ordering = Ordering::Release' 'GIVES: Ordering = Ordering::Relaxed'
 mutant $shared "who waits does not wait" 'let got = slot\.wait\(\)' 'let got = true'
-mutant $shared "K is told without an order" 'self\.count\.store\(made, Ordering::Release\)' 'self.count.store(made, Ordering::Relaxed)'
+mutant $shared "K is published without an order" 'self\.count\.store\(made, Ordering::Release\)' 'self.count.store(made, Ordering::Relaxed)'
 mutant $shared "K is read without an order" 'self\.count\.load\(Ordering::Acquire\)' 'self.count.load(Ordering::Relaxed)'
-mutant $shared "K is told before the slots" '(self\.slots\[made\]\.store)' 'self.count.store(made + 1, Ordering::Release); $1'
-mutant $shared "K is told before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
-mutant $shared "the strides' number is told without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
+mutant $shared "K is published before the slots" '(self\.slots\[made\]\.store)' 'self.count.store(made + 1, Ordering::Release); $1'
+mutant $shared "K is published before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
+mutant $shared "the strides' number is published without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
 mutant $shared "the strides' number is read without an order" 'self\.registry\.stride_count\.load\(Ordering::Acquire\)' 'self.registry.stride_count.load(Ordering::Relaxed)'
 tests=gc::world::
 world=gc/world.rs
@@ -93,7 +93,7 @@ tests=gc::held::
 held=gc/held.rs
 mutant $held "pages are not asked again after regions" '(what it wrote to its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
 mutant $held "pages are asked again without an order" '(what it wrote to its page\.\s+)fence[^;]*;' '$1'
-mutant $held "a cursor is told without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
+mutant $held "a cursor is published without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
 mutant $held "a cursor is read without an order" 'offset < self\.cursor\.get_acquired\(\)' 'offset < self.cursor.get()'
 mutant $held "bits are read before the cursor" 'offset < self\.cursor\.get_acquired\(\) \|\| bits::is_set\(&self\.taken, offset\)' 'bits::is_set(\&self.taken, offset) || offset < self.cursor.get_acquired()'
 mutant $held "the sweep moves the cursor first" '(let \(live, survivors\) = [^;]*;)(\s+)(self\.cursor\.set_released\(0\);)' '$3$2$1'

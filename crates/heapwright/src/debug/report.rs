@@ -307,7 +307,7 @@ impl Reporter {
             text.number(u64::from(found));
             text.text(" findings in all, ");
             text.number(reported);
-            text.text(" different ones told");
+            text.text(" different ones reported");
             text.line();
             text.emit();
         }

@@ -172,7 +172,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     const BUSY: &str = "another one is under way";
     const LOCKED: &str = "the heap is locked by what was interrupted";
     const UNSEEN: &str = "the process cannot read /proc/self/mem";
-    const THREADS: &str = "the process's threads cannot be told, or not be held";
+    const THREADS: &str = "the process's threads cannot be listed, or not be stopped";
     // A child of vfork has its parent's memory.
     if !substrate::is_original_process() {
         return Err("");
