@@ -55,7 +55,7 @@ prepare_command() {
     prepare_launcher
     # shellcheck disable=SC2206
     CHECK=("$COMMAND" check ${CHECK_OPTIONS:-})
-    # It runs, sees a leak, and tells of nothing else: otherwise the figures are not
+    # It runs, sees a leak, and reports nothing else: otherwise the figures are not
     # what they seem.
     local status=0
     command_or_package cc gcc
@@ -79,7 +79,7 @@ section_programs() {
         IFS=$'\t' read -ra words <<<"$line"
         name=${words[0]}
         planned programs "$name" glibc 0 "${words[@]:1}"
-        # What such a program loses is its own affair, and told; errors are not.
+        # What such a program loses is its own affair, and reported; errors are not.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
@@ -130,7 +130,7 @@ says() { # TOOL error|leak PROGRAM ARGUMENTS...: 1 if the tool finds one, else 0
         asan) set -- env "ASAN_OPTIONS=exitcode=99:detect_leaks=$([ "$leak" = leak ] && echo 1 || echo 0)" "$@" ;;
     esac
     (ulimit -c 0 && exec timeout -k 1 60 "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
-    # A checker that stopped at the error it told of ends with 99, too; a plain
+    # A checker that stopped at the error it reported ends with 99, too; a plain
     # program shows its bug by a signal.
     case $tool in
         glibc) if [ $status -gt 128 ]; then echo 1; else echo 0; fi ;;
@@ -184,7 +184,7 @@ section_snapshot() {
     for check in 1 2 3; do
         "$COMMAND" report --format json --at $check -o "$SCRATCH/told" "$record" || [ $? -eq 1 ]
         # Of a check: the stop, the time until its result, all blocks, and whether it
-        # tells of anything but the one leak of 123 bytes.
+        # reports anything but the one leak of 123 bytes.
         python3 - "$SCRATCH/told" $check >"$SCRATCH/check" <<'PYTHON'
 import json, sys
 told = json.load(open(sys.argv[1]))

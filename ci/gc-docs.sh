@@ -81,7 +81,7 @@ diff <(sed 's/^0 files are open$/1 files are open/' "$SCRATCH/want") "$SCRATCH/o
 cargo build --quiet --locked -p heapwright-cli
 heapwright=$CARGO_TARGET_DIR/debug/heapwright
 (cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --format html -o heap.html toy.heap >told)
-tables() { sed -n '/^by type /,/^  and .* wholly free/{/wholly free/d;p}' "$1"; }
+tables() { sed -n '/^by type /,/^  and .* empty$/{/empty$/d;p}' "$1"; }
 [ -n "$(tables docs/gc.md)" ] || die "docs/gc.md has no tables of a dump"
 diff <(tables docs/gc.md) <(tables "$SCRATCH/told") || die "heapwright heap says something else of toy.heap than docs/gc.md"
 grep -q '^ *root handle #1 -> pair 0x' "$SCRATCH/told" || die "heapwright heap names no path from the root"

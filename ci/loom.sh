@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# loom on the core's lock-free parts (remote, registry's desks, shared, common, and the
+# loom on the core's lock-free parts (remote, the registry's thread indices, shared, common, and the
 # collected heap's world, gang and pages): every interleaving of two or three threads, within a
 # bound on preemptions, with every value the memory model allows. Then the proof that these tests can fail: without each of the
 # fences and orderings the design rests on, one of them must.
@@ -39,19 +39,19 @@ mutant remote.rs "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquir
 mutant remote.rs "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
 mutant remote.rs "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
 tests=registry::
-mutant registry/desks.rs "leaving a desk does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
-mutant registry/desks.rs "taking a desk does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
-mutant registry/desks.rs "a desk is taken without looking" 'before & bit == 0' 'true'
+mutant registry/thread_index.rs "releasing an index does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
+mutant registry/thread_index.rs "taking an index does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
+mutant registry/thread_index.rs "an index is taken without looking" 'before & bit == 0' 'true'
 mutant registry/common.rs "a shared object is entered without looking" 'if current\.try_lock\(\) \{' 'if { let _ = current.try_lock(); true } {'
 shared=registry/shared.rs
 mutant $shared "taking a shared cache does not acquire" 'TAKES: Ordering = Ordering::Acquire' 'TAKES: Ordering = Ordering::Relaxed'
 mutant $shared "giving it back does not release" 'GIVES: Ordering = Ordering::Release' 'GIVES: Ordering = Ordering::Relaxed'
 mutant $shared "who waits does not wait" 'let got = slot\.wait\(\)' 'let got = true'
-mutant $shared "K is told without an order" 'self\.count\.store\(made, Ordering::Release\)' 'self.count.store(made, Ordering::Relaxed)'
+mutant $shared "K is published without an order" 'self\.count\.store\(made, Ordering::Release\)' 'self.count.store(made, Ordering::Relaxed)'
 mutant $shared "K is read without an order" 'self\.count\.load\(Ordering::Acquire\)' 'self.count.load(Ordering::Relaxed)'
-mutant $shared "K is told before the slots" '(self\.slots\[made\]\.store)' 'self.count.store(made + 1, Ordering::Release); $1'
-mutant $shared "K is told before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
-mutant $shared "the strides' number is told without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
+mutant $shared "K is published before the slots" '(self\.slots\[made\]\.store)' 'self.count.store(made + 1, Ordering::Release); $1'
+mutant $shared "K is published before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
+mutant $shared "the strides' number is published without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
 mutant $shared "the strides' number is read without an order" 'self\.registry\.stride_count\.load\(Ordering::Acquire\)' 'self.registry.stride_count.load(Ordering::Relaxed)'
 tests=gc::world::
 world=gc/world.rs
@@ -93,7 +93,7 @@ tests=gc::held::
 held=gc/held.rs
 mutant $held "pages are not asked again after regions" '(what it wrote to its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
 mutant $held "pages are asked again without an order" '(what it wrote to its page\.\s+)fence[^;]*;' '$1'
-mutant $held "a cursor is told without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
+mutant $held "a cursor is published without an order" 'self\.cursor\.set_released\(next\)' 'self.cursor.set(next)'
 mutant $held "a cursor is read without an order" 'offset < self\.cursor\.get_acquired\(\)' 'offset < self.cursor.get()'
 mutant $held "bits are read before the cursor" 'offset < self\.cursor\.get_acquired\(\) \|\| bits::is_set\(&self\.taken, offset\)' 'bits::is_set(\&self.taken, offset) || offset < self.cursor.get_acquired()'
 mutant $held "the sweep moves the cursor first" '(let \(live, survivors\) = [^;]*;)(\s+)(self\.cursor\.set_released\(0\);)' '$3$2$1'

@@ -89,5 +89,5 @@ if in_slice 3; then
     say "miri: threads, with $SEEDS other seeds"
     miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
         blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
-        threads_share objects_made_here desks_are_passed
+        threads_share objects_made_here thread_indices_are_passed
 fi

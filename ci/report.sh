@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `heapwright report` promises about large records: one of a million findings
-# and a gigabyte is told within 30 seconds and 1 GiB of memory.
+# and a gigabyte is reported within 30 seconds and 1 GiB of memory.
 #
 #   ci/report.sh           two records of that size: of a million different findings,
 #                          and of a thousand that come again and again (2.1 GiB of disk)

@@ -24,5 +24,5 @@ copy_tree
 mutant registry/shared.rs "who waits does not wait" 'let got = slot\.wait\(\)' 'let got = true'
 mutant registry/shared.rs "a lock is given back unasked" 'while !self\.try_lock\(\) \{' 'while !self.try_lock() { self.state.store(FREE, GIVES);'
 mutant registry/common.rs "a shared object is entered without looking" 'if current\.try_lock\(\) \{' 'if { let _ = current.try_lock(); true } {'
-mutant registry/desks.rs "a desk is taken without looking" 'before & bit == 0' 'true'
+mutant registry/thread_index.rs "an index is taken without looking" 'before & bit == 0' 'true'
 all_noticed

@@ -422,7 +422,7 @@ typedef struct hw_statistics {
    */
   uint64_t caches_largest;
   /**
-   * Tries of a shared cache that failed, because somebody held it.
+   * Tries of a shared cache that failed, because another thread held it.
    */
   uint64_t cache_failed_tries;
   /**
@@ -989,7 +989,7 @@ void *hw_heap_alloc_aligned(struct hw_heap *heap, size_t size, size_t alignment)
 /**
  * Gives a block back to its heap. NULL is ignored; errno is kept.
  *
- * A block of another heap ends the program with a line that says whose it is.
+ * A block of another heap ends the program with a line that names its owner.
  *
  * The program's duties:
  *
@@ -1013,7 +1013,7 @@ void hw_heap_destroy(struct hw_heap *heap);
  * count, up to 1024; it is never lowered. Threads that run go on undisturbed.
  *
  * Returns how many there are now: count or more, or fewer where there is no memory;
- * 0 where threads have caches of their own. With a count of 0 it only tells.
+ * 0 where threads have caches of their own. With a count of 0 it only returns the number.
  */
 size_t hw_raise_shared_caches(size_t count);
 
@@ -1170,7 +1170,7 @@ struct hw_arena_mark_t hw_arena_mark(struct hw_arena *arena);
  *
  * arena is an arena of hw_arena_create that was not destroyed, and this thread's
  * now; mark is one of it, and since then it was neither reset, nor trimmed, nor
- * rewound to before it. Nobody uses what was made since.
+ * rewound to before it. What was made since is not used any more.
  */
 void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
 
@@ -1180,7 +1180,7 @@ void hw_arena_rewind(struct hw_arena *arena, struct hw_arena_mark_t mark);
  * The program's duties:
  *
  * arena is an arena of hw_arena_create that was not destroyed, and this thread's
- * now. Nobody uses a block of it any more.
+ * now. Blocks of it are not used any more.
  */
 void hw_arena_reset(struct hw_arena *arena);
 
@@ -1215,8 +1215,8 @@ size_t hw_arena_stats(struct hw_arena *arena,
  *
  * The program's duties:
  *
- * arena is NULL or an arena of hw_arena_create that was not destroyed. Nobody uses
- * it or a block of it any more.
+ * arena is NULL or an arena of hw_arena_create that was not destroyed. It and
+ * its blocks are not used any more.
  */
 void hw_arena_destroy(struct hw_arena *arena);
 
@@ -1830,7 +1830,7 @@ void *hw_pool_alloc(struct hw_pool *pool);
  * Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
  *
  * Where the pool notices that the object is not its own, or was given back before,
- * the program ends with a line that says whose it is.
+ * the program ends with a line that names its owner.
  *
  * The program's duties:
  *
@@ -1882,7 +1882,7 @@ bool hw_pool_walk(struct hw_pool *pool, hw_object_visitor visit, void *context);
  * The program's duties:
  *
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
- * Nobody uses an object of it any more.
+ * Objects of it are not used any more.
  */
 void hw_pool_reset(struct hw_pool *pool, size_t keep);
 
@@ -1914,8 +1914,8 @@ size_t hw_pool_stats(struct hw_pool *pool, struct hw_pool_statistics *out, size_
  *
  * The program's duties:
  *
- * pool is NULL or a pool of hw_pool_create that was not destroyed. Nobody uses it
- * or an object of it any more.
+ * pool is NULL or a pool of hw_pool_create that was not destroyed. It and its
+ * objects are not used any more.
  */
 void hw_pool_destroy(struct hw_pool *pool);
 

@@ -3,7 +3,7 @@
  *
  * MIB of live blocks, most of 32 to 512 bytes, some of 64 KiB, in linked lists. One
  * thread reads the clock in a loop and keeps the longest time between two reads; the
- * other raises SIGUSR1, which a library that was told to (HEAPWRIGHT=leak_signal=USR1)
+ * other raises SIGUSR1, which a library with the option (HEAPWRIGHT=leak_signal=USR1)
  * answers with a check: CHECKS times (3), PAUSE_MS milliseconds apart (4000). One
  * block of 123 bytes is lost.
  *

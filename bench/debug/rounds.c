@@ -75,7 +75,7 @@ struct spent {
     uint64_t rounds, frees;
 };
 
-/* What instructions are counted of: callgrind is told this name. */
+/* What instructions are counted of: callgrind is given this name. */
 FRAME static struct spent measured(void **survivors, size_t rounds, int keep) {
     uint64_t start = now();
     go_round(survivors, rounds);

@@ -311,7 +311,7 @@ static value *place_of(value name, value env, value *holder) {
     return *holder = name, &((struct symbol *)expect(name, SYMBOL))->global;
 }
 
-/* Keeps its arguments itself, on the thread's stack; who calls keeps everything else. */
+/* Keeps its arguments itself, on the thread's stack; the caller keeps everything else. */
 static value eval(struct thread *t, value expression, value env) {
     struct vm *vm = t->vm;
     size_t base = t->depth;

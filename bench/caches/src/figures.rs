@@ -105,8 +105,8 @@ impl Judge<'_> {
 
     fn commits(&mut self) {
         for threads in self.results.threads("rpc") {
-            let told = self.results.commits.iter().find(|one| one.threads == threads);
-            let rounds: Vec<f64> = told.map(|one| one.percent).into_iter().collect();
+            let found = self.results.commits.iter().find(|one| one.threads == threads);
+            let rounds: Vec<f64> = found.map(|one| one.percent).into_iter().collect();
             let what = format!("rpc, T = {threads}, percpu: rseq commits of all operations");
             self.add(what, Asked::AtLeast(99.0), " %", Kind::Counted, &rounds);
         }

@@ -59,7 +59,7 @@ fn why_not(asked: &Run, setting: &Setting) -> Result<Option<String>, String> {
 /// ```text
 /// heapwright:   rseq commits     123456
 /// ```
-fn told(stderr: &str, word: &str) -> Option<f64> {
+fn printed(stderr: &str, word: &str) -> Option<f64> {
     stderr.lines().find_map(|line| {
         let (_, rest) = line.strip_prefix("heapwright:")?.split_once(word)?;
         rest.trim_start_matches(':').split_whitespace().next()?.parse().ok()
@@ -76,7 +76,7 @@ fn commits(asked: &Run, group: &Group, setting: &Setting) -> Result<Option<Commi
     }
     let said = start(asked, &counting, group.workload.name, &group.arguments)?;
     let (done, fell_back) =
-        (told(&said.stderr, "rseq commits"), told(&said.stderr, "rseq fallbacks"));
+        (printed(&said.stderr, "rseq commits"), printed(&said.stderr, "rseq fallbacks"));
     let percent = match (done, fell_back) {
         (Some(done), Some(fell_back)) if done + fell_back > 0.0 => {
             done / (done + fell_back) * 100.0
@@ -154,9 +154,9 @@ mod tests {
         let said = "heapwright: memory of process 7 (rpc) after 12 ms\n\
                     heapwright:   rseq commits            123456\n\
                     heapwright:   rseq fallbacks               3 of them at the start\n";
-        assert_eq!(told(said, "rseq commits"), Some(123_456.0));
-        assert_eq!(told(said, "rseq fallbacks"), Some(3.0));
-        assert_eq!(told(said, "rseq aborts"), None);
-        assert_eq!(told("rpc: rseq commits 5", "rseq commits"), None);
+        assert_eq!(printed(said, "rseq commits"), Some(123_456.0));
+        assert_eq!(printed(said, "rseq fallbacks"), Some(3.0));
+        assert_eq!(printed(said, "rseq aborts"), None);
+        assert_eq!(printed("rpc: rseq commits 5", "rseq commits"), None);
     }
 }

@@ -8,14 +8,14 @@
 //!                                         results ---- report ----> the tables
 //! ```
 //!
-//! [`plan`] is the file of runs, [`run`] one run, [`told`] what a checker says at
+//! [`plan`] is the file of runs, [`run`] one run, [`reported`] what a checker says at
 //! its end, [`results`] the file of numbers, [`report`] the figures and tables.
 
 mod plan;
 mod report;
+mod reported;
 mod results;
 mod run;
-mod told;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

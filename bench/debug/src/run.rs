@@ -19,7 +19,7 @@ use figures::process::warm;
 
 use crate::plan::Planned;
 use crate::results::Writer;
-use crate::told::Told;
+use crate::reported::Reported;
 
 /// After so many milliseconds a run is ended: valgrind on a long program.
 const LIMIT_MS: &str = "1200000";
@@ -147,9 +147,9 @@ impl Runner {
         let mut number =
             |metric: &str, value| self.results.number(&planned.cell, round, metric, value);
         number("findings", findings as f64)?;
-        if let Some(told) = Told::of(&stderr) {
-            number("errors", told.errors)?;
-            number("lost_blocks", told.lost_blocks)?;
+        if let Some(reported) = Reported::of(&stderr) {
+            number("errors", reported.errors)?;
+            number("lost_blocks", reported.lost_blocks)?;
         }
         if let Err(reason) = &cost.end {
             let last = stderr.lines().rev().find(|line| !line.trim().is_empty());

@@ -23,7 +23,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Runs the variants so often. `run` is told what came so far, the round and the variant.
+    /// Runs the variants so often. `run` is given what came so far, the round and the variant.
     pub fn take(
         names: impl IntoIterator<Item = impl Into<String>>,
         rounds: usize,

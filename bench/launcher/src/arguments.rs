@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int};
 /// A null-terminated array of strings, as `exec` takes it.
 pub(crate) type Strings = *const *const c_char;
 
-/// What the launcher was told.
+/// What the launcher was given.
 pub(crate) struct Arguments {
     /// The descriptor for the report.
     pub(crate) report: c_int,

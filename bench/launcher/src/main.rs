@@ -16,7 +16,7 @@
 //! ```
 //!
 //! `ended` is 0 if the program ended by itself, 1 if the limit ended it, 2 if
-//! the launcher was told to stop. A program that cannot be started leaves a
+//! the launcher was asked to stop. A program that cannot be started leaves a
 //! line `not-started ERRNO` before that.
 //!
 //! **Why it exists.** On Linux a process's peak resident size survives `exec`:
@@ -26,7 +26,7 @@
 //! hands on as it got it.
 //!
 //! **Nobody stays behind.** The program leads a process group of its own, and
-//! the whole group is killed when the limit is over, when the launcher is told
+//! the whole group is killed when the limit is over, when the launcher is asked
 //! to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT; SIGTERM is also what the kernel
 //! sends it when PARENT dies), and when the program itself has ended. If the
 //! launcher is killed outright, the kernel kills the program with it.

@@ -14,7 +14,7 @@ use crate::measure::{report, time, warm_host};
 
 const PIECES: usize = 1000;
 
-/// An arena. Pieces are told apart by their addresses alone.
+/// An arena. Pieces are distinguished by their addresses alone.
 pub trait Arena {
     /// Room for a number, and the number in it.
     fn number(&self, value: u32) -> NonNull<u32>;

@@ -60,7 +60,7 @@ where
         let workers: Vec<_> = (0..work.threads).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().filter_map(|worker| worker.join().ok()).min()
     });
-    told(start, work);
+    print_figures(start, work);
 }
 
 /// As [`measure`], but the threads are pairs of a maker and an ender.
@@ -100,11 +100,11 @@ where
             .collect();
         makers.into_iter().filter_map(|maker| maker.join().ok()).min()
     });
-    told(start, work);
+    print_figures(start, work);
 }
 
 /// The scope has just ended, and with it the last of the threads.
-fn told(start: Option<Instant>, work: Work) {
+fn print_figures(start: Option<Instant>, work: Work) {
     let spent = start.map_or(f64::NAN, |start| start.elapsed().as_nanos() as f64);
     report(spent / work.pairs as f64);
 }

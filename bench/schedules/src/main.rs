@@ -8,11 +8,11 @@
 //! Memory is sequentially consistent here; weaker orders are loom's.
 //!
 //! ```text
-//!   crates/heapwright/src/registry/{policy, shared, common, desks}.rs
+//!   crates/heapwright/src/registry/{policy, shared, common, thread_index}.rs
 //!        their `loom` is shuttle, by its name in Cargo.toml; `cfg(loom)` is set by build.rs
 //! ```
 //!
-//! What is looked for: a second holder of a cache, of an object or of a desk; a mark that a
+//! What is looked for: a second holder of a cache, of an object or of a thread index; a mark that a
 //! holder made and that got lost; a cache beyond K; a thread that waits for ever (shuttle
 //! ends a schedule of a million steps, and one in which all wait).
 //!

@@ -10,5 +10,5 @@ pub(crate) mod shared;
 #[path = "../../../crates/heapwright/src/registry/common.rs"]
 pub(crate) mod common;
 
-#[path = "../../../crates/heapwright/src/registry/desks.rs"]
-pub(crate) mod desks;
+#[path = "../../../crates/heapwright/src/registry/thread_index.rs"]
+pub(crate) mod thread_index;

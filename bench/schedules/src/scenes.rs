@@ -7,7 +7,7 @@ use loom::thread;
 
 use crate::marks::Marks;
 use crate::registry::common;
-use crate::registry::desks::Desks;
+use crate::registry::thread_index::Indices;
 use crate::registry::shared::{Shared, Slot};
 
 /// The scenes and their names.
@@ -17,7 +17,7 @@ pub(crate) const ALL: [(&str, fn()); 6] = [
     ("three caches become seven beside six threads", || visit(3, 7, 6, 30)),
     ("one cache becomes eight beside two threads", || visit(1, 8, 2, 60)),
     ("six threads make the objects they need", || grow(6, 20)),
-    ("eight threads come to five desks and leave them", || sit(8, 20)),
+    ("eight threads take five indices and release them", || take_indices(8, 20)),
 ];
 
 /// The most caches of a scene.
@@ -101,22 +101,22 @@ fn grow(threads: usize, times: usize) {
     assert_eq!(marks(&owner.0), threads * times, "a mark was lost");
 }
 
-/// Threads sit down at desks and leave, with few free ones in the first word.
-fn sit(threads: usize, times: usize) {
+/// Threads take indices and release them, with few free ones in the first word.
+fn take_indices(threads: usize, times: usize) {
     const FREE: usize = 5;
-    let room = Arc::new((Desks::<2>::new(), std::array::from_fn::<_, 128, _>(Marks::new)));
-    for desk in 0..64 - FREE {
-        assert_eq!(room.0.take(), Some(desk));
+    let room = Arc::new((Indices::<2>::new(), std::array::from_fn::<_, 128, _>(Marks::new)));
+    for index in 0..64 - FREE {
+        assert_eq!(room.0.take(), Some(index));
     }
     let all: Vec<_> = (0..threads)
         .map(|_| {
             let room = Arc::clone(&room);
             thread::spawn(move || {
-                let (desks, marks) = &*room;
+                let (indices, marks) = &*room;
                 for _ in 0..times {
-                    let desk = desks.take().expect("there are desks for all");
-                    marks[desk].visit();
-                    desks.leave(desk);
+                    let index = indices.take().expect("there are indices for all");
+                    marks[index].visit();
+                    indices.release(index);
                 }
             })
         })
@@ -126,5 +126,5 @@ fn sit(threads: usize, times: usize) {
     }
     let found: usize = room.1.iter().map(Marks::count).sum();
     assert_eq!(found, threads * times, "a mark was lost");
-    assert_eq!(room.0.take(), Some(64 - FREE), "a desk was not left");
+    assert_eq!(room.0.take(), Some(64 - FREE), "an index was not released");
 }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The code that decides is the policy's own, bit by bit (for the chosen one: the library's
-//! file); nothing of it is told again here.
+//! file); nothing of it is repeated here.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! The command line: which subcommand, and how a mistake in it is told.
+//! The command line: which subcommand, and how a mistake in it is reported.
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
@@ -65,10 +65,10 @@ pub(crate) fn run() -> Exit {
         Command::Run(args) => (run::run(args), 125),
         Command::Check(args) => (check::run(&args), check::COULD_NOT),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
-        Command::Doctor(args) => (doctor::run(&args), doctor::CANNOT_TELL),
-        Command::Report(args) => (report::run(&args), report::CANNOT_TELL),
-        Command::Diff(args) => (diff::run(&args), diff::CANNOT_TELL),
-        Command::Heap(args) => (heap::run(&args), heap::CANNOT_TELL),
+        Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),
+        Command::Report(args) => (report::run(&args), report::COULD_NOT),
+        Command::Diff(args) => (diff::run(&args), diff::COULD_NOT),
+        Command::Heap(args) => (heap::run(&args), heap::COULD_NOT),
         Command::Record(args) => (record::run(&args), 125),
         Command::Replay(args) => (replay::run(&args), replay::OWN_FAILURE),
         Command::Library(args) => (library::run(&args), 1),

@@ -6,7 +6,7 @@
 //!   run           a program on heapwright, and what its memory did
 //!   check         a program in debug mode, and what was found
 //!   doctor        would that take effect, and why not
-//!   report        what debug records tell of
+//!   report        what is in debug records
 //!   diff          two records, or two points in time, compared
 //!   library       where the preload library is
 //!   bench         a race of allocators, on a program or on workloads
@@ -18,7 +18,7 @@
 //! preload/        the library inside this command, and the environment
 //! process/        starting a program, standing in for it, ending as it ended
 //! statistics      the files a run leaves, collected
-//! report/         from debug records to what is told
+//! report/         from debug records to what is reported
 //! heap/           from a heap dump to what holds what
 //! symbols/        from addresses to functions and lines
 //! bench/          the race: who, what, how often, and what it shows

@@ -61,7 +61,7 @@ impl Folder {
             if let Ok(folder) = Self::new_in(base) {
                 if let Some(why) = why {
                     eprintln!(
-                        "heapwright: TMPDIR={} will not do ({why}); using {}",
+                        "heapwright: TMPDIR={} cannot be used ({why}); using {}",
                         wanted.display(),
                         base.display()
                     );

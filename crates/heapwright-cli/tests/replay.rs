@@ -386,7 +386,7 @@ fn allocators_that_are_wrong_are_found_out() {
         ("twice", "return place;", "differs", "times a block was not as it was left"),
         ("crashes", "abort();", "crashed", "SIGABRT"),
         ("hangs", "for (;;) sleep(1);", "hung", "killed after 2 s"),
-        ("nothing", "return NULL;", "failed", "2 blocks could not be had"),
+        ("nothing", "return NULL;", "failed", "2 blocks could not be allocated"),
     ] {
         let with = format!("{name}={}", library(name, code).display());
         let flags = ["--with", &with, "--only", &format!("glibc,{name}"), "--rounds", "1"];

@@ -516,7 +516,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
     }
     let few = stdout(&report(&["--show", "all", "--limit", "1"], &record));
     assert_eq!(few.matches("==LEAK").count(), 1, "{few}");
-    assert!(few.contains("\n3 smaller groups of leaks more are in the sums only (see --limit)\n"));
+    assert!(few.contains("\n3 smaller groups of leaks are only in the sums (see --limit)\n"));
     let output = report(&["--fail-on", "errors,growth", "--show", "none"], &record);
     assert_eq!(output.status.code(), Some(0));
     assert!(!stdout(&output).contains("==LEAK"), "{}", stdout(&output));
@@ -665,7 +665,7 @@ fn a_limit_is_said() {
     let record = folder.file("many", bytes(&entries));
     let told = stdout(&report(&["--limit", "3"], &record));
     assert_eq!(told.matches("==ERROR").count(), 3, "{told}");
-    assert!(told.contains("7 different errors more are not told: only the first 3 are"), "{told}");
+    assert!(told.contains("7 different errors more are not shown: only the first 3 are"), "{told}");
     assert!(told.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{told}");
     let told = stdout(&report(&["--limit", "0"], &record));
     assert_eq!(told.matches("==ERROR").count(), 10, "{told}");
@@ -688,7 +688,7 @@ fn a_record_without_findings_is_a_success() {
     let output = report(&[], &record);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        stdout(&output).contains("3 more findings were made again, or not written down"),
+        stdout(&output).contains("3 more findings were repetitions, or not written to the record"),
         "{}",
         stdout(&output)
     );

@@ -325,7 +325,7 @@ fn a_missing_temporary_folder_is_told_and_another_used() {
     let (line, object) = told.split_once('\n').expect("is a line");
     assert_eq!(
         line,
-        "heapwright: TMPDIR=/nonexistent/folder will not do (No such file or directory (os error \
+        "heapwright: TMPDIR=/nonexistent/folder cannot be used (No such file or directory (os error \
          2)); using /tmp"
     );
     let object: Value = serde_json::from_str(object).expect("is JSON");

@@ -4,7 +4,7 @@
 //!   struct Node<'gc> { next: Gc<'gc, Node<'gc>>, #[trace(skip)] file: File }
 //!
 //!   unsafe impl Trace for Node<'_>     each field's `trace`, but for those that are skipped
-//!   no Drop                            a second implementation of a trait that all who drop have
+//!   no Drop                            a second implementation of a trait that every type with Drop has
 //!   file: 'static                      so that no reference of a realm is in what is skipped
 //! ```
 //!
@@ -46,17 +46,17 @@ fn is_skipped(field: &Field) -> syn::Result<bool> {
     Ok(skipped)
 }
 
-/// The fields that are told: pattern and calls.
-struct Told {
+/// The fields that are traced: pattern and calls.
+struct Traced {
     pattern: TokenStream,
     calls: TokenStream,
 }
 
-fn tell(
+fn trace_fields(
     fields: &Fields,
     types: &mut Vec<syn::Type>,
     skipped: &mut Vec<syn::Type>,
-) -> syn::Result<Told> {
+) -> syn::Result<Traced> {
     let mut names = Vec::new();
     let mut calls = TokenStream::new();
     for (n, field) in fields.iter().enumerate() {
@@ -81,7 +81,7 @@ fn tell(
         Fields::Unnamed(_) => quote!(( #(#names),* )),
         Fields::Unit => quote!(),
     };
-    Ok(Told { pattern, calls })
+    Ok(Traced { pattern, calls })
 }
 
 fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -89,25 +89,26 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (mut types, mut skipped) = (Vec::new(), Vec::new());
     let body = match &input.data {
         Data::Struct(data) => {
-            let Told { pattern, calls } = tell(&data.fields, &mut types, &mut skipped)?;
+            let Traced { pattern, calls } = trace_fields(&data.fields, &mut types, &mut skipped)?;
             quote!(let Self #pattern = self; #calls)
         }
         Data::Enum(data) if data.variants.is_empty() => quote!(match *self {}),
         Data::Enum(data) => {
             let mut arms = TokenStream::new();
             for variant in &data.variants {
-                let Told { pattern, calls } = tell(&variant.fields, &mut types, &mut skipped)?;
+                let Traced { pattern, calls } =
+                    trace_fields(&variant.fields, &mut types, &mut skipped)?;
                 let variant = &variant.ident;
                 arms.extend(quote!(Self::#variant #pattern => { #calls }));
             }
             quote!(match self { #arms })
         }
         Data::Union(_) => {
-            return Err(syn::Error::new(name.span(), "what a union holds nobody can tell"));
+            return Err(syn::Error::new(name.span(), "what a union holds is not known"));
         }
     };
 
-    // What is generic tells what it is; types of fields that name a parameter need no more.
+    // A generic parameter brings its own bound; types of fields that name a parameter need no more.
     let mut generics = input.generics.clone();
     let parameters: Vec<_> = generics
         .params
@@ -134,7 +135,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         quote!(#(<#types as ::heapwright::gc::Trace>::TRACED)||*)
     };
     Ok(quote! {
-        // SAFETY: every field is told that may hold a reference; what is skipped is 'static,
+        // SAFETY: every field is traced that may hold a reference; what is skipped is 'static,
         // and so holds none; and the type has no `Drop` that could use one.
         unsafe impl #parameters ::heapwright::gc::Trace for #name #arguments #clause {
             const TRACED: bool = #traced;
@@ -147,7 +148,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
 
         const _: () = {
-            /// Whoever implements `Drop` has this already.
+            /// A type that implements `Drop` has this already.
             #[allow(dead_code)]
             trait ValuesInARealmHaveNoDrop {}
             #[allow(drop_bounds)]

@@ -9,7 +9,7 @@
 //! C++ object, in the program and in its libraries, and after the program's own
 //! functions in `.fini_array`; those of libraries that were loaded after us may run
 //! later, and so does the end of the C library's streams. So the debug heap, which
-//! looks here for blocks that nobody freed, sees all that a program frees at its
+//! looks here for blocks that were never freed, sees all that a program frees at its
 //! end, but for what such a library does. It looks before the statistics are taken.
 //!
 //! **Invariants.** At most one report a process, and one last look: the flag holds
@@ -150,7 +150,7 @@ fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
 /// the buffer lost its own and is refused.
 fn write_whole(path: &[u8], bytes: &[u8]) -> bool {
     let Ok(path) = CStr::from_bytes_with_nul(path) else { return false };
-    // Not through a link that somebody else laid in a public directory.
+    // Not through a link that another user made in a public directory.
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: a string and flags.
     let file = unsafe { libc::open(path.as_ptr(), flags, 0o644) };

@@ -22,7 +22,7 @@ extern "C" fn construct() {
     at_exit::prepare();
 }
 
-/// What only the debug heap needs: to be told which call it was, and of faults.
+/// What only the debug heap needs: to know which call it was, and of faults.
 #[cold]
 pub(crate) fn begin_debugging() {
     // The heap begins: from then on it knows a child of vfork from its parent.

@@ -19,28 +19,28 @@
 //! table of our own, [`FORWARD`], which the dynamic linker fills in like the other.
 //!
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and
-//! alignments that `delete` is given. The forms that do the work tell it: each
+//! alignments that `delete` is given. The forms that do the work report the alignment: each
 //! falls through to a door of its own (`heap::NEW`). But what came by a forwarding
 //! form has lost where it came from. So in debug mode the constructor looks at each
 //! word of [`FORWARD`]: where it leads to our own operator, and that one's way on
 //! leads to ours too, it is replaced by a function that does the work at once and
-//! tells everything. Where the program has put itself in the way, the word stays:
+//! reports everything. Where the program has put itself in the way, the word stays:
 //! the program's operator is called, as the standard says, and what it then calls
-//! is told as what it is.
+//! is reported as what it is.
 //!
 //! ```text
 //!                       fast mode              debug mode
 //!   delete[](p, n)  ->  delete[](p)        ->  free_sized_from::<NEW_ARRAY>(p, n)
 //!   delete[](p)     ->  delete(p)          ->  free_from::<NEW_ARRAY>(p)
 //!   new[](n)        ->  new(n)             ->  new_array_slow(n, 1)
-//!   nothrow forms   ->  what they forward to, which tells (they know no more)
+//!   nothrow forms   ->  what they forward to, which reports (they know no more)
 //! ```
 //!
 //! The price in fast mode is none: a jump through one word of memory instead of
 //! another. Nor is it a weaker place: the table lies in `.data.rel.ro`, which the
 //! dynamic linker makes read-only before any code runs, as the symbol table is. In
 //! debug mode alone the constructor makes its page writable again, and leaves it
-//! so: who debugs looks for wild writes, and this process is not one to attack.
+//! so: a debug run looks for wild writes, and this process is not one to attack.
 //!
 //! **Failure.** Where the heap has no memory, the standard wants a loop: fetch
 //! the new-handler; none: throw `std::bad_alloc`; else call it, and try again.
@@ -60,7 +60,7 @@
 //! **Catching.** The nothrow forms must swallow what the handler threw. They
 //! have a personality routine of their own, the function an unwinder asks about
 //! a frame: [`nothrow_personality`]. It stops every exception at the frame's
-//! landing pad, except a forced unwinding (thread cancellation), which nobody
+//! landing pad, except a forced unwinding (thread cancellation), which nothing
 //! may stop.
 //!
 //! **Invariant.** The library is not linked with a C++ runtime. What is needed
@@ -201,9 +201,9 @@ static FORWARD: Forward = Forward([
     AtomicPtr::new(_ZdaPvSt11align_val_t as *mut c_void),
 ]);
 
-/// Of each form: what does its work at once and tells who asked, and the form that
+/// Of each form: what does its work at once and reports which form it was, and the form that
 /// its target is, if that is in the table, too.
-fn telling(form: usize) -> (*mut c_void, Option<usize>) {
+fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
     match form {
         NEW_ARRAY_PLAIN => (new_array as *mut c_void, None),
         NEW_ARRAY_ALIGNED => (new_array_slow as *mut c_void, None),
@@ -250,10 +250,10 @@ fn is_ours(operator: *mut c_void) -> bool {
     (start.addr()..stop.addr()).contains(&operator.addr())
 }
 
-/// Whether what a form forwards to ends in an operator of ours, and nobody else is
+/// Whether what a form forwards to ends in an operator of ours, and no other is
 /// on the way.
 fn leads_to_us(form: usize) -> bool {
-    let (_, next) = telling(form);
+    let (_, next) = reporting(form);
     is_ours(FORWARD.0[form].load(Ordering::Relaxed)) && next.is_none_or(leads_to_us)
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn notice_replacements() {
     }
 }
 
-/// Makes the forwarding forms tell the heap which one was called, where the program
+/// Makes the forwarding forms report to the heap which one was called, where the program
 /// has not replaced what they forward to. Called by the constructor in debug mode.
 #[cold]
 pub(crate) fn tell_forms_apart() {
@@ -283,17 +283,17 @@ pub(crate) fn tell_forms_apart() {
     let whole = FORWARD.0.as_ptr().with_addr(start).cast_mut().cast();
     // SAFETY: a page of ours becomes writable; its contents stay.
     if unsafe { libc::mprotect(whole, page, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
-        // Then new[] is told as new, and delete[] as delete, which agree.
+        // Then new[] is reported as new, and delete[] as delete, which agree.
         return;
     }
     for (form, word) in FORWARD.0.iter().enumerate() {
         if ours[form] {
-            word.store(telling(form).0, Ordering::Relaxed);
+            word.store(reporting(form).0, Ordering::Relaxed);
         }
     }
 }
 
-/// `new[](n)`, telling.
+/// `new[](n)`, reporting.
 #[unsafe(naked)]
 extern "C" fn new_array() {
     #[cfg(target_arch = "x86_64")]
@@ -302,7 +302,7 @@ extern "C" fn new_array() {
     naked_asm!("mov x1, #1", "b {slow}", slow = sym new_array_slow);
 }
 
-/// `delete(p, n)`, telling.
+/// `delete(p, n)`, reporting.
 ///
 /// # Safety
 ///
@@ -312,25 +312,25 @@ unsafe extern "C" fn give_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<NEW>(block.cast(), size) };
 }
 
-/// `delete[](p)`, telling.
+/// `delete[](p)`, reporting.
 unsafe extern "C" fn give_array(block: *mut c_void) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_from::<NEW_ARRAY>(block.cast()) };
 }
 
-/// `delete[](p, n)`, telling.
+/// `delete[](p, n)`, reporting.
 unsafe extern "C" fn give_array_sized(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_sized_from::<NEW_ARRAY>(block.cast(), size) };
 }
 
-/// `delete[](p, align)`, telling.
+/// `delete[](p, align)`, reporting.
 unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
     // SAFETY: as the caller promises.
     unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
 }
 
-/// `delete(p, n, align)` and `delete[](p, n, align)`, telling. The arguments have
+/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The arguments have
 /// changed places already.
 unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     block: *mut c_void,
@@ -341,7 +341,7 @@ unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
     unsafe { heap::free_sized_aligned_from::<FROM>(block.cast(), size, alignment) };
 }
 
-/// A form that calls another with the leading arguments it was given, and tells no
+/// A form that calls another with the leading arguments it was given, and reports no
 /// more than that one: one jump through the global offset table, where the
 /// program's own operator is found if it has one.
 macro_rules! forwarding {
@@ -376,7 +376,7 @@ forwarding! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
 }
 
-/// A form that calls another, which cannot tell it from its own callers: one jump
+/// A form that calls another, which cannot distinguish it from its own callers: one jump
 /// through its place in [`FORWARD`]. The instructions in brackets come before it,
 /// for x86-64 and for aarch64.
 macro_rules! forwarding_apart {
@@ -409,7 +409,7 @@ macro_rules! forwarding_apart {
 }
 
 // Where the alignment is the third argument it must become the second; the size
-// goes where it was, and nobody but a telling function looks at it.
+// goes where it was, and only a reporting function looks at it.
 forwarding_apart! {
     /// `operator new[](std::size_t)`.
     _Znam => NEW_ARRAY_PLAIN [] [];
@@ -525,7 +525,7 @@ nothrow! {
 /// The frame keeps the request in two registers that the callee saves, and can be
 /// unwound at each call.
 ///
-/// One for each array-ness, so that the attempt tells which it is.
+/// One for each array-ness, so that the attempt knows which it is.
 macro_rules! slow {
     ($( $(#[$doc:meta])* $name:ident => $from:ident; )*) => {
         $(
@@ -636,7 +636,7 @@ macro_rules! slow {
 slow! {
     /// `operator new`, when the fast path was not enough; and all of the aligned form.
     new_slow => NEW;
-    /// `operator new[]`, where it is told apart.
+    /// `operator new[]`, where it is distinguished.
     new_array_slow => NEW_ARRAY;
 }
 
@@ -648,7 +648,7 @@ extern "C" fn attempt<const FROM: u8>(size: size_t, alignment: size_t) -> *mut c
     heap::malloc_aligned_for::<FROM>(size, alignment).cast()
 }
 
-/// Who may help after a failed attempt: the new-handler, or null where there is
+/// What may help after a failed attempt: the new-handler, or null where there is
 /// none, or where the alignment is none and no memory can help. Cannot throw.
 #[cold]
 extern "C" fn helper(alignment: size_t) -> *mut c_void {

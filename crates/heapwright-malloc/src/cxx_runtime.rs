@@ -78,7 +78,7 @@ pub(crate) struct Jump {
 
 /// Says how `std::bad_alloc` is thrown here: by the function that libstdc++ and
 /// libc++ have for it, or, in a static program that was linked without that
-/// one, by hand. Where neither can be done the program ends: nobody in it can
+/// one, by hand. Where neither can be done the program ends: nothing in it can
 /// name what would be thrown.
 ///
 /// # Safety
@@ -128,13 +128,13 @@ fn by_hand() -> Option<Jump> {
 ///
 /// # Safety
 ///
-/// `exception` was just caught by a landing pad, and is used by nobody else.
+/// `exception` was just caught by a landing pad, and is used by nothing else.
 #[cold]
 pub(crate) unsafe extern "C" fn swallow_exception(exception: *mut c_void) {
     let begin = find(weak!("__cxa_begin_catch"), c"__cxa_begin_catch");
     let end = find(weak!("__cxa_end_catch"), c"__cxa_end_catch");
     if begin.is_null() || end.is_null() {
-        // Nobody who knows the exception is here: it stays allocated.
+        // Nothing here knows the exception: it stays allocated.
         return;
     }
     // SAFETY: `void* __cxa_begin_catch(void*)`, by the C++ ABI.
@@ -174,7 +174,7 @@ fn find(bound: *mut c_void, name: &CStr) -> *mut c_void {
         )
     };
     for runtime in RUNTIMES {
-        // SAFETY: a string; RTLD_NOLOAD loads nothing and runs nobody's code.
+        // SAFETY: a string; RTLD_NOLOAD loads nothing and runs no code.
         let handle = unsafe { dlopen(runtime.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         if handle.is_null() {
             continue;

@@ -10,13 +10,13 @@
 //! The price: a library that was opened so in order to prefer its *own* copy of
 //! a symbol that the program has too, now shares the program's.
 //!
-//! `dlopen` asks who called it, by its return address: for `$ORIGIN`, for the
+//! `dlopen` asks what called it, by its return address: for `$ORIGIN`, for the
 //! run path, for the namespace. So this is not a function that calls the real
 //! one, but a few instructions that end in a jump to it: the caller stays the
 //! caller. `dlclose` does not ask.
 //!
 //! After a `dlclose` other code may be where the library's was, and the traces that
-//! the debug heap keeps would name the wrong functions: so it is told. It is told
+//! the debug heap keeps would name the wrong functions: so it is informed. It is informed
 //! afterwards, when the code is gone, if it is (a library may have been opened
 //! twice); destructors that ran meanwhile could still be named.
 

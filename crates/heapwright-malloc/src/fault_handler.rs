@@ -19,7 +19,7 @@
 //! last time. It is not called but jumped to, so the kernel's frame is its caller:
 //! it may `siglongjmp` away, and where a language's runtime throws an exception from
 //! it, no frame of ours is in the way. The default action is the kernel's: it is restored, and the
-//! instruction tried again (a signal that somebody *sent* is sent again), so that a
+//! instruction tried again (a signal that was *sent* is sent again), so that a
 //! core dump shows the program as it was. Ignoring a fault is no way out for a
 //! thread, so there the default is taken, too; a signal that was sent is ignored.
 //!
@@ -62,7 +62,7 @@ use libc::{c_int, c_void, siginfo_t, ucontext_t};
 /// What decides about a fault.
 pub(crate) type Decide = own_stack::Decide;
 
-/// Who decides; null while our handler is not installed.
+/// The function that decides; null while our handler is not installed.
 static DECIDE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// What the program has set, as far as the kernel looks at it.

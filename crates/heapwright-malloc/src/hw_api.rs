@@ -103,7 +103,7 @@ unsafe fn allocate(heap: *mut Heap, size: usize, alignment: usize, zeroed: bool)
 
 /// Gives a block back to its heap. NULL is ignored; errno is kept.
 ///
-/// A block of another heap ends the program with a line that says whose it is.
+/// A block of another heap ends the program with a line that names its owner.
 ///
 /// # Safety
 ///
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn hw_heap_destroy(heap: *mut Heap) {
 /// count, up to 1024; it is never lowered. Threads that run go on undisturbed.
 ///
 /// Returns how many there are now: count or more, or fewer where there is no memory;
-/// 0 where threads have caches of their own. With a count of 0 it only tells.
+/// 0 where threads have caches of their own. With a count of 0 it only returns the number.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_raise_shared_caches(count: usize) -> usize {
     heap::raise_shared_caches(count)

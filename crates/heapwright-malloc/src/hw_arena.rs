@@ -181,7 +181,7 @@ pub unsafe extern "C" fn hw_arena_mark(arena: *mut Arena) -> ArenaMark {
 ///
 /// arena is an arena of hw_arena_create that was not destroyed, and this thread's
 /// now; mark is one of it, and since then it was neither reset, nor trimmed, nor
-/// rewound to before it. Nobody uses what was made since.
+/// rewound to before it. What was made since is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
     let mark = Mark::from_parts(mark.position.cast(), mark.chunk);
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn hw_arena_rewind(arena: *mut Arena, mark: ArenaMark) {
 /// # Safety
 ///
 /// arena is an arena of hw_arena_create that was not destroyed, and this thread's
-/// now. Nobody uses a block of it any more.
+/// now. Blocks of it are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_reset(arena: *mut Arena) {
     // SAFETY: as the caller promises.
@@ -245,8 +245,8 @@ pub unsafe extern "C" fn hw_arena_stats(
 ///
 /// # Safety
 ///
-/// arena is NULL or an arena of hw_arena_create that was not destroyed. Nobody uses
-/// it or a block of it any more.
+/// arena is NULL or an arena of hw_arena_create that was not destroyed. It and
+/// its blocks are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_arena_destroy(arena: *mut Arena) {
     if arena.is_null() {

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn hw_pool_alloc(pool: *mut Pool) -> *mut c_void {
 /// Gives an object back to its pool. NULL is ignored; errno is kept. Constant time.
 ///
 /// Where the pool notices that the object is not its own, or was given back before,
-/// the program ends with a line that says whose it is.
+/// the program ends with a line that names its owner.
 ///
 /// # Safety
 ///
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn hw_pool_walk(
 /// # Safety
 ///
 /// pool is a pool of hw_pool_create that was not destroyed, and this thread's now.
-/// Nobody uses an object of it any more.
+/// Objects of it are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_reset(pool: *mut Pool, keep: usize) {
     let how = match keep {
@@ -288,8 +288,8 @@ pub(crate) unsafe fn write_known<T>(now: &T, out: *mut T, size: usize) -> usize 
 ///
 /// # Safety
 ///
-/// pool is NULL or a pool of hw_pool_create that was not destroyed. Nobody uses it
-/// or an object of it any more.
+/// pool is NULL or a pool of hw_pool_create that was not destroyed. It and its
+/// objects are not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_pool_destroy(pool: *mut Pool) {
     if pool.is_null() {

@@ -248,7 +248,7 @@ pub struct Statistics {
     pub caches_bytes: u64,
     /// Free bytes in the shared cache that has most.
     pub caches_largest: u64,
-    /// Tries of a shared cache that failed, because somebody held it.
+    /// Tries of a shared cache that failed, because another thread held it.
     pub cache_failed_tries: u64,
     /// Times a thread had to wait for a shared cache.
     pub cache_waits: u64,

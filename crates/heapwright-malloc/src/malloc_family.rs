@@ -110,7 +110,7 @@ unsafe extern "C" fn cfree(block: *mut c_void) {
     unsafe { heap::free(block.cast()) };
 }
 
-/// C23: `free` by a caller who knows the size it asked for.
+/// C23: `free` by a caller that knows the size it asked for.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ unsafe extern "C" fn free_sized(block: *mut c_void, size: size_t) {
     unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
 }
 
-/// C23: `free` by a caller who knows the alignment and size it asked for.
+/// C23: `free` by a caller that knows the alignment and size it asked for.
 ///
 /// # Safety
 ///

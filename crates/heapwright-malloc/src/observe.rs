@@ -1,7 +1,7 @@
 //! For tests alone (feature `observe`): what arrives at the debug heap's hooks.
 //!
 //! A test program calls `hw_observe` with a function, as if the process had been
-//! started in debug mode: the C++ forms are told apart, our fault handler is
+//! started in debug mode: the C++ forms are distinguished, our fault handler is
 //! installed, and the function hears of every call that comes to the door in threads
 //! that *begin* to allocate afterwards. To allocate in it is the program's own
 //! mistake.

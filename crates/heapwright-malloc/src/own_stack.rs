@@ -9,7 +9,7 @@
 //!   TURN    0, or the process and thread whose decision runs
 //! ```
 //!
-//! **Invariants.** The stack is used by the thread that took the turn. Who finds that
+//! **Invariants.** The stack is used by the thread that took the turn. A thread that finds that
 //! it has the turn itself (a fault in the decision) does not decide again.
 
 use core::arch::naked_asm;

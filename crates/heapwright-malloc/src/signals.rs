@@ -2,9 +2,9 @@
 //!
 //! While `fault_handler` is installed, which is in debug mode alone, what the
 //! program sets for SIGSEGV and SIGBUS is remembered there, and our handler stays
-//! the kernel's. What it set before is what it is told. For every other signal, and
+//! the kernel's. A query returns what it set before. For every other signal, and
 //! for all of them in other modes, each function here is a jump to the C library's
-//! own (or to whoever stands between: it is the next of that name).
+//! own (or to a library that stands between: it is the next of that name).
 //!
 //! | function | the action it sets |
 //! |---|---|

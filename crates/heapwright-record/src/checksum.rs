@@ -5,7 +5,7 @@
 //! all but one time in four billion.) A table of 16 words is small enough for a library that is loaded
 //! into everything, and fast enough for entries of a few hundred bytes.
 //!
-//! Who reads a file of a gigabyte takes eight bytes at a time ([`of_much`]), from
+//! A reader of a file of a gigabyte takes eight bytes at a time ([`of_much`]), from
 //! tables of 8 KiB that are not in the library, because it does not call it.
 
 const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -52,7 +52,7 @@ static TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The same, for those who have much to sum and room for tables.
+/// The same, for callers that have much to sum and room for tables.
 pub(super) fn of_much(bytes: &[u8]) -> u32 {
     let [zero, one, two, three, four, five, six, seven] = &TABLES;
     let at = |table: &[u32; 256], word: u32, byte: u32| table[(word >> (8 * byte) & 0xff) as usize];

@@ -4,8 +4,8 @@
 //! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
 //! sides share this one definition, so a field cannot mean two things. The
 //! other kinds of file are described where they are: [`debug`], in which the debug
-//! allocator reports mistakes, [`trace`], which tells every call of a run, and [`heap`],
-//! which tells what is in a collected heap.
+//! allocator reports mistakes, [`trace`], which has every call of a run, and [`heap`],
+//! which describes a collected heap.
 //!
 //! ```text
 //! a stats file (little endian)

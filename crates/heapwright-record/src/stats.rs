@@ -143,7 +143,7 @@ stats! {
     caches_bytes,
     /// Free bytes in the shared cache that has most.
     caches_largest,
-    /// Tries of a shared cache that failed, because somebody held it.
+    /// Tries of a shared cache that failed, because another thread held it.
     cache_failed_tries,
     /// Times a thread had to wait for a shared cache.
     cache_waits,

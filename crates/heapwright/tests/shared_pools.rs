@@ -3,7 +3,7 @@
 //!
 //! What only this finds: a lock that nobody in the child holds; a slot that a forked
 //! child lost, or has twice; a destructor of thread-local data that runs after the thread
-//! left its desk; more threads than there are desks.
+//! given up its index; more threads than there are indices.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -201,7 +201,7 @@ fn destructors_of_thread_local_data_use_pools() {
 }
 
 #[test]
-fn more_threads_than_desks() {
+fn more_threads_than_indices() {
     let threads = 4200;
     let pool: SharedPool<usize> = SharedPool::new();
     let all = Barrier::new(threads);

@@ -143,7 +143,7 @@ fn pass<R: Rounds>(all: &mut [R], rounds: u32) -> Spent {
     Spent { rounds: between - start, frees: now() - between }
 }
 
-/// What instructions are counted of: callgrind is told this name.
+/// What instructions are counted of: callgrind is given this name.
 #[unsafe(no_mangle)]
 #[inline(never)]
 fn measured(pass: &mut dyn FnMut() -> Spent) -> Spent {

@@ -107,13 +107,13 @@ impl Report<'_> {
         self.results.of(section, row, column, metric)?.values().next_back().copied()
     }
 
-    /// What the checkers told of each program; nothing of the plain run.
+    /// What the checkers reported of each program; nothing of the plain run.
     fn told_table(&self, section: &str) -> String {
         let columns: Vec<&str> =
             self.results.columns(section).into_iter().filter(|c| *c != "glibc").collect();
         let mut head = vec!["program"];
         head.extend(&columns);
-        let told = |row: &str, column: &str| -> String {
+        let cell = |row: &str, column: &str| -> String {
             if self.last(section, row, column, "failed").is_some() {
                 return "fails".to_owned();
             }
@@ -124,12 +124,12 @@ impl Report<'_> {
             format!("{} / {}", of("errors"), of("lost_blocks"))
         };
         let line = |row: &&str| -> Vec<String> {
-            let cells = columns.iter().map(|column| told(row, column));
+            let cells = columns.iter().map(|column| cell(row, column));
             std::iter::once((*row).to_owned()).chain(cells).collect()
         };
         let lines: Vec<_> = self.results.rows(section).iter().map(line).collect();
         format!(
-            "Different errors / blocks definitely lost, as told in the last run:\n\n{}",
+            "Different errors / blocks definitely lost, as reported in the last run:\n\n{}",
             table(&head, &lines)
         )
     }
@@ -203,7 +203,7 @@ impl Report<'_> {
             text += &self.told_table(section);
         }
         if self.has(TOOLS) {
-            text += "## Who finds what\n\n";
+            text += "## What each finds\n\n";
             text += &self.tools_table();
         }
         if self.has(SNAPSHOT) {

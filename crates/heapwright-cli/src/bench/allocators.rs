@@ -221,26 +221,28 @@ fn newest(files: &[PathBuf], stem: &str) -> Option<PathBuf> {
 
 /// `NAME=[VAR=VALUE ...]PATH`.
 fn parse(text: &str) -> anyhow::Result<Allocator> {
-    let told = |why: &str| wrong(format!("--with '{text}': {why}"));
+    let refused = |why: &str| wrong(format!("--with '{text}': {why}"));
     let (name, rest) = text
         .split_once('=')
-        .ok_or_else(|| told("is not of the form NAME=PATH or 'NAME=VAR=VALUE PATH'"))?;
+        .ok_or_else(|| refused("is not of the form NAME=PATH or 'NAME=VAR=VALUE PATH'"))?;
     let name = name.trim();
     if name == GLIBC {
-        return Err(told("glibc is the C library's own malloc and has no library"));
+        return Err(refused("glibc is the C library's own malloc and has no library"));
     }
     let letters = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
-        return Err(told("the name must be of letters, digits, '-', '_', '.' and '+', 24 at most"));
+        return Err(refused(
+            "the name must be of letters, digits, '-', '_', '.' and '+', 24 at most",
+        ));
     }
     let mut words: Vec<&str> = rest.split_whitespace().collect();
-    let path = words.pop().ok_or_else(|| told("there is no path"))?;
+    let path = words.pop().ok_or_else(|| refused("there is no path"))?;
     let mut environment = BTreeMap::new();
     for word in words {
         let (variable, value) = word
             .split_once('=')
             .filter(|(variable, _)| is_variable(variable))
-            .ok_or_else(|| told(&format!("'{word}' is not of the form VAR=VALUE")))?;
+            .ok_or_else(|| refused(&format!("'{word}' is not of the form VAR=VALUE")))?;
         environment.insert(variable.to_owned(), value.to_owned());
     }
     let library = match usable(Path::new(path)) {
@@ -312,7 +314,7 @@ mod tests {
             .to_vec();
         let all = all(ours, &named, &[], GLIBC).expect("are right");
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!(names[..2], [GLIBC, HEAPWRIGHT], "ours always races under its own name");
+        assert_eq!(names[..2], [GLIBC, HEAPWRIGHT], "heapwright always races under its own name");
         assert!(names.ends_with(&["mine", "set"]), "{names:?}");
     }
 
@@ -331,7 +333,7 @@ mod tests {
         }
         let found = found(std::slice::from_ref(&folder));
         fs::remove_dir_all(&folder).expect("removed");
-        let told: Vec<_> = found
+        let names: Vec<_> = found
             .iter()
             .map(|one| (one.name.as_str(), one.library_name().expect("has one")))
             .collect();
@@ -341,7 +343,7 @@ mod tests {
             ("mimalloc-secure", "libmimalloc-secure.so"),
             ("tcmalloc", "libtcmalloc.so.4"),
         ];
-        assert_eq!(told, expected.map(|(name, file)| (name, file.to_owned())));
+        assert_eq!(names, expected.map(|(name, file)| (name, file.to_owned())));
         assert_eq!(found[1].environment["MIMALLOC_ALLOW_THP"], "0");
     }
 }

@@ -66,7 +66,7 @@ pub(crate) enum Attempt {
     Ran(Box<Ran>),
     /// The kernel refused.
     NotStarted(io::Error),
-    /// We were told to stop in the middle.
+    /// We were asked to stop in the middle.
     Interrupted,
 }
 
@@ -128,7 +128,7 @@ impl Launcher {
         drop(writer);
         let (report, stopped) = wait(reader, &child, &stdout, tick)?;
         reap(&mut child)?;
-        if stopped == Some(Stop::Told) {
+        if stopped == Some(Stop::Asked) {
             return Ok(Attempt::Interrupted);
         }
         let (cost, end) = match read_report(&report)? {
@@ -139,7 +139,7 @@ impl Launcher {
             Report::Stopped(cost) if stopped == Some(Stop::TooMuchOutput) => {
                 (cost, End::TooMuchOutput)
             }
-            // The terminal told the launcher before it told us.
+            // The terminal signalled the launcher before it signalled us.
             Report::Stopped(_) => return Ok(Attempt::Interrupted),
         };
         let output = fingerprint(&mut stdout)?;
@@ -181,7 +181,7 @@ impl Ran {
 /// Why we stopped a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    Told,
+    Asked,
     TooMuchOutput,
 }
 
@@ -204,7 +204,7 @@ fn wait(
         tick();
         if stopped.is_none() {
             if interrupt::came().is_some() {
-                stopped = Some(Stop::Told);
+                stopped = Some(Stop::Asked);
             } else if stdout.metadata()?.len() > MOST_OUTPUT {
                 stopped = Some(Stop::TooMuchOutput);
             }
@@ -219,7 +219,7 @@ fn wait(
     reader.read_to_string(&mut report).context("cannot read the launcher's report")?;
     // The terminal's Ctrl-C reaches the launcher too, before we look.
     if interrupt::came().is_some() {
-        stopped = Some(Stop::Told);
+        stopped = Some(Stop::Asked);
     }
     Ok((report, stopped))
 }
@@ -240,7 +240,7 @@ enum Report {
     NotStarted(i32),
     /// It ran to its end, or to that of its time.
     Ended(Run, End),
-    /// The launcher was told to stop.
+    /// The launcher was asked to stop.
     Stopped(Run),
 }
 

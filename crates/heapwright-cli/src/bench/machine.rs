@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::mem::MaybeUninit;
 
-/// A load above this share of the cores is told.
+/// A load above this share of the cores is reported.
 const BUSY: f64 = 0.5;
 
 /// What this machine is.

@@ -30,7 +30,7 @@
 //! - ratios are formed round by round, and come with an interval; what the
 //!   interval does not decide is called a tie.
 //!
-//! Floors: `results`, `statistics` and `comparison` are what `output` tells
+//! Floors: `results`, `statistics` and `comparison` are what `output` prints
 //! from; they know nothing of how a run is made.
 
 pub(crate) mod allocators;

@@ -3,7 +3,7 @@
 //! An allocator whose library is not loaded would be glibc under another name.
 //! So this command runs itself under the preload, as a hidden subcommand that
 //! prints which file malloc and free come from, and a version number where the
-//! library tells one.
+//! library reports one.
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Launcher};
@@ -22,7 +22,7 @@ pub(crate) const SUBCOMMAND: &str = "probe";
 
 /// What the probe showed.
 pub(crate) enum Probed {
-    /// It takes effect; with its version, if it tells one.
+    /// It takes effect; with its version, if it reports one.
     Fine(Option<String>),
     /// It cannot race, and why.
     Unfit(Outcome, String),
@@ -36,7 +36,7 @@ pub(crate) fn probe(
     limit: Duration,
 ) -> anyhow::Result<Probed> {
     let Some(library) = &allocator.library else { return Ok(Probed::Fine(None)) };
-    let file = std::env::current_exe().context("cannot tell where this command is")?;
+    let file = std::env::current_exe().context("cannot find out where this command is")?;
     let program = Program {
         arguments: vec![SUBCOMMAND.into()],
         ..Program::bare(SUBCOMMAND.to_owned(), Kind::Workload, file, Comparing::Never)
@@ -51,7 +51,7 @@ pub(crate) fn probe(
             let detail = format!("killed after {} s, before main", limit.as_secs());
             return Ok(Probed::Unfit(Outcome::Hung, detail));
         }
-        // It may be the probe that it cannot serve: the programs will tell.
+        // It may be the probe that it cannot serve: the programs will show.
         End::Signal(_) | End::TooMuchOutput => return Ok(Probed::Fine(None)),
         End::Code(0) => {}
         End::Code(_) => {
@@ -117,7 +117,7 @@ fn file_of(function: &CStr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// mimalloc tells its version: two lines of it are in use, and they differ.
+/// mimalloc reports its version: two lines of it are in use, and they differ.
 fn mimalloc_version() -> Option<String> {
     let function = address_of(c"mi_version");
     if function.is_null() {

@@ -82,7 +82,7 @@ struct Place {
     takes: Duration,
 }
 
-/// Told to stop.
+/// Asked to stop.
 struct Interrupted;
 
 type Step<T> = anyhow::Result<Result<T, Interrupted>>;

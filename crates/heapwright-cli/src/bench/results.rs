@@ -53,7 +53,7 @@ pub(crate) struct Allocator {
     pub(crate) name: String,
     /// The file name of the preloaded library.
     pub(crate) library: Option<String>,
-    /// Its version, where it tells one.
+    /// Its version, where it reports one.
     pub(crate) version: Option<String>,
     /// What was set for it in the program's environment.
     pub(crate) environment: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
 //! The arithmetic of the race: medians, spreads, and what can be said for sure.
 //!
 //! Everything here is a pure function of numbers, with a fixed seed where
-//! chance is needed, so that the same measurements always tell the same.
+//! chance is needed, so that the same measurements always give the same.
 //!
 //! **One program.** Runs are paired: run `i` of every allocator was made in the
 //! same round, minutes of noise falling on all of them. So ratios are formed

@@ -26,7 +26,7 @@ const SPARE: u64 = 64 << 20;
 const STEP: usize = 4096;
 
 /// Makes the memory warm that a run will take which was seen to take `peak` bytes at
-/// most; never more than half of what nobody uses. There is nothing to tell if it cannot
+/// most; never more than half of what is unused. Nothing is reported if it cannot
 /// be done: the run is the colder for it, and that is all.
 pub(crate) fn warm(peak: u64) {
     let bytes = wanted(peak, machine::unused());

@@ -30,7 +30,7 @@ pub(crate) fn chosen(names: &[String], scale: u32) -> anyhow::Result<Vec<Program
             "--workloads {unknown}: there is no such workload; see 'heapwright bench --list'"
         )));
     }
-    let us = std::env::current_exe().context("cannot tell where this command is")?;
+    let us = std::env::current_exe().context("cannot find out where this command is")?;
     let wanted = |workload: &&Workload| {
         let name = workload.name;
         names.is_empty() || name == EMPTY || names.iter().any(|wanted| wanted == name)

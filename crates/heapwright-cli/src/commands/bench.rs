@@ -1,10 +1,10 @@
 //! `heapwright bench [-- CMD]`: is it faster, and leaner, on *my* program?
 //!
-//! Plans the race (who, what, how often), lets it run, and has it told: as
+//! Plans the race (which allocators, which programs, how often), lets it run, and reports it: as
 //! text on stdout, and as JSON and HTML where that was asked for. Files are
 //! opened before the race, so that an hour of it is not lost to a typing error.
 
-use super::{LibraryArg, Tellings};
+use super::{LibraryArg, OutputsArgs};
 use crate::bench::results::{self, Kind, Results, SCHEMA, Summary};
 use crate::bench::{
     Comparing, Launcher, Probed, Program, Progress, Showing, allocators, comparison, machine,
@@ -94,9 +94,9 @@ pub(crate) struct Args {
     baseline: String,
 
     #[command(flatten)]
-    telling: Tellings<WithPage>,
+    output_args: OutputsArgs<WithPage>,
 
-    /// Tell the progress in lines where stderr is no terminal
+    /// Print the progress in lines where stderr is no terminal
     #[arg(long, conflicts_with = "quiet")]
     progress: bool,
 
@@ -130,29 +130,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let heapwright = preload::library(args.library.given().as_deref())?;
     let allocators = allocators::all(heapwright, &args.with, &args.only, &args.baseline)?;
     if args.list {
-        let told = text::bench::list(&allocators, heapwright_workloads::ALL);
-        output::to_stdout(|out| out.write_all(told.as_bytes()))?;
+        let text = text::bench::list(&allocators, heapwright_workloads::ALL);
+        output::to_stdout(|out| out.write_all(text.as_bytes()))?;
         return Ok(Exit::Code(0));
     }
     let programs = match programs(args)? {
         Ok(programs) => programs,
         Err(exit) => return Ok(exit),
     };
-    let tellings = args.telling.all()?;
+    let output_args = args.output_args.all()?;
 
     let (results, raced) = race(args, &allocators, &programs)?;
     let measured = results.programs.iter().flat_map(|p| &p.results).any(|e| !e.runs.is_empty());
-    for (format, file) in tellings {
+    for (format, file) in output_args {
         let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let told = match format {
+        let text = match format {
             WithPage::Text if !measured => continue,
             WithPage::Text => text::bench::report(&results, look),
             WithPage::Json => json::bench::results(&results),
             WithPage::Html => html::bench::page(&results)?,
         };
         match file {
-            Some(file) => output::replace(file, &told)?,
-            None => output::to_stdout(|out| out.write_all(told.as_bytes()))?,
+            Some(file) => output::replace(file, &text)?,
+            None => output::to_stdout(|out| out.write_all(text.as_bytes()))?,
         }
     }
     for (name, why) in &raced.broken {
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             Exit::Signal(signal)
         }
         None if raced.interrupted => {
-            eprintln!("heapwright: the launcher was told to stop");
+            eprintln!("heapwright: the launcher was asked to stop");
             Exit::Code(OWN_FAILURE)
         }
         None if raced.broken.is_empty() => Exit::Code(0),
@@ -260,7 +260,7 @@ fn race(
         rounds_long: args.rounds_long as usize,
         limit: args.timeout,
     };
-    let progress = Progress::new(Showing::of(args.telling.quiet, args.progress), race.runs());
+    let progress = Progress::new(Showing::of(args.output_args.quiet, args.progress), race.runs());
     let mut raced = race.run(&progress)?;
     notes.append(&mut raced.notes);
     let entries = std::mem::take(&mut raced.entries);

@@ -14,7 +14,7 @@
 //! get into is not run, and one that left nothing at all gives 125.
 
 use super::LibraryArg;
-use super::report::{FailOn, Telling};
+use super::report::{FailOn, OutputArgs};
 use super::run::{command, not_started, why_none};
 use crate::inspect::{self, Verdict};
 use crate::output::Look;
@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The exit code where nothing was checked.
 pub(crate) const COULD_NOT: u8 = 125;
 
-/// Run a program in debug mode, with all that it starts, and tell what was found.
+/// Run a program in debug mode, with all that it starts, and report what was found.
 ///
 /// Mistakes with memory are found as they happen, and leaks when a process ends.
 /// Exits with 99 (see --exit-code) if something was found that --fail-on names,
@@ -62,7 +62,7 @@ Examples:
   heapwright check --keep records -- ./server; heapwright report --show all records")]
 pub(crate) struct Args {
     #[command(flatten)]
-    telling: Telling,
+    output_args: OutputArgs,
 
     /// What gives the exit code of --exit-code: errors, leaks (definitely lost),
     /// possible (leaks), growth, or none; several are joined by commas
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CODE", default_value_t = 99)]
     exit_code: u8,
 
-    /// Whether to look for leaks when a process ends, and how to tell of them
+    /// Whether to look for leaks when a process ends, and how to report them
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Leaks::Full)]
     leaks: Leaks,
 
@@ -114,9 +114,9 @@ pub(crate) struct Args {
 enum Leaks {
     /// Do not look for them
     No,
-    /// Tell their sums
+    /// Report their sums
     Summary,
-    /// Tell them one by one, too (see --show)
+    /// Report them one by one, too (see --show)
     Full,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let library = preload::library(args.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
-    let file = args.telling.file()?;
+    let file = args.output_args.file()?;
     let how = how(args);
     report::check(&how).map_err(|error| is_wrong(&error))?;
     let folder = Folder::new()?;
@@ -163,7 +163,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Why the library would not get into a program. That it cannot be run at all is told
+/// Why the library would not get into a program. That it cannot be run at all is reported
 /// when that is tried.
 fn cannot_be_checked(name: &std::ffi::OsStr) -> Option<String> {
     let report = inspect::inspect(name, preload::machine());
@@ -173,7 +173,7 @@ fn cannot_be_checked(name: &std::ffi::OsStr) -> Option<String> {
 }
 
 fn how(args: &Args) -> report::Options {
-    let mut how = args.telling.options();
+    let mut how = args.output_args.options();
     if args.leaks != Leaks::Full {
         how.wanted = Wanted { details: Vec::new(), ..how.wanted };
     }
@@ -181,7 +181,7 @@ fn how(args: &Args) -> report::Options {
 }
 
 /// The folder to keep records in: a new one, or one without records, which would be
-/// told as this run's.
+/// reported as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -203,7 +203,7 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// What the library is told.
+/// What the library is reported.
 fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
     if args.options.iter().any(|option| option.contains("record=")) {
         return Err(wrong("option record= is what check itself uses (see --keep)".to_owned()));
@@ -213,7 +213,7 @@ fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
     options.add("mode=debug,quiet=yes")?;
     if args.leaks != Leaks::No {
         options.add("leaks=exit")?;
-        if args.telling.tells_reachable() {
+        if args.output_args.shows_reachable() {
             options.add("reachable=all")?;
         }
     }
@@ -259,7 +259,7 @@ fn is_running(pid: u32) -> bool {
 /// Says what was not seen; whether the program was checked at all.
 fn notes(report: &mut Report, args: &Args, outcome: &Outcome, running: &[u32]) -> bool {
     for pid in running {
-        let text = "is still running: what it has not written yet is not told";
+        let text = "is still running: what it has not written yet is not in this report";
         report.notes.push(format!("process {pid} {text}"));
     }
     if report.processes.iter().any(|process| process.pid == outcome.pid) {
@@ -272,15 +272,15 @@ fn notes(report: &mut Report, args: &Args, outcome: &Outcome, running: &[u32]) -
 }
 
 fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {
-    let telling = &args.telling;
+    let output_args = &args.output_args;
     if let Some(file) = file {
-        return telling.write_to(report, file);
+        return output_args.write_to(report, file);
     }
     let mut stderr = io::stderr().lock();
     let look = Look::of(&stderr);
-    if telling.is_text() {
+    if output_args.is_text() {
         // A line between what the program wrote and the report.
         stderr.write_all(b"\n")?;
     }
-    telling.write(report, &mut stderr, look)
+    output_args.write(report, &mut stderr, look)
 }

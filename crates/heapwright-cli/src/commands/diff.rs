@@ -1,6 +1,6 @@
 //! `heapwright diff A B`: two points in time, or two runs, compared.
 
-use super::Telling;
+use super::OutputArgs;
 use crate::output::{self, Look, Plain, json, text};
 use crate::process::Exit;
 use crate::report::diff::diff;
@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The exit code where a record could not be read.
-pub(crate) const CANNOT_TELL: u8 = 2;
+pub(crate) const COULD_NOT: u8 = 2;
 
-/// Tell what is different between two records, or two points in time of one.
+/// Show what is different between two records, or two points in time of one.
 ///
 /// A and B are records or folders of records, each with an optional point:
 /// RECORD@3 (the leak check of that number), RECORD@10s (the last one up to that
@@ -27,9 +27,9 @@ Examples:
   heapwright diff --format json before/ after/ | jq '.new.errors[].sentence'")]
 pub(crate) struct Args {
     #[command(flatten)]
-    telling: Telling<Plain>,
+    output_args: OutputArgs<Plain>,
 
-    /// Tell of at most N stacks; 0: all
+    /// Show at most N stacks; 0: all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
@@ -43,25 +43,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let file = args.telling.file()?;
+    let file = args.output_args.file()?;
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     for note in before.report.notes.iter().chain(&after.report.notes) {
         eprintln!("heapwright: {note}");
     }
     let diff = diff(&before.report, &after.report);
     let most = if args.top == 0 { usize::MAX } else { args.top };
-    let told = |look| match args.telling.format() {
+    let text = |look| match args.output_args.format() {
         Plain::Text => text::diff::report(&diff, most, look),
         Plain::Json => json::diff::report(&diff),
     };
     match file {
         Some(file) => {
             let look = Look::of(&file);
-            output::replace(file, &told(look))?;
+            output::replace(file, &text(look))?;
         }
         None => {
             let look = Look::of(&io::stdout());
-            output::to_stdout(|out: &mut dyn Write| out.write_all(told(look).as_bytes()))?;
+            output::to_stdout(|out: &mut dyn Write| out.write_all(text(look).as_bytes()))?;
         }
     }
     Ok(Exit::Code(u8::from(!diff.is_empty())))

@@ -3,7 +3,7 @@
 //! It reads files and runs nothing, unless `--try` asks for it: then the
 //! program is run with the library and its statistics decide.
 
-use super::{LibraryArg, Telling, run};
+use super::{LibraryArg, OutputArgs, run};
 use crate::cli::MISUSE;
 use crate::inspect::{self, Verdict};
 use crate::output::{self, Answer, Look, Plain, Trial, json, text};
@@ -16,11 +16,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 
 /// The exit code where the files do not say, or could not be asked.
-pub(crate) const CANNOT_TELL: u8 = 2;
+pub(crate) const COULD_NOT: u8 = 2;
 
-/// Tell whether heapwright would take effect on a program, and if not, why.
+/// Say whether heapwright would take effect on a program, and if not, why.
 ///
-/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be told, or there is no
+/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be found out, or there is no
 /// such command.
 /// The program is not run, unless with --try.
 #[derive(clap::Args)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     run: bool,
 
     #[command(flatten)]
-    telling: Telling<Plain>,
+    output_args: OutputArgs<Plain>,
 
     #[command(flatten)]
     library: LibraryArg,
@@ -50,25 +50,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.run && args.command.len() > 1 {
         bail!("arguments of the program are only used with --try");
     }
-    let file = args.telling.file()?;
+    let file = args.output_args.file()?;
     let command = args.command[0].as_os_str();
     let report = inspect::inspect(command, preload::machine());
     // A command that is not there is a mistake in the command line.
     let is_missing = matches!(inspect::path::find(command), Err(inspect::path::Problem::Missing));
     let trial = args.run.then(|| try_it(args)).transpose()?;
     let answer = Answer { command, report, trial };
-    let told = |look| match args.telling.format() {
+    let text = |look| match args.output_args.format() {
         Plain::Text => text::doctor::answer(&answer, look),
         Plain::Json => json::doctor::answer(&answer),
     };
     match file {
         Some(file) => {
             let look = Look::of(&file);
-            output::replace(file, &told(look))?;
+            output::replace(file, &text(look))?;
         }
         None => {
             let look = Look::of(&std::io::stdout());
-            output::to_stdout(|out| out.write_all(told(look).as_bytes()))?;
+            output::to_stdout(|out| out.write_all(text(look).as_bytes()))?;
         }
     }
     if is_missing {
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Code(match answer.verdict() {
         Verdict::Yes => 0,
         Verdict::No => 1,
-        Verdict::Unknown => CANNOT_TELL,
+        Verdict::Unknown => COULD_NOT,
     }))
 }
 

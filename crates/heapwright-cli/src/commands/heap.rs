@@ -1,6 +1,6 @@
 //! `heapwright heap DUMP`: what a collected heap holds, and what holds that.
 
-use super::Tellings;
+use super::OutputsArgs;
 use crate::heap::{self, Wanted};
 use crate::output::{self, Look, WithPage, html, json, text};
 use crate::process::Exit;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// The exit code where the dump could not be read, or has not what was asked for.
-pub(crate) const CANNOT_TELL: u8 = 2;
+pub(crate) const COULD_NOT: u8 = 2;
 
 /// The exit code where it is cut or damaged.
 const NOT_WHOLE: u8 = 1;
@@ -31,22 +31,22 @@ const NOT_WHOLE: u8 = 1;
 Examples:
   heapwright heap app.heap
   heapwright heap --format html -o heap.html app.heap    with a picture of the pages
-  heapwright heap --type Table --top 5 app.heap          of one type, and who refers to it
+  heapwright heap --type Table --top 5 app.heap          of one type, and what refers to it
   heapwright heap --path 0x7f1200340120 app.heap         why this object is still there
   heapwright heap --format json app.heap | jq '.types[:3]'")]
 pub(crate) struct Args {
     #[command(flatten)]
-    telling: Tellings<WithPage>,
+    output_args: OutputsArgs<WithPage>,
 
-    /// Tell of at most N types and N objects; 0: of all types, and of 1000 objects
+    /// Show at most N types and N objects; 0: all types, and 1000 objects
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Tell of the objects of this type, and who refers to them
+    /// Show the objects of this type, and what refers to them
     #[arg(long = "type", value_name = "NAME")]
     type_: Option<String>,
 
-    /// Tell what leads to the object at ADDRESS, or around it; may be repeated
+    /// Show what leads to the object at ADDRESS, or around it; may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     path: Vec<u64>,
 
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     dump: PathBuf,
 }
 
-/// Objects that are told of where all were asked for.
+/// Objects that are shown where all were asked for.
 const MOST: usize = 1000;
 
 fn address(text: &str) -> Result<u64, String> {
@@ -64,7 +64,7 @@ fn address(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let tellings = args.telling.all()?;
+    let output_args = args.output_args.all()?;
     let wanted = Wanted {
         top: if args.top == 0 { MOST } else { args.top },
         type_: args.type_.clone(),
@@ -76,18 +76,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let name = args.dump.file_name().unwrap_or_default().to_string_lossy();
     let types = if args.top == 0 { usize::MAX } else { args.top };
-    for (format, file) in tellings {
+    for (format, file) in output_args {
         let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let told = match format {
+        let text = match format {
             WithPage::Text => text::heap::summary(&summary, &name, types, look),
             WithPage::Json => json::heap::summary(&summary),
             WithPage::Html => html::heap::page(&summary, &name)?,
         };
         match file {
             Some(file) => {
-                output::replace(file, &told).context("the summary could not be written")?;
+                output::replace(file, &text).context("the summary could not be written")?;
             }
-            None => output::to_stdout(|out: &mut dyn Write| out.write_all(told.as_bytes()))?,
+            None => output::to_stdout(|out: &mut dyn Write| out.write_all(text.as_bytes()))?,
         }
     }
     Ok(Exit::Code(if summary.whole { 0 } else { NOT_WHOLE }))

@@ -24,19 +24,19 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
-/// How something is told, and where: the same words in every subcommand.
+/// How something is reported, and where: the same words in every subcommand.
 #[derive(clap::Args)]
-pub(crate) struct Telling<F: ValueEnum + Send + Sync + 'static> {
-    /// How to tell it [default: text]
+pub(crate) struct OutputArgs<F: ValueEnum + Send + Sync + 'static> {
+    /// The format of the output [default: text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<F>,
 
-    /// Tell it in FILE
+    /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
-impl<F: ValueEnum + Send + Sync + Default + 'static> Telling<F> {
+impl<F: ValueEnum + Send + Sync + Default + 'static> OutputArgs<F> {
     /// The format chosen.
     pub(crate) fn format(&self) -> F {
         self.format.clone().unwrap_or_default()
@@ -48,14 +48,14 @@ impl<F: ValueEnum + Send + Sync + Default + 'static> Telling<F> {
     }
 }
 
-/// The same for what takes long to measure, and can be told in several ways at once.
+/// The same for what takes long to measure, and can be reported in several ways at once.
 #[derive(clap::Args)]
-pub(crate) struct Tellings<F: ValueEnum + Send + Sync + 'static> {
-    /// How to tell it [default: text]; may be repeated, each with its -o FILE
+pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
+    /// The format of the output [default: text]; may be repeated, each with its -o FILE
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     formats: Vec<F>,
 
-    /// Tell it in FILE, in the format beside it; the text then goes to stdout, too
+    /// Write to FILE, in the format beside it; the text then goes to stdout, too
     #[arg(short, long = "output", value_name = "FILE")]
     outputs: Vec<PathBuf>,
 
@@ -64,7 +64,7 @@ pub(crate) struct Tellings<F: ValueEnum + Send + Sync + 'static> {
     pub(crate) quiet: bool,
 }
 
-impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> Tellings<F> {
+impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> OutputsArgs<F> {
     /// Each format and its file, `None` for stdout. The n-th file belongs to the n-th format.
     pub(crate) fn all(&self) -> anyhow::Result<Vec<(F, Option<File>)>> {
         let text = F::default();

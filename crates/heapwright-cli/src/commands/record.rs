@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if stories.is_empty() {
         forget(&args.output, was_there);
         let why = why_none(&args.command[0], &outcome);
-        // A program that asks for nothing leaves nothing, and cannot be told from others.
+        // A program that asks for nothing leaves nothing, and cannot be distinguished from others.
         let refused = bench::refusal(&args.command[0]).is_some();
         let or = if refused { "" } else { ", or it never asked for memory" };
         let why = if was_seen { "it never asked for memory" } else { &format!("{why}{or}") };

@@ -2,9 +2,9 @@
 //! allocator.
 //!
 //! Reads the trace, makes a plan of it, lets each allocator's player do it in turn, and
-//! has told what came of it: as text on stdout, and as JSON where that was asked for.
+//! reports the result: as text on stdout, and as JSON where that was asked for.
 
-use super::{LibraryArg, Tellings};
+use super::{LibraryArg, OutputsArgs};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
 use crate::bench::results::{self, Outcome};
 use crate::bench::{Launcher, Probed, Progress, Showing, machine, probe};
@@ -35,7 +35,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Replay a recorded trace under several allocators.
 ///
-/// Does what TRACE tells with as many threads as it had, under glibc's malloc,
+/// Repeats what TRACE recorded with as many threads as it had, under glibc's malloc,
 /// heapwright and those named, in turns, and prints time and processor time an
 /// operation, the most memory, and what that is to what was live.
 ///
@@ -98,9 +98,9 @@ pub(crate) struct Args {
     timeout: Option<Duration>,
 
     #[command(flatten)]
-    telling: Tellings<Plain>,
+    output_args: OutputsArgs<Plain>,
 
-    /// Tell the progress in lines where stderr is no terminal
+    /// Print the progress in lines where stderr is no terminal
     #[arg(long, conflicts_with = "quiet")]
     progress: bool,
 
@@ -133,20 +133,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let story = chosen(args, input.stories)?;
     notes.extend(about(&story));
     let allocators = players(args)?;
-    let tellings = args.telling.all()?;
+    let output_args = args.output_args.all()?;
 
     let (results, interrupted) = replay(args, &story, &allocators, notes)?;
     let is_something = results.rows.iter().any(|row| !row.runs.is_empty() || row.detail.is_some());
-    for (format, file) in tellings {
+    for (format, file) in output_args {
         let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let told = match format {
+        let text = match format {
             Plain::Text if !is_something => continue,
             Plain::Text => text::replay::report(&results, look),
             Plain::Json => json::replay::results(&results),
         };
         match file {
-            Some(file) => output::replace(file, &told)?,
-            None => output::to_stdout(|out| out.write_all(told.as_bytes()))?,
+            Some(file) => output::replace(file, &text)?,
+            None => output::to_stdout(|out| out.write_all(text.as_bytes()))?,
         }
     }
     Ok(match interrupt::came() {
@@ -197,7 +197,7 @@ fn about(story: &Story) -> Vec<String> {
     }
     if story.doubled > 0 {
         notes.push(format!(
-            "{} made where another still was: that one's free is missing, and was put in",
+            "{} allocated at the address of a live block: its missing free was added",
             counted(story.doubled, "block was", "blocks were")
         ));
     }
@@ -276,7 +276,7 @@ fn replay(
         rounds: args.rounds as usize,
         limit: args.timeout,
     };
-    let progress = Progress::new(Showing::of(args.telling.quiet, args.progress), rounds.runs());
+    let progress = Progress::new(Showing::of(args.output_args.quiet, args.progress), rounds.runs());
     let Played { parts, interrupted } = rounds.play(&progress)?;
     for (allocator, part) in allocators.iter().zip(&parts) {
         if let Some(complaint) = &part.complaint {

@@ -16,17 +16,17 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 /// The exit code where the record does not say, or could not be read.
-pub(crate) const CANNOT_TELL: u8 = 2;
+pub(crate) const COULD_NOT: u8 = 2;
 
 /// The exit code where something was found.
 const FOUND: u8 = 1;
 
-/// Tell what the debug allocator found, from the records it left.
+/// Report what the debug allocator found, from the records it left.
 ///
 /// A RECORD is a file, or a folder with records in it; of several, what has one
-/// cause is told once. Exits with 0 if nothing was found, 1 if something was
+/// cause is reported once. Exits with 0 if nothing was found, 1 if something was
 /// (see --fail-on), 2 if a RECORD cannot be read, or is damaged and what is left
-/// tells of nothing.
+/// says nothing.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -37,14 +37,14 @@ Examples:
   heapwright report --suppress known.supp prog.4242 prog.4243")]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) telling: Telling,
+    pub(crate) output_args: OutputArgs,
 
     /// What makes the exit code 1: errors, leaks (definitely lost), possible
     /// (leaks), growth, or none; several are joined by commas
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
 
-    /// Tell of leaks and live blocks as they were at POINT: the number of a leak
+    /// Report leaks and live blocks as they were at POINT: the number of a leak
     /// check, or a time since the process began such as 10s
     #[arg(long, value_name = "POINT", default_value = "end")]
     at: Point,
@@ -54,14 +54,14 @@ pub(crate) struct Args {
     records: Vec<PathBuf>,
 }
 
-/// How a report is told, by `report` and by `check`.
+/// How a report is written, by `report` and by `check`.
 #[derive(clap::Args)]
-pub(crate) struct Telling {
-    /// How to tell it
+pub(crate) struct OutputArgs {
+    /// The format of the output
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Tell it in FILE
+    /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -70,7 +70,7 @@ pub(crate) struct Telling {
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,
 
-    /// Tell nothing of processes of PROGRAM, the name of a file (wildcards: * and ?): of a
+    /// Report nothing of processes of PROGRAM, the name of a file (wildcards: * and ?): of a
     /// compiler that a build runs, say; may be repeated
     #[arg(long, value_name = "PROGRAM")]
     skip: Vec<String>,
@@ -79,17 +79,17 @@ pub(crate) struct Telling {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Ready::Line)]
     gen_suppressions: Ready,
 
-    /// Which leaks to tell one by one: definite, indirect, possible, reachable,
+    /// Which leaks to report one by one: definite, indirect, possible, reachable,
     /// all or none; several are joined by commas
     #[arg(long, value_name = "KINDS", default_value = "definite")]
     show: Shown,
 
-    /// Tell at most N different errors, and details of N groups of leaks; 0: all
+    /// Report at most N different errors, and details of N groups of leaks; 0: all
     #[arg(long, value_name = "N", default_value_t = MOST_ERRORS)]
     limit: usize,
 }
 
-/// The leaks that are told one by one.
+/// The leaks that are reported one by one.
 #[derive(Clone, Debug)]
 struct Shown(Vec<Reach>);
 
@@ -155,7 +155,7 @@ impl FailOn {
     pub(crate) fn is_in(self, report: &Report) -> bool {
         let is_lost = |reach| report.leaks.iter().any(|leak| leak.reach == reach);
         self.errors
-            && (!report.errors.is_empty() || report.untold.errors != 0 || report.unwritten != 0)
+            && (!report.errors.is_empty() || report.unreported.errors != 0 || report.unwritten != 0)
             || self.leaks && report.leaks.iter().any(Leak::is_definite)
             || self.possible && is_lost(Reach::Possible)
             || self.growth && !report.growths.is_empty()
@@ -172,7 +172,7 @@ impl FailOn {
     }
 }
 
-impl Telling {
+impl OutputArgs {
     /// How to make the report.
     pub(crate) fn options(&self) -> Options {
         let limit = Some(self.limit).filter(|limit| *limit != 0);
@@ -180,7 +180,7 @@ impl Telling {
             skip: self.skip.clone(),
             suppress: self.suppress.clone(),
             limit,
-            everything: self.format.tells_everything(),
+            everything: self.format.shows_all_stacks(),
             wanted: Wanted {
                 details: self.show.0.clone(),
                 suppressions: self.gen_suppressions,
@@ -191,12 +191,12 @@ impl Telling {
         }
     }
 
-    /// Whether blocks are told of that the program still has.
-    pub(crate) fn tells_reachable(&self) -> bool {
-        self.format.tells_everything() || self.show.0.contains(&Reach::Reachable)
+    /// Whether blocks that the program still has are reported.
+    pub(crate) fn shows_reachable(&self) -> bool {
+        self.format.shows_all_stacks() || self.show.0.contains(&Reach::Reachable)
     }
 
-    /// Whether people are told.
+    /// Whether people are reported.
     pub(crate) fn is_text(&self) -> bool {
         self.format == Format::Text
     }
@@ -224,15 +224,17 @@ impl Telling {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let telling = &args.telling;
-    let file = telling.file()?;
-    let made = report::make(&args.records, &Options { at: args.at, ..telling.options() })?;
+    let output_args = &args.output_args;
+    let file = output_args.file()?;
+    let made = report::make(&args.records, &Options { at: args.at, ..output_args.options() })?;
     let report = &made.report;
     match file {
-        Some(file) => telling.write_to(report, file).context("the report could not be written")?,
+        Some(file) => {
+            output_args.write_to(report, file).context("the report could not be written")?
+        }
         None => {
             let look = Look::of(&io::stdout());
-            output::to_stdout(|out| telling.write(report, out, look))?;
+            output::to_stdout(|out| output_args.write(report, out, look))?;
         }
     }
     if report.processes.is_empty()
@@ -245,7 +247,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     Ok(Exit::Code(if args.fail_on.is_in(report) {
         FOUND
     } else if made.damaged != 0 {
-        CANNOT_TELL
+        COULD_NOT
     } else {
         0
     }))

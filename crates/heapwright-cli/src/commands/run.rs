@@ -4,7 +4,7 @@
 //! a child with a private folder to leave its statistics in, and this process
 //! ends as the child ended, after the report.
 
-use super::{LibraryArg, Telling};
+use super::{LibraryArg, OutputArgs};
 use crate::inspect::{self, Verdict};
 use crate::output::{self, Look, Plain, Run, json, text};
 use crate::preload::{self, Options};
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// Run a program on heapwright, optionally telling what its memory did.
+/// Run a program on heapwright, and report what its memory did if asked to.
 ///
 /// Signals go to the program, and its exit code or fatal signal is handed on.
 /// Failures before the program starts give 127 (no such command), 126 (it
@@ -32,13 +32,13 @@ Examples:
   heapwright run --format json -o memory.json -- make -j4
   heapwright run --option purge=0 -- ./program")]
 pub(crate) struct Args {
-    /// Tell what the program's memory did when it has ended, on stderr; --format and
+    /// Report what the program's memory did when it has ended, on stderr; --format and
     /// --output do so, too
     #[arg(long)]
     pub(crate) stats: bool,
 
     #[command(flatten)]
-    telling: Telling<Plain>,
+    output_args: OutputArgs<Plain>,
 
     /// Set an option of the library, e.g. purge=250; may be repeated
     #[arg(long = "option", value_name = "KEY=VALUE")]
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         options.add(option)?;
     }
     preload::refuse_bad(&library, &options, &args.options)?;
-    if args.stats || args.telling.format.is_some() || args.telling.output.is_some() {
+    if args.stats || args.output_args.format.is_some() || args.output_args.output.is_some() {
         return report(&args, &library, options);
     }
     let program = command(&args.command, &library, &options)?;
@@ -84,7 +84,7 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Tells why there is no program.
+/// Reports why there is no program.
 pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     let file = inspect::path::find(name).ok();
     let (text, code) = process::explain(name, error, file.as_deref());
@@ -92,14 +92,14 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     Exit::Code(code)
 }
 
-/// Runs the program and tells what its memory did.
+/// Runs the program and reports what its memory did.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
     if args.options.iter().any(|option| option.contains("stats_file=")) {
         let why = "option stats_file is what --stats itself uses; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
     // Before the program runs, so that a bad FILE does not cost a run.
-    let file = args.telling.file()?;
+    let file = args.output_args.file()?;
     let folder = Folder::new()?;
     options.stats_file(&folder.prefix());
     let outcome = match process::watch(command(&args.command, library, &options)?) {
@@ -115,28 +115,28 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     };
     let run = Run { command: args.command.clone(), outcome, stats, others, unreadable };
     // Whatever becomes of the report, the program's end is handed on.
-    if let Err(error) = write(&run, args.telling.format(), file) {
+    if let Err(error) = write(&run, args.output_args.format(), file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
     }
     Ok(Exit::from(outcome.end))
 }
 
 fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {
-    let told = |look| match format {
+    let text = |look| match format {
         Plain::Text => text::run::report(run, look),
         Plain::Json => json::run::report(run),
     };
     match file {
         Some(file) => {
             let look = Look::of(&file);
-            output::replace(file, &told(look))
+            output::replace(file, &text(look))
         }
         None => {
             let mut stderr = io::stderr().lock();
             let look = Look::of(&stderr);
             // A line between what the program wrote and the report.
             let gap = if format == Plain::Text { "\n" } else { "" };
-            stderr.write_all(format!("{gap}{}", told(look)).as_bytes())
+            stderr.write_all(format!("{gap}{}", text(look)).as_bytes())
         }
     }
 }

@@ -59,7 +59,7 @@ impl Dominators {
     }
 
     /// What the objects of each group retain together: of one that another of its group
-    /// dominates, that one tells.
+    /// dominates, that one decides.
     pub(super) fn by_group(&self, groups: usize, group: impl Fn(u32) -> u32) -> Vec<u64> {
         let mut next = vec![NONE; self.idom.len()];
         let mut child = vec![NONE; self.idom.len()];

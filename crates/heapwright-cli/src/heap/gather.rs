@@ -5,7 +5,7 @@ use super::input::{self, Reading};
 use super::pages::PageRow;
 use crate::output::printable;
 use anyhow::ensure;
-use heapwright_record::heap::{Entry, Heap, Object, Page, Root as Told, RootKind};
+use heapwright_record::heap::{Entry, Heap, Object, Page, Root as RecordedRoot, RootKind};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
     let most = all.graph.len() as u64 + roots.len() as u64;
     ensure!(
         most.max(all.references + roots.len() as u64) < u64::from(NONE),
-        "it has more objects or references than can be told apart here (4 billion)"
+        "it has more objects or references than can be distinguished here (4 billion)"
     );
     let lookup = Lookup::new(&all.graph.addresses);
     refer(path, &mut all, &lookup)?;
@@ -71,7 +71,7 @@ pub(super) fn gather(path: &Path) -> anyhow::Result<(Gathered, Lookup)> {
 #[derive(Default)]
 struct First {
     all: Gathered,
-    roots: Vec<Told>,
+    roots: Vec<RecordedRoot>,
     /// Types by their numbers, and by their names.
     ids: HashMap<u32, u32>,
     names: HashMap<Vec<u8>, u32>,

@@ -1,4 +1,4 @@
-//! What is told of a heap dump, whatever it is told in.
+//! The summary of a heap dump, as data, before any format.
 
 use super::dominators::Dominators;
 use super::gather::{Gathered, gather};
@@ -9,12 +9,12 @@ use anyhow::{Context, anyhow};
 use heapwright_record::heap::{Heap, PageState, Problem, RootKind};
 use std::cmp::Reverse;
 
-/// Objects of a path that are told, at most: half from its start, half from its end.
+/// Objects of a path that are reported, at most: half from its start, half from its end.
 const STEPS: usize = 16;
 /// The same of a path that was asked for.
 const STEPS_ASKED: usize = 1000;
 
-/// What to tell of.
+/// What to report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// Of how many retainers.
@@ -208,13 +208,13 @@ fn of(mut all: Gathered, lookup: &Lookup, wanted: &Wanted) -> anyhow::Result<Sum
     let type_ = wanted.type_.as_deref().map(|name| find(&all.types, name)).transpose()?;
     let notes = notes(&all);
     let pages = std::mem::take(&mut all.pages);
-    let teller = Teller {
+    let describer = Describer {
         dominators: Dominators::new(&all.graph),
         paths: Paths::new(&all.graph),
         graph: &all.graph,
         types: &all.types,
     };
-    let types = teller.types(&all);
+    let types = describer.types(&all);
     let mut summary = Summary {
         heap: all.heap.unwrap_or_default(),
         layout: all.layout.clone(),
@@ -226,13 +226,16 @@ fn of(mut all: Gathered, lookup: &Lookup, wanted: &Wanted) -> anyhow::Result<Sum
         roots: roots(&all.graph),
         mutators: all.graph.roots.windows(2).any(|two| two[0].mutator != two[1].mutator),
         sizes: sizes(&all, &pages),
-        retainers: teller.retainers(wanted.top, type_),
+        retainers: describer.retainers(wanted.top, type_),
         unreachable: Unreachable {
             objects: types.iter().map(|row| row.unreachable).sum(),
             bytes: sum(types.iter().map(|row| row.unreachable_bytes)),
         },
-        of_type: type_.map(|type_| teller.of_type(type_, &types)),
-        asked: asked.into_iter().map(|(address, object)| teller.asked(address, object)).collect(),
+        of_type: type_.map(|type_| describer.of_type(type_, &types)),
+        asked: asked
+            .into_iter()
+            .map(|(address, object)| describer.asked(address, object))
+            .collect(),
         types,
         pages,
     };
@@ -270,7 +273,7 @@ fn find(types: &[String], name: &str) -> anyhow::Result<u32> {
 /// What a reader should know.
 fn notes(all: &Gathered) -> Vec<String> {
     let mut notes = Vec::new();
-    let read = format!("the {} objects before that are told of", all.graph.len());
+    let read = format!("the {} objects before that are summarised", all.graph.len());
     match all.reading.problem {
         Some(problem) => notes.push(format!("the dump is damaged: {problem}; {read}")),
         None if !all.reading.whole => notes.push(format!(
@@ -350,15 +353,15 @@ fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     rows
 }
 
-/// What tells of single objects.
-struct Teller<'a> {
+/// Describes single objects.
+struct Describer<'a> {
     graph: &'a Graph,
     types: &'a [String],
     dominators: Dominators,
     paths: Paths,
 }
 
-impl Teller<'_> {
+impl Describer<'_> {
     fn type_of(&self, object: u32) -> u32 {
         self.graph.shape(object).type_
     }

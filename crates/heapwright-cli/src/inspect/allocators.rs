@@ -96,7 +96,7 @@ pub(super) fn of_library(name: &str) -> Option<&'static Allocator> {
     ALLOCATORS.iter().find(|allocator| is_named(name, allocator.libraries))
 }
 
-/// Allocators that can be told by a text in the program.
+/// Allocators that can be reported by a text in the program.
 pub(super) fn with_text() -> impl Iterator<Item = (&'static Allocator, &'static str)> {
     ALLOCATORS.iter().filter_map(|allocator| Some((allocator, allocator.text?)))
 }

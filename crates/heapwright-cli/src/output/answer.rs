@@ -1,4 +1,4 @@
-//! What the doctor's answer is told from.
+//! What the doctor's answer is made from.
 
 use crate::inspect::{Report, Verdict};
 use crate::process::End;

@@ -1,6 +1,6 @@
 //! The formats that subcommands offer, where they are not those of a report ([`super::Format`]).
 
-/// What everything can be told as.
+/// What everything can be reported as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Plain {
     /// For people
@@ -10,7 +10,7 @@ pub(crate) enum Plain {
     Json,
 }
 
-/// What can be told as a page, too.
+/// What can be reported as a page, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WithPage {
     /// For people

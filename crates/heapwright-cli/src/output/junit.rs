@@ -8,7 +8,7 @@
 //!     testcase > failure           else one for each finding, with its stacks
 //! ```
 //!
-//! Errors and what is definitely lost fail. What is possibly lost and what grows is told
+//! Errors and what is definitely lost fail. What is possibly lost and what grows is reported
 //! in the output of a test that passes: JUnit knows no warnings, and a build should not
 //! break on a guess. The order is that of the report; nothing depends on the clock.
 //!
@@ -17,7 +17,7 @@
 use super::calls::{calls, first_look};
 use super::rules::Rule;
 use super::sentences;
-use super::words::telling;
+use super::words::fault_stack;
 use crate::report::model::{Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use std::fmt::Write as _;
@@ -47,7 +47,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
             if fails(rule) {
                 sums.1 += found.len();
             }
-            told(&mut tests, suite, rule, &found);
+            write_cases(&mut tests, suite, rule, &found);
         }
         let (count, failures) = sums;
         // Writing to a string does not fail.
@@ -77,7 +77,7 @@ fn fails(rule: Rule) -> bool {
     matches!(rule, Rule::Error(_) | Rule::Leak(Reach::Definite))
 }
 
-fn told(out: &mut String, suite: &str, rule: Rule, found: &[Case]) {
+fn write_cases(out: &mut String, suite: &str, rule: Rule, found: &[Case]) {
     let open = |out: &mut String, name: &str, end: &str| {
         let name = escaped(name);
         let class = format!("classname=\"{suite}\"");
@@ -119,7 +119,7 @@ fn cases(report: &Report, rule: Rule) -> Vec<Case> {
         for happened in &error.moments {
             stack(&mut text, stacks, &sentences::moment(&error.finding, happened), happened.stack);
         }
-        case(sentences::error(error), telling(error), text)
+        case(sentences::error(error), fault_stack(error), text)
     });
     let leaks = report.leaks.iter().filter(|leak| Rule::Leak(leak.reach) == rule);
     let leaks = leaks.map(|leak| {
@@ -137,7 +137,7 @@ fn cases(report: &Report, rule: Rule) -> Vec<Case> {
     errors.chain(leaks).chain(growths).collect()
 }
 
-/// Calls of a stack that are told: CI systems show the first ones, and keep them all.
+/// Calls of a stack that are reported: CI systems show the first ones, and keep them all.
 const MOST_CALLS: usize = 24;
 
 fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {

@@ -1,14 +1,14 @@
 //! All formatting, apart from the subcommands.
 //!
 //! ```text
-//! run        what a run is told from (data)      answer   the same for the doctor
+//! run        what a run is made from (data)      answer   the same for the doctor
 //! render     a report (of `report::model`) in one of its formats
 //! words      sentences and suppressions that reports share
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
 //! profile/   what is held, for profilers   sarif   for code scanning
 //! junit      for CI systems
-//! format     what most things can be told as
+//! format     what most things can be reported as
 //! file       files to write to              time    dates
 //! calls      stacks as calls                held    what is held, stack by stack
 //! rules      what there is to find          sentences   about what was found

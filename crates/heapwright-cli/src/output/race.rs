@@ -256,13 +256,13 @@ mod tests {
 
     #[test]
     fn failures_are_told_in_words() {
-        let told = |outcome, detail| failure(&failed("x", outcome, detail)).expect("failed");
-        assert_eq!(told(Outcome::Crashed, "signal 11, SIGSEGV"), "crashed (signal 11, SIGSEGV)");
-        assert_eq!(told(Outcome::Differs, "it printed something else"), "differs in output");
-        assert_eq!(told(Outcome::Hung, "killed after 60 s"), "hung (killed after 60 s)");
-        assert_eq!(told(Outcome::Failed, "exit 1 (0 under glibc)"), "exit 1 (0 under glibc)");
+        let printed = |outcome, detail| failure(&failed("x", outcome, detail)).expect("failed");
+        assert_eq!(printed(Outcome::Crashed, "signal 11, SIGSEGV"), "crashed (signal 11, SIGSEGV)");
+        assert_eq!(printed(Outcome::Differs, "it printed something else"), "differs in output");
+        assert_eq!(printed(Outcome::Hung, "killed after 60 s"), "hung (killed after 60 s)");
+        assert_eq!(printed(Outcome::Failed, "exit 1 (0 under glibc)"), "exit 1 (0 under glibc)");
         assert_eq!(
-            told(Outcome::NotTaken, "it is statically linked"),
+            printed(Outcome::NotTaken, "it is statically linked"),
             "not taken (it is statically linked)"
         );
     }

@@ -5,7 +5,7 @@ use super::{Look, html, json, junit, sarif, text};
 use crate::report::model::Report;
 use std::io::{self, Write};
 
-/// How a report is told.
+/// How a report is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// For people, in the shape of sanitizers and valgrind
@@ -30,8 +30,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Whether it tells of every stack that has live blocks, not of findings only.
-    pub(crate) fn tells_everything(self) -> bool {
+    /// Whether it shows every stack that has live blocks, not of findings only.
+    pub(crate) fn shows_all_stacks(self) -> bool {
         self != Self::Text
     }
 }

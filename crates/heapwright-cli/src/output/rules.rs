@@ -32,7 +32,7 @@ impl Rule {
         }
     }
 
-    /// Everything that is a fault, or may be one, in the order in which it is told.
+    /// Everything that is a fault, or may be one, in the order in which it is reported.
     pub(super) fn faults() -> impl Iterator<Item = Self> {
         let errors = FindingKind::ALL.iter().filter(|kind| **kind != FindingKind::Leak);
         let leaks = [Self::Leak(Reach::Definite), Self::Leak(Reach::Possible), Self::Growth];

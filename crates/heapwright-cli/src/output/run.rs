@@ -1,4 +1,4 @@
-//! What a run is told from.
+//! What a run is made from.
 
 use crate::process::Outcome;
 use heapwright_record::Stats;

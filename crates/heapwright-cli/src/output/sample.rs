@@ -4,7 +4,7 @@
 
 use crate::report::model::{
     Amount, Check, Error, Growth, Happened, Leak, Path, Process, Report, Sample, StackId, Stacks,
-    Step, Suppressed, Untold, Used, Wanted,
+    Step, Suppressed, Unreported, Used, Wanted,
 };
 use crate::symbols::{Frame, Function, Place};
 use heapwright_record::debug::{
@@ -57,10 +57,10 @@ pub(crate) fn report() -> Report {
                 amount: Amount::default(),
             },
         ],
-        notes: vec!["2 threads did not say what is in their registers".into()],
+        notes: vec!["2 threads did not report their registers".into()],
         cut: [HOSTILE].into(),
         sources: sources(),
-        untold: Untold { errors: 3, times: 9, leaks: 0 },
+        unreported: Unreported { errors: 3, times: 9, leaks: 0 },
         suppressed: Suppressed {
             errors: 1,
             times: 2,

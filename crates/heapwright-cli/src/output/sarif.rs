@@ -5,13 +5,13 @@
 //!            definitely lost       error    at the place that allocated
 //!            possibly lost         warning
 //!            growth                warning
-//! no results still reachable, indirectly lost: the first is no fault, the second is told
+//! no results still reachable, indirectly lost: the first is no fault, the second is reported
 //!            with what it was lost with; a notification says how much they are
 //! ```
 //!
 //! The location of a result is where a person would look first: the innermost call whose
 //! source is under the folder that the report is made in (of the stack that says whose
-//! fault it is: what was only found later is told where the block was freed or made), else one that is not a
+//! fault it is: what was only found later is reported where the block was freed or made), else one that is not a
 //! system's, else any; where no source is known, the file of code. All stacks are in
 //! `stacks`, the moments of an error in `relatedLocations` and, a thread each, in
 //! `codeFlows`.
@@ -32,7 +32,7 @@ use super::rules::Rule;
 use super::sentences;
 use super::time::rfc3339;
 use super::units;
-use super::words::telling;
+use super::words::fault_stack;
 use crate::report::model::{Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::{Occasion, Reach};
 use std::io;
@@ -42,7 +42,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// The name under which fingerprints are kept; another way to make them needs another.
 const FINGERPRINT: &str = "heapwrightFunctions/v1";
 
-/// Calls of a stack that are told: a reader takes so many megabytes and no more.
+/// Calls of a stack that are reported: a reader takes so many megabytes and no more.
 const MOST_CALLS: usize = 48;
 /// Letters of a function's name.
 const MOST_LETTERS: usize = 400;
@@ -153,9 +153,9 @@ fn notifications(report: &Report) -> Vec<Notification> {
     if !report.processes.iter().any(checked) {
         lines.push("no leak check was finished".to_owned());
     }
-    let untold = report.untold.errors;
-    if untold != 0 {
-        lines.push(format!("{}: no results", units::counted(untold, "more different error")));
+    let unreported = report.unreported.errors;
+    if unreported != 0 {
+        lines.push(format!("{}: no results", units::counted(unreported, "more different error")));
     }
     let lines = lines.into_iter().chain(report.notes.iter().cloned());
     lines.map(|line| Notification { level: "note", message: Message::of(&line) }).collect()
@@ -184,7 +184,7 @@ impl Maker<'_> {
     }
 
     fn error(&self, error: &Error) -> Result {
-        let stack = telling(error);
+        let stack = fault_stack(error);
         let mut result = self.result(Rule::of(error.finding.kind), sentences::error(error), stack);
         result.occurrence_count = error.times.max(1);
         let mut by_time: Vec<_> = error.moments.iter().collect();
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(log["version"], "2.1.0");
         let run = &log["runs"][0];
         let rules = run["tool"]["driver"]["rules"].as_array().expect("one");
-        let told: Vec<_> = run["results"]
+        let printed: Vec<_> = run["results"]
             .as_array()
             .expect("one")
             .iter()
@@ -295,7 +295,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            printed,
             [
                 "error use-after-free src/session.cc 71",
                 "error buffer-overflow src/header.c 12",
@@ -341,7 +341,7 @@ mod tests {
             notes[0]["message"]["text"],
             "88.9 KiB in 310 blocks lost with other blocks: no results"
         );
-        assert_eq!(notes[3]["message"]["text"], "2 threads did not say what is in their registers");
+        assert_eq!(notes[3]["message"]["text"], "2 threads did not report their registers");
         assert_eq!(invocation["startTimeUtc"], "2023-11-14T22:13:20Z");
     }
 

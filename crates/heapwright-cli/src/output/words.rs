@@ -58,7 +58,7 @@ impl Words for Line {
 
 /// The stack that says whose fault an error is: where it happened, or, where that is
 /// just where it was found, where the block was freed or made.
-pub(crate) fn telling(error: &Error) -> StackId {
+pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.moments.iter().any(|happened| {
         happened.role == Role::Here
             && error.finding.call != Call::Access

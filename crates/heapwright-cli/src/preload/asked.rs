@@ -2,7 +2,7 @@
 //!
 //! The library takes a bad option for a line on stderr, and goes on without it: it must
 //! not stop a program for a word in an environment. On the command line the same is a
-//! mistake, and told before the program runs. The options are the library's, so it is
+//! mistake, and reported before the program runs. The options are the library's, so it is
 //! asked: this command is started again with the library and the options, does nothing
 //! but be loaded, and what it complains of is read.
 //!
@@ -50,10 +50,10 @@ pub(crate) fn refuse_bad(
         .output();
     // Where nobody can be asked, the program's own library says it.
     let Ok(asked) = asked else { return Ok(()) };
-    let told = String::from_utf8_lossy(&asked.stderr);
+    let stderr = String::from_utf8_lossy(&asked.stderr);
     for option in given.iter().flat_map(|text| split(text)) {
         let begins = format!("heapwright: option \"{}\": ", without_files(option));
-        if let Some(why) = told.lines().find_map(|line| line.strip_prefix(&begins)) {
+        if let Some(why) = stderr.lines().find_map(|line| line.strip_prefix(&begins)) {
             let why = why.strip_suffix(" (ignored)").unwrap_or(why);
             return Err(wrong(format!("--option {option}: {why}")));
         }

@@ -1,6 +1,6 @@
 //! Ending this process: with a code, or by a signal as the program did.
 //!
-//! A shell tells `exit 137` from "killed by signal 9", prints "Terminated" or
+//! A shell distinguishes `exit 137` from "killed by signal 9", prints "Terminated" or
 //! "Segmentation fault" only for the second, and stops a script's loop on an
 //! interrupt only if the command *died* of it. So where the program died of a
 //! signal, we die of the same one, after making sure that it is not our memory

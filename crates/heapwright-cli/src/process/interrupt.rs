@@ -1,4 +1,4 @@
-//! Being told to stop: noticed, not died of.
+//! Interrupts: a signal to stop is noticed and does not end the command at once.
 //!
 //! A race of an hour that is interrupted has measured something, and that is
 //! worth printing. So the first SIGINT, SIGTERM or SIGHUP is only written down;

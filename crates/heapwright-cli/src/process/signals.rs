@@ -9,7 +9,7 @@
 //!
 //! The kernel says which: `si_code` is positive for its own signals. A process
 //! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
-//! that cannot be told from a signal to us alone, and losing one is worse.
+//! that cannot be distinguished from a signal to us alone, and losing one is worse.
 //!
 //! SIGTSTP has no handler: on Ctrl-Z we stop with the program, by the kernel's
 //! own rules (which refuse it where no shell could continue us), and `fg`

@@ -60,7 +60,7 @@ impl Rounds<'_> {
             ..Program::bare(
                 self.name.to_owned(),
                 Kind::Workload,
-                std::env::current_exe().context("cannot tell where this command is")?,
+                std::env::current_exe().context("cannot find out where this command is")?,
                 Comparing::Never,
             )
         };
@@ -149,7 +149,7 @@ fn verdict(ran: &mut Ran, limit: Duration) -> Result<Answer, (Outcome, String)> 
         return Err((Outcome::Differs, text));
     }
     if answer.failed > 0 {
-        return Err((Outcome::Failed, format!("{} blocks could not be had", answer.failed)));
+        return Err((Outcome::Failed, format!("{} blocks could not be allocated", answer.failed)));
     }
     Ok(answer)
 }

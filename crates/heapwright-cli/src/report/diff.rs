@@ -173,7 +173,7 @@ impl Same {
     }
 }
 
-/// What tells a file from others: its build-id, or else its path.
+/// What distinguishes a file from others: its build-id, or else its path.
 fn identity(place: &Place) -> (Vec<u8>, Vec<u8>) {
     let path = if place.build_id.is_empty() { place.path.clone() } else { Vec::new() };
     (path, place.build_id.clone())

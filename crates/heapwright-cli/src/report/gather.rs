@@ -43,7 +43,7 @@ const MOST_NOTES: usize = 100;
 pub(super) struct Gathered {
     /// Checks behind this are not looked at.
     pub(super) until: Point,
-    /// Programs of which nothing is told but that they ran: names of files, with wildcards.
+    /// Programs of which nothing is reported but that they ran: names of files, with wildcards.
     pub(super) skip: Vec<String>,
     pub(super) records: Vec<PathBuf>,
     pub(super) files: Files,
@@ -66,7 +66,7 @@ pub(super) struct Gathered {
 /// its checks are still numbers of the interner.
 #[derive(Default)]
 pub(super) struct Process {
-    pub(super) told: model::Process,
+    pub(super) model: model::Process,
     pub(super) threads: BTreeMap<u32, String>,
 }
 
@@ -148,10 +148,10 @@ impl Gathered {
     }
 }
 
-/// The program that a record is telling of.
+/// The program that a record is about.
 struct Image {
     record: u32,
-    /// Nothing of it is told.
+    /// Nothing of it is reported.
     is_skipped: bool,
     /// Its index; none before anything was said of it.
     process: Option<u32>,
@@ -208,9 +208,9 @@ impl Image {
     /// The same process goes on as another program: that is how this one ended.
     fn became_another(&self, all: &mut Gathered, pid: u32) {
         let Some(index) = self.process else { return };
-        let told = &mut all.processes[index as usize].told;
-        if told.pid == pid && told.end.is_none() {
-            told.end = Some(End { ending: Ending::Exec, ..End::default() });
+        let model = &mut all.processes[index as usize].model;
+        if model.pid == pid && model.end.is_none() {
+            model.end = Some(End { ending: Ending::Exec, ..End::default() });
         }
     }
 
@@ -226,7 +226,7 @@ impl Image {
                 let exe = printable(process.exe);
                 let file = exe.rsplit('/').next().unwrap_or_default();
                 self.is_skipped = all.skip.iter().any(|pattern| glob(pattern, file));
-                self.process(all).told = model::Process {
+                self.process(all).model = model::Process {
                     pid: process.pid,
                     parent: process.parent,
                     began: process.time,
@@ -275,7 +275,7 @@ impl Image {
                 }
             }
             Entry::Sample(sample) => {
-                let samples = &mut self.process(all).told.samples;
+                let samples = &mut self.process(all).model.samples;
                 samples.push(model::Sample {
                     ns: sample.ns,
                     blocks: sample.blocks,
@@ -287,11 +287,11 @@ impl Image {
             }
             Entry::Note(note) => {
                 let process = self.process(all);
-                let text = format!("process {}: {}", process.told.pid, printable(note.bytes));
+                let text = format!("process {}: {}", process.model.pid, printable(note.bytes));
                 all.note(text);
             }
             Entry::End(end) => {
-                self.process(all).told.end = Some(*end);
+                self.process(all).model.end = Some(*end);
             }
             // For those who look at the file itself, and for the next run.
             _ => {}
@@ -299,7 +299,7 @@ impl Image {
     }
 
     fn load(&mut self, all: &mut Gathered, module: &Module<'_>) {
-        let began = self.process(all).told.began;
+        let began = self.process(all).model.began;
         let file = all.files.number(module, began);
         Rc::make_mut(&mut self.modules).add(module, file);
         self.epoch = None;
@@ -395,17 +395,17 @@ impl Image {
     /// A check is complete.
     fn complete(&mut self, all: &mut Gathered) {
         let Some(mut under_way) = self.under_way.take() else { return };
-        let told = &mut self.process(all).told;
+        let model = &mut self.process(all).model;
         let mut check = under_way.check;
         check.usage.sort_by_key(|(_, amount)| std::cmp::Reverse(amount.bytes));
         if !under_way.classes.is_empty() {
-            told.classes = std::mem::take(&mut under_way.classes);
+            model.classes = std::mem::take(&mut under_way.classes);
         }
         let follows = check.occasion != Occasion::Time;
         under_way.check = model::Check { number: check.number, ..model::Check::default() };
-        told.checks.push(check);
-        if told.checks.len() > 2 * MOST_CHECKS {
-            every_second(&mut told.checks, |check| check.occasion == Occasion::Time);
+        model.checks.push(check);
+        if model.checks.len() > 2 * MOST_CHECKS {
+            every_second(&mut model.checks, |check| check.occasion == Occasion::Time);
         }
         if follows {
             self.last = Some(under_way);
@@ -415,9 +415,9 @@ impl Image {
     /// A check was begun and will not be finished.
     fn give_up(&mut self, all: &mut Gathered) {
         if let Some(under_way) = self.under_way.take() {
-            let told = &mut self.process(all).told;
-            told.checks.push(under_way.check);
-            let text = format!("process {}: a leak check did not finish", told.pid);
+            let model = &mut self.process(all).model;
+            model.checks.push(under_way.check);
+            let text = format!("process {}: a leak check did not finish", model.pid);
             all.note(text);
         }
     }
@@ -435,13 +435,14 @@ impl Image {
             }
         }
         let Some(process) = self.process else { return };
-        let told = &all.processes[process as usize].told;
-        if let Some(end) = told.end {
+        let model = &all.processes[process as usize].model;
+        if let Some(end) = model.end {
             all.unwritten += u64::from(end.findings).saturating_sub(written);
         }
         let Some(last) = self.last.take() else { return };
         let number = last.check.number;
-        let check = told.checks.iter().position(|check| check.number == number).unwrap_or_default();
+        let check =
+            model.checks.iter().position(|check| check.number == number).unwrap_or_default();
         for lost in last.leaks {
             all.merge(Lost { check, ..lost });
         }

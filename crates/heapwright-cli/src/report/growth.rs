@@ -1,7 +1,7 @@
 //! Does a stack's memory grow and grow? Arithmetic on its live bytes over time.
 //!
 //! A program that fills a cache, reads its input or starts its threads grows, too, and
-//! is right to. What tells a leak is that it does not end. So a verdict needs all of:
+//! is right to. What makes it a leak is that it does not end. So a verdict needs all of:
 //!
 //! ```text
 //! the last three quarters of the run     what a program does first is its start

@@ -1,7 +1,7 @@
 //! A record's file, read from its beginning to its end, in pieces.
 //!
 //! A record may be as large as the disk, and what is to be kept of it is small. So it
-//! goes through a buffer of a megabyte, entry by entry; a stack that is to be told
+//! goes through a buffer of a megabyte, entry by entry; a stack that is to be reported
 //! later is read again from where it is ([`Fetch`]).
 
 use anyhow::{Context, ensure};

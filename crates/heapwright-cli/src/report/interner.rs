@@ -2,7 +2,7 @@
 //!
 //! Of a stack are kept a hash of its places, and where in which record it can be read
 //! again: 24 bytes, however long it is. The hash has 128 bits, so that stacks which
-//! are not equal do not meet in it. The frames of the few that are told are read when
+//! are not equal do not meet in it. The frames of the few that are reported are read when
 //! they are (see `naming`).
 
 use super::modules::Modules;

@@ -4,7 +4,7 @@
 //! records --input--> entries --gather--> what is known, by cause, stack and process
 //!                                              |  growth: which stacks grow and grow
 //!                                              v
-//!              report <--naming, source-- what is told <--suppressions-- what is hidden
+//!              report <--naming, source-- what is reported <--suppressions-- what is hidden
 //! ```
 //!
 //! ```text
@@ -23,7 +23,7 @@
 //!
 //! A record may be as large as the disk. Read once, entry by entry, it leaves behind 24
 //! bytes for each distinct stack and one small struct for each distinct finding; only
-//! what is told gets frames and names. What is told is bounded, too: at most
+//! what is reported gets frames and names. What is reported is bounded, too: at most
 //! [`Options::limit`] different errors, and a hundred thousand groups of blocks, the
 //! largest first. The others are counted, and the report says how many they are.
 
@@ -52,10 +52,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use suppressions::{Kind, Line, Suppressions};
 
-/// Groups of blocks that are told one by one.
+/// Groups of blocks that are reported one by one.
 const MOST_LEAKS: usize = 100_000;
 
-/// Different errors that are told, unless something else is said.
+/// Different errors that are reported, unless something else is said.
 pub(crate) const MOST_ERRORS: usize = 1000;
 
 /// How to make a report.
@@ -65,7 +65,7 @@ pub(crate) struct Options {
     pub(crate) skip: Vec<String>,
     /// Files of suppressions.
     pub(crate) suppress: Vec<PathBuf>,
-    /// Different errors that are told; none: all.
+    /// Different errors that are reported; none: all.
     pub(crate) limit: Option<usize>,
     /// Whether everything gets names that has a stack; else only findings do whose
     /// details are wanted, and what is live at each check is left out.
@@ -101,7 +101,7 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     let suppressions = suppressions(options)?;
     let gathered = gather(arguments, options)?;
     let damaged = gathered.damaged;
-    Ok(Made { report: tell(&gathered, options, suppressions), damaged })
+    Ok(Made { report: build(&gathered, options, suppressions), damaged })
 }
 
 /// Whether there is a record in a folder.
@@ -118,7 +118,7 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     let progress = Progress::reading(records.iter().map(size).sum());
     let mut gathered = Gathered::until(options.at);
     gathered.skip = options.skip.clone();
-    // Of a folder, what is readable is told; what was named must be readable.
+    // Of a folder, what is readable is reported; what was named must be readable.
     let named = |path: &Path| arguments.iter().any(|argument| argument == path);
     for path in &records {
         if let Err(error) = gathered.add(path, &|bytes| progress.more(bytes)) {
@@ -136,14 +136,14 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     Ok(gathered)
 }
 
-/// Decides what is told, and names it.
-fn tell(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> Report {
+/// Decides what is reported, and names it.
+fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> Report {
     let order = in_order(gathered);
     let mut places = vec![0; order.len()];
     for (place, &process) in order.iter().enumerate() {
         places[process] = place;
     }
-    let mut telling = Telling {
+    let mut builder = ReportBuilder {
         gathered,
         naming: Naming::new(gathered),
         suppressions,
@@ -157,7 +157,7 @@ fn tell(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> R
         },
     };
     let mut errors: Vec<&Error> = gathered.errors.iter().collect();
-    errors.sort_by_key(|error| telling.places[error.process as usize]);
+    errors.sort_by_key(|error| builder.places[error.process as usize]);
     let mut leaks: Vec<&Lost> = gathered.leaks.iter().collect();
     leaks.sort_by_key(|lost| {
         let leak = &lost.leak;
@@ -166,24 +166,24 @@ fn tell(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> R
     let progress = Progress::naming((errors.len() + leaks.len().min(MOST_LEAKS)) as u64);
     let limit = options.limit.unwrap_or(usize::MAX);
     for (at, error) in errors.iter().enumerate() {
-        if telling.report.errors.len() >= limit {
+        if builder.report.errors.len() >= limit {
             let rest = &errors[at..];
-            telling.report.untold.errors = rest.len() as u64;
-            telling.report.untold.times =
+            builder.report.unreported.errors = rest.len() as u64;
+            builder.report.unreported.times =
                 rest.iter().fold(0, |sum, error| sum.saturating_add(error.times));
             break;
         }
-        telling.error(error);
+        builder.error(error);
         progress.more(1);
     }
     for lost in leaks.iter().take(MOST_LEAKS) {
-        telling.leak(lost);
+        builder.leak(lost);
         progress.more(1);
     }
-    telling.rest_of_leaks(leaks.get(MOST_LEAKS..).unwrap_or_default());
-    telling.processes(&order);
+    builder.rest_of_leaks(leaks.get(MOST_LEAKS..).unwrap_or_default());
+    builder.processes(&order);
     drop(progress);
-    let Telling { naming, suppressions, mut report, .. } = telling;
+    let ReportBuilder { naming, suppressions, mut report, .. } = builder;
     report.stacks = naming.stacks;
     report.cut = naming.cut;
     report.sources = naming.sources.snippets;
@@ -194,7 +194,7 @@ fn tell(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> R
 /// The processes by when they began.
 fn in_order(gathered: &Gathered) -> Vec<usize> {
     let mut order: Vec<usize> = (0..gathered.processes.len()).collect();
-    order.sort_by_key(|&process| gathered.processes[process].told.began);
+    order.sort_by_key(|&process| gathered.processes[process].model.began);
     order
 }
 
@@ -209,7 +209,7 @@ fn severity(reach: Reach) -> u8 {
 }
 
 /// A report under construction.
-struct Telling<'g> {
+struct ReportBuilder<'g> {
     gathered: &'g Gathered,
     naming: Naming<'g>,
     suppressions: Suppressions,
@@ -219,7 +219,7 @@ struct Telling<'g> {
     report: Report,
 }
 
-impl Telling<'_> {
+impl ReportBuilder<'_> {
     fn thread(&self, process: u32, number: u32) -> String {
         let threads = &self.gathered.processes[process as usize].threads;
         threads.get(&number).cloned().unwrap_or_default()
@@ -283,7 +283,7 @@ impl Telling<'_> {
             self.naming.source(stack);
         }
         let path = (leak.root != Root::Unknown).then(|| self.path(lost, is_detailed));
-        let process = &self.gathered.processes[lost.process as usize].told;
+        let process = &self.gathered.processes[lost.process as usize].model;
         let ns = process.checks.get(lost.check).map(|check| check.ns).unwrap_or_default();
         self.report.leaks.push(Leak {
             reach: leak.reach,
@@ -327,9 +327,9 @@ impl Telling<'_> {
         }
     }
 
-    /// What is too much to be told one by one, as one group a reach.
+    /// What is too much to be reported one by one, as one group a reach.
     fn rest_of_leaks(&mut self, rest: &[&Lost]) {
-        self.report.untold.leaks = rest.len() as u64;
+        self.report.unreported.leaks = rest.len() as u64;
         let mut groups: HashMap<Reach, Leak> = HashMap::new();
         for lost in rest {
             let leak = &lost.leak;
@@ -363,17 +363,17 @@ impl Telling<'_> {
 
     /// The processes, and what grows in them.
     fn processes(&mut self, order: &[usize]) {
-        for (place, &process) in order.iter().enumerate() {
-            let mut told = self.gathered.processes[process].told.clone();
-            told.samples.sort_by_key(|sample| sample.ns);
+        for (place, &number) in order.iter().enumerate() {
+            let mut process = self.gathered.processes[number].model.clone();
+            process.samples.sort_by_key(|sample| sample.ns);
             // Each check writes the timeline anew.
-            told.samples.dedup_by_key(|sample| sample.ns);
-            for (number, points) in series(&told) {
+            process.samples.dedup_by_key(|sample| sample.ns);
+            for (number, points) in series(&process) {
                 if let Some(trend) = growth::verdict(&points) {
                     self.growth(number, place, points, trend);
                 }
             }
-            for check in &mut told.checks {
+            for check in &mut process.checks {
                 if !self.everything {
                     check.usage.clear();
                 }
@@ -382,7 +382,7 @@ impl Telling<'_> {
                     self.naming.name(*stack);
                 }
             }
-            self.report.processes.push(told);
+            self.report.processes.push(process);
         }
         self.report.growths.sort_by(|one, other| other.slope.total_cmp(&one.slope));
     }

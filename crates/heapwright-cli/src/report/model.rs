@@ -1,4 +1,4 @@
-//! What a report is told from: one picture of everything some records say.
+//! What a report is made from: one picture of everything some records say.
 //!
 //! ```text
 //! Report
@@ -11,8 +11,8 @@
 //!   notes       lines for people: what could not be read, what was not seen
 //! ```
 //!
-//! Plain data: [`super`] makes it of records, the formatters in `output` tell it and
-//! change nothing. Errors, leaks and growths are in the order in which they are told.
+//! Plain data: [`super`] makes it of records, the formatters in `output` print it and
+//! change nothing. Errors, leaks and growths are in the order in which they are reported.
 //! Indexes are into the vectors of this struct and always valid.
 
 use crate::symbols::Frame;
@@ -20,7 +20,7 @@ use heapwright_record::debug::{Class, End, Finding, Moment, Occasion, Origin, Re
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Everything that is told.
+/// Everything that is reported.
 #[derive(Default)]
 pub(crate) struct Report {
     /// In the order in which they began; the first is the one that was started.
@@ -35,8 +35,8 @@ pub(crate) struct Report {
     pub(crate) cut: BTreeSet<StackId>,
     /// Lines of source, by file and the line in the middle.
     pub(crate) sources: BTreeMap<(String, u32), Vec<(u32, String)>>,
-    /// What is not told because there is so much.
-    pub(crate) untold: Untold,
+    /// What is only counted because there is so much.
+    pub(crate) unreported: Unreported,
     /// What suppressions hid.
     pub(crate) suppressed: Suppressed,
     /// Findings that their process made and did not write down, or made again without
@@ -46,16 +46,16 @@ pub(crate) struct Report {
     pub(crate) wanted: Wanted,
 }
 
-/// What a report is to tell.
+/// What a report is to contain.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    /// The leaks whose details are told; the others are in the sums.
+    /// The leaks whose details are reported; the others are in the sums.
     pub(crate) details: Vec<Reach>,
     /// How to write suppressions that are ready to be used.
     pub(crate) suppressions: Ready,
-    /// The folder that sources are told relative to, where one is known.
+    /// The folder that sources are reported relative to, where one is known.
     pub(crate) folder: PathBuf,
-    /// Groups of leaks whose details are told.
+    /// Groups of leaks whose details are reported.
     pub(crate) most: usize,
 }
 
@@ -85,13 +85,13 @@ pub(crate) enum Ready {
     None,
 }
 
-/// What is not told because there is so much.
+/// What is only counted because there is so much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Untold {
+pub(crate) struct Unreported {
     /// Different mistakes, and how often they were found.
     pub(crate) errors: u64,
     pub(crate) times: u64,
-    /// Groups of blocks that are told as one without a stack.
+    /// Groups of blocks that are reported as one without a stack.
     pub(crate) leaks: u64,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct Check {
     pub(crate) silent: u32,
     /// Everything that was live.
     pub(crate) live: Amount,
-    /// What was too small to be told apart.
+    /// What was too small to be distinguished.
     pub(crate) omitted: Amount,
     /// Live blocks by stack, the largest first; small ones may be missing.
     pub(crate) usage: Vec<(StackId, Amount)>,
@@ -204,7 +204,7 @@ pub(crate) struct Error {
     pub(crate) finding: Finding,
     /// Whose it is: an index into `processes`.
     pub(crate) process: usize,
-    /// Those of its moments of which something is known, as they are told.
+    /// Those of its moments of which something is known, as they are reported.
     pub(crate) moments: Vec<Happened>,
     /// How often it was found.
     pub(crate) times: u64,
@@ -309,15 +309,15 @@ impl Leak {
 }
 
 impl Report {
-    /// What is told of the process that was started, if any was.
+    /// What is reported of the process that was started, if any was.
     pub(crate) fn first(&self) -> Option<&Process> {
         self.processes.first()
     }
 
-    /// How often mistakes were found, those included that are not told.
+    /// How often mistakes were found, those included that are only counted.
     pub(crate) fn times(&self) -> u64 {
         let add = |sum: u64, error: &Error| sum.saturating_add(error.times);
-        self.errors.iter().fold(self.untold.times, add)
+        self.errors.iter().fold(self.unreported.times, add)
     }
 
     /// Everything of one reach.

@@ -1,4 +1,4 @@
-//! Stacks that are told: their frames are read again, and get their names.
+//! Stacks that are reported: their frames are read again, and get their names.
 //!
 //! ```text
 //! number of the interner --(its record)--> addresses --(modules then)--> places
@@ -83,7 +83,7 @@ impl<'g> Naming<'g> {
         self.asked.len()
     }
 
-    /// Forgets the stacks that came since: what they were for will not be told. Their
+    /// Forgets the stacks that came since: what they were for will not be reported. Their
     /// frames stay, for there are not many different ones.
     pub(super) fn forget(&mut self, mark: usize) {
         for asked in self.asked.drain(mark..) {

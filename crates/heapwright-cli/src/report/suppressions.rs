@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_one_line_with_their_place() {
-        for (text, told) in [
+        for (text, printed) in [
             (
                 "\nleek:x",
                 "file:2: there is nothing of the type 'leek'; there are leak, growth, and headings such as double-free",
@@ -567,7 +567,7 @@ mod tests {
                 "file:1: a suppression without frames would hide everything; '...' does",
             ),
         ] {
-            assert_eq!(wrong(text), told);
+            assert_eq!(wrong(text), printed);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reports of records that nobody would write: they are made, and told, all the same.
+//! Reports of records that no program would write: they are made, and reported, all the same.
 
 use super::*;
 use crate::output::{Format, Look, render};
@@ -128,10 +128,10 @@ proptest! {
         prop_assert!(checks.flat_map(|check| &check.usage).all(|usage| usage.0.0 < stacks));
         prop_assert!(diff::diff(report, report).is_empty());
         for format in Format::value_variants() {
-            let mut told = Vec::new();
-            render(report, *format, &mut told, Look::PLAIN).expect("into memory");
+            let mut printed = Vec::new();
+            render(report, *format, &mut printed, Look::PLAIN).expect("into memory");
             // What is compressed may hold any byte.
-            prop_assert!(*format == Format::Pprof || !told.contains(&0x1b), "{format:?}");
+            prop_assert!(*format == Format::Pprof || !printed.contains(&0x1b), "{format:?}");
         }
     }
 }

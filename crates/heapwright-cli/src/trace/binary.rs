@@ -4,7 +4,7 @@
 //! The library names blocks by their addresses; what is written here has their numbers,
 //! and is compressed (gzip), because both are near each other and alike.
 
-use super::names::{Ask, Teller, TooMany};
+use super::names::{Ask, Builder, TooMany};
 use super::story::{Story, What};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -21,14 +21,14 @@ const CHUNK: usize = 64 << 10;
 pub(super) fn stories(bytes: &[u8]) -> Result<(Vec<Story>, Option<Problem>), Wrong> {
     let mut reader = Reader::new(bytes)?;
     let mut done = Vec::new();
-    let mut teller: Option<Teller> = None;
+    let mut builder: Option<Builder> = None;
     let mut last_ms = 0;
     for chunk in reader.by_ref() {
         match chunk {
             Chunk::Process(process) => {
-                done.extend(teller.take().map(Teller::story));
+                done.extend(builder.take().map(Builder::story));
                 last_ms = 0;
-                teller = Some(Teller::new(Story {
+                builder = Some(Builder::new(Story {
                     pid: process.pid,
                     parent: process.parent,
                     began: process.time,
@@ -39,7 +39,7 @@ pub(super) fn stories(bytes: &[u8]) -> Result<(Vec<Story>, Option<Problem>), Wro
                 }));
             }
             Chunk::Operations(operations) => {
-                let teller = teller.get_or_insert_default();
+                let builder = builder.get_or_insert_default();
                 let mut thread = 0;
                 // What went by between two chunks, whose operations say what did within.
                 let mut waited = operations.ms.saturating_sub(last_ms);
@@ -54,45 +54,45 @@ pub(super) fn stories(bytes: &[u8]) -> Result<(Vec<Story>, Option<Problem>), Wro
                         _ => {
                             if waited > 0 {
                                 let ms = u32::try_from(waited).unwrap_or(u32::MAX);
-                                teller.other(thread, What::Time(ms))?;
+                                builder.other(thread, What::Time(ms))?;
                                 waited = 0;
                             }
-                            tell(teller, thread, operation)?;
+                            apply(builder, thread, operation)?;
                         }
                     }
                 }
             }
-            Chunk::End(_) => teller.get_or_insert_default().story.whole = true,
+            Chunk::End(_) => builder.get_or_insert_default().story.whole = true,
             _ => {}
         }
     }
-    done.extend(teller.map(Teller::story));
+    done.extend(builder.map(Builder::story));
     Ok((done, reader.problem()))
 }
 
-fn tell(teller: &mut Teller, thread: u64, operation: Operation) -> Result<(), TooMany> {
+fn apply(builder: &mut Builder, thread: u64, operation: Operation) -> Result<(), TooMany> {
     match operation {
-        Operation::Malloc { block, size } => teller.made(thread, block, size, Ask::Malloc),
-        Operation::Calloc { block, size } => teller.made(thread, block, size, Ask::Calloc),
+        Operation::Malloc { block, size } => builder.made(thread, block, size, Ask::Malloc),
+        Operation::Calloc { block, size } => builder.made(thread, block, size, Ask::Calloc),
         Operation::Aligned { block, size, log2, zero } => {
-            teller.made(thread, block, size, Ask::Aligned { log2, zero })
+            builder.made(thread, block, size, Ask::Aligned { log2, zero })
         }
-        Operation::Free { block } => teller.freed(thread, block),
+        Operation::Free { block } => builder.freed(thread, block),
         Operation::ReallocBegin { block } => {
-            teller.realloc_begins(thread, block);
+            builder.realloc_begins(thread, block);
             Ok(())
         }
-        Operation::ReallocEnd { block, size } => teller.realloc_ends(thread, block, size),
+        Operation::ReallocEnd { block, size } => builder.realloc_ends(thread, block, size),
         Operation::ReallocFailed => {
-            teller.realloc_failed(thread);
+            builder.realloc_failed(thread);
             Ok(())
         }
         Operation::Resize { block, size } => {
-            teller.realloc_begins(thread, block);
-            teller.realloc_ends(thread, block, size)
+            builder.realloc_begins(thread, block);
+            builder.realloc_ends(thread, block, size)
         }
-        Operation::ThreadEnd => teller.thread_ends(thread),
-        Operation::Fork => teller.other(thread, What::Fork),
+        Operation::ThreadEnd => builder.thread_ends(thread),
+        Operation::Fork => builder.other(thread, What::Fork),
         Operation::Thread(_) | Operation::Time(_) => Ok(()),
     }
 }
@@ -215,32 +215,32 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Read;
 
-    /// Any story: what the teller makes of calls that may make no sense.
+    /// Any story: what the builder makes of calls that may make no sense.
     fn story() -> impl Strategy<Value = Story> {
         let call = (0..9_u8, 0..3_u64, 0..12_u64, any::<u16>());
         prop::collection::vec(call, 0..400).prop_map(|calls| {
-            let mut teller = Teller::default();
+            let mut builder = Builder::default();
             for (kind, thread, name, size) in calls {
                 let size = u64::from(size);
-                let told = match kind {
-                    0 => teller.made(thread, name, size, Ask::Malloc),
-                    1 => teller.made(thread, name, size, Ask::Calloc),
-                    2 => teller.made(thread, name, size, Ask::Aligned { log2: 6, zero: true }),
-                    3 | 4 => teller.freed(thread, name),
+                let applied = match kind {
+                    0 => builder.made(thread, name, size, Ask::Malloc),
+                    1 => builder.made(thread, name, size, Ask::Calloc),
+                    2 => builder.made(thread, name, size, Ask::Aligned { log2: 6, zero: true }),
+                    3 | 4 => builder.freed(thread, name),
                     5 => {
-                        teller.realloc_begins(thread, name);
+                        builder.realloc_begins(thread, name);
                         Ok(())
                     }
-                    6 => teller.realloc_ends(thread, name, size),
-                    7 => teller.thread_ends(thread),
+                    6 => builder.realloc_ends(thread, name, size),
+                    7 => builder.thread_ends(thread),
                     // Time goes by before something is done.
-                    _ => teller
+                    _ => builder
                         .other(thread, What::Time(3))
-                        .and_then(|()| teller.made(thread, name, size, Ask::Malloc)),
+                        .and_then(|()| builder.made(thread, name, size, Ask::Malloc)),
                 };
-                told.expect("few");
+                applied.expect("few");
             }
-            Story { doubled: 0, ..teller.story() }
+            Story { doubled: 0, ..builder.story() }
         })
     }
 

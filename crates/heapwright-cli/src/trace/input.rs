@@ -31,13 +31,13 @@ pub(crate) struct Input {
 
 /// Reads a file. What is wrong with it is the user's to know, in a line.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Input> {
-    let told = |why: String| wrong(format!("{}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| told(format!("cannot be read: {error}")))?;
+    let refused = |why: String| wrong(format!("{}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| refused(format!("cannot be read: {error}")))?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-        return Err(told("is a folder, not a trace".to_owned()));
+        return Err(refused("is a folder, not a trace".to_owned()));
     }
-    let bytes = fs::read(path).map_err(|error| told(format!("cannot be read: {error}")))?;
-    parse(bytes).map_err(told)
+    let bytes = fs::read(path).map_err(|error| refused(format!("cannot be read: {error}")))?;
+    parse(bytes).map_err(refused)
 }
 
 fn parse(mut bytes: Vec<u8>) -> Result<Input, String> {
@@ -64,16 +64,16 @@ fn parse(mut bytes: Vec<u8>) -> Result<Input, String> {
 fn of_ours(bytes: &[u8]) -> Result<Input, String> {
     let (stories, problem) = binary::stories(bytes).map_err(|wrong| match wrong {
         binary::Wrong::Problem(problem) => problem.to_string(),
-        binary::Wrong::TooMany => "has more blocks than can be told apart".to_owned(),
+        binary::Wrong::TooMany => "has more blocks than can be distinguished".to_owned(),
     })?;
     let mut notes = Vec::new();
     if let Some(problem) = problem {
         let read: usize = stories.iter().map(Story::operations).sum();
-        let told = format!("{problem}; the {read} operations before that are there");
+        let cut = format!("{problem}; the {read} operations before that are there");
         if read == 0 {
-            return Err(told);
+            return Err(cut);
         }
-        notes.push(told);
+        notes.push(cut);
     }
     Ok(Input { stories, notes })
 }
@@ -91,7 +91,7 @@ fn gunzipped(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut all = Vec::new();
     match MultiGzDecoder::new(bytes).take(MOST).read_to_end(&mut all) {
         Ok(_) => Ok(all),
-        // A copy that is cut short is still told as far as it goes.
+        // A copy that is cut short is still read as far as it goes.
         Err(_) if !all.is_empty() => Ok(all),
         Err(error) => Err(format!("cannot be unpacked: {error}")),
     }

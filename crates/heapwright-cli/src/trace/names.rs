@@ -20,13 +20,13 @@ use super::story::{Event, Story, What};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A trace has more blocks, or threads, than can be told apart.
+/// A trace has more blocks, or threads, than can be distinguished.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
 /// Makes a story.
 #[derive(Default)]
-pub(super) struct Teller {
+pub(super) struct Builder {
     pub(super) story: Story,
     blocks: HashMap<u64, u32>,
     threads: HashMap<u64, u32>,
@@ -42,7 +42,7 @@ pub(super) enum Ask {
     Aligned { log2: u8, zero: bool },
 }
 
-impl Teller {
+impl Builder {
     /// For a story that begins so.
     pub(super) fn new(story: Story) -> Self {
         Self { story, ..Self::default() }
@@ -53,7 +53,7 @@ impl Teller {
         self.story
     }
 
-    fn tell(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
+    fn event(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
         let thread = match self.threads.entry(thread) {
             Entry::Occupied(place) => *place.get(),
             Entry::Vacant(place) => {
@@ -70,7 +70,7 @@ impl Teller {
     fn end_double(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         if let Some(block) = self.blocks.remove(&name) {
             self.story.doubled += 1;
-            self.tell(thread, What::Free { block })?;
+            self.event(thread, What::Free { block })?;
         }
         Ok(())
     }
@@ -92,13 +92,13 @@ impl Teller {
             Ask::Calloc => What::Calloc { block, size },
             Ask::Aligned { log2, zero } => What::Aligned { block, size, log2, zero },
         };
-        self.tell(thread, what)
+        self.event(thread, what)
     }
 
     /// A block is given back.
     pub(super) fn freed(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         match self.blocks.remove(&name) {
-            Some(block) => self.tell(thread, What::Free { block }),
+            Some(block) => self.event(thread, What::Free { block }),
             None => {
                 self.story.unknown += 1;
                 Ok(())
@@ -128,7 +128,7 @@ impl Teller {
         };
         self.end_double(thread, name)?;
         self.blocks.insert(name, block);
-        self.tell(thread, What::Realloc { block, size })
+        self.event(thread, What::Realloc { block, size })
     }
 
     /// There was no memory: the old block is as it was.
@@ -141,7 +141,7 @@ impl Teller {
     /// A thread ends; its name may be another's from now on.
     pub(super) fn thread_ends(&mut self, name: u64) -> Result<(), TooMany> {
         if self.threads.contains_key(&name) {
-            self.tell(name, What::ThreadEnd)?;
+            self.event(name, What::ThreadEnd)?;
             self.threads.remove(&name);
             self.resizing.remove(&name);
         }
@@ -150,7 +150,7 @@ impl Teller {
 
     /// Something that is about no block.
     pub(super) fn other(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
-        self.tell(thread, what)
+        self.event(thread, what)
     }
 }
 
@@ -158,20 +158,20 @@ impl Teller {
 mod tests {
     use super::*;
 
-    fn events(teller: Teller) -> Vec<(u32, What)> {
-        teller.story().events.into_iter().map(|event| (event.thread, event.what)).collect()
+    fn events(builder: Builder) -> Vec<(u32, What)> {
+        builder.story().events.into_iter().map(|event| (event.thread, event.what)).collect()
     }
 
     #[test]
     fn a_name_that_is_used_again_is_another_block() {
-        let mut teller = Teller::default();
+        let mut builder = Builder::default();
         for _ in 0..2 {
-            teller.made(9, 0x10, 8, Ask::Malloc).expect("few");
-            teller.freed(9, 0x10).expect("few");
-            teller.thread_ends(9).expect("few");
+            builder.made(9, 0x10, 8, Ask::Malloc).expect("few");
+            builder.freed(9, 0x10).expect("few");
+            builder.thread_ends(9).expect("few");
         }
         assert_eq!(
-            events(teller),
+            events(builder),
             [
                 (0, What::Malloc { block: 0, size: 8 }),
                 (0, What::Free { block: 0 }),
@@ -185,16 +185,16 @@ mod tests {
 
     #[test]
     fn between_the_halves_of_a_realloc_the_name_is_free() {
-        let mut teller = Teller::default();
-        teller.made(1, 0x10, 8, Ask::Malloc).expect("few");
-        teller.realloc_begins(1, 0x10);
-        teller.made(2, 0x10, 9, Ask::Calloc).expect("few");
-        teller.realloc_ends(1, 0x20, 100).expect("few");
-        teller.freed(2, 0x20).expect("few");
-        teller.freed(2, 0x10).expect("few");
-        assert_eq!(teller.story.unknown + teller.story.doubled, 0);
+        let mut builder = Builder::default();
+        builder.made(1, 0x10, 8, Ask::Malloc).expect("few");
+        builder.realloc_begins(1, 0x10);
+        builder.made(2, 0x10, 9, Ask::Calloc).expect("few");
+        builder.realloc_ends(1, 0x20, 100).expect("few");
+        builder.freed(2, 0x20).expect("few");
+        builder.freed(2, 0x10).expect("few");
+        assert_eq!(builder.story.unknown + builder.story.doubled, 0);
         assert_eq!(
-            events(teller),
+            events(builder),
             [
                 (0, What::Malloc { block: 0, size: 8 }),
                 (1, What::Calloc { block: 1, size: 9 }),
@@ -207,18 +207,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_mended_and_counted() {
-        let mut teller = Teller::default();
-        teller.freed(1, 5).expect("few");
-        teller.made(1, 5, 1, Ask::Malloc).expect("few");
-        teller.made(1, 5, 2, Ask::Malloc).expect("few");
-        teller.realloc_begins(1, 5);
-        teller.realloc_failed(1);
-        teller.realloc_begins(1, 77);
-        teller.realloc_ends(1, 78, 3).expect("few");
-        teller.freed(1, 5).expect("few");
-        assert_eq!((teller.story.unknown, teller.story.doubled), (2, 1));
+        let mut builder = Builder::default();
+        builder.freed(1, 5).expect("few");
+        builder.made(1, 5, 1, Ask::Malloc).expect("few");
+        builder.made(1, 5, 2, Ask::Malloc).expect("few");
+        builder.realloc_begins(1, 5);
+        builder.realloc_failed(1);
+        builder.realloc_begins(1, 77);
+        builder.realloc_ends(1, 78, 3).expect("few");
+        builder.freed(1, 5).expect("few");
+        assert_eq!((builder.story.unknown, builder.story.doubled), (2, 1));
         assert_eq!(
-            events(teller),
+            events(builder),
             [
                 (0, What::Malloc { block: 0, size: 1 }),
                 (0, What::Free { block: 0 }),

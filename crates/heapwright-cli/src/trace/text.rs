@@ -13,7 +13,7 @@
 //! Newer ones have two times behind each line, which are not looked at. A pointer names
 //! a block as long as that lives; numbers may be written in hexadecimal with `0x`.
 
-use super::names::{Ask, Teller, TooMany};
+use super::names::{Ask, Builder, TooMany};
 use super::story::Story;
 
 /// What is wrong with a line, and which it is, counted from 1.
@@ -33,7 +33,7 @@ pub(super) fn looks_so(bytes: &[u8]) -> bool {
 
 /// The story. A last line that is cut short is left out.
 pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
-    let mut teller = Teller::default();
+    let mut builder = Builder::default();
     let mut whole = true;
     let mut lines = bytes.split(|&byte| byte == b'\n').enumerate().peekable();
     while let Some((at, line)) = lines.next() {
@@ -41,7 +41,7 @@ pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
         if line.is_empty() {
             continue;
         }
-        if let Err(why) = tell(&mut teller, line) {
+        if let Err(why) = apply(&mut builder, line) {
             if lines.peek().is_none() {
                 // There is no end of the line behind it.
                 whole = false;
@@ -50,12 +50,12 @@ pub(super) fn story(bytes: &[u8]) -> Result<Story, Wrong> {
             return Err(Wrong { line: at + 1, why });
         }
     }
-    let mut story = teller.story();
+    let mut story = builder.story();
     story.whole = whole;
     Ok(story)
 }
 
-fn tell(teller: &mut Teller, line: &[u8]) -> Result<(), String> {
+fn apply(builder: &mut Builder, line: &[u8]) -> Result<(), String> {
     let line = str::from_utf8(line).map_err(|_| "is no text".to_owned())?;
     let (thread, rest) = line.split_once(':').ok_or("has no colon behind a thread")?;
     let thread =
@@ -66,16 +66,16 @@ fn tell(teller: &mut Teller, line: &[u8]) -> Result<(), String> {
         let word = words.next().ok_or_else(|| format!("{action} has no {what}"))?;
         number(word).map_err(|()| format!("{what} '{}' of {action} is no number", shown(word)))
     };
-    let told = match action {
+    let applied = match action {
         "malloc" => {
             let (block, size) = (next("pointer")?, next("size")?);
-            made(teller, thread, block, size, Ask::Malloc)
+            made(builder, thread, block, size, Ask::Malloc)
         }
         "calloc" => {
             let (block, count, each) = (next("pointer")?, next("count")?, next("size")?);
             let size = count.checked_mul(each);
             let size = size.ok_or_else(|| format!("{count} times {each} bytes are too many"))?;
-            made(teller, thread, block, size, Ask::Calloc)
+            made(builder, thread, block, size, Ask::Calloc)
         }
         "memalign" => {
             let (block, align, size) = (next("pointer")?, next("alignment")?, next("size")?);
@@ -83,17 +83,17 @@ fn tell(teller: &mut Teller, line: &[u8]) -> Result<(), String> {
                 return Err(format!("alignment {align} is no power of two"));
             }
             let log2 = align.trailing_zeros() as u8;
-            made(teller, thread, block, size, Ask::Aligned { log2, zero: false })
+            made(builder, thread, block, size, Ask::Aligned { log2, zero: false })
         }
         "realloc" => {
             let (new, old, size) = (next("new pointer")?, next("old pointer")?, next("size")?);
-            realloc(teller, thread, new, old, size)
+            realloc(builder, thread, new, old, size)
         }
         "free" => match next("pointer")? {
             0 => Ok(()),
-            block => teller.freed(thread, block),
+            block => builder.freed(thread, block),
         },
-        "thread_done" => teller.thread_ends(thread),
+        "thread_done" => builder.thread_ends(thread),
         other => {
             return Err(format!(
                 "'{}' is no action; there are malloc, calloc, realloc, memalign, free and \
@@ -102,24 +102,36 @@ fn tell(teller: &mut Teller, line: &[u8]) -> Result<(), String> {
             ));
         }
     };
-    told.map_err(|TooMany| "has a block more than can be told apart".to_owned())
+    applied.map_err(|TooMany| "has a block more than can be distinguished".to_owned())
 }
 
 /// A block was got, or not.
-fn made(teller: &mut Teller, thread: u64, block: u64, size: u64, ask: Ask) -> Result<(), TooMany> {
-    if block == 0 { Ok(()) } else { teller.made(thread, block, size, ask) }
+fn made(
+    builder: &mut Builder,
+    thread: u64,
+    block: u64,
+    size: u64,
+    ask: Ask,
+) -> Result<(), TooMany> {
+    if block == 0 { Ok(()) } else { builder.made(thread, block, size, ask) }
 }
 
-fn realloc(teller: &mut Teller, thread: u64, new: u64, old: u64, size: u64) -> Result<(), TooMany> {
+fn realloc(
+    builder: &mut Builder,
+    thread: u64,
+    new: u64,
+    old: u64,
+    size: u64,
+) -> Result<(), TooMany> {
     match (new, old) {
         (0, 0) => Ok(()),
         // A size of 0 frees; without memory the old block stays.
-        (0, old) if size == 0 => teller.freed(thread, old),
+        (0, old) if size == 0 => builder.freed(thread, old),
         (0, _) => Ok(()),
-        (new, 0) => teller.made(thread, new, size, Ask::Malloc),
+        (new, 0) => builder.made(thread, new, size, Ask::Malloc),
         (new, old) => {
-            teller.realloc_begins(thread, old);
-            teller.realloc_ends(thread, new, size)
+            builder.realloc_begins(thread, old);
+            builder.realloc_ends(thread, new, size)
         }
     }
 }

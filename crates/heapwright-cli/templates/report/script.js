@@ -72,7 +72,7 @@
       const width = graph.clientWidth / 100;
       for (const box of boxes) one("text", box).style.display = number(box, "width") * width < 26 ? "none" : "";
     };
-    const tell = (box) => {
+    const describe = (box) => {
       const [name, ...rest] = one("title", box).textContent.split(/: (?=[\d.]+ [KMGTPE]?i?B in )/);
       readout.replaceChildren(Object.assign(document.createElement("b"), { textContent: name }), `\u2002${rest.join("")}`);
     };
@@ -95,7 +95,7 @@
       }
       unzoom.hidden = box === boxes[0];
       fit();
-      tell(box);
+      describe(box);
     };
     const go = (box) => {
       if (!box) return;
@@ -114,10 +114,10 @@
     for (const kind of ["pointerover", "focusin"]) {
       graph.addEventListener(kind, (event) => {
         const box = event.target.closest(".box");
-        if (box) tell(box);
+        if (box) describe(box);
       });
     }
-    graph.addEventListener("pointerleave", () => tell(chosen));
+    graph.addEventListener("pointerleave", () => describe(chosen));
     graph.addEventListener("keydown", (event) => {
       const box = event.target.closest(".box");
       if (!box) return;
@@ -142,7 +142,7 @@
     unzoom.addEventListener("click", () => zoom(boxes[0]));
     window.addEventListener("resize", fit);
     fit();
-    tell(chosen);
+    describe(chosen);
   }
 
   // Charts: the figures under the pointer.

@@ -7,7 +7,7 @@ use super::text::{Frames, Text};
 use super::wire::{Cursor, Field, Sink, record};
 
 record! {
-    /// Who writes. The first entry. Another one begins the record of another program
+    /// The process that writes. The first entry. Another one begins the record of another program
     /// in the same process, or of a later process with the same number: what is said
     /// of modules, threads, stacks and checks before it does not hold behind it.
     Process<'a> {
@@ -169,7 +169,7 @@ record! {
         root: Root,
         /// Where in memory that is.
         root_address: u64,
-        /// Whose stack, registers or variables; 0 where it is nobody's.
+        /// The thread whose stack, registers or variables it is; 0: none.
         root_thread: u32,
     }
 
@@ -296,7 +296,7 @@ macro_rules! entries {
 }
 
 entries! {
-    /// Who writes.
+    /// The process that writes.
     1 Process(Process<'a>),
     /// A file of code.
     2 Module(Module<'a>),

@@ -88,7 +88,7 @@ impl Moment {
 }
 
 impl Finding {
-    /// The moments something is known of, in the order in which they are told.
+    /// The moments something is known of, in the order in which they are reported.
     ///
     /// ```
     /// use heapwright_record::debug::{Finding, Moment, Role};

@@ -25,7 +25,7 @@
 //!   Frames               u32: count, top bit: it was cut | that many u64
 //!
 //! tag                                       tag
-//!   1  Process   who writes                  10  Times     a finding was made so often
+//!   1  Process   the writer                  10  Times     a finding was made so often
 //!   2  Module    a program or library file   11  Check     a leak check begins
 //!   3  Map       text of /proc/self/maps     12  Leak      what became of some blocks
 //!   4  Thread    its number and name         13  Step      what leads to one of them
@@ -39,7 +39,7 @@
 //! **Growing.** A newer writer may add tags, which an older reader skips, and
 //! fields at the end of an entry, which an older reader does not look at. The
 //! fields that an older writer did not have read as zero. The low 16 flags may
-//! be ignored by those who do not know them, the high 16 may not. Anything else
+//! be ignored by readers that do not know them, the high 16 may not. Anything else
 //! takes another version. Numbers of tags and enums are never used again.
 //!
 //! **Damage.** A reader stops at the first byte that is wrong, and says where

@@ -23,7 +23,7 @@ const MORE: u8 = 0x40;
 const LOW_BITS: u32 = 6;
 const LOW: u8 = 0x3f;
 
-/// An object: its two top bits; and what is told of it.
+/// An object: its two top bits; and what is known of it.
 const OBJECT: u8 = 0x40;
 const TOP: u8 = 0xc0;
 const USED: u8 = 0x20;
@@ -263,7 +263,7 @@ impl Coder {
         Some(object)
     }
 
-    /// Whether it tells how old objects are, and what was moved.
+    /// Whether it says how old objects are, and what was moved.
     fn knows_ages(&self) -> bool {
         self.version != OLDEST
     }

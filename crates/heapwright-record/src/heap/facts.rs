@@ -1,4 +1,4 @@
-//! What a dump tells, as numbers.
+//! What a dump contains, as numbers.
 //!
 //! Both sides share these. A number that is not known is zero.
 
@@ -8,7 +8,7 @@ use crate::leb::number;
 pub mod kind {
     /// It holds no references.
     pub const LEAF: u8 = 1;
-    /// The runtime is told when it has died.
+    /// The runtime is notified when it has died.
     pub const FREED: u8 = 2;
     /// All bits there are.
     pub const ALL: u8 = LEAF | FREED;
@@ -31,7 +31,7 @@ pub struct Heap {
     pub tomb: u64,
     /// Bytes of large objects' pages.
     pub large: u64,
-    /// The runtime's own memory that it told of.
+    /// The runtime's own memory that it reported.
     pub external: u64,
     /// Bytes at which the next collection begins.
     pub goal: u64,
@@ -225,7 +225,7 @@ impl Aside {
     }
 }
 
-/// A page. Which of its slots are taken is told beside it. Its slots begin at its first
+/// A page. Which of its slots are taken is given beside it. Its slots begin at its first
 /// byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Page {
@@ -296,7 +296,7 @@ pub struct Object {
     pub address: u64,
     /// Bytes of its slot.
     pub size: u64,
-    /// Bytes of the slot that the runtime asked for; 0 where nobody knows.
+    /// Bytes of the slot that the runtime asked for; 0 where it is not known.
     pub used: u64,
     /// What it is: bits of [`kind`].
     pub kind: u8,
@@ -315,7 +315,7 @@ pub enum RootKind {
     Unknown = 0,
     /// A cell that is a root.
     Handle = 1,
-    /// The runtime's callback told of it.
+    /// The runtime's callback reported it.
     Callback = 2,
     /// A word of a thread's stack.
     Stack = 3,

@@ -47,12 +47,12 @@
 //!
 //! **Order.** A type's name comes before the first object of the type, an object's
 //! references behind it and before the next object. Anything else may come in any order.
-//! References go to the start of objects, which may be told before or later. Where a
+//! References go to the start of objects, which may be written before or later. Where a
 //! frame ends among an object's references, the next one says whose they are: an object
 //! may have any number, and no frame depends on another.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
-//! the end of Start and End. The low 16 flags may be ignored by those who do not know
+//! the end of Start and End. The low 16 flags may be ignored by readers that do not know
 //! them, the high 16 may not. Anything else takes another version. Version 1, which is
 //! read as well, knew neither ages nor moves: its start ends behind the pools, its pages
 //! have no `aside`, `pins`, `moved in` and `old`, and it has no Age.
@@ -62,7 +62,7 @@
 //! each sort, so what is missing or double is noticed. A dump without its end is cut.
 //!
 //! ```text
-//! facts     what is told: the numbers of a heap, a page, an object, a root
+//! facts     what a dump contains: the numbers of a heap, a page, an object, a root
 //! coder     one entry, and its bytes
 //! writer    the collector's side        reader    the command's
 //! ```

@@ -108,7 +108,7 @@ pub enum Entry<'a> {
 pub struct Reader<'a> {
     rest: &'a [u8],
     at: u64,
-    /// What is left of the frame that is being told.
+    /// What is left of the frame that is being read.
     entries: Entries<'a>,
     state: State,
     skipped: u64,
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
 }
 
 impl State {
-    /// What a frame tells, and how it goes on behind it.
+    /// What a frame contains, and how it goes on behind it.
     fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Problem> {
         let malformed = || Problem::Malformed(at);
         if self.ended || self.started == (frame.tag == START) {
@@ -251,7 +251,7 @@ impl State {
                 return Err(Problem::Gap(at));
             }
             let entries = Entries { coder: Coder::after(owner, self.version), rest, alone: None };
-            // All of them now: who iterates may then trust each.
+            // All of them now: an iteration may then trust each.
             let mut all = entries;
             all.by_ref().for_each(|entry| self.count(&entry));
             if !all.rest.is_empty() {

@@ -127,14 +127,14 @@ fn version_1_is_read_and_told_nothing_of_ages_and_moves() {
     let mut reader = Reader::new(&old).unwrap();
     let read: Vec<_> = reader.by_ref().collect();
     assert!(reader.is_whole());
-    let told = Reader::new(&new).unwrap().map(|entry| match entry {
+    let read_back = Reader::new(&new).unwrap().map(|entry| match entry {
         Entry::Page(page, bits) => {
             Entry::Page(Page { pins: 0, moved_in: 0, old: 0, aside: Aside::No, ..page }, bits)
         }
         Entry::Object(object) => Entry::Object(Object { old: false, ..object }),
         other => other,
     });
-    assert!(told.skip(1).eq(read[1..].iter().copied()));
+    assert!(read_back.skip(1).eq(read[1..].iter().copied()));
     let Entry::Start(numbers, layout, pools) = read[0] else { panic!("{:?}", read[0]) };
     let nothing = Heap::default().with_ages_and_moves(&mut &[0; 7][..]).unwrap();
     assert_eq!((numbers.ages_and_moves(), nothing), ([0; 7], Heap::default()));
@@ -239,15 +239,15 @@ fn a_file_in_pieces_is_the_same_file() {
         Reader::new(&bytes).unwrap().map(|entry| format!("{entry:?}")).collect();
     let pieces: &[usize] = if cfg!(miri) { &[2500] } else { &[100, 2048, 2500, 5000] };
     for &piece in pieces {
-        let mut told = Vec::new();
+        let mut read_back = Vec::new();
         let mut end = HEADER_BYTES;
         let mut reader = Reader::new(&bytes[..end]).unwrap();
         while end != bytes.len() {
             end = (end + piece).min(bytes.len());
             reader = reader.go_on(&bytes[reader.position() as usize..end]);
-            told.extend(reader.by_ref().map(|entry| format!("{entry:?}")));
+            read_back.extend(reader.by_ref().map(|entry| format!("{entry:?}")));
         }
-        assert!(reader.is_whole() && told == whole, "{piece}");
+        assert!(reader.is_whole() && read_back == whole, "{piece}");
     }
     // What is wrong stays so.
     let mut changed = bytes.clone();
@@ -322,7 +322,7 @@ fn frames_that_contradict_themselves_are_damage() {
         (3, &[0; 4]),
         (2, &[0, 0, 1, 255, 255, 255, 255, 255, 2, 0]),
         (2, &[0, 0, 1, 5, 2, b'x']),
-        // A reference of nobody's; an object at 0; one where none ended.
+        // A reference without an owner; an object at 0; one where none ended.
         (2, &[0, 0, 0x80]),
         (2, &[0, 0, 0x40, 0, 1, 1]),
         (2, &[0, 0, 0x50, 1, 1]),
@@ -334,7 +334,7 @@ fn frames_that_contradict_themselves_are_damage() {
         (2, &[0, 0, 2, 1, 8, 1, 1, 48, 8, 8, 0, 0, 0, 1]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 7, 0, 0, 0, 0x80]),
         (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 9, 0, 0, 0, 0xff]),
-        // A page that ends where those of version 1 do; an age of nobody's, or of an age.
+        // A page that ends where those of version 1 do; an age without an owner, or of an age.
         (2, &[0, 0, 2, 1, 8, 1, 1, 0, 8, 8, 1]),
         (2, &[0, 0, 4]),
         (2, &[0, 0, 4, 0x80]),
@@ -348,7 +348,7 @@ fn frames_that_contradict_themselves_are_damage() {
         assert_eq!(reader.problem(), Some(Problem::Malformed(at)), "{tag} {payload:?}");
         assert_eq!(reader.next(), None);
     }
-    // Whose references go on is not who was last.
+    // References go on for another object than the last one.
     let bytes = file(&[start, frame_of(2, &[0, 1, 0x80])]);
     let mut reader = Reader::new(&bytes).unwrap();
     assert_eq!((reader.by_ref().count(), reader.problem()), (1, Some(Problem::Gap(at))));
@@ -441,7 +441,7 @@ fn a_writer_that_cannot_says_so_and_stops() {
         })
         .0
     );
-    // What is nobody's is left out, and long names are cut between letters.
+    // What has no owner is left out, and long names are cut between letters.
     let (whole, file) = written(Writer::LEAST, 9, |writer| {
         start(writer);
         assert!(writer.reference(8) && writer.object(&Object::default()));

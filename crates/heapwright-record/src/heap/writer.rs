@@ -126,7 +126,7 @@ impl<'b, S: FnMut(&[u8]) -> bool> Writer<'b, S> {
     }
 
     /// What the last object refers to: an object's address, as often as it does. Before
-    /// the first object it is nobody's, and not written.
+    /// the first object it has no owner, and is not written.
     pub fn reference(&mut self, to: u64) -> bool {
         if self.coder.owner().is_none() {
             return self.good;

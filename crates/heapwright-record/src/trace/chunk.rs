@@ -26,7 +26,7 @@ pub struct Process<'a> {
     pub parent: u32,
     /// When, in nanoseconds since 1970.
     pub time: u64,
-    /// Whether it is a copy of its parent: its parent's blocks are there, and not told.
+    /// Whether it is a copy of its parent: its parent's blocks are there, and not recorded.
     pub forked: bool,
     /// The program's file.
     pub exe: &'a [u8],
@@ -70,7 +70,7 @@ impl<'a> Process<'a> {
     }
 }
 
-/// The program ended as it should: all that it did is told.
+/// The program ended as it should: all that it did is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// How many operations were written.

@@ -45,14 +45,14 @@
 //! A block's name is written as the difference to the one before it in the chunk.
 //!
 //! **Order.** There is one stream for all threads, and not one for each. What a free
-//! gives back, and who gets it next, is then in the file in the order in which it
+//! gives back, and which thread gets it next, is then in the file in the order in which it
 //! happened; a file that is cut short is cut short for all threads at one moment; and
-//! nobody needs to merge. An allocation is written after the block was got, a free
+//! nothing needs to be merged. An allocation is written after the block was got, a free
 //! before it is given. Hence the two halves of a realloc: other operations may come
 //! between them, and may use the old block's name.
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and fields at
-//! the end of Process and End. The low 16 flags may be ignored by those who do not know
+//! the end of Process and End. The low 16 flags may be ignored by readers that do not know
 //! them, the high 16 may not. Anything else takes another version.
 //!
 //! **Several programs in one file.** One that becomes another by `exec` goes on in the

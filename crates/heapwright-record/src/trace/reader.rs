@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
                 if operations.before != self.seen {
                     return Err(Problem::Gap(self.at));
                 }
-                // All of them now: who iterates may then trust each.
+                // All of them now: an iteration may then trust each.
                 let mut all = operations;
                 self.seen += all.by_ref().count() as u64;
                 if all.is_broken() {

@@ -6,7 +6,7 @@
 //!
 //! Unlike what [`metadata`](super::metadata) hands out, it goes back when its owner ends.
 //!
-//! Used by `pool` (tables, sets, generations, fronts) and `registry` (what is at desks).
+//! Used by `pool` (tables, sets, generations, fronts) and `registry` (what owners keep a thread).
 
 use core::ptr;
 

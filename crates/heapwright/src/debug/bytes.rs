@@ -6,7 +6,7 @@
 //! ```
 //!
 //! One value for all, so a bucket whose blocks are all freed is verified in one
-//! pass. Where a changed byte lies tells what it was: before the block's end a
+//! pass. Where a changed byte lies says what it was: before the block's end a
 //! write after its free, behind it a write beyond it, or before the next one.
 //!
 //! The value fills a word to an address that no processor accepts, so a pointer

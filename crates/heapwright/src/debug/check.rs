@@ -50,7 +50,7 @@ const HURRY: usize = 100;
 ///
 /// # Panics
 ///
-/// If a mistake was found or a block was left; what it was is told on standard error
+/// If a mistake was found or a block was left; what it was is reported on standard error
 /// (unless the heap's configuration is `quiet`). If there is no debug heap, or more
 /// than 127 checks run at a time. Where the closure panics, that panic passes on and
 /// nothing is judged.
@@ -137,7 +137,7 @@ fn judge(entered: Entered, stack: usize) {
     }
 }
 
-/// How many blocks were left, and their bytes; each is told.
+/// How many blocks were left, and their bytes; each is reported.
 fn left(entered: &Entered, stack: usize) -> (usize, usize) {
     let found = || {
         let mut suspects = Suspects::of(entered.id)?;
@@ -158,7 +158,7 @@ fn left(entered: &Entered, stack: usize) -> (usize, usize) {
     let Some(mut suspects) = found() else { return (0, 0) };
     let (mut blocks, mut bytes) = (0, 0);
     for suspect in suspects.unreached() {
-        suspect.tell();
+        suspect.report();
         blocks += 1;
         bytes += suspect.size;
     }

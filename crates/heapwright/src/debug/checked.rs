@@ -9,7 +9,7 @@
 //!
 //! The memory is the other's; what is known of it is not: nothing lies beside the
 //! program's bytes that anybody would have to believe. Pointers are looked up and not
-//! followed, so one that was never handed out is told and not touched.
+//! followed, so one that was never handed out is reported and not touched.
 //!
 //! A freed block is filled and rests, oldest first out, until resting blocks cost
 //! more than the configuration's `memory` (a quarter of what is live, at least 2 MiB,
@@ -162,7 +162,7 @@ impl<A> Checked<A> {
 }
 
 impl<A: GlobalAlloc> Checked<A> {
-    /// Ends it: what is live is told as leaks (each place once), and all blocks, live
+    /// Ends it: what is live is reported as leaks (each place once), and all blocks, live
     /// ones too, go back to the other allocator.
     ///
     /// ```
@@ -183,7 +183,7 @@ impl<A: GlobalAlloc> Checked<A> {
             if entry.state == State::Live {
                 leaks.blocks += 1;
                 leaks.bytes += entry.size;
-                tell_leak(heap, &entry);
+                report_leak(heap, &entry);
             }
             if matches!(entry.state, State::Live | State::Resting) {
                 let shape = Shape::of_entry(&entry);
@@ -241,7 +241,7 @@ impl<A: GlobalAlloc> Checked<A> {
     /// # Safety
     ///
     /// If it is a block in use, nobody uses it afterwards.
-    unsafe fn take_back(
+    unsafe fn deallocate_block(
         &self,
         heap: &'static Heap,
         address: usize,
@@ -353,8 +353,8 @@ fn not_a_block(heap: &'static Heap, claim: &Claim, given: Given) {
     });
 }
 
-/// Tells of a block that was never freed.
-pub(super) fn tell_leak(heap: &'static Heap, entry: &Entry) {
+/// Reports a block that was never freed.
+pub(super) fn report_leak(heap: &'static Heap, entry: &Entry) {
     heap.report(Finding { kind: FindingKind::Leak, call: Call::Exit, ..known(entry) });
 }
 
@@ -373,34 +373,34 @@ fn known(entry: &Entry) -> Finding {
     }
 }
 
-/// Looks at the bytes around a block. `tell` is given what was changed, with its
-/// place from the block's start; it is put right, to be told once.
-fn edges(entry: &Entry, shape: Shape, tell: &mut dyn FnMut(&Entry, (isize, Damage))) {
+/// Looks at the bytes around a block. `found` is given what was changed, with its
+/// place from the block's start; it is put right, to be reported once.
+fn edges(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let before = (entry.block().wrapping_sub(shape.near), shape.near);
     let behind = (entry.block().wrapping_add(shape.size), shape.back);
     for (from, length) in [before, behind] {
-        look(entry, from, length, tell);
+        look(entry, from, length, found);
     }
 }
 
 /// The same of a freed block and all around it.
-fn filled(entry: &Entry, shape: Shape, tell: &mut dyn FnMut(&Entry, (isize, Damage))) {
+fn filled(entry: &Entry, shape: Shape, found: &mut dyn FnMut(&Entry, (isize, Damage))) {
     let from = entry.block().wrapping_sub(shape.near);
-    look(entry, from, shape.near + shape.size + shape.back, tell);
+    look(entry, from, shape.near + shape.size + shape.back, found);
 }
 
 fn look(
     entry: &Entry,
     from: *mut u8,
     length: usize,
-    tell: &mut dyn FnMut(&Entry, (isize, Damage)),
+    found: &mut dyn FnMut(&Entry, (isize, Damage)),
 ) {
     // SAFETY: bytes of the block's shape, which the other allocator gave us.
     if let Some(damage) = unsafe { bytes::check(from, length) } {
         // SAFETY: what was damaged, in the block's shape, which the other allocator gave us.
         unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         let first = from.addr().wrapping_add(damage.first);
-        tell(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));
+        found(entry, (first.wrapping_sub(entry.block().addr()).cast_signed(), damage));
     }
 }
 
@@ -476,7 +476,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
         let Some(heap) = self.heap.heap() else { return };
         let Some(by) = heap.moment() else { return };
         // SAFETY: by the contract of `dealloc`, or it is a finding.
-        unsafe { self.take_back(heap, block.addr(), layout, Call::RustDealloc, by) };
+        unsafe { self.deallocate_block(heap, block.addr(), layout, Call::RustDealloc, by) };
         if heap.reporter.logs() {
             heap.reporter.log(Call::RustDealloc, block.addr(), 0, by.stack);
         }
@@ -492,13 +492,13 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Checked<A> {
             return new;
         }
         let old = heap.table.lock().live_at(block.addr()).map(|entry| entry.size);
-        // What was no block is told below; the program goes on with the new one.
+        // What was no block is reported below; the program goes on with the new one.
         if let Some(old) = old {
             // SAFETY: the caller's block has as many bytes, and so has ours.
             unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
         }
         // SAFETY: by the contract of `realloc`, or it is a finding.
-        unsafe { self.take_back(heap, block.addr(), layout, Call::RustRealloc, by) };
+        unsafe { self.deallocate_block(heap, block.addr(), layout, Call::RustRealloc, by) };
         new
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Called by the C layer's signal handler, in the thread that made the access. The
 //! signal interrupted the program, not the heap, unless the heap itself touched what
-//! it should not: then nothing here waits (the thread's seat is busy, the common one
+//! it should not: then nothing here waits (the thread's state is busy, the common one
 //! is used), and the process ends as it would have.
 
 use core::ffi::c_void;

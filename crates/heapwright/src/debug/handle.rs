@@ -33,7 +33,7 @@ pub struct Leaks {
 /// system calls behind it; a heap takes about 100 KiB, and 24 bytes and a stack's
 /// number for each block beside its own bytes.
 ///
-/// Mistakes are told on standard error as they happen, and counted.
+/// Mistakes are reported on standard error as they happen, and counted.
 ///
 /// ```
 /// use heapwright::debug::{Config, DebugHeap, FindingKind};
@@ -172,7 +172,7 @@ impl DebugHeap {
         unsafe { self.heap.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
     }
 
-    /// Ends the heap: what is live is told as leaks (each place once) and all memory
+    /// Ends the heap: what is live is reported as leaks (each place once) and all memory
     /// goes back. Takes time in proportion to the heap.
     ///
     /// It takes the heap itself, so no collection can still have blocks of it; a
@@ -205,7 +205,7 @@ impl DebugHeap {
         let Some(slot) = (unsafe { slot.as_ref() }) else { return Leaks::default() };
         let heap = &slot.value;
         heap.sweep_all(Call::Exit);
-        let leaks = heap.tell_leaks(0);
+        let leaks = heap.report_leaks(0);
         heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
         heap.clear();
         HEAPS.give(slot);
@@ -273,8 +273,8 @@ fn given(call: Call, layout: Layout) -> Return {
 }
 
 impl Heap {
-    /// Tells of every live block with a sequence number beyond `since` as a leak.
-    pub(super) fn tell_leaks(&'static self, since: u32) -> Leaks {
+    /// Reports every live block with a sequence number beyond `since` as a leak.
+    pub(super) fn report_leaks(&'static self, since: u32) -> Leaks {
         let mut leaks = Leaks::default();
         self.each_live(|place, word, sequence| {
             if sequence.wrapping_sub(since).cast_signed() <= 0 {
@@ -282,7 +282,7 @@ impl Heap {
             }
             leaks.blocks += 1;
             leaks.bytes += place.size(word);
-            self.tell_leak(place, word);
+            self.report_leak(place, word);
         });
         leaks
     }

@@ -11,8 +11,8 @@
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!         lookup   other ways to find a bucket, for benches only
-//!       seat       a thread's current buckets                          (no lock)
-//!         stays    which blocks belong in one bucket
+//!       thread_state  a thread's current buckets                        (no lock)
+//!         lifetime which blocks belong in one bucket
 //!       sample     which blocks stand between guards
 //!       hot        which did badly in an earlier run
 //!       span       whose is this address? bucket, slot, block, in O(1)
@@ -75,20 +75,20 @@ mod leaks;
 )))]
 #[path = "leaks_nowhere.rs"]
 mod leaks;
+mod lifetime;
 mod process;
 mod reach;
 mod recorder;
 mod report;
 mod sample;
 mod scope;
-mod seat;
 mod shape;
 mod side;
 mod slot;
 mod span;
-mod stays;
 mod store;
 mod table;
+mod thread_state;
 mod threads;
 
 pub use crate::options::debug::{Config, Detect, Guard};

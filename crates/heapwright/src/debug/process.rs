@@ -140,7 +140,7 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
         unsafe { heap.free(span, address, what) };
         return true;
     }
-    misgiven(address, what)
+    report_if_foreign(address, what)
 }
 
 /// Moves a block. `None`: it is somebody else's.
@@ -159,7 +159,7 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
         return Some(unsafe { heap.realloc(span, address, what, request) });
     }
     // As if it had given none: the program goes on with a new block.
-    if misgiven(address, what) { Some(heap()?.allocate(request)) } else { None }
+    if report_if_foreign(address, what) { Some(heap()?.allocate(request)) } else { None }
 }
 
 /// The bytes of a block. `None`: it is somebody else's.
@@ -168,9 +168,10 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     Some(of(span)?.size_of(span, block.addr(), what).unwrap_or(0))
 }
 
-/// Whether a pointer that is in no span is nobody's block: then it is told.
+/// Reports a pointer that is in no span and is no block of another heap or allocator. Returns
+/// whether it did.
 #[cold]
-fn misgiven(address: usize, what: Return) -> bool {
+fn report_if_foreign(address: usize, what: Return) -> bool {
     let Some(heap) = heap() else { return false };
     let region = match MAP.lookup(address).1.kind() {
         // What was a span and is none now.
@@ -292,7 +293,7 @@ pub(crate) fn at_exit() {
         leaks::check_at_exit(heap);
     }
     if options::stats_at_exit() {
-        heap.tell_figures();
+        heap.print_figures();
     }
     heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
 }

@@ -41,9 +41,9 @@ impl Suspect {
         self.heap.with_live(self.start, &mut |_, _| ())
     }
 
-    /// Tells of it as a leak.
-    pub(super) fn tell(&self) {
-        self.heap.tell_leak_at(self.start);
+    /// Reports it as a leak.
+    pub(super) fn report(&self) {
+        self.heap.report_leak_at(self.start);
     }
 }
 

@@ -16,7 +16,7 @@
 //! blocks of one place are the same, and only counted. After a hundred different
 //! ones the rest is counted, too.
 //!
-//! What is told is recorded, too (`recorder`), where a record is wanted.
+//! What is reported is recorded, too (`recorder`), where a record is wanted.
 
 use core::sync::atomic::compiler_fence;
 
@@ -34,8 +34,8 @@ use crate::sync::{Guard, Lock};
 use super::recorder::{RECORDER, Recorder};
 use super::threads::Threads;
 
-/// Different findings that are told; the rest is only counted.
-const TOLD: usize = 100;
+/// Different findings that are reported; the rest is only counted.
+const MOST_REPORTED: usize = 100;
 /// Longest report in bytes.
 const PAGE: usize = 24 << 10;
 
@@ -44,7 +44,7 @@ pub(crate) struct Reporter {
     quiet: AtomicBool,
     stops: AtomicBool,
     logs: AtomicBool,
-    /// What is told is recorded, too.
+    /// What is reported is recorded, too.
     records: AtomicBool,
     began: AtomicU64,
     found: AtomicU32,
@@ -52,11 +52,11 @@ pub(crate) struct Reporter {
 }
 
 struct State {
-    /// The keys of the findings that were told: the first `told_count`. And how often
+    /// The keys of the findings that were reported: the first `reported_count`. And how often
     /// each was made.
-    told: [u64; TOLD],
-    times: [u64; TOLD],
-    told_count: usize,
+    reported: [u64; MOST_REPORTED],
+    times: [u64; MOST_REPORTED],
+    reported_count: usize,
     last: Option<Finding>,
     text: Text,
 }
@@ -164,7 +164,7 @@ fn key(finding: &Finding) -> u64 {
         u64::from(finding.here.stack),
         u64::from(finding.allocated.stack),
         u64::from(finding.freed.stack),
-        // Without stacks, the size and the place must tell.
+        // Without stacks, the size and the place must distinguish them.
         if finding.allocated.stack == 0 { finding.size << 32 ^ finding.offset as u64 } else { 0 },
         if finding.here.stack | finding.allocated.stack == 0 { finding.pointer } else { 0 },
     ];
@@ -184,9 +184,9 @@ impl Reporter {
             began: AtomicU64::new(0),
             found: AtomicU32::new(0),
             state: Lock::new(State {
-                told: [0; TOLD],
-                times: [0; TOLD],
-                told_count: 0,
+                reported: [0; MOST_REPORTED],
+                times: [0; MOST_REPORTED],
+                reported_count: 0,
                 last: None,
                 text: Text { bytes: [0; PAGE], length: 0 },
             }),
@@ -228,7 +228,7 @@ impl Reporter {
         !self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Whether each operation is to be told.
+    /// Whether each operation is logged.
     #[inline]
     pub(crate) fn logs(&self) -> bool {
         self.logs.load(Ordering::Relaxed)
@@ -249,7 +249,7 @@ impl Reporter {
         self.state.lock().last
     }
 
-    /// Tells of a finding.
+    /// Reports a finding.
     #[cold]
     #[inline(never)]
     pub(crate) fn report(&self, finding: &Finding, threads: &Threads) {
@@ -263,13 +263,13 @@ impl Reporter {
         if let Some(mut state) = state {
             state.last = Some(*finding);
             let key = key(finding);
-            let count = state.told_count;
-            if let Some(known) = state.told[..count].iter().position(|&told| told == key) {
+            let count = state.reported_count;
+            if let Some(known) = state.reported[..count].iter().position(|&other| other == key) {
                 state.times[known] += 1;
-            } else if count < TOLD {
-                state.told[count] = key;
+            } else if count < MOST_REPORTED {
+                state.reported[count] = key;
                 state.times[count] = 1;
-                state.told_count += 1;
+                state.reported_count += 1;
                 if self.is_loud() {
                     state.write(finding, threads);
                 }
@@ -299,22 +299,22 @@ impl Reporter {
     pub(crate) fn end(&self, ending: Ending, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         let found = self.found();
-        if found as usize > state.told_count && self.is_loud() {
-            let told = state.told_count as u64;
+        if found as usize > state.reported_count && self.is_loud() {
+            let reported = state.reported_count as u64;
             let text = &mut state.text;
             text.begin(os::process_id());
             text.text(" heapwright: ");
             text.number(u64::from(found));
             text.text(" findings in all, ");
-            text.number(told);
-            text.text(" different ones told");
+            text.number(reported);
+            text.text(" different ones reported");
             text.line();
             text.emit();
         }
         if let Some(mut recorder) = self.recorder()
             && recorder.has_begun()
         {
-            for (finding, &times) in state.times[..state.told_count].iter().enumerate() {
+            for (finding, &times) in state.times[..state.reported_count].iter().enumerate() {
                 if times > 1 {
                     recorder.put(&Entry::Times(record::Times { finding: finding as u32, times }));
                 }
@@ -382,7 +382,7 @@ impl Reporter {
         self.found.store(0, Ordering::Relaxed);
         // A signal handler that forks may have interrupted a report.
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
-        state.told_count = 0;
+        state.reported_count = 0;
         if let Some(mut recorder) = self.recorder() {
             recorder.in_child();
         }
@@ -519,7 +519,7 @@ fn place(text: &mut Text, module: &Module, address: usize) {
     text.text(")");
 }
 
-/// One frame: its function as far as exported names tell, its module and build.
+/// One frame: its function as far as exported names say, its module and build.
 fn frame(text: &mut Text, pc: usize, is_return: bool) {
     let at = if is_return { pc - 1 } else { pc };
     let named = stacks::symbol_of(at, |name, offset| {

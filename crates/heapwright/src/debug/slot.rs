@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The word changes by one compare-and-exchange, so of two threads that free a
-//! block at once one is told so. `FREEING` is the moment in which the slot's bytes
+//! block at once one is reported. `FREEING` is the moment in which the slot's bytes
 //! are being filled, and nobody may judge them. All else is written before the
 //! word that makes it true.
 //!
@@ -57,7 +57,7 @@ impl Word {
         )
     }
 
-    /// This block, once the program was told that it may use one byte of it.
+    /// This block, once the program has learnt that it may use one byte of it.
     pub(crate) const fn of_one_byte(self) -> Self {
         Self(self.0 & !(0xffff << 16) | 1 << 16)
     }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_two_who_free_is_told_so() {
+    fn one_of_two_frees_at_once_is_refused() {
         let slot = Slot {
             word: AtomicU64::new(0),
             made_at: AtomicU32::new(0),

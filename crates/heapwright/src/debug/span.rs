@@ -286,7 +286,7 @@ impl Span {
         size_of::<Self>() + slots * size_of::<Slot>()
     }
 
-    /// Makes a span of `units` units from `unit` on, and tells the address map.
+    /// Makes a span of `units` units from `unit` on, and enters it in the address map.
     ///
     /// # Safety
     ///

@@ -18,7 +18,7 @@
 //! class are guarded, then one in eight; `guard=all` guards all.
 //!
 //! The history is what makes addresses rest: while a bucket is in it, its slots'
-//! records are, and a late `free` of one of its blocks is told whose it was and who
+//! records are, and a report of a late `free` of one of its blocks says whose it was and who
 //! freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
 //! says; the oldest go first.
 //!

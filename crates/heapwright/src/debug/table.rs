@@ -14,7 +14,7 @@
 //! nobody ever handed out is found out without touching what it leads to.
 //!
 //! Resting blocks, oldest first, are the quarantine; `GONE` ones went back to their
-//! allocator, and are remembered so that a late double free is told as one. A block's
+//! allocator, and are remembered so that a late double free is reported as one. A block's
 //! place is kept as its complement, so that who looks for pointers to blocks does not
 //! find them here.
 //!

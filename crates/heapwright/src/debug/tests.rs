@@ -123,7 +123,7 @@ fn a_double_free_is_seen_at_once_and_after_the_memory_went_back() {
 }
 
 #[test]
-fn pointers_into_blocks_and_beside_them_are_told_apart() {
+fn pointers_into_blocks_and_beside_them_are_distinguished() {
     let heap = unguarded();
     let block = alloc(&heap, 96, 16);
     free(&heap, block.wrapping_add(12), 96, 16);
@@ -163,7 +163,7 @@ fn every_byte_beyond_a_block_is_watched() {
             assert_eq!(process::find_block(block.addr()).unwrap().size, size);
             // SAFETY: not the program's, but the heap's own.
             unsafe { block.wrapping_add(size + beyond).write(0x41) };
-            // The next slot, where there is one, is not handed out: nobody can tell.
+            // The next slot, where there is one, is not handed out: nothing distinguishes it.
             let shape = shape::of(shape::class_for(size, 1).unwrap_or(0), 4096);
             let seen = size + beyond < shape.slot as usize;
             free(&heap, block, size, 1);
@@ -224,7 +224,7 @@ fn a_write_after_free_is_found_in_a_sweep_and_before_reuse() {
         assert_eq!(finding.kind, FindingKind::WriteAfterFree);
         assert_eq!((finding.offset, finding.value, finding.size), (8, 0x42, 40));
         heap.sweep();
-        assert_eq!(heap.findings(), 1, "told once");
+        assert_eq!(heap.findings(), 1, "reported once");
         heap.deinit();
     }
 }
@@ -332,7 +332,7 @@ fn make_one_that_goes(heap: &DebugHeap) {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "there are no stacks to tell the two apart")]
+#[cfg_attr(miri, ignore = "there are no stacks to distinguish the two")]
 fn blocks_that_stay_do_not_pin_the_buckets_of_those_that_go() {
     let heap = quiet(Config { guard: Guard::Never, ..Config::DEFAULT });
     let mut kept = Vec::new();
@@ -440,7 +440,7 @@ fn threads_free_each_others_blocks() {
 }
 
 #[test]
-fn of_threads_that_free_one_block_at_once_all_but_one_are_told() {
+fn of_threads_that_free_one_block_at_once_all_but_one_are_reported() {
     for _ in 0..if cfg!(miri) { 2 } else { 200 } {
         let heap = unguarded();
         let block = &Sent(alloc(&heap, 40, 8), 40);

@@ -4,7 +4,7 @@ use super::Wrong;
 
 /// Which groups of still reachable blocks are told one by one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum Reported {
     /// None: all are counted.
     None,
     /// The largest.
@@ -22,12 +22,12 @@ pub(crate) struct Leaks {
     pub(crate) signal: u8,
     /// Counts while it runs, for what grows.
     pub(crate) growth: bool,
-    pub(crate) reachable: Told,
+    pub(crate) reachable: Reported,
 }
 
 impl Leaks {
     pub(super) const DEFAULT: Self =
-        Self { at_exit: false, signal: 0, growth: false, reachable: Told::Top };
+        Self { at_exit: false, signal: 0, growth: false, reachable: Reported::Top };
 }
 
 /// Sets the option `name`. `None`: there is none of this name.
@@ -39,9 +39,9 @@ pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result
         (b"growth", b"on") => leaks.growth = true,
         (b"growth", b"off") => leaks.growth = false,
         (b"growth", _) => return Some(Err(Wrong::Value("must be on or off"))),
-        (b"reachable", b"none") => leaks.reachable = Told::None,
-        (b"reachable", b"top") => leaks.reachable = Told::Top,
-        (b"reachable", b"all") => leaks.reachable = Told::All,
+        (b"reachable", b"none") => leaks.reachable = Reported::None,
+        (b"reachable", b"top") => leaks.reachable = Reported::Top,
+        (b"reachable", b"all") => leaks.reachable = Reported::All,
         (b"reachable", _) => return Some(Err(Wrong::Value("must be none, top or all"))),
         (b"leak_signal", value) => match signal(value) {
             Some(number) => leaks.signal = number,

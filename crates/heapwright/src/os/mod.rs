@@ -40,8 +40,8 @@ pub(crate) const SYSTEM: System = System;
 pub(crate) enum Exit {
     /// Its cache is put to rest.
     Cache,
-    /// Its desk becomes free.
-    Desk,
+    /// Its index becomes free.
+    ThreadIndex,
     /// The trace says so.
     Trace,
 }

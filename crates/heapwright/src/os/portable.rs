@@ -471,7 +471,7 @@ pub(crate) mod tls {
     std::thread_local! {
         static FAST: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
         static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
-        static DESK: Cell<usize> = const { Cell::new(0) };
+        static INDEX: Cell<usize> = const { Cell::new(0) };
         static LOCKS: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -510,15 +510,15 @@ pub(crate) mod tls {
         OWN.with(|cell| cell.set(word));
     }
 
-    /// The thread's desk number, or 0.
+    /// The word of the thread's index, or 0 (see `registry::thread_index`).
     #[inline]
-    pub(crate) fn desk() -> usize {
-        DESK.with(Cell::get)
+    pub(crate) fn thread_index() -> usize {
+        INDEX.with(Cell::get)
     }
 
-    /// Sets the thread's desk number.
-    pub(crate) fn set_desk(desk: usize) {
-        DESK.with(|cell| cell.set(desk));
+    /// Sets the word of the thread's index.
+    pub(crate) fn set_thread_index(word: usize) {
+        INDEX.with(|cell| cell.set(word));
     }
 
     /// How many locks the thread has, or is about to have.

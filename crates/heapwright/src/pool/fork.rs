@@ -2,8 +2,8 @@
 //! their magazines where those are shared, too.
 //!
 //! A pool of one thread is whole in the child if it is that thread's; else nobody
-//! there may use it. Of a shared pool, what was free at other threads' desks is lost
-//! to the child, once: the desks stay taken. A child that walks, resets or drops a
+//! there may use it. Of a shared pool, what was free in other threads' magazines is lost
+//! to the child, once: their thread indices stay taken. A child that walks, resets or drops a
 //! pool takes it back, as far as it was copied whole. Where threads share magazines,
 //! nothing is lost: a fork holds their locks.
 
@@ -17,7 +17,7 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// This process is the child of one with several threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Whether desks of other threads may be copies of different moments.
+/// Whether magazines of other threads may be copies of different moments.
 pub(super) fn has_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

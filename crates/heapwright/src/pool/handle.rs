@@ -8,7 +8,7 @@
 //!        v
 //!   Vacating             dropped last, whatever the object's own drop did
 //!        v
-//!   Home::take_back      the slot is its pool's again
+//!   Home::deallocate     the slot is its pool's again
 //! ```
 //!
 //! What is unsafe about the end of an object is here, once for both kinds of pool: a pool
@@ -30,7 +30,7 @@ pub(super) trait Home<T> {
     /// # Safety
     ///
     /// The slot is this pool's and in use; what was in it is gone.
-    unsafe fn take_back(&self, slot: NonNull<T>);
+    unsafe fn deallocate(&self, slot: NonNull<T>);
 }
 
 /// Gives a slot back when it is dropped. What is in it is gone by then.
@@ -43,7 +43,7 @@ impl<T, H: Home<T>> Drop for Vacating<'_, T, H> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: whoever made this gave the object up.
-        unsafe { self.home.take_back(self.object) };
+        unsafe { self.home.deallocate(self.object) };
     }
 }
 

@@ -65,7 +65,7 @@ fn shared_pools_pass_their_tests_under_every_model() {
         "pool::tests::a_shared",
         "pool::tests::threads_share",
         "pool::tests::objects_made_here",
-        "pool::tests::desks_are_passed",
+        "pool::tests::thread_indices_are_passed",
         "pool::models::many_threads_leave",
         "pool::models::a_pool_that_is_dropped",
         "registry::tests",

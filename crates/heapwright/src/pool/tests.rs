@@ -468,7 +468,7 @@ fn objects_made_here_are_destroyed_there() {
 }
 
 #[test]
-fn desks_are_passed_on_with_what_is_at_them() {
+fn thread_indices_are_passed_on_with_their_magazines() {
     let pool: SharedPool<[u64; 16]> = SharedPool::new();
     for _ in 0..if cfg!(miri) { 5 } else { 300 } {
         std::thread::scope(|scope| {

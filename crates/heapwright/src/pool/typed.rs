@@ -401,7 +401,7 @@ impl<T> Drop for Pool<T> {
 
 impl<T> Home<T> for Pool<T> {
     #[inline(always)]
-    unsafe fn take_back(&self, slot: NonNull<T>) {
+    unsafe fn deallocate(&self, slot: NonNull<T>) {
         // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
         unsafe { self.free(slot) };
     }

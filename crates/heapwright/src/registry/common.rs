@@ -15,8 +15,8 @@
 //! process's K (`shared_most`): what a pool costs follows how contended it is, and
 //! never the number of threads.
 //!
-//! **Which one.** A thread has one number for all owners, in its desk word. The first
-//! is given in turn; whoever found its object held and got another keeps that one's
+//! **Which one.** A thread has one number for all owners, beside its thread index. The first
+//! is given in turn; a thread that found its object held and got another keeps that one's
 //! number. Per CPU the number is the CPU's. Where there are fewer objects, the remainder
 //! counts. `Common::number` is the one place that says so.
 //!
@@ -51,7 +51,7 @@ mod made {
     use core::ptr;
 
     use super::super::places::Place;
-    use super::super::{MOST, by_cpu, desks, per_cpu, shared_most};
+    use super::super::{MOST, by_cpu, per_cpu, shared_most, thread_index};
     use super::{Held, Shared, Slot, acquire};
     use crate::ids::{self, Recycled};
     use crate::sync::Lock;
@@ -68,14 +68,14 @@ mod made {
         /// The number of the calling thread's object; `None`: it has none yet.
         #[inline(always)]
         fn number(by_cpu: bool) -> Option<usize> {
-            if by_cpu { Some(per_cpu::cpu()) } else { desks::shared() }
+            if by_cpu { Some(per_cpu::cpu()) } else { thread_index::shared() }
         }
 
         #[cold]
         fn first_number() -> usize {
             static NEXT: AtomicUsize = AtomicUsize::new(0);
             let number = NEXT.fetch_add(1, Ordering::Relaxed) % shared_most().max(1);
-            desks::set_shared(number);
+            thread_index::set_shared(number);
             number
         }
 
@@ -100,7 +100,7 @@ mod made {
             let current = self.of(Self::number(by_cpu()).unwrap_or_else(Self::first_number));
             let held = acquire(&self.shared, current, || self.grow())?;
             if !ptr::eq(held.slot(), current) && !by_cpu() {
-                desks::set_shared(held.slot().number());
+                thread_index::set_shared(held.slot().number());
             }
             Some(held)
         }

@@ -38,7 +38,7 @@ impl Numbers {
     }
 
     pub(super) fn take(&self) -> usize {
-        self.regions.at_desk().and_then(Region::take).unwrap_or_else(|| self.take_cold())
+        self.regions.exclusive().and_then(Region::take).unwrap_or_else(|| self.take_cold())
     }
 
     #[cold]

@@ -1,25 +1,25 @@
 //! The registry: which object is mine?
 //!
-//! Whatever is kept "per thread" (malloc's caches, the magazines of pools) is kept by one
-//! of these, and a thread that asks for "mine" does not learn how it was chosen:
+//! What is kept "per thread" (malloc's caches, the magazines of pools) is kept by one
+//! of these, and a thread that asks for its own does not know how it was chosen:
 //!
 //! ```text
-//!   exclusive   one a thread, by id; adopted when a thread starts, at rest when it ends   no lock
-//!   desks       one a thread, by a small number that is passed on when the thread ends    no lock
-//!   shared      K for all threads; lock one, if it is held look for another (`policy`)     a lock each
-//!   per_cpu     one a CPU; restartable sequences, or a lock that is hardly ever held
+//!   exclusive      one a thread, by id; abandoned when the thread ends, adopted by a new one    no lock
+//!   thread_index   one a thread, by a small number that is passed on when the thread ends      no lock
+//!   shared         K for all threads; lock one, if it is held look for another (`policy`)      a lock each
+//!   per_cpu        one a CPU; restartable sequences, or a lock that is hardly ever held
 //! ```
 //!
-//! Memory grows with the threads, with K, with the CPUs. Which one a process uses is said
-//! by the option `cache=` when it starts. None of them knows what it keeps: each is a
+//! Memory grows with the threads, with K, with the CPUs. The option `cache=` selects the
+//! model when the process starts. None of them knows what it keeps: each is a
 //! registry of some `T`.
 //!
 //! ```text
-//!   who                        cache=exclusive   shared:K, percpu       made
-//!   malloc's caches            exclusive         shared, per_cpu        when the process starts
-//!   what owners keep           desks             common, over these     when it is asked for
+//!   object                         cache=exclusive   shared:K, percpu       made
+//!   malloc's caches                exclusive         shared, per_cpu        when the process starts
+//!   what owners keep               thread_index      common, over these     when it is asked for
 //!     (pools, by `places`)
-//!   the debug heap's seats     desks             desks
+//!   the debug heap's thread states thread_index      thread_index           when it is asked for
 //! ```
 //!
 //! A cache of malloc's has slabs, and other threads send blocks home to it: it needs an id
@@ -33,8 +33,8 @@
 //!
 //! | duty | why |
 //! |---|---|
-//! | ask `at_desk` inline, and `enter` where that misses or its place is empty or full | the model is chosen behind the second |
-//! | serve who gets `None` from what lies behind | threads beyond the desks, in their last destructors, without memory; a signal handler |
+//! | ask `exclusive` inline, and `enter` where that misses or its place is empty or full | the model is chosen behind the second |
+//! | serve a thread that gets `None` from what lies behind | threads without an index, in their last destructors, without memory; a signal handler |
 //! | take the lock of what lies behind after the place, never before | the order in which a fork takes them, too |
 //! | hold the family's locks across a fork (`before_fork`, `after_fork`, then `forget_after_fork` in the child) | a shared place is whole in the child |
 //! | empty `all` places before they are dropped | the memory is used again as it was left |
@@ -49,7 +49,6 @@
 pub(crate) mod common;
 #[cfg(loom)]
 mod common;
-pub(crate) mod desks;
 #[cfg(all(test, not(loom)))]
 mod example;
 #[cfg(not(loom))]
@@ -60,6 +59,7 @@ pub(crate) mod per_cpu;
 pub(crate) mod places;
 pub(crate) mod policy;
 pub(crate) mod shared;
+pub(crate) mod thread_index;
 
 #[cfg(not(loom))]
 pub(crate) use model::{Model, by_cpu, model, raise_shared, shared_most};

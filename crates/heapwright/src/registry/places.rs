@@ -1,22 +1,22 @@
 //! Places: what an owner (a pool) keeps a thread, by the process's model.
 //!
 //! ```text
-//!   exclusive    desk number --> block --> | place | place | ...      no lock, no atomics
+//!   exclusive    thread index --> block --> | place | place | ...     no lock, no atomics
 //!   shared:K     the thread's number --> one of up to K (`common`)    a lock each
 //!   percpu       the CPU's number --> the same
 //!
-//!   blocks   [ units | units | null ....... ]     made when the first thread sits there
+//!   blocks   [ units | units | null ....... ]     made when the first thread of a block comes
 //!   common   null, or what is shared
 //! ```
 //!
-//! The owner asks [`Places::at_desk`] first, inline. Where threads share, no block is
-//! ever made and a thread's word names no desk, so that question misses by itself: the
-//! model costs those who have places of their own nothing. All else is behind
-//! [`Places::enter`], out of line, which is the one place where a model is looked at.
+//! The owner asks [`Places::exclusive`] first, inline. Where threads share, no block is
+//! ever made and a thread's word names no index, so that question misses by itself: the
+//! model costs threads with places of their own nothing. All else is behind
+//! [`Places::enter`], out of line, which is the one function that looks at the model.
 //!
-//! Invariants: an owner has blocks or `common`, never both; a place at a desk is touched
-//! by who sits there, a shared one by who holds its lock, and all by whoever has the owner
-//! to itself.
+//! Invariants: an owner has blocks or `common`, never both; an exclusive place is touched
+//! by the thread that has its index, a shared one by the thread that holds its lock, and all
+//! of them by a thread that has the owner to itself.
 //!
 //! Called by `pool::shared`. The module above says how to become a caller.
 
@@ -24,8 +24,8 @@ use core::ops::Deref;
 use core::ptr::{self, NonNull};
 
 use super::common::{Common, Family};
-use super::desks::{self, DESKS};
 use super::shared::{self, Held};
+use super::thread_index::{self, MOST_THREADS};
 use super::{Model, model};
 use crate::chunk::Side;
 use crate::ids::Slot;
@@ -43,32 +43,32 @@ pub(crate) unsafe trait Place: Send + Sync + Sized + 'static {
     fn family() -> &'static Family<Self>;
 }
 
-/// A place at a desk: lines of its own.
+/// A thread's place, on cache lines of its own.
 #[repr(C, align(64))]
-struct AtDesk<T>(T);
+struct OwnPlace<T>(T);
 
 /// Places in a block of units.
 const fn in_block<T>() -> usize {
-    UNIT / size_of::<AtDesk<T>>()
+    UNIT / size_of::<OwnPlace<T>>()
 }
 
 /// How many blocks an owner must have room for.
 pub(crate) const fn blocks<T>() -> usize {
-    DESKS.div_ceil(in_block::<T>())
+    MOST_THREADS.div_ceil(in_block::<T>())
 }
 
 /// All places of one owner. `BLOCKS` is [`blocks`].
 ///
 /// Dropping it gives the memory back; the owner has emptied them before.
 pub(crate) struct Places<T: Place, const BLOCKS: usize> {
-    blocks: [AtomicPtr<AtDesk<T>>; BLOCKS],
+    blocks: [AtomicPtr<OwnPlace<T>>; BLOCKS],
     common: AtomicPtr<Slot<Common<T>>>,
 }
 
 /// The place that is the calling thread's, until this is dropped.
 pub(crate) enum Mine<'p, T: Place> {
-    /// At its desk.
-    AtDesk(&'p T),
+    /// The one of its thread index.
+    Exclusive(&'p T),
     /// One that threads share, locked.
     Shared(Held<T>),
 }
@@ -79,7 +79,7 @@ impl<T: Place> Deref for Mine<'_, T> {
     #[inline(always)]
     fn deref(&self) -> &T {
         match self {
-            Self::AtDesk(place) => place,
+            Self::Exclusive(place) => place,
             Self::Shared(held) => held,
         }
     }
@@ -97,15 +97,15 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         }
     }
 
-    /// The place at the calling thread's desk, if there is one.
+    /// The place of the calling thread's index, if there is one.
     #[inline(always)]
-    pub(crate) fn at_desk(&self) -> Option<&T> {
-        let desk = desks::alone();
-        // No desk is a number that is in no block.
-        let block = self.blocks.get(desk / in_block::<T>())?;
+    pub(crate) fn exclusive(&self) -> Option<&T> {
+        let index = thread_index::exclusive();
+        // Where the thread has no index, the number is in no block.
+        let block = self.blocks.get(index / in_block::<T>())?;
         let block = NonNull::new(block.load(Ordering::Acquire))?;
         // SAFETY: a block has so many places.
-        let place = unsafe { block.add(desk % in_block::<T>()) };
+        let place = unsafe { block.add(index % in_block::<T>()) };
         // SAFETY: blocks live as long as the owner; zero is a place.
         Some(unsafe { &place.as_ref().0 })
     }
@@ -126,7 +126,7 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
         self.common()?.try_enter(by_cpu)
     }
 
-    /// A place for the calling thread, which has none at a desk or has not asked. `None`:
+    /// A place for the calling thread, which has no exclusive one yet or has not asked. `None`:
     /// there is none for it, and the owner serves it from what lies behind.
     ///
     /// The window is open.
@@ -141,27 +141,27 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     #[inline(never)]
     fn enter_first(&self) -> Option<Mine<'_, T>> {
         match model() {
-            Model::Exclusive => self.sit_down().map(Mine::AtDesk),
+            Model::Exclusive => self.take_place().map(Mine::Exclusive),
             Model::Shared(_) | Model::PerCpu(_) => self.share()?.enter().map(Mine::Shared),
         }
     }
 
-    /// The place at the calling thread's desk; the thread takes a desk if it has none.
-    fn sit_down(&self) -> Option<&T> {
-        if desks::alone() >= DESKS {
-            desks::take()?;
+    /// The place of the calling thread's index; the thread takes an index if it has none.
+    fn take_place(&self) -> Option<&T> {
+        if thread_index::exclusive() >= MOST_THREADS {
+            thread_index::take()?;
         }
-        let block = self.blocks.get(desks::alone() / in_block::<T>())?;
+        let block = self.blocks.get(thread_index::exclusive() / in_block::<T>())?;
         if block.load(Ordering::Acquire).is_null() {
-            let mut side = Side::take(in_block::<T>() * size_of::<AtDesk<T>>())?;
-            let made: *mut AtDesk<T> = side.at().cast();
+            let mut side = Side::take(in_block::<T>() * size_of::<OwnPlace<T>>())?;
+            let made: *mut OwnPlace<T> = side.at().cast();
             let first = ptr::null_mut();
             if block.compare_exchange(first, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // Another thread of this block was first.
                 side.give();
             }
         }
-        self.at_desk()
+        self.exclusive()
     }
 
     /// Shares from now on.
@@ -179,11 +179,11 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         let blocks = self.blocks.iter().filter_map(|b| NonNull::new(b.load(Ordering::Acquire)));
         // SAFETY: a block has so many places, and lives as long as the owner.
-        let at_desks = blocks.flat_map(|block| unsafe {
+        let exclusive = blocks.flat_map(|block| unsafe {
             core::slice::from_raw_parts(block.as_ptr().cast_const(), in_block::<T>())
         });
         let shared = self.common().into_iter().flat_map(Common::all).map(|place| -> &T { place });
-        at_desks.map(|place| &place.0).chain(shared)
+        exclusive.map(|place| &place.0).chain(shared)
     }
 
     /// Calls `visit` with what the calling thread may be in: its own place, or all
@@ -191,7 +191,7 @@ impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
     pub(crate) fn visit(&self, visit: impl FnMut(&T)) {
         match self.common() {
             Some(common) => common.visit(visit),
-            None => self.at_desk().into_iter().for_each(visit),
+            None => self.exclusive().into_iter().for_each(visit),
         }
     }
 }

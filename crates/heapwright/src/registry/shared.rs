@@ -42,8 +42,8 @@ use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// In `sleepers`: who unlocks is to look after something. See [`Slot::knock`].
-const KNOCK: u16 = 1 << 15;
+/// In `sleepers`: a maintenance poll is asked for, and the next unlock makes it. See [`Slot::knock`].
+const POLL: u16 = 1 << 15;
 
 /// The orders of taking a lock and of giving it back.
 const TAKES: Ordering = Ordering::Acquire;
@@ -156,8 +156,8 @@ impl<T, F> Slot<T, F> {
     pub(crate) unsafe fn unlock(&self) {
         // SAFETY: the caller holds it.
         if unsafe { self.unlock_asks() } {
-            // Who comes by `unlock` mostly has done something slow, and looked up already.
-            let _knocks = self.wake();
+            // A caller of `unlock` has mostly done something slow, and polled already.
+            let _poll = self.wake();
         }
     }
 
@@ -192,26 +192,26 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Wakes one who sleeps for the lock. Returns whether somebody knocks as well.
+    /// Wakes a thread that sleeps for the lock. Returns whether a maintenance poll is asked for.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self) -> bool {
         let sleepers = self.sleepers.load(Ordering::Relaxed);
         #[cfg(not(loom))]
-        if sleepers & !KNOCK != 0 {
+        if sleepers & !POLL != 0 {
             crate::os::futex_wake_one(&self.state);
         }
-        sleepers & KNOCK != 0
+        sleepers & POLL != 0
     }
 
-    /// Makes whoever unlocks look up from now on, as if somebody slept; or no more. The
-    /// caller holds the lock.
+    /// Asks each unlock from now on for a maintenance poll, as if a thread slept for the lock; or
+    /// no more. The caller holds the lock.
     #[cfg(not(loom))]
     pub(crate) fn knock(&self, on: bool) {
         if on {
-            self.sleepers.fetch_or(KNOCK, Ordering::Relaxed);
+            self.sleepers.fetch_or(POLL, Ordering::Relaxed);
         } else {
-            self.sleepers.fetch_and(!KNOCK, Ordering::Relaxed);
+            self.sleepers.fetch_and(!POLL, Ordering::Relaxed);
         }
     }
 
@@ -276,7 +276,7 @@ impl<T, F> Slot<T, F> {
     /// In a forked child: those who slept are not here.
     #[cfg(not(loom))]
     pub(crate) fn forget_sleepers_after_fork(&self) {
-        self.sleepers.fetch_and(KNOCK, Ordering::Relaxed);
+        self.sleepers.fetch_and(POLL, Ordering::Relaxed);
     }
 
     /// Gives the lock back on either side of a fork.

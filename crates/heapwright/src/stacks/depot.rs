@@ -65,7 +65,7 @@ const fn place(word: usize) -> (usize, usize, usize) {
 }
 
 /// All stacks of a process.
-pub(super) struct Depot {
+pub(super) struct StackDepot {
     heads: Region,
     segments: [Region; SEGMENTS],
     /// The next word.
@@ -76,9 +76,9 @@ pub(super) struct Depot {
 }
 
 /// The process's own.
-pub(super) static DEPOT: Depot = Depot::new();
+pub(super) static DEPOT: StackDepot = StackDepot::new();
 
-/// What [`Depot::insert`] found.
+/// What [`StackDepot::insert`] found.
 pub(super) struct Inserted {
     pub(super) stack: Stack,
     /// It was there already.
@@ -102,7 +102,7 @@ pub(super) fn hash_end(hash: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-impl Depot {
+impl StackDepot {
     pub(super) const fn new() -> Self {
         Self {
             heads: Region::new(),
@@ -137,7 +137,7 @@ impl Depot {
         self.node(stack.0).map_or(&[], |(_, frames)| frames)
     }
 
-    /// The node of a number that [`Depot::insert`] gave, or that a head or a child
+    /// The node of a number that [`StackDepot::insert`] gave, or that a head or a child
     /// holds, and its frames.
     #[inline(always)]
     fn node(&self, number: u32) -> Option<(&'static Node, &'static [usize])> {
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use crate::testing::cases;
 
-    fn insert(depot: &Depot, frames: &[usize]) -> Stack {
+    fn insert(depot: &StackDepot, frames: &[usize]) -> Stack {
         let hash = hash_end(frames.iter().fold(HASH_START, |h, &f| hash_step(h, f)));
         depot.insert(frames, hash).stack
     }
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn no_stack_has_no_frames() {
-        let depot = Depot::new();
+        let depot = StackDepot::new();
         assert_eq!(depot.frames(Stack::NONE), &[]);
         assert_eq!(depot.frames(Stack(1)), &[]);
         assert_eq!(insert(&depot, &[]), Stack::NONE);
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn equal_hashes_do_not_make_equal_stacks() {
-        let depot = Depot::new();
+        let depot = StackDepot::new();
         let stacks: Vec<_> = (0..100).map(|n| depot.insert(&[n, 7], 42).stack).collect();
         for (n, &stack) in stacks.iter().enumerate() {
             assert_eq!(depot.frames(stack), &[n, 7]);
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_full_depot_refuses_and_goes_on() {
-        let depot = Depot::new();
+        let depot = StackDepot::new();
         depot.set_limit(4096);
         let stacks: Vec<_> = (1..200).map(|n| insert(&depot, &[n, n + 1, n + 2])).collect();
         let full = stacks.iter().position(|&s| s == Stack::NONE).unwrap();
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn threads_agree_on_numbers() {
-        let depot = Depot::new();
+        let depot = StackDepot::new();
         let (threads, stacks) = if cfg!(miri) { (3, 50) } else { (8, 20_000) };
         let frames = |n: usize| {
             let length = 1 + n % 20;
@@ -359,7 +359,7 @@ mod tests {
         fn it_is_a_map_from_frames_to_numbers(
             stacks in prop::collection::vec(prop::collection::vec(0usize..4, 1..12), 1..200),
         ) {
-            let depot = Depot::new();
+            let depot = StackDepot::new();
             let mut model = HashMap::new();
             for frames in &stacks {
                 let stack = insert(&depot, frames);

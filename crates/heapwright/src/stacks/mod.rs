@@ -192,9 +192,9 @@ pub(crate) fn module_of(pc: usize) -> Option<Module> {
     imp::module_of(pc)
 }
 
-/// Calls `tell` with the name of the exported function that an address lies in and
+/// Calls `found` with the name of the exported function that an address lies in and
 /// how far into it, if there is one. Functions that are not exported have no names
 /// here.
-pub(crate) fn symbol_of(pc: usize, tell: impl FnOnce(&[u8], usize)) -> bool {
-    imp::symbol_of(pc, tell)
+pub(crate) fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
+    imp::symbol_of(pc, found)
 }

@@ -59,7 +59,7 @@ pub(super) fn module_of(_pc: usize) -> Option<Module> {
 }
 
 /// Symbols are unknown here.
-pub(super) fn symbol_of(_pc: usize, _tell: impl FnOnce(&[u8], usize)) -> bool {
+pub(super) fn symbol_of(_pc: usize, _found: impl FnOnce(&[u8], usize)) -> bool {
     false
 }
 

@@ -58,16 +58,16 @@ pub(super) const AARCH64: Numbers = Numbers {
     vendor: gimli::Vendor::AArch64,
 };
 
-/// Room for rows, of fixed size.
-pub(super) struct Room;
+/// RowStorage for rows, of fixed size.
+pub(super) struct RowStorage;
 
-impl UnwindContextStorage<usize> for Room {
+impl UnwindContextStorage<usize> for RowStorage {
     type Rules = [(Register, RegisterRule<usize>); 32];
     type Stack = [UnwindTableRow<usize, Self>; 4];
 }
 
 /// What gimli works in.
-pub(super) type Context = gimli::UnwindContext<usize, Room>;
+pub(super) type Context = gimli::UnwindContext<usize, RowStorage>;
 
 /// Bytes, and the address that they are at.
 #[derive(Clone, Copy)]
@@ -148,7 +148,7 @@ fn rule_of(
 
 fn rule_of_row(
     pc: usize,
-    row: &UnwindTableRow<usize, Room>,
+    row: &UnwindTableRow<usize, RowStorage>,
     frames: &EhFrame<Bytes<'_>>,
     numbers: &Numbers,
 ) -> Option<Rule> {

@@ -509,14 +509,17 @@ mod tests {
     #[test]
     fn standings_are_counted() {
         use Verdict::{Less, More, Tie};
-        let told = |verdicts: &[Verdict]| standing(verdicts, "beats", "loses to");
-        assert_eq!(told(&[]), None);
-        assert_eq!(told(&[Tie]).as_deref(), Some("ties with the other"));
-        assert_eq!(told(&[More, More]).as_deref(), Some("loses to both others"));
-        assert_eq!(told(&[Less; 3]).as_deref(), Some("beats all 3 others"));
-        assert_eq!(told(&[Less, More]).as_deref(), Some("beats 1 of the 2 others and loses to 1"));
+        let printed = |verdicts: &[Verdict]| standing(verdicts, "beats", "loses to");
+        assert_eq!(printed(&[]), None);
+        assert_eq!(printed(&[Tie]).as_deref(), Some("ties with the other"));
+        assert_eq!(printed(&[More, More]).as_deref(), Some("loses to both others"));
+        assert_eq!(printed(&[Less; 3]).as_deref(), Some("beats all 3 others"));
         assert_eq!(
-            told(&[Less, Tie, More, Less]).as_deref(),
+            printed(&[Less, More]).as_deref(),
+            Some("beats 1 of the 2 others and loses to 1")
+        );
+        assert_eq!(
+            printed(&[Less, Tie, More, Less]).as_deref(),
             Some("beats 2 of the 4 others, ties with 1 and loses to 1")
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a page    4 x 4 parts of 3 points, and a gap of 2       64 KiB: a part is 4 KiB
-//! group     the pages of a pool, 80 in a row; tomb and large ones apart
+//! group     the pages of a pool, 80 in a row; empty and large ones apart
 //! colour    dark: how full a part is; which: how many of the page's objects are old
 //! marks     an outline: something is pinned; a corner: objects were moved into it
 //! ```
@@ -30,7 +30,7 @@ const LEVELS: usize = 9;
 const AGES: usize = 4;
 /// Pages of a group that are drawn, and those of all that say what they are.
 const MOST_DRAWN: usize = 20_000;
-const MOST_TOLD: usize = 3000;
+const MOST_TIPS: usize = 3000;
 /// Rows of the table of types.
 const MOST_TYPES: usize = 500;
 
@@ -77,7 +77,7 @@ struct Group {
     layers: Vec<Layer>,
     pinned: String,
     moved_in: String,
-    tells: Vec<Tell>,
+    tips: Vec<Tip>,
     left: Option<String>,
 }
 
@@ -88,7 +88,7 @@ struct Layer {
 }
 
 /// What a page is.
-struct Tell {
+struct Tip {
     x: usize,
     y: usize,
     text: String,
@@ -240,8 +240,8 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     } else {
         format!("{} of its pages are taken", units::percent(taken, bytes))
     };
-    add("calm", "eden", heap.eden, full);
-    add("", "tomb", heap.tomb, "wholly free, and kept".to_owned());
+    add("calm", "in use", heap.eden, full);
+    add("", "empty", heap.tomb, "kept for any pool".to_owned());
     add("", "large objects", heap.large, String::new());
     if heap.external != 0 {
         add("", "the runtime's own", heap.external, String::new());
@@ -263,7 +263,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     tiles
 }
 
-/// The groups of the picture: a pool each, small slots first, then tomb and large.
+/// The groups of the picture: a pool each, small slots first, then empty and large.
 fn groups(pages: &[PageRow]) -> Vec<Group> {
     let key = |row: &PageRow| (row.page.state, row.page.slot, row.page.address);
     let mut sorted: Vec<&PageRow> = pages.iter().collect();
@@ -276,11 +276,11 @@ fn groups(pages: &[PageRow]) -> Vec<Group> {
         key(one).0 == key(other).0
             && (one.page.state != PageState::Eden || one.page.slot == other.page.slot)
     };
-    let tells = pages.len() <= MOST_TOLD;
-    sorted.chunk_by(same).map(|rows| group(rows, tells)).collect()
+    let with_tips = pages.len() <= MOST_TIPS;
+    sorted.chunk_by(same).map(|rows| group(rows, with_tips)).collect()
 }
 
-fn group(rows: &[&PageRow], tells: bool) -> Group {
+fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     let state = rows[0].page.state;
     let bytes = rows.iter().map(|row| row.page.bytes).fold(0, u64::saturating_add);
     let taken = rows.iter().map(|row| row.taken_bytes()).fold(0, u64::saturating_add);
@@ -290,7 +290,7 @@ fn group(rows: &[&PageRow], tells: bool) -> Group {
             format!("{} a slot", units::round_bytes(rows[0].page.slot)),
             format!("{count}, {} taken", units::percent(taken, bytes)),
         ),
-        PageState::Tomb => ("Tomb".to_owned(), format!("{count}, wholly free, any pool's")),
+        PageState::Tomb => ("Empty".to_owned(), format!("{count}, usable by any pool")),
         PageState::Large => (
             "Large objects".to_owned(),
             format!("{}, {}", units::counted(rows.len() as u64, "object"), units::bytes(bytes)),
@@ -299,7 +299,7 @@ fn group(rows: &[&PageRow], tells: bool) -> Group {
     let drawn = &rows[..rows.len().min(MOST_DRAWN)];
     let mut paths = vec![String::new(); LEVELS * AGES];
     let (mut pinned, mut moved_in) = (String::new(), String::new());
-    let mut told = Vec::new();
+    let mut tips = Vec::new();
     for (at, row) in drawn.iter().enumerate() {
         let (x, y) = (at % COLUMNS * STEP, at / COLUMNS * STEP);
         draw(row, x, y, &mut paths[old(row) * LEVELS..][..LEVELS]);
@@ -309,8 +309,8 @@ fn group(rows: &[&PageRow], tells: bool) -> Group {
         if row.page.moved_in != 0 {
             let _ = write!(moved_in, "M{} {y}h5v5z", x + 7);
         }
-        if tells {
-            told.push(Tell { x, y, text: told_of(row) });
+        if with_tips {
+            tips.push(Tip { x, y, text: tip_text(row) });
         }
     }
     let layers = paths.into_iter().enumerate().filter(|(_, path)| !path.is_empty());
@@ -327,7 +327,7 @@ fn group(rows: &[&PageRow], tells: bool) -> Group {
         layers: layers.map(|(layer, path)| Layer { class: class(layer), path }).collect(),
         pinned,
         moved_in,
-        tells: told,
+        tips,
         left: (left != 0).then(|| format!("{} are not drawn.", units::counted(left, "more page"))),
     }
 }
@@ -386,7 +386,7 @@ fn draw(row: &PageRow, x: usize, y: usize, paths: &mut [String]) {
 }
 
 /// `page 3 at 0x7f0000010000, traced: 64 of 70 slots (91.4 %), 60 old, 1 pin, 34 moved in`.
-fn told_of(row: &PageRow) -> String {
+fn tip_text(row: &PageRow) -> String {
     let page = &row.page;
     let mut text = format!("page {} at {:#x}", page.number, page.address);
     let kinds = [(kind::LEAF, "leaf"), (kind::FREED, "freed")];
@@ -442,15 +442,15 @@ fn type_row(summary: &Summary, row: &TypeRow) -> Type {
 
 fn counted(some: &[(String, u64)]) -> String {
     const MOST: usize = 12;
-    let mut told: Vec<String> = some
+    let mut shown: Vec<String> = some
         .iter()
         .take(MOST)
         .map(|(name, count)| format!("{name} ({})", units::count(*count)))
         .collect();
     if some.len() > MOST {
-        told.push("...".to_owned());
+        shown.push("...".to_owned());
     }
-    if told.is_empty() { "nothing".to_owned() } else { told.join(", ") }
+    if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
 }
 
 fn size_row(row: &SizeRow) -> Size {
@@ -532,11 +532,18 @@ fn steps(summary: &Summary, path: &Path) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heapwright_record::heap::Page as Told;
+    use heapwright_record::heap::Page as Recorded;
 
     fn row(state: PageState, slot: u64, address: u64, parts: [u8; SEGMENTS]) -> PageRow {
-        let page =
-            Told { number: 1, address, bytes: 64 << 10, state, slot, slots: 10, ..Told::default() };
+        let page = Recorded {
+            number: 1,
+            address,
+            bytes: 64 << 10,
+            state,
+            slot,
+            slots: 10,
+            ..Recorded::default()
+        };
         PageRow { page, taken: 5, parts }
     }
 
@@ -571,8 +578,8 @@ mod tests {
         ];
         let groups = groups(&rows);
         let titles: Vec<&str> = groups.iter().map(|group| &*group.title).collect();
-        assert_eq!(titles, ["32 B a slot", "64 B a slot", "Tomb", "Large objects"]);
-        assert_eq!(groups[1].tells[0].text, "page 1 at 0x1, traced: 5 of 10 slots (0.5 %)");
+        assert_eq!(titles, ["32 B a slot", "64 B a slot", "Empty", "Large objects"]);
+        assert_eq!(groups[1].tips[0].text, "page 1 at 0x1, traced: 5 of 10 slots (0.5 %)");
         assert_eq!((groups[3].width, groups[3].height), (28, 14));
     }
 
@@ -599,7 +606,7 @@ mod tests {
         let summary = Summary { pages: rows, ..Summary::default() };
         let page = page(&summary, "x").expect("is made");
         assert!(
-            page.contains("7 more pages are not drawn.") && !page.contains("<rect class=\"tell")
+            page.contains("7 more pages are not drawn.") && !page.contains("<rect class=\"tip")
         );
         assert!(page.len() < 4 << 20, "{}", page.len());
     }

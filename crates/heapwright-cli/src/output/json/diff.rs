@@ -56,7 +56,7 @@ fn found(report: &Report, errors: &[&Error], leaks: &[&Leak]) -> Found {
                 kind: error.finding.kind.heading(),
                 sentence: words::sentence(&error.finding),
                 times: error.times,
-                frames: frames(report, words::telling(error)),
+                frames: frames(report, words::fault_stack(error)),
             })
             .collect(),
         leaks: leaks

@@ -1,4 +1,4 @@
-//! For machines: one module for each thing that is told.
+//! For machines: one module for each thing that is reported.
 //!
 //! Every object begins with `"format": 1`. A field may be added under the same
 //! number; one that changes its meaning raises it. The race's, which other

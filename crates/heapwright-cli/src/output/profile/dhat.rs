@@ -128,7 +128,7 @@ mod tests {
             file["ftbl"].as_array().expect("one").iter().filter_map(Value::as_str).collect();
         assert_eq!(table[0], "[root]");
         let points = file["pps"].as_array().expect("one");
-        let told: Vec<&str> = points
+        let printed: Vec<&str> = points
             .iter()
             .find(|point| point["tb"] == 1_214_880)
             .and_then(|point| point["fs"].as_array())
@@ -136,9 +136,9 @@ mod tests {
             .iter()
             .map(|at| table[at.as_u64().expect("is a number") as usize])
             .collect();
-        assert_eq!(told[0], "[definitely-lost]");
-        assert!(told[1].ends_with(": malloc (in libheapwright.so)"), "{told:?}");
-        assert!(told[2].ends_with(": Session::open (/home/ada/shop/src/session.cc:33)"));
+        assert_eq!(printed[0], "[definitely-lost]");
+        assert!(printed[1].ends_with(": malloc (in libheapwright.so)"), "{printed:?}");
+        assert!(printed[2].ends_with(": Session::open (/home/ada/shop/src/session.cc:33)"));
         let sum: u64 = points.iter().filter_map(|point| point["tb"].as_u64()).sum();
         assert_eq!(sum, 7_434_576 + 350_000);
     }

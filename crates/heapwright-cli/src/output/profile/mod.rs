@@ -7,7 +7,7 @@
 //! dhat        JSON for the viewer of valgrind's DHAT
 //! ```
 //!
-//! All of them tell the same: [`super::held`]. What became of blocks (definitely lost,
+//! All of them contain the same: [`super::held`]. What became of blocks (definitely lost,
 //! still reachable, ...) is the outermost thing they are divided by. None of them knows
 //! of errors: for those there are text, JSON, HTML, SARIF and JUnit.
 

@@ -12,7 +12,7 @@
 //!
 //! Sample types are `inuse_objects/count` and `inuse_space/bytes`; every sample has the
 //! labels `reach` (what became of the blocks) and `pid`, so that `-tagfocus` and
-//! `-tagroot` tell them apart.
+//! `-tagroot` distinguish them.
 //!
 //! Addresses are not those of a process. Files lie one after the other in the order in
 //! which they are met, each at a round address, and a place is where its file begins plus
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(text(number(&labels[0], 2)), "still-reachable");
         assert_eq!((text(number(&labels[1], 1)), number(&labels[1], 3)), ("pid", 4242));
 
-        let mut told = Vec::new();
+        let mut printed = Vec::new();
         for location in packed(&bytes(&sample, 1)[0]) {
             let location = &locations[location as usize - 1];
             let mapping = number(location, 2);
@@ -332,10 +332,10 @@ mod tests {
                 .map(|line| fields(line))
                 .map(|line| (functions[number(&line, 1) as usize - 1].0, number(&line, 2)))
                 .collect();
-            told.push((module.rsplit('/').next().unwrap_or_default(), lines));
+            printed.push((module.rsplit('/').next().unwrap_or_default(), lines));
         }
         assert_eq!(
-            told,
+            printed,
             [
                 ("libheapwright.so", vec![("operator new(unsigned long)", 0)]),
                 (

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn files_in_the_folder_are_relative_to_it() {
         let uris = Uris::new(Path::new("/home/ada/sh op"));
-        let told = |path: &str| {
+        let printed = |path: &str| {
             let artifact = uris.artifact(path.as_bytes());
             (artifact.uri, artifact.uri_base_id.is_some())
         };
@@ -104,7 +104,7 @@ mod tests {
             ("a.c", "a.c", false),
             ("[vdso]", "%5Bvdso%5D", false),
         ] {
-            assert_eq!(told(path), (uri.to_owned(), inside), "{path}");
+            assert_eq!(printed(path), (uri.to_owned(), inside), "{path}");
         }
         assert_eq!(uris.base()[BASE].uri, "file:///home/ada/sh%20op/");
         // In the root folder everything is everything's.

@@ -11,7 +11,7 @@
 //!     ...
 //! ```
 
-use super::report::{amount, stack, tell_error, tell_leak};
+use super::report::{amount, stack, write_error, write_leak};
 use crate::output::{Look, units};
 use crate::report::diff::{Change, Diff};
 use std::fmt::Write;
@@ -22,11 +22,11 @@ pub(crate) fn report(diff: &Diff<'_>, most: usize, look: Look) -> String {
     let line = format!("heapwright: {} -> {}", amount(diff.live.0), amount(diff.live.1));
     let _ = writeln!(out, "{}\n", look.strong(&line));
     for change in diff.changes.iter().take(most) {
-        tell(&mut out, diff, change, look);
+        write_change(&mut out, diff, change, look);
     }
     if diff.changes.len() > most {
         let more = units::count((diff.changes.len() - most) as u64);
-        let _ = writeln!(out, "and {more} more stacks (--top 0 tells all)\n");
+        let _ = writeln!(out, "and {more} more stacks (--top 0 shows all)\n");
     }
     for (word, report, errors, leaks) in [
         ("new: ", diff.after, &diff.new_errors, &diff.new_leaks),
@@ -34,12 +34,12 @@ pub(crate) fn report(diff: &Diff<'_>, most: usize, look: Look) -> String {
     ] {
         for error in errors {
             out.push_str(word);
-            tell_error(&mut out, report, error, look);
+            write_error(&mut out, report, error, look);
             out.push('\n');
         }
         for leak in leaks {
             out.push_str(word);
-            tell_leak(&mut out, report, leak, look);
+            write_leak(&mut out, report, leak, look);
             out.push('\n');
         }
     }
@@ -49,7 +49,7 @@ pub(crate) fn report(diff: &Diff<'_>, most: usize, look: Look) -> String {
     out
 }
 
-fn tell(out: &mut String, diff: &Diff<'_>, change: &Change, look: Look) {
+fn write_change(out: &mut String, diff: &Diff<'_>, change: &Change, look: Look) {
     let word = match (change.before, change.after) {
         (None, _) => "new: ",
         (_, None) => "gone: ",

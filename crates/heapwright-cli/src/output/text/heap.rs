@@ -71,7 +71,7 @@ fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
         out,
         "pages",
         &format!(
-            "eden {}, tomb {}, large {}; the runtime's own memory {}",
+            "in use {}, empty {}, large {}; the runtime's own memory {}",
             units::count(heap.eden),
             units::count(heap.tomb),
             units::count(heap.large),
@@ -192,11 +192,11 @@ fn types(out: &mut String, summary: &Summary, most: usize, look: Look) {
     }
     if summary.types.len() > most {
         let more = units::counted((summary.types.len() - most) as u64, "more type");
-        let _ = writeln!(out, "  and {more} (--top 0 tells all)");
+        let _ = writeln!(out, "  and {more} (--top 0 shows all)");
     }
 }
 
-/// Columns that are there only where there is something to tell in them.
+/// Columns that are there only where there is something to show in them.
 fn columns<const N: usize>(are: [bool; N], texts: [String; N]) -> String {
     let all = are.into_iter().zip(texts).filter(|(is, _)| *is);
     all.map(|(_, text)| format!(" {text:>12}")).collect()
@@ -236,7 +236,7 @@ fn sizes(out: &mut String, summary: &Summary, look: Look) {
     let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Tomb).count();
     if tombs != 0 {
         let pages = units::counted(tombs as u64, "page");
-        let _ = writeln!(out, "  and {pages} wholly free (tomb)");
+        let _ = writeln!(out, "  and {pages} empty");
     }
 }
 
@@ -274,14 +274,14 @@ fn one_type(out: &mut String, summary: &Summary, of_type: &OfType, look: Look) {
         let _ = writeln!(out, "  {objects} of them are old, {bytes}");
     }
     for (what, some) in [("referred to by", &of_type.from), ("refer to", &of_type.to)] {
-        let told: Vec<String> = some
+        let shown: Vec<String> = some
             .iter()
             .take(10)
             .map(|(name, count)| format!("{} ({})", clipped(name), units::count(*count)))
             .collect();
-        let more = if some.len() > told.len() { ", ..." } else { "" };
-        let told = if told.is_empty() { "nothing".to_owned() } else { told.join(", ") };
-        let _ = writeln!(out, "  {what} {told}{more}");
+        let more = if some.len() > shown.len() { ", ..." } else { "" };
+        let shown = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
+        let _ = writeln!(out, "  {what} {shown}{more}");
     }
 }
 
@@ -400,10 +400,11 @@ mod tests {
 
     #[test]
     fn a_path_is_told_with_what_is_left_out() {
-        let told = |mutators, path: &Path| way(&Summary { mutators, ..Summary::default() }, path);
-        assert_eq!(told(false, &path(1, 0)), "root stack #1,234 -> Node 0x100");
+        let printed =
+            |mutators, path: &Path| way(&Summary { mutators, ..Summary::default() }, path);
+        assert_eq!(printed(false, &path(1, 0)), "root stack #1,234 -> Node 0x100");
         assert_eq!(
-            told(true, &path(4, 99_999)),
+            printed(true, &path(4, 99_999)),
             "root stack #1,234 of mutator 2 -> Node 0x100 -> Node 0x200 -> (99,999 more) -> Node \
              0x300 -> Node 0x400"
         );
@@ -411,9 +412,9 @@ mod tests {
 
     #[test]
     fn nothing_is_told_of_what_is_not_there() {
-        let told = summary(&Summary::default(), "x", 20, Look::PLAIN);
-        assert!(told.starts_with("heapwright heap: x: 0 objects, 0 bytes\n"), "{told}");
-        assert!(!told.contains("retainers") && !told.contains("no root"), "{told}");
+        let printed = summary(&Summary::default(), "x", 20, Look::PLAIN);
+        assert!(printed.starts_with("heapwright heap: x: 0 objects, 0 bytes\n"), "{printed}");
+        assert!(!printed.contains("retainers") && !printed.contains("no root"), "{printed}");
     }
 
     #[test]
@@ -441,7 +442,7 @@ mod tests {
             ],
             ..Summary::default()
         };
-        let told = summary(&all, "x", 20, Look::PLAIN);
+        let printed = summary(&all, "x", 20, Look::PLAIN);
         let expected = format!(
             "\nlargest retainers\n  50 bytes (50.0 %)  {}... 0x100, 32 bytes\n\
              \n0x104 is at 4 in A 0x100, 32 bytes, retains 50\n  no root leads to it\n\
@@ -450,6 +451,6 @@ mod tests {
              0x200, and 3 more\n",
             "N".repeat(37)
         );
-        assert!(told.ends_with(&expected), "{told}");
+        assert!(printed.ends_with(&expected), "{printed}");
     }
 }

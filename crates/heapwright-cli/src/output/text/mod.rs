@@ -1,4 +1,4 @@
-//! For people: one module for each thing that is told.
+//! For people: one module for each thing that is reported.
 
 pub(crate) mod bench;
 pub(crate) mod diff;

@@ -32,7 +32,10 @@ pub(crate) fn report(results: &Results, look: Look) -> String {
         units::bytes(trace.facts.left_bytes)
     );
     if results.rounds < SURE_ROUNDS {
-        let _ = writeln!(out, "note: from fewer than {SURE_ROUNDS} rounds no interval is sure");
+        let _ = writeln!(
+            out,
+            "note: with fewer than {SURE_ROUNDS} rounds, the intervals are not reliable"
+        );
     }
     for note in &results.notes {
         let _ = writeln!(out, "note: {note}");
@@ -162,7 +165,7 @@ mod tests {
                 row("broken", Outcome::Crashed, Some("signal 11, SIGSEGV"), &[]),
             ],
         };
-        let told = report(&results, Look::PLAIN);
+        let printed = report(&results, Look::PLAIN);
         let expected = "\
 heapwright replay: x.trace
 1 thread, 1,000 operations, peak live 2.0 MiB in 10 blocks
@@ -172,8 +175,8 @@ glibc        50.0 ns   0.0%  1                         20.0 ns      3.0 MiB     
 heapwright   25.0 ns   0.0%  0.50 (0.50..0.50)         20.0 ns      3.0 MiB       1.50    1.0 MiB
 broken     crashed (signal 11, SIGSEGV)
 ";
-        assert!(told.starts_with(expected), "{told}");
-        assert!(told.ends_with("note: busy\n"), "{told}");
+        assert!(printed.starts_with(expected), "{printed}");
+        assert!(printed.ends_with("note: busy\n"), "{printed}");
         assert_eq!(nanoseconds(1500.0), "1.5 us");
         assert_eq!(nanoseconds(2.5e6), "2.5 ms");
     }

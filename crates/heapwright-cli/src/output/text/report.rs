@@ -1,4 +1,4 @@
-//! A report, in the shape in which the library itself tells of mistakes on stderr, and
+//! A report, in the shape in which the library itself reports mistakes on stderr, and
 //! in which people know them from AddressSanitizer and valgrind.
 //!
 //! ```text
@@ -34,42 +34,42 @@ use std::fmt::Write;
 use std::io;
 use std::time::Duration;
 
-/// Processes that are told of one by one, at most.
+/// Processes that are reported one by one, at most.
 const LISTED: usize = 20;
 
 /// The whole report, a finding at a time: there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
     let mut out = String::new();
-    let mut told = |out: &mut String| {
+    let mut flush = |out: &mut String| {
         out.push('\n');
         let written = to.write_all(out.as_bytes());
         out.clear();
         written
     };
     for error in &report.errors {
-        tell_error(&mut out, report, error, look);
-        told(&mut out)?;
+        write_error(&mut out, report, error, look);
+        flush(&mut out)?;
     }
     let details = |leak: &&Leak| report.wanted.details.contains(&leak.reach);
     for leak in report.leaks.iter().filter(details).take(report.wanted.most) {
-        tell_leak(&mut out, report, leak, look);
-        told(&mut out)?;
+        write_leak(&mut out, report, leak, look);
+        flush(&mut out)?;
     }
     let groups = report.leaks.iter().filter(details).count();
     if let Some(more @ 1..) = groups.checked_sub(report.wanted.most) {
         let more = units::counted(more as u64, "smaller group");
-        let _ = writeln!(out, "{more} of leaks more are in the sums only (see --limit)");
-        told(&mut out)?;
+        let _ = writeln!(out, "{more} of leaks are only in the sums (see --limit)");
+        flush(&mut out)?;
     }
     for growth in &report.growths {
-        tell_growth(&mut out, report, growth, look);
-        told(&mut out)?;
+        write_growth(&mut out, report, growth, look);
+        flush(&mut out)?;
     }
     summary(&mut out, report);
     to.write_all(out.as_bytes())
 }
 
-pub(super) fn tell_error(out: &mut String, report: &Report, error: &Error, look: Look) {
+pub(super) fn write_error(out: &mut String, report: &Report, error: &Error, look: Look) {
     let pid = pid(report.processes.get(error.process));
     let heading = error.finding.kind.heading();
     let sentence = words::sentence(&error.finding);
@@ -80,9 +80,9 @@ pub(super) fn tell_error(out: &mut String, report: &Report, error: &Error, look:
         stack(out, report, happened.stack);
     }
     again(out, error.times, error.processes);
-    let telling = words::telling(error);
+    let at_fault = words::fault_stack(error);
     let (kind, block) = (heading, words::block_kind(error.finding.kind));
-    ready(out, report, kind, &block, None, telling);
+    ready(out, report, kind, &block, None, at_fault);
 }
 
 /// How often something was found, if that is worth saying.
@@ -123,7 +123,7 @@ fn ready(
     }
 }
 
-pub(super) fn tell_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
+pub(super) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: Look) {
     let pid = pid(report.processes.get(leak.process));
     let mut line =
         format!("=={pid}==LEAK: heapwright: {}: {}", leak.reach.word(), amount(leak.lost));
@@ -197,7 +197,7 @@ fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     out.push('\n');
 }
 
-fn tell_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) {
+fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) {
     let pid = pid(report.processes.get(growth.process));
     let (first, last) = match (growth.points.first(), growth.points.last()) {
         (Some(first), Some(last)) => (*first, *last),
@@ -312,22 +312,22 @@ fn summary(out: &mut String, report: &Report) {
             line(&text);
         }
     }
-    if report.untold.errors != 0 {
+    if report.unreported.errors != 0 {
         line(&format!(
-            "{} more are not told: only the first {} are (see --limit)",
-            units::counted(report.untold.errors, "different error"),
+            "{} more are not shown: only the first {} are (see --limit)",
+            units::counted(report.unreported.errors, "different error"),
             units::count(report.errors.len() as u64)
         ));
     }
-    if report.untold.leaks != 0 {
+    if report.unreported.leaks != 0 {
         line(&format!(
-            "{} of blocks told as one: there are so many",
-            units::counted(report.untold.leaks, "small group")
+            "{} of blocks shown as one: there are so many",
+            units::counted(report.unreported.leaks, "small group")
         ));
     }
     if report.unwritten != 0 {
         line(&format!(
-            "{} made again, or not written down",
+            "{} repetitions, or not written to the record",
             units::counted(report.unwritten, "more finding")
                 .replace("findings", "findings were")
                 .replace("finding ", "finding was ")
@@ -336,16 +336,16 @@ fn summary(out: &mut String, report: &Report) {
     line(&format!(
         "ERROR SUMMARY: {} errors from {} contexts (suppressed: {} from {})",
         units::count(report.times()),
-        units::count(report.errors.len() as u64 + report.untold.errors),
+        units::count(report.errors.len() as u64 + report.unreported.errors),
         units::count(report.suppressed.times),
         units::count(report.suppressed.errors),
     ));
 }
 
-/// The processes to tell of one by one: the only one, or those that something is told of,
+/// The processes to report one by one: the only one, or those with findings,
 /// or that did not end as programs do.
 fn listed(report: &Report) -> Vec<&Process> {
-    let told: HashSet<usize> = (report.errors.iter().map(|error| error.process))
+    let reported: HashSet<usize> = (report.errors.iter().map(|error| error.process))
         .chain(report.leaks.iter().filter(|leak| leak.is_definite()).map(|leak| leak.process))
         .chain(report.growths.iter().map(|growth| growth.process))
         .collect();
@@ -355,7 +355,8 @@ fn listed(report: &Report) -> Vec<&Process> {
     };
     let all = report.processes.iter().enumerate();
     let alone = report.processes.len() == 1;
-    let is_listed = |at: usize, process: &Process| alone || told.contains(&at) || !is_well(process);
+    let is_listed =
+        |at: usize, process: &Process| alone || reported.contains(&at) || !is_well(process);
     all.filter(|(at, process)| is_listed(*at, process)).map(|(_, process)| process).collect()
 }
 
@@ -381,7 +382,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
     let silent: u64 = checks().map(|check| u64::from(check.silent)).sum();
     if silent != 0 {
         line(&format!(
-            "{} did not say what is in their registers: what only they led to is possibly lost",
+            "{} did not report their registers: what only those lead to is possibly lost",
             units::counted(silent, "thread")
         ));
     }

@@ -111,7 +111,7 @@ fn writes_around_a_block_are_found_to_the_byte() {
 }
 
 #[test]
-fn both_sides_are_told_in_a_sweep_and_once() {
+fn both_sides_are_reported_in_a_sweep_and_once() {
     let heap = quiet(QUIET);
     let block = alloc(&heap, 24, 8);
     write(block, -1);
@@ -136,7 +136,7 @@ fn freed_blocks_are_known_while_they_rest_and_afterwards() {
     free(&heap, block, 40, 8);
     free(&heap, block, 40, 8);
     assert_eq!(last(&heap).kind, FindingKind::DoubleFree);
-    // SAFETY: a mistake, which is told.
+    // SAFETY: a mistake, which is reported.
     let other = unsafe { heap.realloc(block, Layout::new::<[u64; 5]>(), 60) };
     assert_eq!(last(&heap).kind, FindingKind::ReallocAfterFree);
     free(&heap, other, 60, 8);
@@ -156,7 +156,7 @@ fn freed_blocks_are_known_while_they_rest_and_afterwards() {
 }
 
 #[test]
-fn what_is_no_block_is_told_and_not_touched() {
+fn what_is_no_block_is_reported_and_not_touched() {
     let heap = quiet(QUIET);
     let block = alloc(&heap, 40, 8);
     free(&heap, block.wrapping_add(12), 40, 8);
@@ -167,7 +167,7 @@ fn what_is_no_block_is_told_and_not_touched() {
     }
     let layout = Layout::new::<u64>();
     let wild = ptr::without_provenance_mut(16);
-    // SAFETY: a mistake, which is told.
+    // SAFETY: a mistake, which is reported.
     let new = unsafe { heap.realloc(wild, layout, 10) };
     assert_eq!(last(&heap).kind, FindingKind::InvalidRealloc);
     free(&heap, new, 10, 8);

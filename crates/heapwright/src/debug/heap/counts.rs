@@ -1,27 +1,27 @@
-//! Counts: what a heap did and holds, summed over its seats.
+//! Counts: what a heap did and holds, summed over its states.
 //!
-//! Each seat counts for itself, in words that only its thread writes; whoever asks
+//! Each state counts for itself, in words that only its thread writes; a caller that asks
 //! adds them up. Sums are of no single moment while threads run.
 //!
-//! Called by `place` for the limit and the peak, by `take_back` for the peak, and by
+//! Called by `place` for the limit and the peak, by `deallocate` for the peak, and by
 //! `debug`'s doors.
 
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
 
-use super::super::seat::Seat;
+use super::super::thread_state::ThreadState;
 use super::super::{leaks, report};
 use super::{Heap, PATIENCE};
 
 impl Heap {
-    fn sum(&self, of: impl Fn(&Seat) -> u64) -> u64 {
-        self.all_seats().map(of).sum()
+    fn sum(&self, of: impl Fn(&ThreadState) -> u64) -> u64 {
+        self.all_states().map(of).sum()
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
         // In this order: what is freed in between does not make it less than nothing.
-        let freed = self.sum(|seat| seat.freed_bytes.load(Ordering::Relaxed));
-        self.sum(|seat| seat.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
+        let freed = self.sum(|state| state.freed_bytes.load(Ordering::Relaxed));
+        self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
     /// Looks how many bytes are live: where a bucket is opened, and where a block
@@ -52,25 +52,25 @@ impl Heap {
     }
 
     pub(crate) fn made_bytes(&self) -> u64 {
-        self.sum(|seat| seat.made_bytes.load(Ordering::Relaxed))
+        self.sum(|state| state.made_bytes.load(Ordering::Relaxed))
     }
 
     pub(crate) fn made(&self) -> u64 {
-        self.sum(|seat| seat.made.load(Ordering::Relaxed))
+        self.sum(|state| state.made.load(Ordering::Relaxed))
     }
 
     pub(crate) fn freed(&self) -> u64 {
-        self.sum(|seat| seat.freed.load(Ordering::Relaxed))
+        self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
     /// A line of figures, for who asked for statistics at exit.
-    pub(in crate::debug) fn tell_figures(&'static self) {
+    pub(in crate::debug) fn print_figures(&'static self) {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);
-        for seat in self.all_seats() {
+        for state in self.all_states() {
             // SAFETY: other threads may be in theirs; what is read are counts, and the
             // process is about to end.
-            let counts = unsafe { seat.mine() }.scratch.counts();
+            let counts = unsafe { state.mine() }.scratch.counts();
             captures += counts.captures as usize;
             memo_hits += counts.memo_hits as usize;
             depot_hits += counts.depot_hits as usize;

@@ -1,9 +1,9 @@
-//! A heap around a fork: its locks are held, and other threads' seats forgotten.
+//! A heap around a fork: its locks are held, and other threads' states forgotten.
 //!
 //! Called by `debug`'s fork handlers.
 
 use crate::os;
-use crate::registry::desks::{self, DESKS};
+use crate::registry::thread_index::{self, MOST_THREADS};
 use crate::sync::atomic::Ordering;
 
 use super::super::leaks;
@@ -13,8 +13,8 @@ use super::Heap;
 impl Heap {
     /// Takes the locks. See `fork`.
     pub(crate) fn before_fork(&self) {
-        // In the order in which they are taken otherwise: who reports may sit in the
-        // common seat.
+        // In the order in which they are taken otherwise: a thread that reports may be in the
+        // common state.
         self.common_order.acquire();
         self.table.acquire();
         self.store.acquire();
@@ -38,7 +38,7 @@ impl Heap {
         unsafe { self.common_order.release() };
     }
 
-    /// In the child: other threads' seats are forgotten, for they may have been
+    /// In the child: other threads' states are forgotten, for they may have been
     /// in the middle of something. What is left in their current buckets is lost.
     /// The child of a process of one thread goes on in all of it.
     pub(crate) fn in_child(&self, alone: bool) {
@@ -49,15 +49,18 @@ impl Heap {
         self.forked_at.store(os::now_ns(), Ordering::Relaxed);
         self.forked_from.store(os::parent_id(), Ordering::Relaxed);
         self.forked_sequence.store(self.sequence_now(), Ordering::Relaxed);
-        let mine = desks::mine();
+        let mine = thread_index::mine();
         self.begin_epoch(mine);
         if alone {
             return;
         }
-        for seat in (0..DESKS).filter(|&desk| desk != mine).filter_map(|desk| self.seat_at(desk)) {
-            seat.leave();
+        for state in (0..MOST_THREADS)
+            .filter(|&index| index != mine)
+            .filter_map(|index| self.state_of(index))
+        {
+            state.leave();
             // SAFETY: its thread does not exist here.
-            unsafe { seat.mine() }.forget_buckets();
+            unsafe { state.mine() }.forget_buckets();
         }
     }
 
@@ -72,14 +75,14 @@ impl Heap {
     /// In the child: what it opens from now on is its own, and what its current
     /// buckets have left. Not where it was forked by a signal handler that interrupted
     /// the heap: then all counts as its own, as before.
-    fn begin_epoch(&self, desk: usize) {
+    fn begin_epoch(&self, index: usize) {
         let Some(mut store) = self.store.try_lock() else { return };
         store.epoch = store.epoch.saturating_add(1);
         let epoch = store.epoch;
         drop(store);
-        let Some(seat) = self.seat_at(desk).filter(|seat| seat.enter()) else { return };
+        let Some(state) = self.state_of(index).filter(|state| state.enter()) else { return };
         // SAFETY: entered.
-        let mine = unsafe { seat.mine() };
+        let mine = unsafe { state.mine() };
         mine.forget_numbers();
         for current in mine.current.as_flattened() {
             if current.left > 0
@@ -89,6 +92,6 @@ impl Heap {
                 place.bucket.record().epoch.store(epoch, Ordering::Relaxed);
             }
         }
-        seat.leave();
+        state.leave();
     }
 }

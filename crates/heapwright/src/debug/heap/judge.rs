@@ -8,9 +8,9 @@
 //!
 //! What a free looks at is what it is likely to have in a cache line anyway: its own
 //! slack, and the last bytes before it. The rest is seen when the neighbour goes, or
-//! in a sweep. Damage is put right when it is told of, so that it is told of once.
+//! in a sweep. Damage is put right when it is reported, so that it is reported once.
 //!
-//! Called by `take_back`.
+//! Called by `deallocate`.
 
 use heapwright_record::debug::{Access, Finding, FindingKind, Origin};
 
@@ -23,15 +23,15 @@ use super::super::bytes::{self, Damage};
 use super::super::slot::{State, Word};
 use super::super::span::{Form, Place};
 use super::Heap;
-use super::seats::Seated;
-use super::take_back::Here;
+use super::deallocate::Here;
+use super::enter::Entered;
 
 impl Heap {
     /// Whether the call, the size and the alignment are those the block was made with.
     #[inline(always)]
     pub(super) fn judge_call(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         size: usize,
@@ -49,14 +49,14 @@ impl Heap {
         let wrong_call = wrong_call && !is_from_other_new(place, origin, what.origin);
         if wrong_call || wrong_size || wrong_align {
             let given_align = given_align.unwrap_or(0) as u64;
-            self.misjudged(seated, place, word, here, (wrong_call, wrong_size), given_align);
+            self.misjudged(entered, place, word, here, (wrong_call, wrong_size), given_align);
         }
     }
 
     #[cold]
     fn misjudged(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         here: Here,
@@ -70,7 +70,7 @@ impl Heap {
         } else {
             return;
         };
-        let finding = Finding { kind, given_align, ..self.about(seated, place, word, here) };
+        let finding = Finding { kind, given_align, ..self.about(entered, place, word, here) };
         self.report(finding);
     }
 
@@ -78,7 +78,7 @@ impl Heap {
     #[inline(always)]
     pub(super) fn judge_small_edges(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         here: Here,
@@ -89,10 +89,10 @@ impl Heap {
         // SAFETY: a slot has sixteen bytes or more, and is not guarded while live.
         let well = slack <= 16 && unsafe { bytes::ends_well(block.wrapping_add(slot_size), slack) };
         if !well {
-            self.judge_slack(seated, place, word, here);
+            self.judge_slack(entered, place, word, here);
         }
         if place.slot == 0 {
-            return self.judge_lead(seated, place, word, here);
+            return self.judge_lead(entered, place, word, here);
         }
         let neighbour = Place { slot: place.slot - 1, ..place };
         let its = neighbour.record().word();
@@ -101,30 +101,30 @@ impl Heap {
         let its_slack = (slot_size - its.size()).min(16);
         // SAFETY: the neighbour's slot is before this one, and of the same size.
         if !unsafe { bytes::ends_well(block, its_slack) } {
-            self.judge_neighbour(seated, place, word, its_slack, here);
+            self.judge_neighbour(entered, place, word, its_slack, here);
         }
     }
 
     /// All of the slack behind a block.
     #[inline(never)]
-    fn judge_slack(&'static self, seated: &mut Seated, place: Place, word: Word, here: Here) {
+    fn judge_slack(&'static self, entered: &mut Entered, place: Place, word: Word, here: Here) {
         let size = place.size(word);
         let (_, _, slack) = place.parts(size);
         let end = place.block().wrapping_add(size);
         // SAFETY: the slack is in the slot, which is not guarded while it is live.
         if let Some(damage) = unsafe { bytes::check(end, slack) } {
-            self.overflowed(seated, place, word, size, damage, here);
+            self.overflowed(entered, place, word, size, damage, here);
         }
     }
 
     /// What lies before a bucket's first slot, or before a block that stands alone.
     #[inline(never)]
-    fn judge_lead(&'static self, seated: &mut Seated, place: Place, word: Word, here: Here) {
+    fn judge_lead(&'static self, entered: &mut Entered, place: Place, word: Word, here: Here) {
         let near = place.near();
         let from = place.block().wrapping_sub(near);
         // SAFETY: what is near is filled, and not guarded while the block is live.
         if let Some(damage) = unsafe { bytes::check(from, near) } {
-            self.underflowed(seated, place, word, damage, near, here);
+            self.underflowed(entered, place, word, damage, near, here);
         }
     }
 
@@ -132,7 +132,7 @@ impl Heap {
     #[cold]
     fn judge_neighbour(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         near: usize,
@@ -150,28 +150,28 @@ impl Heap {
         if near == its_slack && damage.first == 0 {
             // From the neighbour's last byte on: it was the neighbour.
             let here = Here { address: neighbour.block().addr(), ..here };
-            self.overflowed(seated, neighbour, its, its_size, damage, here);
+            self.overflowed(entered, neighbour, its, its_size, damage, here);
         } else {
-            self.underflowed(seated, place, word, damage, near, here);
+            self.underflowed(entered, place, word, damage, near, here);
         }
     }
 
     /// Whether the bytes around a block that stands alone are as they were.
     pub(super) fn judge_lone_edges(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         here: Here,
     ) {
-        self.judge_slack(seated, place, word, here);
-        self.judge_lead(seated, place, word, here);
+        self.judge_slack(entered, place, word, here);
+        self.judge_lead(entered, place, word, here);
     }
 
     #[cold]
     fn overflowed(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         size: usize,
@@ -193,7 +193,7 @@ impl Heap {
             let its = next.record().word();
             let from_next = behind - damage.first;
             let damage = Damage { first: 0, ..damage };
-            return self.underflowed(seated, next, its, damage, from_next, here);
+            return self.underflowed(entered, next, its, damage, from_next, here);
         }
         // SAFETY: the slack is ours; put right, so that it is reported once.
         unsafe { bytes::fill(end, behind) };
@@ -205,7 +205,7 @@ impl Heap {
             length: damage.length as u64,
             value: damage.value,
             pointer: end.addr() as u64 + damage.first as u64,
-            ..self.about(seated, place, word, here)
+            ..self.about(entered, place, word, here)
         });
     }
 
@@ -213,7 +213,7 @@ impl Heap {
     #[cold]
     fn underflowed(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         damage: Damage,
@@ -231,7 +231,7 @@ impl Heap {
             length: damage.length as u64,
             value: damage.value,
             pointer: (from.addr() + damage.first) as u64,
-            ..self.about(seated, place, word, here)
+            ..self.about(entered, place, word, here)
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Late findings: damage that is found under the store's lock, told when that is free.
+//! Late findings: damage that is found under the store's lock, reported when that is free.
 //!
 //! Called by whoever opens, retires or sweeps buckets.
 
@@ -13,7 +13,7 @@ use super::super::slot::State;
 use super::super::span::{BucketRef, Form, Found, Place};
 use super::super::store;
 use super::Heap;
-use super::tell::of_block;
+use super::findings::of_block;
 
 /// What was found under the store's lock, to be reported when that is free. Whole
 /// findings, because a bucket may be another's by then.
@@ -28,7 +28,7 @@ impl Late {
         Self { found: [const { MaybeUninit::uninit() }; 8], count: 0 }
     }
 
-    /// Damage in an emptied bucket whose bytes will be lost: told if there is room.
+    /// Damage in an emptied bucket whose bytes will be lost: reported if there is room.
     #[cold]
     pub(super) fn note(&mut self, bucket: BucketRef, damage: Damage) {
         let _ = self.push_in(bucket, damage);

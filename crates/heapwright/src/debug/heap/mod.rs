@@ -1,22 +1,22 @@
-//! A debug heap: blocks handed out, taken back, and judged.
+//! A debug heap: blocks are allocated, freed, and checked.
 //!
 //! ```text
 //!   this file     what a heap is, and how it begins
 //!     place       a request: a slot of the current bucket, or a place between guards
-//!     take_back   free, realloc, size: the slot of an address, and its record
+//!     deallocate   free, realloc, size: the slot of an address, and its record
 //!       judge     the right call? the bytes around it as they were?
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
-//!       seats     which seat is the caller's
-//!       tell      findings about a block, or about an address that is none
+//!       enter     which per-thread state is the caller's
+//!       findings  about a block, or about an address that is none
 //!       late      those that must wait for the store's lock
-//!       counts    sums over seats
-//!       fork      locks, and other threads' seats
+//!       counts    sums over states
+//!       fork      locks, and other threads' states
 //! ```
 //!
 //! Nothing is locked but the store, once a bucket. Two threads that free one block
-//! at once meet at the record's word; one of them is told. Who frees the last block
-//! of a bucket has it alone.
+//! at once meet at the record's word; one of them is reported. The thread that frees the last
+//! block of a bucket has the bucket alone.
 //!
 //! A finding is reported and the program goes on wherever that is no worse than
 //! what the program did itself: a wrong free is not done, a mismatched one is done
@@ -25,14 +25,14 @@
 //! Called by `debug`'s doors.
 
 mod counts;
+mod deallocate;
+mod enter;
+mod findings;
 mod fork;
 mod judge;
 mod late;
 mod place;
-mod seats;
 mod sweep;
-mod take_back;
-mod tell;
 mod walk;
 
 use core::ffi::c_void;
@@ -41,22 +41,22 @@ use core::ptr;
 use heapwright_record::debug::{Call, Moment};
 
 use crate::options::debug::{Config, Guard};
-use crate::registry::desks::DESKS;
+use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
 use super::hot::Hot;
 use super::report::Reporter;
 use super::sample::Sites;
-use super::seat::Seat;
 use super::store::{Limits, Store};
 use super::table::Table;
+use super::thread_state::ThreadState;
 use super::threads::Threads;
-use seats::Seated;
+use enter::Entered;
 
+pub(crate) use deallocate::Return;
+pub(super) use findings::of_block;
 pub(crate) use place::Request;
-pub(crate) use take_back::Return;
-pub(super) use tell::of_block;
 
 /// Milliseconds that the last look waits for the store.
 pub(super) const PATIENCE: u64 = 200;
@@ -71,10 +71,10 @@ pub(crate) struct Heap {
     /// What of the configuration every operation asks.
     rules: Rules,
     store: Lock<Store>,
-    seats: [AtomicPtr<Seat>; DESKS],
-    /// No desk from here on has a seat.
-    desks_used: AtomicUsize,
-    common: AtomicPtr<Seat>,
+    states: [AtomicPtr<ThreadState>; MOST_THREADS],
+    /// No index from here on has a state.
+    indices_used: AtomicUsize,
+    common: AtomicPtr<ThreadState>,
     common_order: Lock<()>,
     sequence: AtomicU32,
     /// Open sampled pages and open bytes, as the store last said.
@@ -126,8 +126,8 @@ impl Heap {
                 limit: AtomicUsize::new(usize::MAX),
             },
             store: Lock::new(Store::new()),
-            seats: [const { AtomicPtr::new(ptr::null_mut()) }; DESKS],
-            desks_used: AtomicUsize::new(0),
+            states: [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS],
+            indices_used: AtomicUsize::new(0),
             common: AtomicPtr::new(ptr::null_mut()),
             common_order: Lock::new(()),
             sequence: AtomicU32::new(0),
@@ -209,18 +209,18 @@ impl Heap {
     }
 
     /// An operation on a block that is not ours: the caller's stack, its thread, the
-    /// next sequence number. `None`: there is no memory for the thread's seat.
+    /// next sequence number. `None`: there is no memory for the thread's state.
     #[inline(always)]
     pub(in crate::debug) fn moment(&'static self) -> Option<Moment> {
-        let mut seated = self.sit()?;
-        let stack = seated.mine().stack(self.depth.load(Ordering::Relaxed));
-        Some(self.moment_of(&mut seated, stack))
+        let mut entered = self.enter()?;
+        let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
+        Some(self.moment_of(&mut entered, stack))
     }
 
     /// An operation of the caller's, whose stack is known.
     #[inline(always)]
-    fn moment_of(&'static self, seated: &mut Seated, stack: u32) -> Moment {
-        let mine = seated.mine();
+    fn moment_of(&'static self, entered: &mut Entered, stack: u32) -> Moment {
+        let mine = entered.mine();
         let sequence = u64::from(mine.sequence(&self.sequence));
         Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() }
     }
@@ -231,8 +231,8 @@ impl Heap {
         &'static self,
         context: *mut c_void,
     ) -> (u32, u32, u64) {
-        let Some(mut seated) = self.sit() else { return (0, 0, 0) };
-        let mine = seated.mine();
+        let Some(mut entered) = self.enter() else { return (0, 0, 0) };
+        let mine = entered.mine();
         let depth = self.depth.load(Ordering::Relaxed).max(1);
         let stack = if context.is_null() {
             0

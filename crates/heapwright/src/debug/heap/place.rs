@@ -11,7 +11,7 @@
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
 //! ```
 //!
-//! Called by `debug`'s doors, and by `take_back` for `realloc`.
+//! Called by `debug`'s doors, and by `deallocate` for `realloc`.
 
 use core::ptr;
 
@@ -23,15 +23,15 @@ use crate::sync::atomic::Ordering;
 use super::super::bytes;
 use super::super::hot;
 use super::super::leaks;
+use super::super::lifetime::Lifetime;
 use super::super::sample::Side;
-use super::super::seat::Mine;
 use super::super::shape::{self, PAGE};
 use super::super::slot::Word;
 use super::super::span::{Form, Place};
-use super::super::stays::Lot;
 use super::super::store::{Opened, Store};
+use super::super::thread_state::Mine;
+use super::enter::Entered;
 use super::late::Late;
-use super::seats::Seated;
 use super::{GUARD_ALL, GUARD_NEVER, Heap};
 
 /// A request.
@@ -48,10 +48,10 @@ impl Heap {
     /// Serves a request. Null: there is no memory, or the limit is reached.
     #[inline]
     pub(crate) fn allocate(&'static self, request: Request) -> *mut u8 {
-        let Some(mut seated) = self.sit() else { return ptr::null_mut() };
-        let mine = seated.mine();
+        let Some(mut entered) = self.enter() else { return ptr::null_mut() };
+        let mine = entered.mine();
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
-        let block = self.place(&mut seated, request, stack);
+        let block = self.place(&mut entered, request, stack);
         if self.reporter.logs() {
             self.log(request.call, block, request.size, stack);
         }
@@ -60,7 +60,7 @@ impl Heap {
 
     pub(super) fn place(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         request: Request,
         stack: u32,
     ) -> *mut u8 {
@@ -69,8 +69,8 @@ impl Heap {
             return ptr::null_mut();
         }
         match self.draw(stack) {
-            Some(side) => self.place_guarded(seated, request, stack, side),
-            None => self.place_small(seated, request, stack),
+            Some(side) => self.place_guarded(entered, request, stack, side),
+            None => self.place_small(entered, request, stack),
         }
     }
 
@@ -94,19 +94,19 @@ impl Heap {
 
     /// A slot of a bucket.
     #[inline]
-    fn place_small(&'static self, seated: &mut Seated, request: Request, stack: u32) -> *mut u8 {
+    fn place_small(&'static self, entered: &mut Entered, request: Request, stack: u32) -> *mut u8 {
         let Some(class) = shape::class_for(request.size, request.align) else {
             let side = self.sites.turn(stack);
-            return self.place_large(seated, request, stack, side);
+            return self.place_large(entered, request, stack, side);
         };
-        let mine = seated.mine();
-        let lot = mine.stays.made(stack, class);
-        if mine.current[class][lot as usize].left == 0 && !self.open(mine, class, lot) {
+        let mine = entered.mine();
+        let lifetime = mine.lifetimes.made(stack, class);
+        if mine.current[class][lifetime as usize].left == 0 && !self.open(mine, class, lifetime) {
             return ptr::null_mut();
         }
         let sequence = mine.sequence(&self.sequence);
         let thread = mine.thread;
-        let current = &mut mine.current[class][lot as usize];
+        let current = &mut mine.current[class][lifetime as usize];
         let block = current.at;
         // SAFETY: a slot is left, so its record is in the span's.
         let record = unsafe { &*current.record };
@@ -124,13 +124,13 @@ impl Heap {
         }
         let word = Word::live(request.size, request.align, request.origin as u8, thread);
         record.hand_out(stack, sequence, word);
-        seated.seat().count_made(request.size);
+        entered.state().count_made(request.size);
         block
     }
 
     /// Opens the next bucket of a class, and looks after another one.
     #[cold]
-    fn open(&'static self, mine: &mut Mine, class: usize, lot: Lot) -> bool {
+    fn open(&'static self, mine: &mut Mine, class: usize, lifetime: Lifetime) -> bool {
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
                 self.sweep_step(store, late);
@@ -139,7 +139,7 @@ impl Heap {
         });
         let Some(Opened { bucket, zero }) = opened else { return false };
         let first = Place { bucket, slot: 0 };
-        let current = &mut mine.current[class][lot as usize];
+        let current = &mut mine.current[class][lifetime as usize];
         current.at = first.slot_start();
         current.record = first.records();
         current.left = bucket.span.slots_a_bucket() as u32;
@@ -151,7 +151,7 @@ impl Heap {
     }
 
     /// Lets `open` open something, under the store's lock; what is found meanwhile is
-    /// told by `thread` when that is free.
+    /// reported by `thread` when that is free.
     fn open_by(
         &'static self,
         thread: u16,
@@ -179,21 +179,21 @@ impl Heap {
     #[cold]
     fn place_guarded(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         request: Request,
         stack: u32,
         side: Side,
     ) -> *mut u8 {
         if request.size > PAGE || request.align > PAGE {
-            return self.place_large(seated, request, stack, side);
+            return self.place_large(entered, request, stack, side);
         }
-        let opened = self.open_by(seated.mine().thread, |store, late| {
+        let opened = self.open_by(entered.mine().thread, |store, late| {
             store.open_sampled(&mut |bucket, damage| late.note(bucket, damage))
         });
         match opened {
-            Some(opened) => self.hand_out_alone(seated, request, stack, side, opened, PAGE),
+            Some(opened) => self.hand_out_alone(entered, request, stack, side, opened, PAGE),
             // Where pages are not 4 KiB, or the kernel has no more guards to give.
-            None => self.place_small(seated, request, stack),
+            None => self.place_small(entered, request, stack),
         }
     }
 
@@ -201,7 +201,7 @@ impl Heap {
     #[cold]
     fn place_large(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         request: Request,
         stack: u32,
         side: Side,
@@ -213,17 +213,17 @@ impl Heap {
             return ptr::null_mut();
         };
         let Some(room) = room.checked_add(before) else { return ptr::null_mut() };
-        let opened = self.open_by(seated.mine().thread, |store, late| {
+        let opened = self.open_by(entered.mine().thread, |store, late| {
             store.open_large(room, request.align, &mut |bucket, damage| late.note(bucket, damage))
         });
         let Some(opened) = opened else { return ptr::null_mut() };
-        self.hand_out_alone(seated, request, stack, side, opened, room)
+        self.hand_out_alone(entered, request, stack, side, opened, room)
     }
 
     /// Places a block in the room between two guards.
     fn hand_out_alone(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         request: Request,
         stack: u32,
         side: Side,
@@ -253,12 +253,12 @@ impl Heap {
             // SAFETY: the block's bytes, in the room, which is ours.
             unsafe { block.write_bytes(0, request.size) };
         }
-        let mine = seated.mine();
+        let mine = entered.mine();
         let sequence = mine.sequence(&self.sequence);
         let size = if bucket.span.form() == Form::Large { usize::MAX } else { request.size };
         let word = Word::live(size, request.align, request.origin as u8, mine.thread);
         place.record().hand_out(stack, sequence, word);
-        seated.seat().count_made(request.size);
+        entered.state().count_made(request.size);
         self.note_peak();
         block
     }

@@ -84,17 +84,17 @@ impl Heap {
         }
     }
 
-    /// Tells of the block at `address`, if it still is one, as a leak.
-    pub(in crate::debug) fn tell_leak_at(&'static self, address: usize) {
+    /// Reports the block at `address` as a leak, if it still is one.
+    pub(in crate::debug) fn report_leak_at(&'static self, address: usize) {
         if let Some(span) = Span::of(address) {
             if let Found::Slot(place) = span.locate(address) {
-                self.tell_leak(place, place.record().word());
+                self.report_leak(place, place.record().word());
             }
             return;
         }
         let entry = self.table.lock().live_at(address);
         if let Some(entry) = entry {
-            checked::tell_leak(self, &entry);
+            checked::report_leak(self, &entry);
         }
     }
 
@@ -116,12 +116,12 @@ impl Heap {
         self.spans().for_each(|span| store.release_whatever(span));
         store.forget();
         drop(store);
-        for seat in self.all_seats() {
+        for state in self.all_states() {
             // SAFETY: nobody uses the heap any more.
-            let mine = unsafe { seat.mine() };
+            let mine = unsafe { state.mine() };
             mine.forget_buckets();
-            mine.stays.forget();
-            seat.count_nothing();
+            mine.lifetimes.forget();
+            state.count_nothing();
         }
         self.peak_live.store(0, Ordering::Relaxed);
         self.table.lock().clear();
@@ -129,7 +129,7 @@ impl Heap {
     }
 
     /// What no request ever looks for: the open buckets of small spans, how many of
-    /// them have slots to hand out, and how many of those are no seat's current
+    /// them have slots to hand out, and how many of those are no state's current
     /// bucket, or are one's with another number of slots left. Nobody uses the heap
     /// meanwhile.
     #[cfg(test)]
@@ -146,10 +146,10 @@ impl Heap {
             }
             with_slots += 1;
             let next = Place { bucket, slot: span.slots_a_bucket() - left }.slot_start();
-            let is_current = self.all_seats().any(|seat| {
+            let is_current = self.all_states().any(|state| {
                 // SAFETY: nobody uses the heap now.
-                let lots = &unsafe { seat.mine() }.current[span.class()];
-                lots.iter().any(|now| now.left as usize == left && now.at == next)
+                let currents = &unsafe { state.mine() }.current[span.class()];
+                currents.iter().any(|now| now.left as usize == left && now.at == next)
             });
             unknown += usize::from(!is_current);
         }

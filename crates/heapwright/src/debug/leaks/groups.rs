@@ -7,7 +7,7 @@
 //!
 //! Called by `leaks`.
 
-use super::room::{Plain, Room};
+use super::zeroed::{Plain, Zeroed};
 
 /// Some blocks.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ unsafe impl Plain for Group {}
 const IS: u64 = 1 << 63;
 
 impl Group {
-    /// Reach or whatever they were told apart by.
+    /// Reach or whatever they were distinguished by.
     pub(super) fn reach(&self) -> u8 {
         (self.key >> 40) as u8
     }
@@ -60,14 +60,14 @@ impl Group {
 
 /// All groups.
 pub(super) struct Groups {
-    table: Room<Group>,
+    table: Zeroed<Group>,
     count: usize,
 }
 
 impl Groups {
     /// `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        Some(Self { table: Room::new(1 << 10)?, count: 0 })
+        Some(Self { table: Zeroed::new(1 << 10)?, count: 0 })
     }
 
     /// The group of these, which may be empty. `None`: there is no memory for another.
@@ -86,7 +86,7 @@ impl Groups {
     }
 
     fn grow(&mut self) -> Option<()> {
-        let mut larger = Room::<Group>::new(self.table.len() * 4)?;
+        let mut larger = Zeroed::<Group>::new(self.table.len() * 4)?;
         for group in self.table.iter().filter(|group| group.key != 0) {
             let place = place(&larger, group.key);
             larger[place] = *group;
@@ -113,7 +113,7 @@ impl Groups {
 
 /// Groups in order.
 pub(super) struct Sorted {
-    table: Room<Group>,
+    table: Zeroed<Group>,
     count: usize,
 }
 

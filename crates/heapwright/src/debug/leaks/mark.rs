@@ -34,8 +34,8 @@ use heapwright_record::debug::{Reach, Root};
 use crate::os::ProcMem;
 
 use super::index::{Block, Index};
-use super::room::Room;
 use super::roots::{Region, Roots};
+use super::zeroed::Zeroed;
 
 /// How far behind a block's start a pointer surely leads to it.
 const NEAR: usize = 64;
@@ -67,15 +67,15 @@ pub(super) struct Marks<'a> {
     index: &'a Index,
     proc_mem: &'a ProcMem,
     /// A block's reach.
-    reach: Room<u8>,
+    reach: Zeroed<u8>,
     /// The address of the word that led to it first. Of a block that is lost with
     /// another: one more than that one's number.
-    via: Room<usize>,
+    via: Zeroed<usize>,
     /// Starts of blocks to be read.
-    queue: Room<usize>,
+    queue: Zeroed<usize>,
     next: usize,
     end: usize,
-    piece: Option<Room<usize>>,
+    piece: Option<Zeroed<usize>>,
     /// Bytes that were read.
     pub(super) read: u64,
 }
@@ -86,12 +86,12 @@ impl<'a> Marks<'a> {
         Some(Self {
             index,
             proc_mem,
-            reach: Room::new(index.slots)?,
-            via: Room::new(index.slots)?,
-            queue: Room::new(index.slots)?,
+            reach: Zeroed::new(index.slots)?,
+            via: Zeroed::new(index.slots)?,
+            queue: Zeroed::new(index.slots)?,
             next: 0,
             end: 0,
-            piece: Some(Room::new(PIECE / size_of::<usize>())?),
+            piece: Some(Zeroed::new(PIECE / size_of::<usize>())?),
             read: 0,
         })
     }

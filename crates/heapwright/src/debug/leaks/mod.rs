@@ -21,7 +21,7 @@
 //!
 //! A process of one thread that ends is not copied: nothing happens in it any more.
 //!
-//! What a forked child has of its parent's it only looks through. Told are blocks that
+//! What a forked child has of its parent's it only looks through. It reports blocks that
 //! were made since, or all where the parent is no more: then the child is the program.
 //!
 //! | what it may take for | which is wrong | when |
@@ -34,11 +34,11 @@
 mod groups;
 mod index;
 mod mark;
+mod report;
 mod request;
-mod room;
 mod roots;
-mod tell;
 mod timeline;
+mod zeroed;
 
 use core::ops::Range;
 use core::{hint, ptr, slice};
@@ -57,10 +57,10 @@ use super::leak_check::{Amount, LeakCheck};
 use super::report::Voice;
 use index::Index;
 use mark::Marks;
-use room::Room;
+use report::LeakReport;
 use roots::{Caller, Roots};
-use tell::Teller;
 use timeline::Timeline;
+use zeroed::Zeroed;
 
 pub(super) use request::{prepare, tick};
 
@@ -74,7 +74,7 @@ const CHILD_LEAST: u64 = 5_000_000;
 /// How much of the stack above a check is looked at for the frame of `exit`.
 const EXIT_NEAR: usize = 64 << 10;
 
-/// One check at a time. It is its scratch: no seat of the heap is taken for it.
+/// One check at a time. It is its scratch: no state of the heap is taken for it.
 static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 
 /// What a stack is walked with.
@@ -101,7 +101,7 @@ fn sum_of(found: &mut LeakCheck, reach: Reach) -> &mut Amount {
     }
 }
 
-/// What a check is told before it works.
+/// What a check is given before it works.
 struct Assignment {
     number: u32,
     occasion: Occasion,
@@ -111,7 +111,7 @@ struct Assignment {
     thread: u32,
     /// When the program began to stand still.
     began: u64,
-    /// Of a forked child: only blocks with later sequence numbers are told of.
+    /// Of a forked child: only blocks with later sequence numbers are reported.
     since: Option<u32>,
 }
 
@@ -172,7 +172,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     const BUSY: &str = "another one is under way";
     const LOCKED: &str = "the heap is locked by what was interrupted";
     const UNSEEN: &str = "the process cannot read /proc/self/mem";
-    const THREADS: &str = "the process's threads cannot be told, or not be held";
+    const THREADS: &str = "the process's threads cannot be listed, or not be stopped";
     // A child of vfork has its parent's memory.
     if !substrate::is_original_process() {
         return Err("");
@@ -199,9 +199,9 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
     // They may start some before they are held.
     let mut room =
-        Room::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
+        Zeroed::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
-    // SAFETY: the room stays until nobody reads there any more: where a thread may still do,
+    // SAFETY: the array stays until nobody reads there any more: where a thread may still do,
     // it is forgotten, and not given back.
     let asked: &'static [Answer] = unsafe { slice::from_raw_parts(at, length) };
 
@@ -282,7 +282,7 @@ fn count_threads() -> Option<usize> {
     os::each_thread(&mut |_| count += 1).then_some(count)
 }
 
-/// Of a forked child, from which operation on blocks are its own to tell of; `None`
+/// Of a forked child, from which operation on blocks are its own to report; `None`
 /// inside: all are. `None`: it is not worth the while.
 fn since(heap: &'static Heap, occasion: Occasion) -> Option<Option<u32>> {
     let Some((forked_at, parent, sequence)) = heap.fork_point() else { return Some(None) };
@@ -349,7 +349,7 @@ pub(in crate::debug) fn in_child() {
     request::in_child();
 }
 
-/// Finds out and tells. `None`: there is no /proc, or no memory.
+/// Finds leaks and reports them. `None`: there is no /proc, or no memory.
 fn examine(
     heap: &'static Heap,
     work: &Assignment,
@@ -363,8 +363,8 @@ fn examine(
     let roots = Roots::new(heap.id(), &proc_mem, work.caller, work.answers, locals)?;
     let mut marks = Marks::new(&index, &proc_mem)?;
     marks.mark(&roots);
-    let teller = Teller::new(heap, work, voice, timeline, stopped)?;
-    teller.tell(&index, &roots, &mut marks)
+    let report = LeakReport::new(heap, work, voice, timeline, stopped)?;
+    report.write(&index, &roots, &mut marks)
 }
 
 /// Notes what is live now, where a moment is due. Called where buckets are opened.

@@ -27,7 +27,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::super::heap::Heap;
 use super::super::process;
-use super::tell::Teller;
+use super::report::LeakReport;
 use super::{Assignment, Caller, NUMBER, ONE, THREAD_LOCAL, TIMELINE};
 
 /// The first count, and the first time between two, in nanoseconds.
@@ -93,7 +93,7 @@ pub(super) fn in_child() {
 }
 
 /// Makes what is due. The caller holds none of the heap's locks but, maybe, that of the
-/// common seat: so nobody sits down here.
+/// common state: so no state is entered here.
 #[inline]
 pub(in crate::debug) fn tick(heap: &'static Heap) {
     if WANTED.load(Ordering::Relaxed) && heap.is_process_heap() {
@@ -161,8 +161,8 @@ fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
         return Some(());
     }
     let stopped = os::now_ns() - began;
-    let teller = Teller::new(heap, &work, &mut voice, &timeline, stopped);
-    let done = teller.and_then(Teller::count);
+    let report = LeakReport::new(heap, &work, &mut voice, &timeline, stopped);
+    let done = report.and_then(LeakReport::count);
     if copy == Some(0) {
         os::end_copy(i32::from(done.is_none()));
     }

@@ -7,7 +7,7 @@
 //!     an ended thread's stack            hardly anything: the C library keeps it for the next
 //!     other memory, of files or none     all of it
 //!     heapwright's own                   nothing
-//!   registers                            as each thread has told them
+//!   registers                            as each thread has reported them
 //!   the window                           units that are not the debug heap's
 //! ```
 //!
@@ -17,7 +17,7 @@
 //! pointer, and no other thread's; programs that put stacks elsewhere (fibers) are
 //! looked at whole.
 //!
-//! An ended thread's stack is told by the C library's struct at its end, which names
+//! An ended thread's stack is found by the C library's struct at its end, which names
 //! itself twice and is no running thread's, behind a guard page. (x86-64 only: there the
 //! ABI has it so.) Of all that lies there only the loader's table of variables is used
 //! again, with the stack.
@@ -32,7 +32,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::super::span::Span;
-use super::room::{Plain, Room};
+use super::zeroed::{Plain, Zeroed};
 
 /// Mappings that cannot be touched are read up to this size, and those of files that are
 /// shared.
@@ -81,7 +81,7 @@ pub(super) struct Caller {
 
 /// Everything that counts.
 pub(super) struct Roots {
-    regions: Room<Region>,
+    regions: Zeroed<Region>,
     count: usize,
     caller: Caller,
     answers: &'static [Answer],
@@ -112,7 +112,7 @@ impl Roots {
         })
         .then_some(())?;
         // Each mapping may be in parts, between what is ours.
-        let regions = Room::new(2 * mappings + MAP.limit() + 512)?;
+        let regions = Zeroed::new(2 * mappings + MAP.limit() + 512)?;
         let mut roots = Self { regions, count: 0, caller, answers, thread_local };
         let mut before: Option<Mapping> = None;
         os::each_mapping(&mut |mapping| {

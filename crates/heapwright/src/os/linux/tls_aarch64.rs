@@ -4,7 +4,7 @@
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
 //! own    the thread's cache, or null, or EXITED
-//! desk   the thread's desk number (see `registry::desks`), or 0
+//! index  the thread's index (see `registry::thread_index`), or 0
 //! locks  how many locks the thread has, or is about to have
 //! ```
 //!
@@ -86,21 +86,21 @@ pub(crate) fn set_own(word: *mut u8) {
     unsafe { *own = word };
 }
 
-/// The thread's desk number, or 0.
+/// The word of the thread's index, or 0 (see `registry::thread_index`).
 #[inline(always)]
-pub(crate) fn desk() -> usize {
+pub(crate) fn thread_index() -> usize {
     // SAFETY: the block is four words.
-    let desk = unsafe { block().add(2) };
+    let index = unsafe { block().add(2) };
     // SAFETY: the third initialised word of this thread's block.
-    unsafe { desk.read().addr() }
+    unsafe { index.read().addr() }
 }
 
-/// Sets the thread's desk number.
-pub(crate) fn set_desk(number: usize) {
+/// Sets the word of the thread's index.
+pub(crate) fn set_thread_index(word: usize) {
     // SAFETY: the block is four words.
-    let desk = unsafe { block().add(2) };
+    let index = unsafe { block().add(2) };
     // SAFETY: the third word of this thread's block; only this module touches it.
-    unsafe { desk.write(core::ptr::without_provenance_mut(number)) };
+    unsafe { index.write(core::ptr::without_provenance_mut(word)) };
 }
 
 /// How many locks the thread has, or is about to have.
@@ -120,6 +120,6 @@ pub(crate) fn set_locks(number: usize) {
     // SAFETY: the block is four words.
     let locks = unsafe { block().add(3) };
     // SAFETY: the fourth word of this thread's block; only this module touches it.
-    unsafe { locks.write_volatile(core::ptr::without_provenance_mut(number)) };
+    unsafe { locks.write_volatile(core::ptr::without_provenance_mut(word)) };
     compiler_fence(Ordering::SeqCst);
 }

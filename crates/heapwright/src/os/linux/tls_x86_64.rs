@@ -4,7 +4,7 @@
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
 //! own    the thread's cache, or null, or EXITED
-//! desk   the thread's desk number (see `registry::desks`), or 0
+//! index  the thread's index (see `registry::thread_index`), or 0
 //! locks  how many locks the thread has, or is about to have
 //! ```
 //!
@@ -106,32 +106,32 @@ pub(crate) fn set_own(word: *mut u8) {
     }
 }
 
-/// The thread's desk number, or 0.
+/// The word of the thread's index, or 0 (see `registry::thread_index`).
 #[inline(always)]
-pub(crate) fn desk() -> usize {
-    let desk;
+pub(crate) fn thread_index() -> usize {
+    let word;
     // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path
     // reads it again after setting it.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
             "mov {0}, qword ptr fs:[{0} + 16]",
-            out(reg) desk,
+            out(reg) word,
             options(readonly, nostack, preserves_flags),
         );
     }
-    desk
+    word
 }
 
-/// Sets the thread's desk number.
-pub(crate) fn set_desk(desk: usize) {
+/// Sets the word of the thread's index.
+pub(crate) fn set_thread_index(word: usize) {
     // SAFETY: writes one word of this thread that only this module touches.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
             "mov qword ptr fs:[{0} + 16], {1}",
             out(reg) _,
-            in(reg) desk,
+            in(reg) word,
             options(nostack, preserves_flags),
         );
     }

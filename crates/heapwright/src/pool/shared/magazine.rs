@@ -14,11 +14,11 @@
 //! A refill leaves it half full and an overflow half empty, so a thread that goes up and
 //! down around either end meets the store once in 63 operations.
 //!
-//! Eight bytes short of a kilobyte: at a desk it fills whole lines, a power of two. Zero is
+//! Eight bytes short of a kilobyte: without a lock it fills whole lines, a power of two. Zero is
 //! an empty one, so its memory need not be written before it is used.
 //!
 //! Invariants: below `count`, slots are free memory of the owner's, each in one place only.
-//! Who may touch the slots is said from outside (a desk is one thread's, else a lock is
+//! Which thread may touch the slots is said from outside (one thread's own, else a lock is
 //! held); the count is an atomic, for those who add up what waits in other magazines.
 //!
 //! Called by `slots`; across a fork, by the module above.
@@ -38,7 +38,7 @@ const BATCH: usize = ROUNDS / 2;
 
 /// Free slots. Zero is an empty one.
 ///
-/// At a desk, or behind a lock that begins its first line (see `registry::shared`).
+/// One thread's own, or behind a lock that begins its first line (see `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
     /// Written by the thread that is in it; read by whoever counts.
@@ -46,7 +46,7 @@ pub(super) struct Magazine {
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
 
-/// At a desk it fills whole lines, a power of two.
+/// Without a lock it fills whole lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
 // SAFETY: the slots are touched by the one who is in it alone, by the contracts of
@@ -87,7 +87,7 @@ impl Magazine {
     ///
     /// # Safety
     ///
-    /// The caller is in it: at its desk, or holding its lock.
+    /// The caller is in it: it is the thread's own, or the caller holds its lock.
     #[inline(always)]
     pub(super) unsafe fn pop(&self) -> Option<NonNull<u8>> {
         let left = self.count().checked_sub(1)?;

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Which magazine is a thread's is said by the process's cache model (`cache=`), and
-//! known to `registry::places`: one at each desk, passed on when the thread ends, or K
+//! known to `registry::places`: one for each thread index, passed on when the thread ends, or K
 //! for all threads, each behind a lock. So a thousand threads cost a pool a thousand
 //! magazines, or K. The first way is the fast path; where magazines are shared it misses,
 //! and the cold one finds them.
@@ -283,7 +283,7 @@ impl<T> SharedPool<T> {
 
 impl<T> Home<T> for SharedPool<T> {
     #[inline(always)]
-    unsafe fn take_back(&self, slot: NonNull<T>) {
+    unsafe fn deallocate(&self, slot: NonNull<T>) {
         // SAFETY: a slot of this pool, in use, whose object is gone, as the caller promises.
         unsafe { self.slots.free(slot.cast()) };
     }

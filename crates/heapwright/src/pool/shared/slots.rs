@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!            inline                 cold                          colder
-//!   thread   its desk's magazine    one it shares, if a try-lock  a seat at a desk, or a wait
-//!                                   has it                        for a lock; then the store
+//!   thread   its own magazine       one it shares, if a try-lock  takes an index, or waits for
+//!                                   has it                        a lock; then the store
 //!
 //!   alloc    pop                    pop, or refill                pop, or refill; no magazine:
 //!                                                                 one from the store
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Which of the first two has an answer is said by the process's cache model, and by
-//! nothing else: where threads share, no thread has a desk, and so the first misses by
+//! nothing else: where threads share, no thread has an index, and so the first misses by
 //! itself. The two halves, `alloc` and `free`, are the same way in opposite directions.
 //! Each step is a function of its own, and out of line, so that none saves registers or
 //! makes room on the stack for what the next one does.
@@ -39,20 +39,20 @@ use super::locked::Locked;
 use super::magazine::{Magazine, ROUNDS};
 use crate::misuse;
 use crate::registry::by_cpu;
-use crate::registry::desks::DESKS;
 use crate::registry::places::{self, Mine, Places};
 use crate::registry::shared::{self, Held};
+use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// A magazine that threads share, and its lock.
-type Shelf = &'static shared::Slot<Magazine>;
+type SharedMagazine = &'static shared::Slot<Magazine>;
 
 /// Wakes one who sleeps for a magazine, and returns `slot`: in a tail call, so that who
 /// hardly ever calls this saves no registers.
 #[cold]
 #[inline(never)]
-fn wake(shared: Shelf, slot: NonNull<u8>) -> NonNull<u8> {
+fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
     // Hidden, for a caller that knew it to be its own argument would keep it for itself.
     core::hint::black_box(slot)
@@ -104,10 +104,10 @@ impl Slots {
         if self.limited() && !self.count_one() {
             return None;
         }
-        let magazine = self.magazines.at_desk();
+        let magazine = self.magazines.exclusive();
         if let Some(magazine) = magazine
             && !cfg!(feature = "checked")
-            // SAFETY: the desk is this thread's.
+            // SAFETY: the index is this thread's.
             && let Some(slot) = unsafe { magazine.pop() }
         {
             return Some(slot);
@@ -119,23 +119,23 @@ impl Slots {
         slot
     }
 
-    /// Where the desk's magazine is empty or missing: one that is shared, most of the time.
+    /// A slot where the thread's own magazine is empty or missing: from a shared one, most of the time.
     #[cold]
     #[inline(never)]
-    fn alloc_cold(&self, at_desk: Option<&Magazine>) -> Option<NonNull<u8>> {
-        if by_cpu() { self.alloc_by_cpu(at_desk) } else { self.alloc_shared(at_desk, false) }
+    fn alloc_cold(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
+        if by_cpu() { self.alloc_by_cpu(exclusive) } else { self.alloc_shared(exclusive, false) }
     }
 
     /// Apart, for it calls the system on its way, which the other does not.
     #[inline(never)]
-    fn alloc_by_cpu(&self, at_desk: Option<&Magazine>) -> Option<NonNull<u8>> {
-        self.alloc_shared(at_desk, true)
+    fn alloc_by_cpu(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
+        self.alloc_shared(exclusive, true)
     }
 
     #[inline(always)]
-    fn alloc_shared(&self, at_desk: Option<&Magazine>, by_cpu: bool) -> Option<NonNull<u8>> {
-        let Some(shared) = self.try_shared(at_desk, by_cpu) else {
-            return self.alloc_colder(at_desk);
+    fn alloc_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<NonNull<u8>> {
+        let Some(shared) = self.try_shared(exclusive, by_cpu) else {
+            return self.alloc_colder(exclusive);
         };
         // SAFETY: just locked.
         let magazine = unsafe { shared.value() };
@@ -150,8 +150,8 @@ impl Slots {
 
     /// The magazine that the calling thread shares, locked, if it could be had at once.
     #[inline(always)]
-    fn try_shared(&self, at_desk: Option<&Magazine>, by_cpu: bool) -> Option<Shelf> {
-        if at_desk.is_some() || cfg!(feature = "checked") {
+    fn try_shared(&self, exclusive: Option<&Magazine>, by_cpu: bool) -> Option<SharedMagazine> {
+        if exclusive.is_some() || cfg!(feature = "checked") {
             return None;
         }
         self.magazines.try_shared(by_cpu)
@@ -160,7 +160,7 @@ impl Slots {
     /// Fills a magazine that the caller has locked.
     #[cold]
     #[inline(never)]
-    fn refill(&self, shared: Shelf) -> Option<NonNull<u8>> {
+    fn refill(&self, shared: SharedMagazine) -> Option<NonNull<u8>> {
         let magazine = Held::of(shared);
         let store = self.store.made()?;
         // SAFETY: locked by the caller.
@@ -169,17 +169,17 @@ impl Slots {
 
     #[cold]
     #[inline(never)]
-    fn alloc_colder(&self, at_desk: Option<&Magazine>) -> Option<NonNull<u8>> {
+    fn alloc_colder(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {
         let store = self.store_now()?;
         if cfg!(feature = "checked") {
             return NonNull::new(checked::alloc(&mut store.lock()));
         }
-        let Some(magazine) = self.enter(at_desk) else {
+        let Some(magazine) = self.enter(exclusive) else {
             let mut store = store.lock();
             let slot = store.take_one().unwrap_or_else(|| store.fresh_or_grow());
             return NonNull::new(slot);
         };
-        // One that is shared, or that somebody left at the desk before, may have slots.
+        // A shared magazine, or one that the index's last holder filled, may have slots.
         // SAFETY: the magazine is this thread's.
         let slot = unsafe { magazine.pop() };
         // SAFETY: the magazine is this thread's.
@@ -189,8 +189,8 @@ impl Slots {
     /// A magazine for the calling thread, which waits for one if it must. `None`: the store
     /// itself is to serve it.
     #[inline(always)]
-    fn enter<'p>(&'p self, at_desk: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
-        at_desk.map(Mine::AtDesk).or_else(|| self.magazines.enter())
+    fn enter<'p>(&'p self, exclusive: Option<&'p Magazine>) -> Option<Mine<'p, Magazine>> {
+        exclusive.map(Mine::Exclusive).or_else(|| self.magazines.enter())
     }
 
     /// Takes a slot back.
@@ -203,10 +203,10 @@ impl Slots {
         if self.limited() {
             self.live.fetch_sub(1, Ordering::Relaxed);
         }
-        let magazine = self.magazines.at_desk();
+        let magazine = self.magazines.exclusive();
         if let Some(magazine) = magazine
             && !cfg!(feature = "checked")
-            // SAFETY: the desk is this thread's.
+            // SAFETY: the index is this thread's.
             && unsafe { magazine.push(slot.as_ptr()) }
         {
             return;
@@ -216,23 +216,23 @@ impl Slots {
 
     #[cold]
     #[inline(never)]
-    fn free_cold(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+    fn free_cold(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
         if by_cpu() {
-            self.free_by_cpu(at_desk, slot);
+            self.free_by_cpu(exclusive, slot);
         } else {
-            self.free_shared(at_desk, slot, false);
+            self.free_shared(exclusive, slot, false);
         }
     }
 
     #[inline(never)]
-    fn free_by_cpu(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
-        self.free_shared(at_desk, slot, true);
+    fn free_by_cpu(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
+        self.free_shared(exclusive, slot, true);
     }
 
     #[inline(always)]
-    fn free_shared(&self, at_desk: Option<&Magazine>, slot: *mut u8, by_cpu: bool) {
-        let Some(shared) = self.try_shared(at_desk, by_cpu) else {
-            return self.free_colder(at_desk, slot);
+    fn free_shared(&self, exclusive: Option<&Magazine>, slot: *mut u8, by_cpu: bool) {
+        let Some(shared) = self.try_shared(exclusive, by_cpu) else {
+            return self.free_colder(exclusive, slot);
         };
         // SAFETY: just locked.
         let magazine = unsafe { shared.value() };
@@ -249,7 +249,7 @@ impl Slots {
     /// Makes room in a magazine that the caller has locked, and puts a slot in.
     #[cold]
     #[inline(never)]
-    fn overflow(&self, shared: Shelf, slot: *mut u8) {
+    fn overflow(&self, shared: SharedMagazine, slot: *mut u8) {
         let magazine = Held::of(shared);
         if let Some(store) = self.store.made() {
             // SAFETY: locked by the caller.
@@ -259,12 +259,12 @@ impl Slots {
 
     #[cold]
     #[inline(never)]
-    fn free_colder(&self, at_desk: Option<&Magazine>, slot: *mut u8) {
+    fn free_colder(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
         let Some(store) = self.store.made() else { misuse::not_of_pool(self.name(), slot.addr()) };
         if cfg!(feature = "checked") {
             return checked::free(&mut store.lock(), slot);
         }
-        let Some(magazine) = self.enter(at_desk) else {
+        let Some(magazine) = self.enter(exclusive) else {
             return store.lock().put(&[slot]);
         };
         // SAFETY: the magazine is this thread's.
@@ -282,7 +282,7 @@ impl Slots {
     pub(super) const fn new_store(&self) -> Store {
         // More slots than objects, for those that wait in magazines; the limit itself is
         // counted.
-        let limit = self.config.limit.saturating_add((DESKS * ROUNDS) as u32);
+        let limit = self.config.limit.saturating_add((MOST_THREADS * ROUNDS) as u32);
         Store::new(self.shape, Config { limit, in_one: false, ..self.config })
     }
 

@@ -123,11 +123,11 @@ fn symbol_count(hash: &[u8]) -> Option<usize> {
     Some(last + 1)
 }
 
-/// Calls `tell` with the name of the exported function that an address lies in, and
+/// Calls `found` with the name of the exported function that an address lies in, and
 /// how far into it. False where there is none.
-pub(in super::super) fn symbol_of(pc: usize, tell: impl FnOnce(&[u8], usize)) -> bool {
+pub(in super::super) fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     let Some((name, offset)) = find(pc) else { return false };
-    tell(name, offset);
+    found(name, offset);
     true
 }
 
@@ -179,12 +179,12 @@ mod tests {
     #[test]
     fn exported_functions_have_names() {
         let qsort = libc::qsort as *const () as usize;
-        let mut told = false;
+        let mut found = false;
         assert!(symbol_of(qsort + 5, |name, offset| {
-            told = true;
+            found = true;
             assert_eq!((name, offset), (&b"qsort"[..], 5));
         }));
-        assert!(told);
+        assert!(found);
         assert!(!symbol_of(8, |_, _| unreachable!()));
     }
 

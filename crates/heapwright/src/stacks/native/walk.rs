@@ -17,7 +17,7 @@
 //!
 //! # Where it stops
 //!
-//! At the end of the stack that tables tell, at an address
+//! At the end of the stack that the tables give, at an address
 //! where no code can be (0), at `depth` frames, at
 //! a word that cannot be read (`bounds`), at a CFA that is not above the last, and
 //! at tables that do not fit in a rule. Code without tables (made at run time,

@@ -90,7 +90,7 @@ impl Flame {
             let mut order: Vec<_> = fates.iter().collect();
             order.sort_by_key(|(fate, node)| (*fate, u64::MAX - node.amount.bytes));
             for (fate, node) in order {
-                let (class, name) = told(*fate);
+                let (class, name) = words(*fate);
                 boxes.tree(class, name, node, start, 1);
                 start += node.amount.bytes;
             }
@@ -105,7 +105,7 @@ impl Flame {
     }
 }
 
-fn told(fate: Fate) -> (&'static str, &'static str) {
+fn words(fate: Fate) -> (&'static str, &'static str) {
     match fate {
         Fate::Live => ("live", "live"),
         Fate::Checked(Reach::Unknown) => ("live", "unknown"),

@@ -30,7 +30,7 @@ use self::flame::Flame;
 use self::stack::{Stack, Stacker};
 use crate::output::calls::{Call, first_look};
 use crate::output::rules::Rule;
-use crate::output::words::telling;
+use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
@@ -224,7 +224,7 @@ fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
         verdict: verdict(report),
         tiles: tiles(report),
         links: Vec::new(),
-        errors_left: left(report.errors.len(), MOST, "errors").or_else(|| untold(report)),
+        errors_left: left(report.errors.len(), MOST, "errors").or_else(|| unreported(report)),
         errors,
         fates: fates(report),
         leaks_left: left(report.leaks.len(), MOST, "groups"),
@@ -255,10 +255,13 @@ fn left(all: usize, most: usize, things: &str) -> Option<String> {
 }
 
 /// Errors that even the report does not have.
-fn untold(report: &Report) -> Option<String> {
-    let errors = Some(report.untold.errors).filter(|errors| *errors != 0)?;
+fn unreported(report: &Report) -> Option<String> {
+    let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
     let errors = units::counted(errors, "more different error");
-    Some(format!("{errors}, found {} times, are only counted.", units::count(report.untold.times)))
+    Some(format!(
+        "{errors}, found {} times, are only counted.",
+        units::count(report.unreported.times)
+    ))
 }
 
 fn links(page: &Page, report: &Report) -> Vec<Link> {
@@ -330,7 +333,7 @@ fn was_checked(report: &Report) -> bool {
 }
 
 fn verdict(report: &Report) -> Verdict {
-    let errors = (report.errors.len() as u64).saturating_add(report.untold.errors);
+    let errors = (report.errors.len() as u64).saturating_add(report.unreported.errors);
     let lost = report.total(Reach::Definite);
     let possible = report.total(Reach::Possible);
     let mut parts = Vec::new();
@@ -358,7 +361,7 @@ fn verdict(report: &Report) -> Verdict {
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
-    let many = (report.errors.len() as u64).saturating_add(report.untold.errors);
+    let many = (report.errors.len() as u64).saturating_add(report.unreported.errors);
     let times = report.times();
     let mut tiles = vec![Tile {
         class: if many == 0 { "good" } else { "bad" },
@@ -462,7 +465,7 @@ fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool)
         },
         title: about.title,
         what: sentences::error(error),
-        look: look(report, telling(error)),
+        look: look(report, fault_stack(error)),
         process: process_name(report, error.process),
         means: about.means,
         mend: about.mend,
@@ -570,7 +573,7 @@ fn omitted(report: &Report) -> Option<String> {
         bytes: sum.bytes.saturating_add(amount.bytes),
     });
     (sum.blocks != 0).then(|| {
-        format!("{} in groups too small to be told apart are not shown.", sentences::amount(sum))
+        format!("{} in groups too small to be distinguished are not shown.", sentences::amount(sum))
     })
 }
 
@@ -682,8 +685,8 @@ mod tests {
             "<li class=\"root\">cache+0x10 in shop server</li>",
             "of <code>shop_index::Index::load::{closure#0}</code>, pointer at 0x20</li>",
             "<b>+61.3 KiB a second</b>",
-            "320 B in 14 blocks in groups too small to be told apart are not shown.",
-            "2 threads did not say what is in their registers",
+            "320 B in 14 blocks in groups too small to be distinguished are not shown.",
+            "2 threads did not report their registers",
             "&#60;script&#62;alert(&#34;x;y&#34;)&#60;/script&#62; ]]&#62;",
         ] {
             assert!(html.contains(part), "{part}");
@@ -706,7 +709,7 @@ mod tests {
         let mut report = sample::report();
         let text = |report: &Report| verdict(report).text;
         report.errors.clear();
-        report.untold = Default::default();
+        report.unreported = Default::default();
         assert_eq!(text(&report), "1.2 MiB definitely lost");
         report.leaks.retain(|leak| !leak.is_definite());
         assert_eq!(text(&report), "No errors, but 468.8 KiB possibly lost and 1 stack that grows");

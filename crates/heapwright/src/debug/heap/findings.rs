@@ -1,7 +1,6 @@
-//! Telling: findings, with what is known of the block they are about.
+//! Findings, with what is known of the block they are about.
 //!
-//! Called by the rest of the heap, and by `debug`'s doors for pointers that are
-//! nobody's.
+//! Called by the rest of the heap, and by `debug`'s doors for foreign pointers.
 
 use heapwright_record::debug::{Call, Finding, FindingKind, Moment, Origin, Region};
 
@@ -11,15 +10,15 @@ use super::super::hot;
 use super::super::slot::{State, Word};
 use super::super::span::Place;
 use super::Heap;
-use super::seats::Seated;
-use super::take_back::{Here, Return};
+use super::deallocate::{Here, Return};
+use super::enter::Entered;
 
 impl Heap {
     /// The address is in a slot, and no live block begins there.
     #[cold]
     pub(super) fn not_live(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         here: Here,
@@ -31,7 +30,7 @@ impl Heap {
             (State::Unused, _) => {
                 let region = Region::Nothing;
                 let kind = invalid(is_realloc);
-                let found = Finding { kind, region, ..self.nowhere(seated, here) };
+                let found = Finding { kind, region, ..self.nowhere(entered, here) };
                 return self.report(found);
             }
             (State::Freed | State::Freeing, true) if here.what.call == Call::UsableSize => {
@@ -47,36 +46,36 @@ impl Heap {
         {
             return;
         }
-        self.report(Finding { kind, ..self.about(seated, place, word, here) });
+        self.report(Finding { kind, ..self.about(entered, place, word, here) });
     }
 
     /// The address is in a lead, a tail or a guard.
     #[cold]
-    pub(super) fn not_a_block(&'static self, seated: &mut Seated, here: Here) {
+    pub(super) fn not_a_block(&'static self, entered: &mut Entered, here: Here) {
         let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
         let kind = invalid(is_realloc);
         let region = Region::Nothing;
-        self.report(Finding { kind, region, ..self.nowhere(seated, here) });
+        self.report(Finding { kind, region, ..self.nowhere(entered, here) });
     }
 
     /// A pointer that is no debug heap's: of `region`.
     #[cold]
     pub(crate) fn foreign(&'static self, address: usize, what: Return, region: Region) {
-        let Some(mut seated) = self.sit() else { return };
+        let Some(mut entered) = self.enter() else { return };
         let is_realloc = matches!(what.call, Call::Realloc | Call::RustRealloc);
-        let here = self.here(&mut seated, address, what);
+        let here = self.here(&mut entered, address, what);
         self.report(Finding {
             kind: invalid(is_realloc),
             region,
-            ..self.nowhere(&mut seated, here)
+            ..self.nowhere(&mut entered, here)
         });
     }
 
-    fn nowhere(&'static self, seated: &mut Seated, here: Here) -> Finding {
+    fn nowhere(&'static self, entered: &mut Entered, here: Here) -> Finding {
         Finding {
             call: here.what.call,
             pointer: here.address as u64,
-            here: self.moment_of(seated, here.stack),
+            here: self.moment_of(entered, here.stack),
             ..Finding::default()
         }
     }
@@ -84,12 +83,12 @@ impl Heap {
     /// What is known of a block, and of where it was found out.
     pub(super) fn about(
         &'static self,
-        seated: &mut Seated,
+        entered: &mut Entered,
         place: Place,
         word: Word,
         here: Here,
     ) -> Finding {
-        let whence = self.nowhere(seated, here);
+        let whence = self.nowhere(entered, here);
         let block = of_block(place, word);
         Finding {
             call: whence.call,
@@ -116,9 +115,9 @@ impl Heap {
         self.reporter.report(&finding, &self.threads);
     }
 
-    /// Tells of a block that was never freed.
+    /// Reports a block that was never freed.
     #[cold]
-    pub(in crate::debug) fn tell_leak(&'static self, place: Place, word: Word) {
+    pub(in crate::debug) fn report_leak(&'static self, place: Place, word: Word) {
         let block = of_block(place, word);
         let pointer = block.block;
         self.report(Finding { kind: FindingKind::Leak, call: Call::Exit, pointer, ..block });

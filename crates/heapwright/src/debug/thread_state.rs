@@ -1,16 +1,16 @@
-//! Seats: what one thread has of a debug heap, found by its desk.
+//! The per-thread state of a debug heap, found by the thread's index.
 //!
 //! ```text
-//!   thread --desk number--> seat | busy | current buckets of each class | sequence numbers
-//!                                | stacks seen lately | counts
+//!   thread index --> state | busy | current buckets of each class | sequence numbers
+//!                          | stacks seen lately | counts
 //! ```
 //!
-//! A seat is its thread's alone while it is busy there; so nothing here is locked.
-//! Who finds a seat busy (a signal handler that interrupted its own thread inside
-//! the heap) or has no desk uses the *common seat*, under a lock.
+//! A state is its thread's alone while it is busy there; so nothing here is locked.
+//! A call that finds its thread's state busy (a signal handler that interrupted its own
+//! thread inside the heap), or a thread without an index, uses the *common state*, under a lock.
 //!
-//! A thread that ends leaves its seat with its desk: the next one at that desk goes
-//! on in the same buckets. It is told apart by the desk's count of sittings.
+//! A thread that ends leaves its state with its index: the index's next holder goes
+//! on in the same buckets. Holders are distinguished by the index's count of them.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -21,13 +21,13 @@ use crate::stacks::{Scratch, Stack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use super::lifetime::{LIFETIMES, LifetimePredictor};
 use super::slot::Slot;
-use super::stays::{LOTS, Stays};
 
-/// Sequence numbers that a seat takes at a time.
+/// Sequence numbers that a state takes at a time.
 const SEQUENCE_STEP: u32 = 256;
 
-/// Where a seat's next slot of a class is.
+/// Where a state's next slot of a class is.
 pub(crate) struct Current {
     /// The slot, or whatever if none is left.
     pub(crate) at: *mut u8,
@@ -43,24 +43,24 @@ pub(crate) struct Current {
     pub(crate) lacks_pattern: bool,
 }
 
-/// What only the seat's thread touches.
+/// What only the state's thread touches.
 pub(crate) struct Mine {
-    pub(crate) current: [[Current; LOTS]; CLASSES],
-    pub(crate) stays: Stays,
+    pub(crate) current: [[Current; LIFETIMES]; CLASSES],
+    pub(crate) lifetimes: LifetimePredictor,
     next: u32,
     last: u32,
     /// The thread's number in findings.
     pub(crate) thread: u16,
-    sitting: u32,
+    holder: u32,
     pub(crate) scratch: Scratch,
 }
 
-/// One thread's part of a heap. Zero is one that nobody sat in.
-pub(crate) struct Seat {
+/// One thread's part of a heap. Zero is one that no thread has used.
+pub(crate) struct ThreadState {
     busy: AtomicBool,
-    /// The lock that whoever sits here must give back: the common seat's.
+    /// The lock to give back when the state is left: the common state's.
     owed: AtomicPtr<Lock<()>>,
-    /// Blocks handed out and taken back, and bytes asked for and given back.
+    /// Blocks allocated and freed, and bytes asked for and freed.
     pub(crate) made: AtomicU64,
     pub(crate) freed: AtomicU64,
     pub(crate) made_bytes: AtomicU64,
@@ -68,17 +68,17 @@ pub(crate) struct Seat {
     mine: UnsafeCell<Mine>,
 }
 
-// SAFETY: `mine` is touched by whoever made the seat busy, and by nobody else.
-unsafe impl Sync for Seat {}
+// SAFETY: `mine` is touched by the thread that made the state busy, and by no other.
+unsafe impl Sync for ThreadState {}
 
-impl Seat {
-    /// Owes a lock, which was taken and is to be given back when the seat is left.
+impl ThreadState {
+    /// Owes a lock, which was taken and is to be given back when the state is left.
     pub(crate) fn owe(&self, lock: &'static Lock<()>) {
         self.owed.store(ptr::from_ref(lock).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Makes the seat the caller's until [`Seat::leave`]; false if somebody is in it:
-    /// the caller's own thread, further down its stack.
+    /// Makes the state the caller's until [`ThreadState::leave`]; false if it is entered:
+    /// by the caller's own thread, further down its stack.
     #[inline]
     pub(crate) fn enter(&self) -> bool {
         // One thread only, which is interrupted or is not: no exchange is needed.
@@ -90,7 +90,7 @@ impl Seat {
         true
     }
 
-    /// Ends [`Seat::enter`].
+    /// Ends [`ThreadState::enter`].
     #[inline]
     pub(crate) fn leave(&self) {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -105,7 +105,7 @@ impl Seat {
         let lock = self.owed.swap(ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: null, or the lock that `owe` was given, which lives for ever.
         if let Some(lock) = unsafe { lock.as_ref() } {
-            // SAFETY: it was taken by whoever sat here, and is given back once.
+            // SAFETY: `owe` was given a lock that is taken; it is given back once.
             unsafe { lock.release() };
         }
     }
@@ -114,11 +114,11 @@ impl Seat {
     ///
     /// # Safety
     ///
-    /// The caller entered the seat, and has no other reference from here.
+    /// The caller entered the state, and has no other reference from here.
     #[inline]
-    #[allow(clippy::mut_from_ref, reason = "whoever entered has it alone")]
+    #[allow(clippy::mut_from_ref, reason = "the thread that entered has it alone")]
     pub(crate) unsafe fn mine(&self) -> &mut Mine {
-        // SAFETY: the seat is entered, and there is no other reference from it, as the caller
+        // SAFETY: the state is entered, and there is no other reference from it, as the caller
         // promises.
         unsafe { &mut *self.mine.get() }
     }
@@ -157,15 +157,15 @@ fn bump(counter: &AtomicU64, by: u64) {
 }
 
 impl Mine {
-    /// Whether another thread sits here than the last time.
+    /// Whether the state has another holder than the last time.
     #[inline]
-    pub(crate) fn is_new(&self, sitting: u32) -> bool {
-        self.sitting != sitting || self.thread == 0
+    pub(crate) fn is_new(&self, holder: u32) -> bool {
+        self.holder != holder || self.thread == 0
     }
 
-    /// A thread sits down.
-    pub(crate) fn sit(&mut self, sitting: u32, thread: u16) {
-        self.sitting = sitting;
+    /// The state belongs to thread number `thread` from now on.
+    pub(crate) fn assign(&mut self, holder: u32, thread: u16) {
+        self.holder = holder;
         self.thread = thread;
         // Another thread's stack lies elsewhere.
         self.scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Room: arrays for the length of a check, from the system and back to it.
+//! Zeroed arrays for the length of a check, from the system and back to it.
 //!
 //! ```text
 //!   | guard | T | T | T | .......... zeroes, no memory until touched | guard |
@@ -17,7 +17,7 @@ use crate::os::Answer;
 
 use super::super::table::{give_room, room};
 
-/// What may be in a room.
+/// What such an array may contain.
 ///
 /// # Safety
 ///
@@ -34,13 +34,13 @@ unsafe impl Plain for usize {}
 unsafe impl Plain for Answer {}
 
 /// So many zeroes, to be written over.
-pub(super) struct Room<T: Plain> {
+pub(super) struct Zeroed<T: Plain> {
     at: *mut u8,
     count: usize,
     of: PhantomData<T>,
 }
 
-impl<T: Plain> Room<T> {
+impl<T: Plain> Zeroed<T> {
     /// Room for `count` of them. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
         let at = room(count.checked_mul(size_of::<T>())?.max(1));
@@ -48,7 +48,7 @@ impl<T: Plain> Room<T> {
     }
 }
 
-impl<T: Plain> Deref for Room<T> {
+impl<T: Plain> Deref for Zeroed<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -57,14 +57,14 @@ impl<T: Plain> Deref for Room<T> {
     }
 }
 
-impl<T: Plain> DerefMut for Room<T> {
+impl<T: Plain> DerefMut for Zeroed<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: so many, zeroed at first, aligned to a page; ours alone while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }
 
-impl<T: Plain> Drop for Room<T> {
+impl<T: Plain> Drop for Zeroed<T> {
     fn drop(&mut self) {
         let bytes = (self.count * size_of::<T>()).max(1);
         // SAFETY: made with so many bytes, and nobody has it any more.

@@ -11,12 +11,12 @@
 
 /// Different errors, and blocks that nothing leads to.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) errors: f64,
     pub(crate) lost_blocks: f64,
 }
 
-impl Told {
+impl Reported {
     pub(crate) fn of(stderr: &str) -> Option<Self> {
         let total = |before: &str, between: &str| -> Option<f64> {
             let numbers: Vec<f64> =
@@ -46,8 +46,8 @@ fn second(line: &str, before: &str, between: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn told(stderr: &str) -> Option<(f64, f64)> {
-        Told::of(stderr).map(|told| (told.errors, told.lost_blocks))
+    fn reported(stderr: &str) -> Option<(f64, f64)> {
+        Reported::of(stderr).map(|reported| (reported.errors, reported.lost_blocks))
     }
 
     #[test]
@@ -55,13 +55,13 @@ mod tests {
         let sums = "Direct leak of 9 byte(s) in 7 object(s) allocated from:\n\
                     ==1==    definitely lost: 4,096 bytes in 1,024 blocks\n\
                     ==1== ERROR SUMMARY: 30 errors from 2 contexts (suppressed: 0 from 0)\n";
-        assert_eq!(told(sums), Some((2.0, 1024.0)));
-        assert_eq!(told(&sums.repeat(2)), Some((4.0, 2048.0)));
-        assert_eq!(told("==1== ERROR SUMMARY: 0 errors from 0 contexts\n"), Some((0.0, 0.0)));
+        assert_eq!(reported(sums), Some((2.0, 1024.0)));
+        assert_eq!(reported(&sums.repeat(2)), Some((4.0, 2048.0)));
+        assert_eq!(reported("==1== ERROR SUMMARY: 0 errors from 0 contexts\n"), Some((0.0, 0.0)));
         let sanitizer = "==1==ERROR: LeakSanitizer: detected memory leaks\n\
                          Direct leak of 9 byte(s) in 7 object(s) allocated from:\n";
-        assert_eq!(told(sanitizer), Some((0.0, 7.0)));
-        assert_eq!(told("==1==ERROR: AddressSanitizer: heap-use-after-free\n"), Some((1.0, 0.0)));
-        assert_eq!(told("a word\n"), None);
+        assert_eq!(reported(sanitizer), Some((0.0, 7.0)));
+        assert_eq!(reported("==1==ERROR: AddressSanitizer: heap-use-after-free\n"), Some((1.0, 0.0)));
+        assert_eq!(reported("a word\n"), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Telling: what a check found, in the record and on standard error.
+//! The report: what a check found, in the record and on standard error.
 //!
 //! ```text
 //!   Check | Class ... | Usage ... | Leak Step Step ... | Leak ... | Sample ... | Checked
 //! ```
 //!
-//! What is lost is told in full. Of what is still reachable the largest groups are, each
+//! What is lost is reported in full. Of what is still reachable the largest groups are, each
 //! with the way from a root to one of its blocks; the rest is counted. The numbers of
 //! operations become times by the timeline.
 //!
@@ -14,7 +14,7 @@ use heapwright_record::debug::{self as record, Entry, Origin, Reach, Root};
 
 use crate::address_map::MAP;
 use crate::options;
-use crate::options::leaks::Told;
+use crate::options::leaks::Reported;
 use crate::os::{self, Answer};
 use crate::size_class::CLASSES;
 use crate::sync::atomic::Ordering;
@@ -32,12 +32,12 @@ use super::roots::Roots;
 use super::timeline::Timeline;
 use super::{Assignment, sum_of};
 
-/// Groups of reachable blocks that are told in full, and stacks whose live blocks are.
-const REACHABLE_TOLD: usize = 100;
+/// Groups of reachable blocks that are reported in full, and stacks whose live blocks are.
+const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
 /// Groups that are printed.
 const PRINTED: usize = 20;
-/// Blocks of a way that are told: those next to the root. And the longest way that is
+/// Blocks of a way that are reported: those next to the root. And the longest way that is
 /// followed.
 const STEPS: usize = 24;
 const LONGEST: usize = 1 << 20;
@@ -57,7 +57,7 @@ struct Fullness {
 const EMPTY: Fullness =
     Fullness { slot: 0, buckets: 0, memory: 0, live: 0, bytes: 0, freed: 0, unused: 0 };
 
-/// What was too small to be told in full.
+/// What was too small to be reported in full.
 #[derive(Clone, Copy, Default)]
 struct Omitted {
     groups: u64,
@@ -66,7 +66,7 @@ struct Omitted {
 }
 
 /// What a count or a check writes, and where.
-pub(super) struct Teller<'a, 'v> {
+pub(super) struct LeakReport<'a, 'v> {
     heap: &'static Heap,
     work: &'a Assignment,
     voice: &'a mut Voice<'v>,
@@ -77,7 +77,7 @@ pub(super) struct Teller<'a, 'v> {
     usage: Groups,
 }
 
-impl<'a, 'v> Teller<'a, 'v> {
+impl<'a, 'v> LeakReport<'a, 'v> {
     /// `None`: there is no memory.
     pub(super) fn new(
         heap: &'static Heap,
@@ -103,7 +103,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         }
     }
 
-    fn tell_check(&mut self) {
+    fn report_check(&mut self) {
         let silent = self.work.answers.iter().filter(|answer| answer.is_silent());
         let answers = self.work.answers.iter().filter(|answer| answer.thread() != 0);
         let (threads, silent) = (1 + answers.count() as u32, silent.count() as u32);
@@ -124,7 +124,7 @@ impl<'a, 'v> Teller<'a, 'v> {
 
     /// Counts what is live, by stack and by size, and follows nothing.
     pub(super) fn count(mut self) -> Option<()> {
-        self.tell_check();
+        self.report_check();
         let (mut blocks, mut bytes) = (0, 0);
         let heap = self.heap;
         let usage = &mut self.usage;
@@ -139,47 +139,47 @@ impl<'a, 'v> Teller<'a, 'v> {
             }
         });
         complete.then_some(())?;
-        self.tell_usage();
-        self.tell_checked(blocks, bytes, 0, Omitted::default());
+        self.report_usage();
+        self.report_checked(blocks, bytes, 0, Omitted::default());
         Some(())
     }
 
-    /// Tells everything.
-    pub(super) fn tell(
+    /// Reports everything.
+    pub(super) fn write(
         mut self,
         index: &Index,
         roots: &Roots,
         marks: &mut Marks<'_>,
     ) -> Option<LeakCheck> {
-        self.tell_check();
+        self.report_check();
         let mut found = LeakCheck::default();
         let groups = self.add_up(index, marks, &mut found)?;
-        self.tell_fullness();
-        self.tell_usage();
+        self.report_fullness();
+        self.report_usage();
         let mut omitted = Omitted::default();
-        let mut told = 0;
+        let mut reported = 0;
         for group in groups.iter() {
             let reach = Reach::from_u8(group.reach());
             if reach == Reach::Reachable {
                 let most = match options::leaks().reachable {
-                    Told::None => 0,
-                    Told::Top => REACHABLE_TOLD,
-                    Told::All => usize::MAX,
+                    Reported::None => 0,
+                    Reported::Top => REACHABLE_REPORTED,
+                    Reported::All => usize::MAX,
                 };
-                if told >= most {
+                if reported >= most {
                     omitted.groups += 1;
                     omitted.blocks += group.blocks;
                     omitted.bytes += group.bytes;
                     continue;
                 }
-                told += 1;
+                reported += 1;
             }
-            self.tell_group(reach, group, index, roots, marks);
+            self.report_group(reach, group, index, roots, marks);
         }
-        self.tell_timeline();
+        self.report_timeline();
         let blocks = [found.definite, found.indirect, found.possible, found.reachable];
         let sum = |of: fn(&Amount) -> u64| blocks.iter().map(of).sum();
-        self.tell_checked(sum(|a| a.blocks), sum(|a| a.bytes), marks.read, omitted);
+        self.report_checked(sum(|a| a.blocks), sum(|a| a.bytes), marks.read, omitted);
         self.print(&groups, &found);
         Some(found)
     }
@@ -234,7 +234,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         silent.any(|answer| answer.thread() == system)
     }
 
-    fn tell_group(
+    fn report_group(
         &mut self,
         reach: Reach,
         group: &Group,
@@ -307,7 +307,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         });
     }
 
-    fn tell_usage(&mut self) {
+    fn report_usage(&mut self) {
         let Some(empty) = Groups::new() else { return };
         let usage = core::mem::replace(&mut self.usage, empty).sorted();
         let check = self.work.number;
@@ -318,7 +318,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         }
     }
 
-    fn tell_fullness(&mut self) {
+    fn report_fullness(&mut self) {
         let mut classes = [EMPTY; CLASSES];
         let mut alone = EMPTY;
         let id = self.heap.id();
@@ -357,7 +357,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         }
     }
 
-    fn tell_timeline(&mut self) {
+    fn report_timeline(&mut self) {
         let timeline = self.timeline;
         for sample in timeline.samples() {
             self.put(*sample);
@@ -370,7 +370,7 @@ impl<'a, 'v> Teller<'a, 'v> {
         });
     }
 
-    fn tell_checked(&mut self, blocks: u64, bytes: u64, read: u64, omitted: Omitted) {
+    fn report_checked(&mut self, blocks: u64, bytes: u64, read: u64, omitted: Omitted) {
         self.put(record::Checked {
             check: self.work.number,
             took_ns: os::now_ns() - self.work.began,

@@ -1,4 +1,4 @@
-//! Taking back: a block that the program gives back, moves, or asks about.
+//! Deallocation: a block that the program frees, moves, or asks about.
 //!
 //! ```text
 //!   address --> span --> bucket, slot --> record: live?      (else: a finding)
@@ -23,11 +23,11 @@ use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 use super::super::span::{BucketRef, Form, Found, Place, Span};
 use super::super::store;
 use super::Heap;
+use super::enter::Entered;
 use super::late::Late;
 use super::place::Request;
-use super::seats::Seated;
 
-/// A block given back: what the caller says it knows of it.
+/// What the caller of a deallocation says it knows of the block.
 #[derive(Clone, Copy)]
 pub(crate) struct Return {
     pub(crate) call: Call,
@@ -37,17 +37,17 @@ pub(crate) struct Return {
 }
 
 impl Heap {
-    /// Takes a block back that lies in `span`, or says what is wrong with it.
+    /// Frees a block that lies in `span`, or reports what is wrong with it.
     ///
     /// # Safety
     ///
     /// If the block is in use, nobody uses it afterwards.
     #[inline]
     pub(crate) unsafe fn free(&'static self, span: &'static Span, address: usize, what: Return) {
-        let Some(mut seated) = self.sit() else { return };
-        let here = self.here(&mut seated, address, what);
+        let Some(mut entered) = self.enter() else { return };
+        let here = self.here(&mut entered, address, what);
         // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
-        unsafe { self.take_back(&mut seated, span, here) };
+        unsafe { self.deallocate(&mut entered, span, here) };
         if self.reporter.logs() {
             self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
         }
@@ -55,44 +55,46 @@ impl Heap {
 
     /// Which call was given which address, and its stack.
     #[inline(always)]
-    pub(super) fn here(&'static self, seated: &mut Seated, address: usize, what: Return) -> Here {
-        let stack = seated.mine().stack(self.depth.load(Ordering::Relaxed));
+    pub(super) fn here(&'static self, entered: &mut Entered, address: usize, what: Return) -> Here {
+        let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
         Here { address, what, stack }
     }
 
+    /// Frees the block that `here` names.
+    ///
     /// # Safety
     ///
     /// As [`Heap::free`].
-    unsafe fn take_back(&'static self, seated: &mut Seated, span: &'static Span, here: Here) {
+    unsafe fn deallocate(&'static self, entered: &mut Entered, span: &'static Span, here: Here) {
         let address = here.address;
         let Some(place) = span.small_slot_at(address) else {
             // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
-            return unsafe { self.take_other(seated, span, here) };
+            return unsafe { self.deallocate_other(entered, span, here) };
         };
         let record = place.record();
         let word = record.word();
         if word.state() != State::Live {
-            return self.not_live(seated, place, word, here);
+            return self.not_live(entered, place, word, here);
         }
         // One thread needs no locked instructions: half of the time they would take.
         let alone = os::is_single_threaded();
-        let freeing = word.freeing(seated.mine().thread);
+        let freeing = word.freeing(entered.mine().thread);
         if let Err(now) = record.exchange_as(alone, word, freeing) {
-            return self.not_live(seated, place, now, here);
+            return self.not_live(entered, place, now, here);
         }
-        self.note_freed(seated, record, here);
+        self.note_freed(entered, record, here);
         let size = word.size();
-        self.judge_call(seated, place, word, size, here);
+        self.judge_call(entered, place, word, size, here);
         let mut fills = size;
         if self.rules.canary.load(Ordering::Relaxed) {
-            self.judge_small_edges(seated, place, word, here);
+            self.judge_small_edges(entered, place, word, here);
         } else {
             // Nobody has given it the pattern yet.
             fills = span.slot_bytes();
         }
         let made_at = record.made_at.load(Ordering::Relaxed);
-        seated.mine().stays.gone(made_at, span.class());
-        seated.seat().count_freed(size);
+        entered.mine().lifetimes.gone(made_at, span.class());
+        entered.state().count_freed(size);
         if self.rules.fill.load(Ordering::Relaxed) {
             // SAFETY: the slot is nobody's any more.
             unsafe { bytes::fill(MAP.base().with_addr(address), fills) };
@@ -100,48 +102,53 @@ impl Heap {
         record.set(freeing.freed());
         if place.bucket.record().free_one(alone) {
             // SAFETY: all of the bucket's blocks were taken back.
-            unsafe { self.retire(seated, place.bucket) };
+            unsafe { self.retire(entered, place.bucket) };
         }
     }
 
-    /// Who freed it, and where from.
+    /// Notes the stack and the moment of a free.
     #[inline]
-    fn note_freed(&'static self, seated: &mut Seated, record: &Slot, here: Here) {
-        let sequence = seated.mine().sequence(&self.sequence);
+    fn note_freed(&'static self, entered: &mut Entered, record: &Slot, here: Here) {
+        let sequence = entered.mine().sequence(&self.sequence);
         record.freed_at.store(here.stack, Ordering::Relaxed);
         record.freed.store(sequence, Ordering::Relaxed);
     }
 
-    /// [`Heap::take_back`] of what is no small block's start.
+    /// [`Heap::deallocate`] of what is no small block's start.
     ///
     /// # Safety
     ///
     /// As [`Heap::free`].
     #[inline(never)]
-    unsafe fn take_other(&'static self, seated: &mut Seated, span: &'static Span, here: Here) {
+    unsafe fn deallocate_other(
+        &'static self,
+        entered: &mut Entered,
+        span: &'static Span,
+        here: Here,
+    ) {
         let Found::Slot(place) = span.locate(here.address) else {
-            return self.not_a_block(seated, here);
+            return self.not_a_block(entered, here);
         };
         let record = place.record();
         let word = record.word();
         if !place.is_live_at(word, here.address) {
-            return self.not_live(seated, place, word, here);
+            return self.not_live(entered, place, word, here);
         }
-        let freeing = word.freeing(seated.mine().thread);
+        let freeing = word.freeing(entered.mine().thread);
         if let Err(now) = record.exchange(word, freeing) {
-            return self.not_live(seated, place, now, here);
+            return self.not_live(entered, place, now, here);
         }
-        self.note_freed(seated, record, here);
+        self.note_freed(entered, record, here);
         let size = place.size(word);
-        self.judge_call(seated, place, word, size, here);
+        self.judge_call(entered, place, word, size, here);
         if self.rules.canary.load(Ordering::Relaxed) {
-            self.judge_lone_edges(seated, place, word, here);
+            self.judge_lone_edges(entered, place, word, here);
         }
-        seated.seat().count_freed(size);
+        entered.state().count_freed(size);
         record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
         // SAFETY: the bucket's only block was taken back.
-        unsafe { self.retire(seated, place.bucket) };
+        unsafe { self.retire(entered, place.bucket) };
     }
 
     /// Retires a bucket that was emptied.
@@ -150,7 +157,7 @@ impl Heap {
     ///
     /// No slot of the bucket is in use or can be handed out.
     #[cold]
-    unsafe fn retire(&'static self, seated: &mut Seated, bucket: BucketRef) {
+    unsafe fn retire(&'static self, entered: &mut Entered, bucket: BucketRef) {
         let mut late = Late::new();
         let wants = self.store.lock().empty(bucket);
         let fills = self.rules.fill.load(Ordering::Relaxed);
@@ -169,7 +176,7 @@ impl Heap {
             self.note(&store);
         }
         if fills {
-            self.report_late(seated.mine().thread, &late, Call::Retire);
+            self.report_late(entered.mine().thread, &late, Call::Retire);
         }
     }
 
@@ -192,27 +199,27 @@ impl Heap {
             if size > 0 {
                 return Some(size);
             }
-            let seated = self.sit()?;
+            let entered = self.enter()?;
             if word.size() == SIZE_IN_SPAN {
                 place.bucket.span.size.store(1, Ordering::Relaxed);
-                seated.seat().count_more(1);
+                entered.state().count_more(1);
             } else if place.record().exchange(word, word.of_one_byte()).is_ok() {
-                seated.seat().count_more(1);
+                entered.state().count_more(1);
             }
             return Some(1);
         }
-        let mut seated = self.sit()?;
-        let here = self.here(&mut seated, address, what);
-        self.no_block(&mut seated, slot, here);
+        let mut entered = self.enter()?;
+        let here = self.here(&mut entered, address, what);
+        self.no_block(&mut entered, slot, here);
         None
     }
 
     /// No live block begins at the address, which is in this slot or in none.
     #[cold]
-    fn no_block(&'static self, seated: &mut Seated, slot: Option<(Place, Word)>, here: Here) {
+    fn no_block(&'static self, entered: &mut Entered, slot: Option<(Place, Word)>, here: Here) {
         match slot {
-            Some((place, word)) => self.not_live(seated, place, word, here),
-            None => self.not_a_block(seated, here),
+            Some((place, word)) => self.not_live(entered, place, word, here),
+            None => self.not_a_block(entered, here),
         }
     }
 
@@ -229,17 +236,17 @@ impl Heap {
         what: Return,
         request: Request,
     ) -> *mut u8 {
-        let Some(mut seated) = self.sit() else { return ptr::null_mut() };
-        let here = self.here(&mut seated, address, what);
+        let Some(mut entered) = self.enter() else { return ptr::null_mut() };
+        let here = self.here(&mut entered, address, what);
         let slot = slot_of(span, address);
         let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
         else {
             // Reported; the program goes on with a new block, as if it had given none.
-            self.no_block(&mut seated, slot, here);
-            return self.place(&mut seated, request, here.stack);
+            self.no_block(&mut entered, slot, here);
+            return self.place(&mut entered, request, here.stack);
         };
         let size = place.size(word);
-        let new = self.place(&mut seated, request, here.stack);
+        let new = self.place(&mut entered, request, here.stack);
         if new.is_null() {
             return new;
         }
@@ -248,7 +255,7 @@ impl Heap {
         unsafe { ptr::copy_nonoverlapping(place.block(), new, size.min(request.size)) };
         // SAFETY: its bytes were copied, and nobody uses the old block afterwards, as the caller
         // promises.
-        unsafe { self.take_back(&mut seated, span, here) };
+        unsafe { self.deallocate(&mut entered, span, here) };
         new
     }
 }

@@ -1,0 +1,169 @@
+//! Entering: how a call finds its thread's state, and when it uses the common one.
+//!
+//! ```text
+//!   thread index --> its state is free: enter it              two loads and a store
+//!                    there is none yet: make it
+//!                    it is busy, or there is no index: the common state, under its lock
+//! ```
+//!
+//! See `thread_state` for what a state is.
+//!
+//! Called by the rest of the heap.
+
+use crate::chunk::metadata;
+use crate::registry::thread_index::{self, MOST_THREADS};
+use crate::sync::atomic::Ordering;
+
+use super::super::scope;
+use super::super::thread_state::{Mine, ThreadState, system_thread};
+use super::Heap;
+
+/// The caller's state, entered. It gives access to what is the state's thread's alone, and
+/// there is one of a state at a time. One word, because it is made at every call.
+pub(crate) struct Entered {
+    state: &'static ThreadState,
+}
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        self.state.leave();
+    }
+}
+
+impl Entered {
+    /// Enters a state. `None`: it is entered already.
+    #[inline]
+    fn enter(state: &'static ThreadState) -> Option<Self> {
+        state.enter().then_some(Self { state })
+    }
+
+    /// The state.
+    #[inline]
+    pub(super) fn state(&self) -> &'static ThreadState {
+        self.state
+    }
+
+    /// What is the state's thread's alone.
+    #[inline]
+    pub(crate) fn mine(&mut self) -> &mut Mine {
+        // SAFETY: the state is entered, so this is its only `Entered`, and borrowed for as long
+        // as the reference lives.
+        unsafe { self.state.mine() }
+    }
+}
+
+impl Heap {
+    /// The state of an index, if it has one.
+    #[inline]
+    pub(super) fn state_of(&self, index: usize) -> Option<&'static ThreadState> {
+        // SAFETY: null, or a state, which is never freed.
+        unsafe { self.states.get(index)?.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// The states that there are, the common one last.
+    pub(super) fn all_states(&self) -> impl Iterator<Item = &'static ThreadState> {
+        let used = self.indices_used.load(Ordering::Acquire);
+        let states = self.states[..used].iter().map(|state| state.load(Ordering::Acquire));
+        let states = states.chain([self.common.load(Ordering::Acquire)]);
+        // SAFETY: null, or a state, which is never freed.
+        states.filter_map(|state| unsafe { state.as_ref() })
+    }
+
+    /// Enters the calling thread's state, or the common one. `None`: there is no memory for it.
+    #[inline]
+    pub(crate) fn enter(&'static self) -> Option<Entered> {
+        let index = thread_index::mine();
+        if let Some(state) = self.state_of(index)
+            && let Some(mut entered) = Entered::enter(state)
+        {
+            let holder = thread_index::holder(index);
+            if entered.mine().is_new(holder) {
+                self.assign_new(&mut entered, holder);
+            }
+            return Some(entered);
+        }
+        self.enter_slow(index)
+    }
+
+    #[cold]
+    fn enter_slow(&'static self, index: usize) -> Option<Entered> {
+        let index = if index < MOST_THREADS { Some(index) } else { thread_index::take() };
+        if let Some(index) = index {
+            let Some(state) = self.state_of(index) else {
+                let state = Self::make_state()?;
+                // First: a child that another thread forks in between must not have a
+                // state that is not counted.
+                self.indices_used.fetch_max(index + 1, Ordering::Release);
+                self.states[index].store(state, Ordering::Release);
+                return self.enter();
+            };
+            if let Some(mut entered) = Entered::enter(state) {
+                self.assign_new(&mut entered, thread_index::holder(index));
+                return Some(entered);
+            }
+        }
+        // No index, or a signal handler above its own thread's call.
+        let owes = self.common_order.acquire();
+        if self.common.load(Ordering::Relaxed).is_null()
+            && let Some(state) = Self::make_state()
+        {
+            self.common.store(state, Ordering::Release);
+        }
+        // SAFETY: null, or a state, which is never freed.
+        let Some(state) = (unsafe { self.common.load(Ordering::Relaxed).as_ref() }) else {
+            if owes {
+                // SAFETY: taken above.
+                unsafe { self.common_order.release() };
+            }
+            return None;
+        };
+        // Entered or not: the thread that has the lock is the only one here.
+        state.enter();
+        if owes {
+            state.owe(&self.common_order);
+        }
+        let mut entered = Entered { state };
+        // It may be another thread than the last one.
+        let thread = system_thread();
+        if entered.mine().is_new(thread) {
+            self.assign_known(&mut entered, thread);
+        }
+        Some(entered)
+    }
+
+    fn make_state() -> Option<*mut ThreadState> {
+        let state = metadata::alloc(size_of::<ThreadState>(), align_of::<ThreadState>());
+        // Zeroed memory is a state that no thread has used.
+        (!state.is_null()).then_some(state.cast())
+    }
+
+    /// Assigns the state to a thread that may have had it before.
+    #[cold]
+    fn assign_known(&self, entered: &mut Entered, thread: u32) {
+        match self.threads.known(thread) {
+            Some(number) => entered.mine().assign(thread, number),
+            None => self.assign_new(entered, thread),
+        }
+    }
+
+    /// Assigns the state to a thread that is new to the heap.
+    #[cold]
+    fn assign_new(&self, entered: &mut Entered, holder: u32) {
+        let number = self.threads.number_of(system_thread(), scope::of_this_thread());
+        entered.mine().assign(holder, number);
+    }
+
+    /// Counts the calling thread's blocks from now on to the check `scope`: the thread gets
+    /// another number.
+    pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
+        let index = thread_index::mine();
+        let Some(state) = self.state_of(index) else { return };
+        if let Some(mut entered) = Entered::enter(state) {
+            // A new holder gets its number at its first call.
+            if !entered.mine().is_new(thread_index::holder(index)) {
+                entered.mine().thread = self.threads.number_of(system_thread(), scope);
+            }
+        }
+    }
+}
