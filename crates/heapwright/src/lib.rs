@@ -60,6 +60,8 @@ pub mod pool;
 #[cfg(not(loom))]
 mod refused;
 #[cfg(not(loom))]
+mod request;
+#[cfg(not(loom))]
 mod segments;
 #[cfg(not(loom))]
 mod size_class;

@@ -5,7 +5,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 
-use heapwright_record::debug::{Call, Ending, Finding, Origin};
+use heapwright_record::debug::{Call, Ending, Finding};
 
 use crate::ids::Slot;
 use crate::options::{self, debug::Config};
@@ -13,10 +13,11 @@ use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-use super::heap::{Heap, Request, Return};
+use super::heap::Heap;
 use super::process;
 use super::span::Span;
 use super::{HEAPS, join_forks, take_heap};
+use crate::request::{Origin, Request, Return};
 
 /// What was live when a heap ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -259,13 +260,7 @@ impl DebugHeap {
 }
 
 fn request(layout: Layout, zero: bool) -> Request {
-    Request {
-        size: layout.size(),
-        align: layout.align(),
-        zero,
-        origin: Origin::Rust,
-        call: Call::RustRealloc,
-    }
+    Request { size: layout.size(), align: layout.align(), zero, origin: Origin::Rust }
 }
 
 fn given(call: Call, layout: Layout) -> Return {

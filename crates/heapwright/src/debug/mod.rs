@@ -99,7 +99,6 @@ pub use heapwright_record::debug::{Finding, FindingKind};
 pub use leak_check::{Amount, LeakCheck};
 pub use process::check_leaks;
 
-pub(crate) use heap::{Request, Return};
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{

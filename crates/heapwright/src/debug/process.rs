@@ -21,12 +21,13 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::text::Line;
 use crate::verdict::Verdict;
 
-use super::heap::{Heap, Request, Return};
+use super::heap::Heap;
 use super::leak_check::LeakCheck;
 use super::leaks;
 use super::slot::State;
 use super::span::{Found, Span};
 use super::{HEAPS, join_forks, take_heap};
+use crate::request::{Request, Return};
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
 /// The process that had its last look.

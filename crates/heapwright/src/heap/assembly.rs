@@ -14,11 +14,11 @@
 
 use core::arch::asm;
 
-use super::origin::MALLOC;
 use super::{common, door, fast, per_cpu};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
 use crate::cache::{Hot, Residue, hot};
+use crate::request::MALLOC;
 use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
 
 /// The largest size that a list is found for by its size alone.

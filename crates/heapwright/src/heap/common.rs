@@ -28,8 +28,8 @@ use core::ptr;
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 use super::assembly::malloc_sequence;
 use super::door;
-use super::origin::MALLOC;
 use super::own_word::{self, Own};
+use crate::request::MALLOC;
 
 use crate::cache::magazines::{self, ALL, Magazines, Shelf};
 use crate::cache::maintenance;

@@ -4,7 +4,7 @@
 //! Allocation asks what the *thread* has (a cache, the heap of threads whose
 //! cache is gone, nothing yet); everything else asks what the *block* is. This
 //! is the only place that makes those choices. Where the process debugs, the debug
-//! heap is asked first (`seen`), and told which call it was (`origin`).
+//! heap is asked first (`seen`), with what the call says (`request`).
 
 use crate::address_map::{COMMON, Kind, MAP};
 use crate::cache::{self, Allocated, CACHES, Cache, Use, central};
@@ -17,10 +17,10 @@ use crate::slab::Slab;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 
-use super::origin::{MALLOC, Origin, Request, Return};
 use super::source::Source;
 use super::start::{self, Mine};
 use super::{common, count, first_class, foreign, large, own_word, seen, trace};
+use crate::request::{MALLOC, Origin, Request, Return};
 
 impl Request {
     /// The class that serves it; `None` for a large block.
@@ -33,7 +33,7 @@ impl Request {
     }
 }
 
-// One function for each origin (see `origin`) and for what its callers say.
+// One function for each origin (see `request`) and for what its callers say.
 
 #[cold]
 #[inline(never)]
@@ -306,7 +306,7 @@ unsafe fn free_found<const FROM: u8>(
         return;
     }
     trace::freed(block);
-    let what = Return { call, origin: Origin::of::<FROM>(), size, align };
+    let what = Return::new(call, Origin::of::<FROM>(), size, align);
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
     if seen::is_debugging() && unsafe { seen::free(block, what) } {
         return;

@@ -14,10 +14,10 @@
 
 use core::ptr;
 
-use super::origin::MALLOC;
 use super::{door, own_word};
 use crate::address_map::CLASS_STEP;
 use crate::cache::{Allocated, Hot};
+use crate::request::MALLOC;
 
 /// A request of `size` bytes whose list, at `offset` in what the fast word leads to, is empty.
 #[inline(never)]

@@ -37,8 +37,8 @@ use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
-use super::origin::{ALIGNED, MALLOC};
 use super::{SENTINEL, common, door, exclusive, per_cpu};
+use crate::request::{ALIGNED, MALLOC};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);

@@ -19,8 +19,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::door;
 use super::large;
-use super::origin::{Origin, Request};
 use super::start::{self, Mine};
+use crate::request::{Origin, Request};
 
 /// A heap of one's own. Used by address; see [`Heap::create`].
 #[repr(transparent)]

@@ -14,7 +14,7 @@
 //! and stays there in modes that want to see every call (`stats=exit`, `trace=`, and
 //! the debug heap, which the door asks first), so the fast paths never ask which mode
 //! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
-//! name: see `origin`.
+//! name: see `request`.
 //!
 //! What `free` does is decided by the *block's* record, never by the process's
 //! mode: blocks that were born before the options were read, or in another
@@ -50,18 +50,16 @@ mod first_class;
 mod foreign;
 mod fork;
 mod large;
-mod origin;
 mod own_word;
 pub(crate) mod per_cpu;
 mod resize;
 mod seen;
 mod source;
 mod start;
-#[cfg(feature = "debug")]
-mod told;
 mod trace;
 mod walk;
 
+pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
 pub use common::raise_shared_caches;
 pub use control::{give_up_reserve, limit_address_space, owns, trim};
@@ -72,7 +70,6 @@ pub use fast::{
     malloc_aligned, malloc_aligned_for, malloc_fast,
 };
 pub use first_class::Heap;
-pub use origin::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use resize::{realloc, realloc_sized_from};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]

@@ -26,13 +26,13 @@ mod calls;
 
 pub(super) use calls::{free, malloc, malloc_linear};
 
-use super::origin::MALLOC;
 use super::{common, door, own_word};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::magazines::Magazines;
 use crate::cache::{Allocated, Residue, central};
 use crate::remote::Block;
+use crate::request::MALLOC;
 
 /// The CPU has no block of the list at `offset`.
 #[cold]

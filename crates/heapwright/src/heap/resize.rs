@@ -12,11 +12,11 @@
 //! Called by the C layer and the adapters.
 
 use super::door::{Found, find};
-use super::origin::{MALLOC, Origin, Return};
 use super::{common, count, foreign, large, own_word, seen, trace};
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
+use crate::request::{MALLOC, Origin, Return};
 use crate::size_class::{self, SLAB_MAX};
 use crate::sync;
 
@@ -91,14 +91,13 @@ unsafe fn resize<const FROM: u8>(
     if trace::realloc_begins(block) {
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
-        let new = unsafe { resize_told::<FROM>(block, size, known, align) };
+        let new = unsafe { resize_traced::<FROM>(block, size, known, align) };
         trace::realloc_ends(new, size);
         return new;
     }
     if seen::is_debugging() {
         let align = known.is_some().then_some(align);
-        let origin = Origin::of::<FROM>();
-        let what = Return { call: Call::Realloc, origin, size: known, align };
+        let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
         if let Some(new) = unsafe { seen::realloc(block, size, what) } {
@@ -147,14 +146,14 @@ unsafe fn resize<const FROM: u8>(
     new
 }
 
-/// [`resize`] between the two halves of what is told of it.
+/// [`resize`] between the two halves that are traced of it.
 ///
 /// # Safety
 ///
 /// As there.
 #[cold]
 #[inline(never)]
-unsafe fn resize_told<const FROM: u8>(
+unsafe fn resize_traced<const FROM: u8>(
     block: *mut u8,
     size: usize,
     known: Option<usize>,

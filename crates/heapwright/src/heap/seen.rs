@@ -16,17 +16,19 @@
 //! blocks of other allocators. While it does not debug, a call that came to the
 //! door reads one flag more; the fast paths read nothing.
 //!
-//! The hooks are a translation (`told`), which is done in the caller: each call's door
-//! knows what it is, so what the debug heap is told is constants.
+//! The hooks are inlined into the caller: each call's door knows what it is, so what it
+//! says to the debug heap is constants.
 //!
 //! In a build without the feature `debug` nobody sets the flag, and every answer is
 //! "not mine". The tests look on through `observe`, which is compiled for them alone.
 
 use core::ffi::c_void;
 
-use super::origin::{Request, Return};
 #[cfg(feature = "debug")]
-use super::told;
+use crate::misuse::Call;
+#[cfg(feature = "debug")]
+use crate::request::Origin;
+use crate::request::{Request, Return};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::verdict::Verdict;
 
@@ -69,7 +71,7 @@ pub(super) fn allocate(request: Request) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
     observe::request(request);
     #[cfg(feature = "debug")]
-    return crate::debug::allocate(told::request(request));
+    return crate::debug::allocate(request);
     #[cfg(not(feature = "debug"))]
     {
         let _ = request;
@@ -88,7 +90,7 @@ pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
     observe::given(what);
     #[cfg(feature = "debug")]
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
-    return unsafe { crate::debug::free(block, told::given(what)) };
+    return unsafe { crate::debug::free(block, what) };
     #[cfg(not(feature = "debug"))]
     {
         let _ = (block, what);
@@ -109,7 +111,7 @@ pub(super) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     #[cfg(feature = "debug")]
     // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
     // promises.
-    return unsafe { crate::debug::realloc(block, told::given(what), told::resized(what, size)) };
+    return unsafe { crate::debug::realloc(block, what, resized(what, size)) };
     #[cfg(not(feature = "debug"))]
     {
         let _ = (block, size, what);
@@ -117,11 +119,21 @@ pub(super) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Optio
     }
 }
 
+/// The new block that `realloc` is to make.
+#[cfg(feature = "debug")]
+#[inline(always)]
+fn resized(what: Return, size: usize) -> Request {
+    Request { size, align: what.align.unwrap_or(1), zero: false, origin: what.origin }
+}
+
 /// The bytes that may be used of a block. `None`: it is not the debug heap's.
 #[cold]
 pub(super) fn usable_size(block: *const u8) -> Option<usize> {
     #[cfg(feature = "debug")]
-    return crate::debug::usable_size(block, told::question());
+    return crate::debug::usable_size(
+        block,
+        Return::new(Call::UsableSize, Origin::Malloc, None, None),
+    );
     #[cfg(not(feature = "debug"))]
     {
         let _ = block;
@@ -193,14 +205,14 @@ pub fn debug_at_exit() {
 
 #[cfg(any(test, feature = "observe"))]
 pub mod observe {
-    //! For tests: a function that is told what the hooks are asked. Not part of
+    //! For tests: a function that hears what the hooks are asked. Not part of
     //! the interface; the feature `observe` is in no shipped library.
 
     use core::ffi::c_void;
     use core::sync::atomic::{AtomicPtr, Ordering};
 
-    use super::super::origin::{Origin, Request, Return};
     use super::{DEBUGGING, Verdict};
+    use crate::request::{Origin, Request, Return};
 
     /// What a hook was asked.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -219,7 +231,7 @@ pub mod observe {
         AtExit,
     }
 
-    /// Who is told. The answer matters for faults alone.
+    /// The function that hears. The answer matters for faults alone.
     pub type Watcher = fn(Event) -> Verdict;
 
     static WATCHER: AtomicPtr<Watcher> = AtomicPtr::new(core::ptr::null_mut());

@@ -61,7 +61,7 @@ use heapwright_record::trace::{
     BEFORE, BEHIND, Coder, End, HEADER, Operation, Process, begin_operations, seal,
 };
 
-use super::origin::Request;
+use crate::request::Request;
 use crate::size_class::MIN_ALIGN;
 
 /// Bytes that are written at once, at most.

@@ -12,7 +12,9 @@
 
 use core::ptr;
 
-use heapwright_record::debug::{Call, Origin};
+use heapwright_record::debug::Call;
+
+use crate::request::{Request, Return};
 
 use crate::address_map::MAP;
 use crate::os;
@@ -25,16 +27,6 @@ use super::super::store;
 use super::Heap;
 use super::enter::Entered;
 use super::late::Late;
-use super::place::Request;
-
-/// What the caller of a deallocation says it knows of the block.
-#[derive(Clone, Copy)]
-pub(crate) struct Return {
-    pub(crate) call: Call,
-    pub(crate) origin: Origin,
-    pub(crate) size: Option<usize>,
-    pub(crate) align: Option<usize>,
-}
 
 impl Heap {
     /// Frees a block that lies in `span`, or reports what is wrong with it.

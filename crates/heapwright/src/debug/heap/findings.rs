@@ -10,8 +10,9 @@ use super::super::hot;
 use super::super::slot::{State, Word};
 use super::super::span::Place;
 use super::Heap;
-use super::deallocate::{Here, Return};
+use super::deallocate::Here;
 use super::enter::Entered;
+use crate::request::Return;
 
 impl Heap {
     /// The address is in a slot, and no live block begins there.

@@ -38,15 +38,15 @@ impl Heap {
         here: Here,
     ) {
         let what = here.what;
-        let origin = Origin::from_u8(word.origin());
-        let wrong_call = family(origin) != family(what.origin);
+        let (origin, given) = (Origin::from_u8(word.origin()), what.origin.record());
+        let wrong_call = family(origin) != family(given);
         let wrong_size = what.size.is_some_and(|given| given != size);
         // A delete that gives no alignment is that of a new that was given none.
         let plain =
-            if word.align() > MIN_ALIGN && is_of_cxx(what.origin) { Some(MIN_ALIGN) } else { None };
+            if word.align() > MIN_ALIGN && is_of_cxx(given) { Some(MIN_ALIGN) } else { None };
         let given_align = what.align.or(plain);
         let wrong_align = given_align.is_some_and(|given| given.min(1 << 31) != word.align());
-        let wrong_call = wrong_call && !is_from_other_new(place, origin, what.origin);
+        let wrong_call = wrong_call && !is_from_other_new(place, origin, given);
         if wrong_call || wrong_size || wrong_align {
             let given_align = given_align.unwrap_or(0) as u64;
             self.misjudged(entered, place, word, here, (wrong_call, wrong_size), given_align);

@@ -54,9 +54,7 @@ use super::thread_state::ThreadState;
 use super::threads::Threads;
 use enter::Entered;
 
-pub(crate) use deallocate::Return;
 pub(super) use findings::of_block;
-pub(crate) use place::Request;
 
 /// Milliseconds that the last look waits for the store.
 pub(super) const PATIENCE: u64 = 200;

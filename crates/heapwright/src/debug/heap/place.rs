@@ -15,8 +15,9 @@
 
 use core::ptr;
 
-use heapwright_record::debug::{Call, Origin};
+use heapwright_record::debug::Call;
 
+use crate::request::Request;
 use crate::size_class::MIN_ALIGN;
 use crate::sync::atomic::Ordering;
 
@@ -34,16 +35,6 @@ use super::enter::Entered;
 use super::late::Late;
 use super::{GUARD_ALL, GUARD_NEVER, Heap};
 
-/// A request.
-#[derive(Clone, Copy)]
-pub(crate) struct Request {
-    pub(crate) size: usize,
-    pub(crate) align: usize,
-    pub(crate) zero: bool,
-    pub(crate) origin: Origin,
-    pub(crate) call: Call,
-}
-
 impl Heap {
     /// Serves a request. Null: there is no memory, or the limit is reached.
     #[inline]
@@ -53,7 +44,7 @@ impl Heap {
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
         let block = self.place(&mut entered, request, stack);
         if self.reporter.logs() {
-            self.log(request.call, block, request.size, stack);
+            self.log(request.call(), block, request.size, stack);
         }
         block
     }
@@ -122,7 +113,7 @@ impl Heap {
             // SAFETY: the slot is this thread's to hand out, and holds so many bytes.
             unsafe { block.write_bytes(0, request.size) };
         }
-        let word = Word::live(request.size, request.align, request.origin as u8, thread);
+        let word = Word::live(request.size, request.align, request.origin.record() as u8, thread);
         record.hand_out(stack, sequence, word);
         entered.state().count_made(request.size);
         block
@@ -256,7 +247,7 @@ impl Heap {
         let mine = entered.mine();
         let sequence = mine.sequence(&self.sequence);
         let size = if bucket.span.form() == Form::Large { usize::MAX } else { request.size };
-        let word = Word::live(size, request.align, request.origin as u8, mine.thread);
+        let word = Word::live(size, request.align, request.origin.record() as u8, mine.thread);
         place.record().hand_out(stack, sequence, word);
         entered.state().count_made(request.size);
         self.note_peak();

@@ -1,8 +1,8 @@
-//! Which call it was: how a block is made, or given back.
+//! What a call asks of a heap, and which call it was: how a block is made, or given back.
 //!
-//! The fast heap does not care. A debug heap does: a block of `new[]` that goes
-//! to `free`, a sized delete with another size, a Rust `Layout` of another
-//! alignment are errors, and only whoever made the call knows what it was.
+//! The fast heap does not care which call it was. A debug heap does: a block of `new[]` that
+//! goes to `free`, a sized delete with another size, a Rust `Layout` of another alignment are
+//! errors, and only the call's own entry point knows what it was.
 //!
 //! ```text
 //!   malloc(n)          -> miss -> malloc_cold::<MALLOC>(n)           \
@@ -14,6 +14,10 @@
 //! The fast paths do not carry it. Each origin has cold functions of its own, to
 //! which its fast paths jump with the arguments still in the registers they came
 //! in; so what the caller said is found at the door, and costs nothing before it.
+//!
+//! Called by `heap` and its debug heap, `debug`, which speak of requests in these words.
+
+use heapwright_record::debug as record;
 
 use crate::misuse::Call;
 
@@ -82,6 +86,19 @@ impl Origin {
         }
         family(self) == family(other)
     }
+
+    /// As records write it.
+    #[cfg(feature = "debug")]
+    #[inline(always)]
+    pub(crate) const fn record(self) -> record::Origin {
+        match self {
+            Self::Malloc => record::Origin::Malloc,
+            Self::Aligned => record::Origin::Aligned,
+            Self::New => record::Origin::New,
+            Self::NewArray => record::Origin::NewArray,
+            Self::Rust => record::Origin::Rust,
+        }
+    }
 }
 
 /// A block is asked for.
@@ -93,20 +110,58 @@ pub(crate) struct Request {
     pub(crate) align: usize,
     /// Whether the bytes must be zero.
     pub(crate) zero: bool,
-    /// Which call it is.
+    /// How the block is made.
     pub(crate) origin: Origin,
+}
+
+#[cfg(feature = "debug")]
+impl Request {
+    /// The call, in the words of records. (`realloc` asks in another's.)
+    #[inline(always)]
+    pub(crate) const fn call(self) -> record::Call {
+        match self.origin {
+            _ if self.zero => record::Call::Calloc,
+            Origin::New => record::Call::New,
+            Origin::NewArray => record::Call::NewArray,
+            _ => record::Call::Malloc,
+        }
+    }
 }
 
 /// A block is given back, or handed over to be resized: what the caller says it
 /// knows of it. `None`: this call does not say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Return {
-    /// What is done, in the words of a complaint.
-    pub(crate) call: Call,
-    /// Which call it is.
+    /// The call, in the words of records.
+    pub(crate) call: record::Call,
+    /// How the call says that the block was made.
     pub(crate) origin: Origin,
     /// The size that was asked for when the block was made.
     pub(crate) size: Option<usize>,
     /// The alignment that was asked for.
     pub(crate) align: Option<usize>,
+}
+
+impl Return {
+    /// What a call says; `call` is that of a line about misuse, which does not tell origins apart.
+    #[inline(always)]
+    pub(crate) const fn new(
+        call: Call,
+        origin: Origin,
+        size: Option<usize>,
+        align: Option<usize>,
+    ) -> Self {
+        let call = match (call, origin) {
+            (Call::Realloc, Origin::Rust) => record::Call::RustRealloc,
+            (Call::Realloc, _) => record::Call::Realloc,
+            (Call::UsableSize, _) => record::Call::UsableSize,
+            (Call::HeapFree, _) => record::Call::HeapFree,
+            (_, Origin::New) => record::Call::Delete,
+            (_, Origin::NewArray) => record::Call::DeleteArray,
+            (_, Origin::Rust) => record::Call::RustDealloc,
+            (Call::FreeSized, _) => record::Call::FreeSized,
+            _ => record::Call::Free,
+        };
+        Self { call, origin, size, align }
+    }
 }
