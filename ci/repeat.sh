@@ -63,7 +63,7 @@ while read -r name program; do
     file=crates/heapwright-malloc/tests/$name.rs
     [ -f "$file" ] || continue
     { grep -oE '"[a-z_0-9]+\.cc?"' "$file" || true; } | tr -d '"' | sort -u >"$SCRATCH/programs"
-    (cd crates/heapwright-malloc/tests/programs && xargs -r grep -lE 'pthread_create|std::thread|\bfork\(' <"$SCRATCH/programs") >"$SCRATCH/threaded" || true
+    (cd crates/heapwright-malloc/tests/programs && xargs -r grep -slE 'pthread_create|std::thread|\bfork\(' <"$SCRATCH/programs") >"$SCRATCH/threaded" || true
     [ -s "$SCRATCH/threaded" ] || continue
     models='exclusive shared:2 percpu'
     grep -q 'HEAPWRIGHT_TEST_CACHE\|cache=\|mode=' "$file" && models=

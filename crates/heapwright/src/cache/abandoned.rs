@@ -8,7 +8,7 @@
 //!
 //! An abandoned cache belongs to no thread: one that frees one of its blocks claims it for a moment
 //! and takes the block home (`reclaim`); a thread in need of a slab takes a partial one
-//! from it (`adopt_slab`). What arrives while somebody lets go is not lost: see `remote`.
+//! from it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
 //!
 //! In a forked child the caches of all other threads rest, but nothing they say of free
 //! blocks is believed: see `heap::fork`.
@@ -126,7 +126,7 @@ impl Cache {
     /// In a forked child, for the cache of a thread that is not here: keeps
     /// nothing but the identity. See `heap::fork`.
     pub(crate) fn forget_after_fork(&self) {
-        // SAFETY: whoever held it is not in this process, which has one thread.
+        // SAFETY: the thread that held it is not in this process, which has one thread.
         unsafe { self.lock.release() };
         self.hot.refresh();
         for class in 0..CLASSES {

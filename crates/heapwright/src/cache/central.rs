@@ -15,16 +15,16 @@
 //!
 //! Where threads share caches, slabs cannot be a cache's: a thread that goes from one
 //! cache to another would free into the other's slabs, and each block would have to
-//! travel home. So all slabs are of one *common owner*, who is nobody, and what threads
+//! travel home. So all slabs are of one *common owner*, which is no cache, and what threads
 //! share are magazines without an owner above lists with a lock for each class.
 //!
 //! The common owner has an id (`address_map::COMMON`), and no object.
 //!
 //! **Signal handlers** that have interrupted their thread under one of these locks, or any
-//! other (`sync::is_interrupted`), must not wait for one. Nobody who comes here on their
+//! other (`sync::is_interrupted`), must not wait for one. No function called on their
 //! behalf takes a lock: what they free and no cache takes is put aside in [`DEFERRED`], and
 //! what they need and no cache has comes from a reserve, a few blocks of two sizes, which
-//! is filled up by whoever takes a chain next.
+//! is filled up by the thread that takes a chain next.
 //!
 //! Invariants: all but the statistics is touched under the class's lock. Locks are taken
 //! in this order: a magazine's, a class's, the chunk's.
@@ -104,7 +104,7 @@ static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
 /// Their sizes, and how many there are in each.
 const RESERVED: [(usize, usize); 6] =
     [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
-/// The time, in milliseconds, as whoever looked last saw it.
+/// The time, in milliseconds, as the thread that looked last saw it.
 static NOW: AtomicU32 = AtomicU32::new(0);
 /// Whether slots came back to slabs that the last pass did not see, or found too young.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
@@ -163,7 +163,7 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
     let _order = central.lock.lock();
     central.was_wanted.set(true);
     if let Some(chain) = central.depot.pop() {
-        central.tell();
+        central.publish();
         return Some(Supply { chain, zero: false });
     }
     if let Some(chain) = central.take_returned(class, most) {
@@ -196,13 +196,13 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     let few = FEW_CHAINS * chain_length(class) * size_class::size(class);
     if bytes <= share.clamp(few, MANY_BYTES.max(few)) {
         central.depot.push(chain);
-        central.tell();
+        central.publish();
     } else {
         central.distribute(class, chain);
     }
 }
 
-/// Takes back a block of `class` from whoever must not wait for a lock: a signal
+/// Takes back a block of `class` from a caller that must not wait for a lock: a signal
 /// handler, perhaps, that has interrupted the holder.
 ///
 /// # Safety
@@ -406,8 +406,8 @@ pub(crate) fn forget_deferred_after_fork() {
 
 // The lock is held in all of these.
 impl Central {
-    /// Tells statistics how much is in the depot.
-    fn tell(&self) {
+    /// Publishes for statistics how much is in the depot.
+    fn publish(&self) {
         self.depot_blocks.store(self.depot.blocks(), Ordering::Relaxed);
     }
 
@@ -484,7 +484,7 @@ impl Central {
         while let Some(chain) = self.depot.pop() {
             self.distribute(class, chain);
         }
-        self.tell();
+        self.publish();
         let current = self.current.get();
         if current != 0 {
             let slab = Slab::at(&MAP, current, class);
@@ -518,23 +518,23 @@ mod tests {
         let sizes: Vec<usize> = blocks.iter().map(size).collect();
         assert_eq!(sizes, [[1 << 10; 64].as_slice(), &[SLAB_MAX; 4]].concat());
         assert!(reserved(class(24)).is_none() && reserved(class(SLAB_MAX)).is_none());
-        // What handlers free is theirs again, before anybody has been here who may wait.
+        // What handlers free is theirs again, before a thread that may wait has been here.
         for block in &blocks {
             // SAFETY: a reserved block, of a common slab of this class, given back once.
             unsafe { defer(class(size(block)), *block) };
         }
         assert!(DEFERRED.is_empty());
         assert_eq!(all().len(), blocks.len());
-        // Whoever takes a chain fills it up.
+        // The next taker of a chain fills it up.
         let taken = take(class(48), 1).expect("there is memory");
         give(class(48), taken.chain);
         assert_eq!(all().len(), blocks.len());
     }
 
-    /// Who asked for none once went round for ever in slots that had come back, under the
+    /// A request for no blocks once went round for ever in slots that had come back, under the
     /// class's lock.
     #[test]
-    fn who_asks_for_none_gets_one() {
+    fn a_request_for_none_gets_one() {
         assert!(crate::substrate::open_and_begin());
         let class = size_class::of(200);
         let first = take_chain(class, 100).expect("there is memory").chain;

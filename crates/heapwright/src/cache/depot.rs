@@ -37,7 +37,7 @@ const SHARE: usize = 64;
 /// Chains of so few blocks become one.
 const SHORT: usize = 8;
 
-/// A chain of free blocks of one class, which are the holder's: whoever is handed one may
+/// A chain of free blocks of one class, which are the holder's: a function that is handed one may
 /// write to its blocks. So it is made by [`DepotChain::of`] alone, and not copied.
 #[must_use]
 pub(super) struct DepotChain {

@@ -98,7 +98,7 @@ impl List {
 }
 
 /// What is changed in the tag of a stub, so that what is left of an entry of the
-/// common owner's tells where the block goes: to a shared cache, or to the CPU's arrays.
+/// common owner's says where the block goes: to a shared cache, or to the CPU's arrays.
 pub(crate) const BIASED_TO_SHARED: usize = 1 << 30;
 pub(crate) const BIASED_TO_CPU: usize = 1 << 31;
 
@@ -207,7 +207,7 @@ pub(crate) enum OnMiss {
     PerCpu = 3,
 }
 
-/// The tag of who owns nothing.
+/// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
 // No entry has the bit, and no cache: only a stub makes one of it.
 const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32);
@@ -243,7 +243,7 @@ impl Hot {
 }
 
 /// A hot part that misses always: its lists are empty for ever and it owns nothing, but it
-/// knows the window, so that what is left of a common block's entry tells the list.
+/// knows the window, so that what is left of a common block's entry says which list.
 ///
 /// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
 /// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
@@ -257,7 +257,7 @@ const _: () = assert!(align_of::<HotStub>() == align_of::<Hot>());
 const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
 // SAFETY: its cells are written by `become_stub`, while nobody else knows it, and by `forward_sized`,
-// while there is no other thread. Those who reach it by a fast word write none: `pop` takes no
+// while there is no other thread. Threads that reach it by a fast word write none: `pop` takes no
 // block from an empty list, `push` is for blocks of the part's owner, of which there are none,
 // and `refresh` for caches.
 unsafe impl Sync for HotStub {}

@@ -11,7 +11,7 @@
 //!   list empty      <-- the spare; else a chain from the central lists
 //! ```
 //!
-//! Two chains a class (Bonwick's magazines): whoever frees and allocates around a
+//! Two chains a class (Bonwick's magazines): a thread that frees and allocates around a
 //! boundary moves the same chain back and forth, and not to the central lists and back.
 //! All moves are of whole chains, in constant time.
 //!
@@ -24,7 +24,7 @@
 //!
 //! **Bound.** A cache holds at most two chains of a class, of spares no more than a small
 //! share of all slabs and than [`SPARES`] bytes, and a stash: less than 4 MiB in all. What
-//! a cache holds that nobody came to for a purge delay goes to the central lists.
+//! a cache holds that no thread came to for a purge delay goes to the central lists.
 //!
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab.
 //! The holder of the slot's lock touches all but the atomics.
@@ -65,7 +65,7 @@ const CLASSES_A_TICK: usize = 8;
 pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
 
 /// One of them, its lock, and the stub in front.
-pub(crate) type Shelf = Slot<Magazines, HotStub>;
+pub(crate) type SharedCache = Slot<Magazines, HotStub>;
 
 /// Blocks in a chain of `class`.
 pub(super) const fn chain_length(class: usize) -> usize {
@@ -139,19 +139,19 @@ unsafe impl Send for Magazines {}
 
 const _: () = assert!(offset_of!(Magazines, lists) == 0);
 // A thread's fast word leads to the front, and so to the slot.
-const _: () = assert!(Shelf::FRONT == 0);
+const _: () = assert!(SharedCache::FRONT == 0);
 
 /// A thread's current cache, by what its fast word leads to.
 #[inline(always)]
-pub(crate) fn of(stub: &Hot) -> &'static Shelf {
+pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
     // SAFETY: a stub is the front of a slot, and slots are never freed.
-    unsafe { &*ptr::from_ref(stub).cast::<Shelf>() }
+    unsafe { &*ptr::from_ref(stub).cast::<SharedCache>() }
 }
 
 /// Makes one. `None`: there is no memory.
-fn make(number: usize, on_miss: OnMiss) -> Option<&'static Shelf> {
+fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for all of it.
-    let slot = unsafe { Shelf::make(number) }?;
+    let slot = unsafe { SharedCache::make(number) }?;
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
     stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
@@ -163,8 +163,8 @@ fn make(number: usize, on_miss: OnMiss) -> Option<&'static Shelf> {
     Some(slot)
 }
 
-/// Taken by who makes caches. Also across a fork, which gives back the locks of as many
-/// as it took, and by who lowers what all of them know.
+/// Taken to make caches, across a fork, which gives back the locks of as many as it took, and to
+/// lower what all of them know.
 pub(super) static RAISING: Lock<()> = Lock::new(());
 
 /// Raises the number of caches. Returns how many there are.
@@ -322,7 +322,7 @@ impl Magazines {
     #[cold]
     pub(crate) fn overflow(&self, class: usize) {
         if sync::is_interrupted() {
-            // Too long it stays, until somebody else finds it so.
+            // Too long it stays, until another thread finds it so.
             return;
         }
         if self.push_withheld(class) {
@@ -356,7 +356,7 @@ impl Magazines {
         self.publish();
     }
 
-    /// Tells statistics how much is in the lists now.
+    /// Publishes for statistics how much is in the lists now.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
@@ -393,7 +393,7 @@ static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: tru
 /// A part of the pass. Returns whether there is more to be done, now or later.
 pub(super) fn tend_all(now: u32) -> bool {
     let Some(delay) = options::purge_delay() else { return false };
-    // Who is at it may find more than it does.
+    // The thread that is at it may find more than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let runs_wait = chunk::purge_waiting(now);
     if pass.class == CLASSES {
@@ -463,7 +463,7 @@ pub(crate) fn before_fork() {
     central::before_fork();
 }
 
-/// In a forked child: forgets who waited for a cache, and what came back deferred.
+/// In a forked child: forgets the threads that waited for a cache, and what came back deferred.
 pub(crate) fn forget_after_fork() {
     for slot in ALL.all() {
         slot.forget_sleepers_after_fork();
@@ -527,7 +527,7 @@ mod tests {
         let run = chunk::take(1, 1, Want::Any, Entry::KEPT, Entry::large_rest).unwrap();
         let Some(held) = ALL.acquire_this(ALL.slot(0)) else { return };
         assert!(held.stash.keep(run.unit, 1));
-        // Somebody was here since the last pass.
+        // A thread was here since the last pass.
         held.rested.set(false);
         drop(held);
         release_rested();

@@ -1,6 +1,6 @@
 //! Maintenance: how a quiet program is made to look after caches that threads share.
 //!
-//! There is no background thread, so somebody must call for free pages to go back; and a
+//! There is no background thread, so a thread of the program must come by for free pages to go back; and a
 //! program that has become quiet does nothing slowly any more. So while there is something
 //! to be given back, operations *poll*: they come by the slow paths, and look at the
 //! clock. All of a quiet program's do, and of a busy one's a few in each tick.
@@ -19,19 +19,19 @@
 //! CPU, the arrays are shut for both ends. When a busy program has polled often enough,
 //! the cache's lists are *withheld*, once a tick: their blocks are put aside, and what is left
 //! finds no block and no room. The busy program soon has those back that it uses. The
-//! others tell of the moment when it becomes quiet. (Arrays are never withheld.)
+//! others show the moment when it becomes quiet. (Arrays are never withheld.)
 //!
 //! Invariants: a list that is withheld is empty, but for what signal handlers have left, and
 //! has no room; only one that is withheld has blocks aside.
 //!
-//! Called by `magazines`, and by `heap` on behalf of shelves that poll.
+//! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
 use core::ptr;
 
 use super::central;
 use super::depot::DepotChain;
 use super::hot::OnMiss;
-use super::magazines::{Magazines, Shelf, chain_length, tend_all};
+use super::magazines::{Magazines, SharedCache, chain_length, tend_all};
 use crate::cache::arrays;
 use crate::chunk;
 use crate::options;
@@ -43,19 +43,19 @@ use crate::sync;
 const POLLS: u32 = 32;
 /// Polls at one list that it then stays withheld for.
 const POLLS_A_LIST: u32 = 4;
-/// Who polls so late after the last time is quiet, in nanoseconds.
+/// A program that polls so late after the last time is quiet, in nanoseconds.
 const PAUSE_NS: u64 = 20_000;
-/// Who polls at a withheld list so late after a busy program has polled may be quiet.
+/// A program that polls at a withheld list so long after it was busy may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
 /// Does the maintenance that a thread polled for, which has just unlocked the cache.
 #[cold]
-pub(crate) fn answer(shelf: &'static Shelf) {
-    if shelf.try_lock() {
+pub(crate) fn answer(cache: &'static SharedCache) {
+    if cache.try_lock() {
         // SAFETY: just locked.
-        unsafe { shelf.value() }.tend();
+        unsafe { cache.value() }.tend();
         // SAFETY: locked above.
-        unsafe { shelf.unlock() };
+        unsafe { cache.unlock() };
     }
 }
 
@@ -71,7 +71,7 @@ enum Turn {
 }
 
 impl Magazines {
-    /// Looks after what is nobody's, once a tick of the clock. Called by slow operations,
+    /// Looks after free memory, once a tick of the clock. Called by slow operations,
     /// which hold this cache.
     pub(crate) fn tend(&self) {
         self.turn(self.tick());
@@ -81,16 +81,16 @@ impl Magazines {
         let Some(turn) = turn else { return };
         let poll = turn == Turn::Begin;
         // SAFETY: all magazines are in a slot of `ALL`.
-        let shelf = unsafe { Shelf::containing(self) };
-        match shelf.front().on_miss() {
+        let cache = unsafe { SharedCache::containing(self) };
+        match cache.front().on_miss() {
             OnMiss::Shared => {
-                shelf.knock(poll);
+                cache.knock(poll);
                 if turn == Turn::Enough && !self.has_withheld.replace(true) {
                     self.withhold_lists();
                 }
             }
             // Until then operations are slow, and this one is tried again by the next.
-            _ if !arrays::divert(shelf.number(), poll) => self.polls.set(1),
+            _ if !arrays::divert(cache.number(), poll) => self.polls.set(1),
             _ => {}
         }
     }
@@ -169,7 +169,7 @@ impl Magazines {
         unsafe { DepotChain::of(head, bin.withheld_count.replace(0) as usize) }
     }
 
-    /// Answers a poll of who wants a block of `class`. `None`: the list is not withheld, or
+    /// Answers a poll for a block of `class`. `None`: the list is not withheld, or
     /// no more, for there is none in it.
     pub(super) fn pop_withheld(&self, class: usize) -> Option<*mut Block> {
         let polls = self.bins[class].withheld.get();
@@ -178,7 +178,7 @@ impl Magazines {
         }
         let chain = self.take_withheld(class);
         self.fill(class, DepotChain::EMPTY);
-        // (Whoever wrote to a free block may have cut the chain.)
+        // (A write to a free block may have cut the chain.)
         let first = chain.head();
         let count = chain.count().checked_sub(1).filter(|_| !first.is_null())?;
         // SAFETY: the first of a chain of free blocks that is ours.
@@ -188,7 +188,7 @@ impl Magazines {
         Some(first)
     }
 
-    /// Answers a poll of who has put a block into the list of `class`. False: it is
+    /// Answers a poll that has put a block into the list of `class`. False: it is
     /// not withheld, but too long.
     pub(super) fn push_withheld(&self, class: usize) -> bool {
         let polls = self.bins[class].withheld.get();

@@ -155,7 +155,7 @@ pub(crate) struct Cache {
     /// Orders the slow operations: those of the thread, of visitors, and of the
     /// users of a first-class heap.
     pub(crate) lock: Lock<()>,
-    /// Who is asked next for a slab.
+    /// The cache that is asked next for a slab.
     ask_next: Cell<u32>,
     is_heap: AtomicBool,
     /// It rests and has kept its blocks, for the thread that adopts it.
@@ -429,7 +429,7 @@ impl Cache {
         }
     }
 
-    /// Tells other threads how much is in the lists now.
+    /// Publishes for other threads how much is in the lists now.
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {

@@ -14,8 +14,8 @@
 //! hot part knows the owner's tag, and what the fast path left of the block's entry says
 //! whether the block goes along ([`send_along`]).
 //!
-//! A slab may be taken over by another cache while a block of it is under way: who
-//! finds a block that is not its own sends it on.
+//! A slab may be taken over by another cache while a block of it is under way: a
+//! cache that finds a block that is not its own sends it on.
 //!
 //! Called by `cache`, and by `heap` for frees of others' blocks.
 

@@ -1,7 +1,7 @@
 //! Room: how long a list may get.
 //!
 //! What lies in a list nobody but its thread can reach. A thread that goes idle
-//! should leave little there, and nobody can tell it that it is about to. So a
+//! should leave little there, and nothing announces that it is about to. So a
 //! list has room for a quarter of what the program holds of its class:
 //!
 //! ```text

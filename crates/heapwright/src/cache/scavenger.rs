@@ -13,7 +13,7 @@
 //! Before either, a few runs of the chunk that have waited too long are purged:
 //! nobody else may be coming by there.
 //!
-//! Invariants: `next` is 0 or a slab of this class's partial list; whoever takes
+//! Invariants: `next` is 0 or a slab of this class's partial list; a thread that takes
 //! a slab out of that list moves `next` on first (`Cache::unlist`).
 //!
 //! In each tick of the clock, a thread's first slow operation also sees to runs
@@ -41,7 +41,7 @@ const BUSY_PATIENCE: u64 = 200_000;
 /// The same where it is quiet itself, and how long it then goes on with its own.
 const QUIET_PATIENCE: u64 = 1_000_000;
 
-/// The tick in which somebody last looked after what is nobody's.
+/// The tick in which a thread last looked after free memory.
 static LAST_TICK: AtomicU32 = AtomicU32::new(0);
 /// Whether there was more of it.
 static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
@@ -113,7 +113,7 @@ impl Cache {
                 self.scavenge_step(now, delay);
             }
         }
-        // One thread a tick looks after what is nobody's.
+        // One thread a tick looks after free memory.
         if LAST_TICK.swap(now, Ordering::Relaxed) != now {
             let runs_wait = chunk::purge_waiting(now);
             let until = if self.is_quiet() { QUIET_PATIENCE } else { BUSY_PATIENCE };

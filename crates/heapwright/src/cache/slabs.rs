@@ -303,7 +303,7 @@ pub(super) unsafe fn put_run(
 
 /// A chain that was just taken from a slab, with an end.
 pub(super) fn terminated(chain: Chain) -> DepotChain {
-    // SAFETY: slabs make chains of slots that are whoever's took them, who gives this one away.
+    // SAFETY: a chain that was taken from a slab is the caller's, which gives this one away.
     unsafe { Block::set_next(chain.tail, ptr::null_mut()) };
     // SAFETY: as many slots of one slab, linked and with an end.
     unsafe { DepotChain::of(chain.head, chain.count) }

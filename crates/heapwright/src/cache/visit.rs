@@ -13,7 +13,7 @@
 //!
 //! What visitors do:
 //!
-//! - *drain*: whoever sends blocks to a cache with much on its stack takes it
+//! - *drain*: a thread that sends blocks to a cache with much on its stack takes it
 //!   home itself;
 //! - *steal*: a cache that is about to take a new slab asks some others for one
 //!   of its class that is mostly free. Slots of it may be in the lists of the
@@ -34,7 +34,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Guard};
 
-/// Bytes on a stack from which on whoever pushes takes them home.
+/// Bytes on a stack from which on the thread that pushes takes them home.
 const BACKLOG: usize = 256 << 10;
 /// Slabs of a cache that are looked at before one is stolen.
 const SLABS_LOOKED_AT: usize = 16;

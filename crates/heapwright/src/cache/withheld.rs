@@ -1,6 +1,6 @@
 //! Withheld lists: how a quiet program is made to look after its memory.
 //!
-//! There is no background thread, so somebody must call for free pages to go
+//! There is no background thread, so a thread of the program must come by for free pages to go
 //! back; and a program that only allocates a little is served by its lists,
 //! which look after nothing. So once a tick of the coarse clock (a few
 //! milliseconds), while pages wait to go back or as soon as they do, a cache withholds its
@@ -15,7 +15,7 @@
 //! lists, which stay withheld; later ones, of a program that is busy, get their list back.
 //! Those that come after a pause always are first ones. So a tick costs a busy thread some
 //! slow operations in millions, and a quiet one has all of them looked at. What a busy one
-//! leaves withheld tells of the moment when it becomes quiet.
+//! leaves withheld shows the moment when it becomes quiet.
 //!
 //! Invariants: while a list is withheld, it is empty, or a slow path is just
 //! dealing with the one block in it. Only the thread itself touches its lists,
@@ -34,7 +34,7 @@ use crate::remote::Block;
 const POLLS: u32 = 16;
 /// And as many more at each list.
 const POLLS_A_LIST: u8 = 2;
-/// Who polls so late after the last time is quiet, in nanoseconds.
+/// A program that polls so late after the last time is quiet, in nanoseconds.
 const PAUSE_NS: u64 = 20_000;
 
 /// A class's list while it is withheld. Zero is: it is not.

@@ -15,7 +15,7 @@
 //! single runs was measured too: a program that frees and takes buffers of many
 //! sizes splits and merges runs all the time, their ages mean little, and it
 //! faulted in again every few milliseconds what had just been given back.)
-//! There is no background thread: whoever takes or gives a run
+//! There is no background thread: a thread that takes or gives a run
 //! looks at the queue, and pays for a bounded number of runs, outside the lock.
 //!
 //! A run queues at the place of its *oldest* part, so that a neighbour freed
@@ -61,7 +61,7 @@ const FEW: usize = (32 << 20) / UNIT;
 /// From so many bytes on, zeroed memory is better asked of the kernel than made.
 pub(crate) const ZERO_BY_KERNEL: usize = 32 << 20;
 
-/// What somebody who takes units will do with them.
+/// What the taker of units will do with them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     /// Nothing that matters here.

@@ -6,7 +6,7 @@
 //!   tick      purge_waiting                      > expire a run, unlock, decommit, lock, attach
 //! ```
 //!
-//! Nobody purges in the background: a thread that takes or gives a run looks at the queue, and
+//! No thread purges in the background: one that takes or gives a run looks at the queue, and
 //! pays for a bounded number of runs. While its pages go back a run is in no index.
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
@@ -129,7 +129,7 @@ pub(crate) fn take(
     Some(run)
 }
 
-/// Units that waited to go back when somebody last looked.
+/// Units that waited to go back when a thread last looked.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether runs wait to go back.

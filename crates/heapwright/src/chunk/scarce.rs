@@ -13,7 +13,7 @@
 //!
 //! - Free runs stay mapped up to an eighth of what is left to others. What is
 //!   more is unmapped, at once and not after a delay: clean runs first, then the oldest
-//!   dirty ones. Their units stay free, and are *absent* until somebody takes them. A heap
+//!   dirty ones. Their units stay free, and are *absent* until they are taken. A heap
 //!   that is empty so keeps at most a ninth of the limit.
 //! - Before a request is refused, all free runs become absent, and large blocks
 //!   lose the pages behind their last byte: a block of 100,000 bytes then takes 100 KiB
@@ -25,7 +25,7 @@
 //! **A cut block.** [`CUT`] in its record's `usable` says that there is nothing behind the
 //! bytes in use. It is set under the chunk's lock, and cleared under it when the tail was
 //! mapped again or given up. The owner changes `usable` without the lock as long as it
-//! sees no cut, by a compare-and-exchange: who comes first wins, and the other sees it.
+//! sees no cut, by a compare-and-exchange: the first one wins, and the other sees it.
 //!
 //! In other windows nothing of this happens: no run is ever absent, no block cut.
 //!
@@ -180,7 +180,7 @@ impl<O: Memory + Copy> Chunk<O> {
             record.usable.compare_exchange(used, used | CUT, Ordering::Relaxed, Ordering::Relaxed);
         if cut.is_ok() {
             let tail = self.map.address_of(unit).wrapping_add(used);
-            // SAFETY: committed, in whole pages, and behind what the owner uses, who sees the
+            // SAFETY: committed, in whole pages, and behind what the owner uses, which sees the
             // cut before it would use more, and then waits for the lock.
             if unsafe { self.window.give_back(tail, size - used) } {
                 self.cut += 1;

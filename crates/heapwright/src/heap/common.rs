@@ -4,7 +4,7 @@
 //!   malloc, free    miss in the stub that the thread's fast word leads to
 //!      v
 //!   here            try the cache behind it: pop or push, give the lock back
-//!      | held by somebody      | list empty, or too long
+//!      | held by another       | list empty, or too long
 //!      v                       v
 //!   registry::shared           cache::magazines
 //!   another cache              a chain from, or to, the central lists
@@ -18,7 +18,7 @@
 //! allocates as before.
 //!
 //! **Waiting.** A cache that cannot be had in a long time is held by the caller itself,
-//! who is then in a signal handler; it is served from the heap for late comers
+//! which is then in a signal handler; it is served from the heap for late comers
 //! (`start::late`), and what it frees is put aside (`central::defer`).
 //!
 //! Called by `fast` (misses), `door` (all else) and `start`.
@@ -31,7 +31,7 @@ use super::door;
 use super::own_word::{self, Own};
 use crate::request::MALLOC;
 
-use crate::cache::magazines::{self, ALL, Magazines, Shelf};
+use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
 use crate::cache::{Allocated, Hot, HotStub, OnMiss, Residue, arrays, central};
 use crate::registry::shared::Held;
@@ -70,7 +70,7 @@ pub(crate) fn is_on() -> bool {
 /// 1024; it is never lowered. Returns how many there are now; 0: threads have caches of
 /// their own.
 ///
-/// Threads that run need not be told: who finds its cache held looks among all.
+/// Threads that run need no notice: a thread that finds its cache held looks among all.
 ///
 /// ```
 /// // This process has exclusive caches.
@@ -83,7 +83,7 @@ pub fn raise_shared_caches(count: usize) -> usize {
 }
 
 /// The calling thread's cache, by its own word; `None`: it has none yet.
-fn existing() -> Option<&'static Shelf> {
+fn existing() -> Option<&'static SharedCache> {
     match own_word::get() {
         Own::Shared(shared) => Some(shared),
         Own::ByCpu => Some(per_cpu::mine(&ALL)),
@@ -93,7 +93,7 @@ fn existing() -> Option<&'static Shelf> {
 
 /// Gives the calling thread a cache, or the way to its CPU's.
 #[cold]
-fn first() -> &'static Shelf {
+fn first() -> &'static SharedCache {
     if !registry::by_cpu() {
         let first = ALL.assign();
         own_word::set_shared(first);
@@ -131,7 +131,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
 }
 
 /// Notes what it took to get a cache.
-fn account(current: &'static Shelf, held: &Held<Magazines, HotStub>) {
+fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !registry::by_cpu() {
         own_word::set_shared(held.slot());
     }
@@ -318,7 +318,7 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Tells statistics how much each cache holds just now.
+/// Publishes for statistics how much each cache holds just now.
 pub(super) fn publish() {
     for slot in ALL.all() {
         if let Some(held) = ALL.acquire_this(slot) {

@@ -119,7 +119,7 @@ fn allocate_interrupted(request: Request) -> *mut u8 {
     hand_out(request, Allocated { block: block.cast(), zero: false }, size_class::size(class))
 }
 
-/// Serves a request of who has no cache, and cannot have one.
+/// Serves a request of a thread that has no cache, and cannot have one.
 #[cold]
 fn allocate_late(request: Request) -> *mut u8 {
     if common::is_on() {

@@ -445,7 +445,7 @@ pub unsafe fn forward_sized_frees() {
     unsafe { super::start::forward_sized_frees() };
 }
 
-/// The fast path of every free; they differ in what they tell of the block where it is
+/// The fast path of every free; they differ in what they say of the block where it is
 /// another one's: `shared` frees one of a cache that threads share, `other` all others.
 ///
 /// # Safety

@@ -22,7 +22,7 @@
 use core::ptr;
 
 use super::{SENTINEL, foreign, seen};
-use crate::cache::magazines::{self, Shelf};
+use crate::cache::magazines::{self, SharedCache};
 use crate::cache::{Cache, Hot};
 use crate::options;
 use crate::os::tls;
@@ -43,7 +43,7 @@ pub(super) enum Own {
     /// A cache of its own.
     Cache(&'static Cache),
     /// A cache that it shares with other threads.
-    Shared(&'static Shelf),
+    Shared(&'static SharedCache),
     /// Whatever serves its CPU.
     ByCpu,
 }
@@ -83,13 +83,13 @@ pub(super) fn set_cache(cache: &'static Cache) {
 }
 
 /// Lets the calling thread share a cache.
-pub(super) fn set_shared(shared: &'static Shelf) {
+pub(super) fn set_shared(shared: &'static SharedCache) {
     let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
     set(stub, SHARED, stub);
 }
 
 /// Lets the calling thread use the caches of its CPU, the calling one's of which is `shared`.
-pub(super) fn set_by_cpu(shared: &'static Shelf) {
+pub(super) fn set_by_cpu(shared: &'static SharedCache) {
     let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
     set(stub, SHARED | BY_CPU, stub);
 }

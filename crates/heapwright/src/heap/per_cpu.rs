@@ -4,11 +4,11 @@
 //!   malloc, free --> sequence in `cache::arrays`: done
 //!                      | empty, full                      | begun in vain
 //!                      v                                  v
-//!                    half a row from, or to, the shelf    this block from, or to, the shelf
-//!                    of the CPU, under its lock
+//!                    half a row from, or to,           this block from, or to,
+//!                    the CPU's shared cache            the CPU's shared cache
 //! ```
 //!
-//! A *shelf* is a shared cache (`cache::magazines`) of which each CPU has one. Filling and
+//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and
 //! emptying the arrays is done block by block, with sequences of its own: the thread may
 //! be on another CPU by then, and fill that one's.
 //!
@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Resid
 pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, residue: Residue) {
     arrays::note_abort();
     // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
-    unsafe { put_on_shelf(residue.class(), block.cast()) };
+    unsafe { put_in_shared(residue.class(), block.cast()) };
 }
 
 /// No block begins at the address.
@@ -112,12 +112,12 @@ pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
         Put::Aborted => {
             arrays::note_abort();
             // SAFETY: a block of the class and the common owner, which the caller gives away.
-            unsafe { put_on_shelf(class, block) };
+            unsafe { put_in_shared(class, block) };
         }
     }
 }
 
-/// A block of `class` from the shelf, and half a row more for the CPU. Null: there is no
+/// A block of `class` from the shared cache, and half a row more for the CPU. Null: there is no
 /// memory, or no lock to be had.
 fn refill(gate: &Gate, class: usize) -> *mut Block {
     gate.provide(gate.cpu());
@@ -140,7 +140,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// Takes a block of `class` to the shelf, and half a row of the CPU's.
+/// Takes a block of `class` to the shared cache, and half a row of the CPU's.
 ///
 /// # Safety
 ///
@@ -164,7 +164,7 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
 /// # Safety
 ///
 /// As [`drain`].
-unsafe fn put_on_shelf(class: usize, block: *mut Block) {
+unsafe fn put_in_shared(class: usize, block: *mut Block) {
     let Some(held) = common::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
         return unsafe { central::defer(class, block) };

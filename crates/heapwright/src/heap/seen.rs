@@ -41,7 +41,7 @@ pub(crate) fn is_debugging() -> bool {
 }
 
 /// Whether the process runs with the debug heap. Reads the options, if nobody
-/// has before: the C layer asks when it is loaded, to tell calls apart.
+/// has before: the C layer asks when it is loaded, to know calls apart.
 ///
 /// ```
 /// assert!(!heapwright::heap::debugging());
@@ -248,7 +248,7 @@ pub mod observe {
         WATCHER.store(core::ptr::null_mut(), Ordering::Release);
     }
 
-    fn tell(event: Event) -> Verdict {
+    fn notify(event: Event) -> Verdict {
         // SAFETY: null, or a reference that lives for ever.
         match unsafe { WATCHER.load(Ordering::Acquire).as_ref() } {
             Some(watcher) => watcher(event),
@@ -257,26 +257,26 @@ pub mod observe {
     }
 
     pub(super) fn request(Request { size, align, zero, origin }: Request) {
-        tell(Event::Request(origin, size, align, zero));
+        notify(Event::Request(origin, size, align, zero));
     }
 
     pub(super) fn given(Return { origin, size, align, .. }: Return) {
-        tell(Event::Return(origin, size, align));
+        notify(Event::Return(origin, size, align));
     }
 
     pub(super) fn resize(new: usize, Return { origin, size, align, .. }: Return) {
-        tell(Event::Resize(origin, new, size, align));
+        notify(Event::Resize(origin, new, size, align));
     }
 
     pub(super) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Verdict {
-        tell(Event::Fault(address, is_write, context))
+        notify(Event::Fault(address, is_write, context))
     }
 
     pub(super) fn forget() {
-        tell(Event::Forget);
+        notify(Event::Forget);
     }
 
     pub(super) fn at_exit() {
-        tell(Event::AtExit);
+        notify(Event::AtExit);
     }
 }

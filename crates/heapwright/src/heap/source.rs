@@ -24,7 +24,7 @@ pub(super) trait Source {
     /// Where calls are counted, if they are.
     fn counters(&self) -> &Counters;
     /// The first-class heap whose large blocks it lists, if it is one's. (Those of threads that have no cache
-    /// are nobody's, as other threads' are: whoever frees them need not wait for that heap.)
+    /// are in no list, as other threads' are: a free of one need not wait for that heap.)
     fn heap(&self) -> Option<&Cache>;
 }
 

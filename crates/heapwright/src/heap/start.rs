@@ -96,7 +96,7 @@ fn mine_slow(has_exited: bool) -> Mine {
     Mine::Cache(cache)
 }
 
-/// Tells statistics how much the calling thread's cache holds just now.
+/// Publishes for statistics how much the calling thread's cache holds just now.
 pub(crate) fn publish_mine() {
     match own_word::cache() {
         Some(cache) => cache.publish(),

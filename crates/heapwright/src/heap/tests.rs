@@ -22,7 +22,7 @@ use crate::size_class::{SLAB_MAX, UNIT};
 #[derive(Clone, Copy)]
 struct Owned(*mut u8, usize);
 
-// SAFETY: whoever has the value is the only one who uses the block.
+// SAFETY: only the thread that has the value uses the block.
 unsafe impl Send for Owned {}
 
 impl Owned {

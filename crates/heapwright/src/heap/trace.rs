@@ -29,16 +29,16 @@
 //! the program's and not written: the thread is *quiet* meanwhile.
 //!
 //! **Threads** have numbers, in a word of the C library's for each thread (a pthread
-//! key, whose destructor tells the thread's end):
+//! key, whose destructor writes the thread's end):
 //!
 //! ```text
-//!   number | busy: it writes | late: its end was told | quiet: in a realloc       0: no number yet
+//!   number | busy: it writes | late: its end was written | quiet: in a realloc       0: no number yet
 //!   61 ..    bit 2             bit 1                    bit 0
 //! ```
 //!
-//! What a thread does in destructors that run later than ours is still told of it.
+//! What a thread does in destructors that run later than ours is still written.
 //!
-//! **Signal handlers** that have interrupted whoever writes cannot: then the trace ends there, and says so.
+//! **Signal handlers** that have interrupted the writing thread cannot write: then the trace ends there, and says so.
 //!
 //! **Fork.** The lock is held across it. The child has a file of its own, which begins
 //! with the first thing it does; what its parent had not written yet is its parent's to
@@ -111,12 +111,12 @@ pub(super) fn start() {
 pub(super) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
-        // After all others: what is told then comes when the locks were given back.
+        // After all others: what is written then comes when the locks were given back.
         os::around_fork(nothing, in_parent, nothing);
     }
 }
 
-/// A block was got for a request. (Null: there was no memory, and nothing to tell.)
+/// A block was got for a request. (Null: there was no memory, and nothing is written.)
 #[inline(always)]
 pub(super) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
@@ -177,7 +177,7 @@ pub(super) fn realloc_ends(block: *mut u8, size: usize) {
 }
 
 /// The process is about to end: writes what has not been written. Called once a
-/// process, by the thread that ends it; what others still do is not told.
+/// process, by the thread that ends it; what others still do is not written.
 ///
 /// Only a C layer that sees the end calls this.
 ///
@@ -218,7 +218,7 @@ fn write(operation: Operation) {
 /// Has the recorder do something for the calling thread, which has this word.
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
     // A signal handler that has interrupted its own thread's writing cannot wait for it. (Nobody does that
-    // to who forks while it holds all locks.)
+    // to a thread that forks while it holds all locks.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);

@@ -18,12 +18,12 @@
 //!
 //! Both are restartable sequences (see `os::linux::rseq`): all a thread does before the one
 //! store that commits has no effect if it is moved away, and then it comes by the lock of
-//! the CPU's shelf (`magazines`) instead. It does not try the sequence again, so nothing
+//! the CPU's shared cache (`magazines`) instead. It does not try the sequence again, so nothing
 //! can make it try for ever: no debugger that steps through it, no storm of signals.
 //!
 //! **Closing.** What a CPU has can be had by others: the pointer that takes go by is made to
 //! lead to arrays that are always empty, the one that puts go by to arrays that are always
-//! full, and a fence restarts whoever is in a sequence on that CPU. After that nobody touches the arrays. So idle CPUs are
+//! full, and a fence restarts each thread in a sequence on that CPU. After that nobody touches the arrays. So idle CPUs are
 //! drained, and a fork finds all of them at rest.
 //!
 //! All threads' fast words lead to the one gate. The heads in its stub are
@@ -33,7 +33,7 @@
 //! one block at least): about 1 MiB if every class is full.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
-//! class; `top` is written by sequences alone, or by who has closed the CPU.
+//! class; `top` is written by sequences alone, or by the thread that has closed the CPU.
 //!
 //! Called by `heap::per_cpu`.
 
@@ -148,7 +148,7 @@ static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
 /// Whether the fork under way found the arrays at rest.
 static AT_REST: AtomicBool = AtomicBool::new(false);
-/// Orders those who make arrays, and those who close them.
+/// Orders threads that make arrays, and threads that close them.
 static ORDER: Lock<()> = Lock::new(());
 /// Sequences that were begun in vain, and, where every call is counted, those that were
 /// not.
@@ -394,8 +394,8 @@ impl Gate {
     }
 }
 
-/// Makes all operations on a CPU go by its shelf, or no more. Unlike a closed CPU's, the
-/// arrays are still whoever's who is in a sequence. False: not now, try again.
+/// Makes all operations on a CPU go by its shared cache, or no more. Unlike a closed CPU's, the
+/// arrays still belong to the thread that is in a sequence. False: not now, try again.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(gate) = gate().filter(|_| cpu < CPUS) else { return true };
@@ -404,7 +404,7 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
         gate.sinks[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
     }
-    // Whoever has the lock may have closed this CPU, or another one: then nobody else
+    // The thread that has the lock may have closed this CPU, or another one: then nobody else
     // would open this one.
     let Some(_order) = ORDER.try_lock() else { return false };
     gate.open(Some(cpu));
@@ -503,7 +503,7 @@ pub(crate) fn holding() -> (usize, usize) {
     (blocks, bytes)
 }
 
-/// Brings the arrays to rest for a fork. All shelves are held by then.
+/// Brings the arrays to rest for a fork. All shared caches are held by then.
 pub(super) fn before_fork() {
     ORDER.acquire();
     if let Some(gate) = gate() {
@@ -562,7 +562,7 @@ mod tests {
     }
 
     /// Makes the arrays of a CPU: not at the first try where another test drains one just
-    /// then, and never for who holds a lock.
+    /// then, and never for a thread that holds a lock.
     fn provide(gate: &Gate, cpu: usize) -> &'static Arrays {
         loop {
             gate.provide(cpu);

@@ -80,7 +80,7 @@ fn unkept(cpu: usize) -> isize {
 struct Row {
     gate: *mut Gate,
     arrays: *mut Arrays,
-    /// Who has the token just now.
+    /// The thread that has the token just now.
     is_out: [AtomicBool; TOKENS],
     /// Tokens that came to a second holder, and those that were none.
     doubled: AtomicUsize,

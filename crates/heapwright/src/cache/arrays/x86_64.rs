@@ -45,7 +45,7 @@ macro_rules! sequence {
 }
 pub(crate) use sequence;
 
-/// The sequence of [`take_at`]; before the commit it may wait, for those who test it.
+/// The sequence of [`take_at`]; before the commit it may wait, for tests.
 macro_rules! take {
     ([$($wait:literal),*]) => {
         sequence!(
