@@ -24,14 +24,14 @@ use super::super::slot::{State, Word};
 use super::super::span::{Form, Place};
 use super::Heap;
 use super::deallocate::Here;
-use super::enter::Entered;
+use super::enter::EnteredState;
 
 impl Heap {
     /// Whether the call, the size and the alignment are those the block was made with.
     #[inline(always)]
     pub(super) fn judge_call(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         size: usize,
@@ -56,7 +56,7 @@ impl Heap {
     #[cold]
     fn misjudged(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -78,7 +78,7 @@ impl Heap {
     #[inline(always)]
     pub(super) fn judge_small_edges(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -107,7 +107,13 @@ impl Heap {
 
     /// All of the slack behind a block.
     #[inline(never)]
-    fn judge_slack(&'static self, entered: &mut Entered, place: Place, word: Word, here: Here) {
+    fn judge_slack(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        word: Word,
+        here: Here,
+    ) {
         let size = place.size(word);
         let (_, _, slack) = place.parts(size);
         let end = place.block().wrapping_add(size);
@@ -119,7 +125,7 @@ impl Heap {
 
     /// What lies before a bucket's first slot, or before a block that stands alone.
     #[inline(never)]
-    fn judge_lead(&'static self, entered: &mut Entered, place: Place, word: Word, here: Here) {
+    fn judge_lead(&'static self, entered: &mut EnteredState, place: Place, word: Word, here: Here) {
         let near = place.near();
         let from = place.block().wrapping_sub(near);
         // SAFETY: what is near is filled, and not guarded while the block is live.
@@ -132,7 +138,7 @@ impl Heap {
     #[cold]
     fn judge_neighbour(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         near: usize,
@@ -159,7 +165,7 @@ impl Heap {
     /// Whether the bytes around a block that stands alone are as they were.
     pub(super) fn judge_lone_edges(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -171,7 +177,7 @@ impl Heap {
     #[cold]
     fn overflowed(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         size: usize,
@@ -213,7 +219,7 @@ impl Heap {
     #[cold]
     fn underflowed(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         damage: Damage,
