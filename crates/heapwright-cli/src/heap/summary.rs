@@ -157,7 +157,7 @@ pub(crate) struct Unreachable {
 #[derive(Clone, Debug)]
 pub(crate) struct OfType {
     pub(crate) row: TypeRow,
-    /// References to its objects by the type of who has them, many first.
+    /// References to its objects by the type of what has them, many first.
     pub(crate) from: Vec<(String, u64)>,
     /// References of its objects by the type of what they lead to.
     pub(crate) to: Vec<(String, u64)>,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A fresh page costs a fault, and a huge page one fault for 512 pages, and one
-//! entry of the processor's page cache instead of 512. But who asks the kernel
+//! entry of the processor's page cache instead of 512. But a heap that asks the kernel
 //! for huge pages everywhere pays with memory nobody uses: blocks that are
 //! partly touched, slabs that stay few, pages given back and put in again by
 //! the kernel's collector.

@@ -15,7 +15,7 @@
 //! single runs was measured too: a program that frees and takes buffers of many
 //! sizes splits and merges runs all the time, their ages mean little, and it
 //! faulted in again every few milliseconds what had just been given back.)
-//! There is no background thread: whoever takes or gives a run
+//! There is no background thread: a thread that takes or gives a run
 //! looks at the queue, and pays for a bounded number of runs, outside the lock.
 //!
 //! A run queues at the place of its *oldest* part, so that a neighbour freed
@@ -65,7 +65,7 @@ const PURGES: usize = 4;
 /// How many a thread purges that looks after them once a tick.
 const PURGES_A_TICK: usize = 32;
 
-/// What somebody who takes units will do with them.
+/// What the taker of units will do with them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     /// Nothing that matters here.

@@ -25,7 +25,7 @@
 //! **A cut block.** [`CUT`] in its record's `usable` says that there is nothing behind the
 //! bytes in use. It is set under the chunk's lock, and cleared under it when the tail was
 //! mapped again or given up. The owner changes `usable` without the lock as long as it
-//! sees no cut, by a compare-and-exchange: who comes first wins, and the other sees it.
+//! sees no cut, by a compare-and-exchange: the first one wins, and the other sees it.
 //!
 //! In other windows nothing of this happens: no run is ever absent, no block cut.
 //!
@@ -179,7 +179,7 @@ impl<O: Memory + Copy> Chunk<O> {
             record.usable.compare_exchange(used, used | CUT, Ordering::Relaxed, Ordering::Relaxed);
         if cut.is_ok() {
             let tail = self.map.address_of(unit).wrapping_add(used);
-            // SAFETY: committed, in whole pages, and behind what the owner uses, who sees the
+            // SAFETY: committed, in whole pages, and behind what the owner uses, which sees the
             // cut before it would use more, and then waits for the lock.
             if unsafe { self.window.give_back(tail, size - used) } {
                 self.cut += 1;

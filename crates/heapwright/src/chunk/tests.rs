@@ -476,7 +476,7 @@ impl World {
             assert!(found.zero);
         }
         assert_eq!(self.chunk.clean.units() + self.chunk.absent.units(), 0);
-        // SAFETY: the world ends here, and with it all who know the window.
+        // SAFETY: the world ends here, and with it all that know the window.
         unsafe { self.os.give_back() };
     }
 }

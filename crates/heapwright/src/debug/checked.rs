@@ -316,7 +316,7 @@ impl<A: GlobalAlloc> Checked<A> {
     }
 }
 
-/// What a call was given, and by whom.
+/// What a call was given, and from where.
 #[derive(Clone, Copy)]
 struct Given {
     address: usize,

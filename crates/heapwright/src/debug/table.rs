@@ -9,13 +9,13 @@
 //! ```
 //!
 //! The address map knows nothing of such memory, and a header in front of the block
-//! would have to be believed by whoever was given a pointer. So the way from a block
+//! would have to be believed by the receiver of a pointer. So the way from a block
 //! to its record is a hash table, in guarded memory of its own: a pointer that
 //! nobody ever handed out is found out without touching what it leads to.
 //!
 //! Resting blocks, oldest first, are the quarantine; `GONE` ones went back to their
 //! allocator, and are remembered so that a late double free is reported as one. A block's
-//! place is kept as its complement, so that who looks for pointers to blocks does not
+//! place is kept as its complement, so that a search for pointers to blocks does not
 //! find them here.
 //!
 //! Called by `checked` and `check`, under the heap's lock on it.

@@ -193,7 +193,7 @@ impl Heap {
     /// Bytes the program asked for of the block at `address`; a finding and `None`
     /// where no live block begins there.
     ///
-    /// A block of none has one from now on, as no block has none elsewhere: whoever asks
+    /// A block of none has one from now on, as no block has none elsewhere: a caller that asks
     /// takes the answer for what may be written. Until then its first byte is watched.
     pub(crate) fn size_of(
         &'static self,

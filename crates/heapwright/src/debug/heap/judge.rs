@@ -134,7 +134,7 @@ impl Heap {
         }
     }
 
-    /// The slack of the block before changed: who wrote there?
+    /// The slack of the block before changed: which block was overrun?
     #[cold]
     fn judge_neighbour(
         &'static self,
@@ -247,7 +247,7 @@ const fn is_of_cxx(origin: Origin) -> bool {
 }
 
 /// Whether a block of malloc that is deleted was made by another `operator new` than
-/// ours: a library's own, which it is bound to, while those who use it are bound to our
+/// ours: a library's own, which it is bound to, while its users are bound to our
 /// `operator delete`. (libLLVM is linked so.)
 #[cold]
 fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {

@@ -1,4 +1,4 @@
-//! Walking a shared pool, resetting it, and its end: whoever does has it to itself.
+//! Walking a shared pool, resetting it, and its end: the caller has it to itself.
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
