@@ -21,7 +21,7 @@
 //! report/         from debug records to what is reported
 //! heap/           from a heap dump to what holds what
 //! symbols/        from addresses to functions and lines
-//! bench/          the race: who, what, how often, and what it shows
+//! bench/          the race: allocators, programs, rounds, and what it shows
 //! trace/          traces, read and written
 //! replay/         a trace done again, and what that costs
 //! wrong           an error that is the user's mistake

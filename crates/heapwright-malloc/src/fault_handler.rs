@@ -169,7 +169,7 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_fault as *const () as usize
 }
 
-/// Makes ours the handler of both signals, and remembers what the program (or who
+/// Makes ours the handler of both signals, and remembers what the program (or what
 /// started it) had set. Once a process; called by the constructor in debug mode.
 #[cold]
 pub(crate) fn install(decide: Decide) {

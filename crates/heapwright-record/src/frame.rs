@@ -12,12 +12,12 @@
 //!   BEFORE             payload          BEHIND
 //! ```
 //!
-//! What tags and payloads mean is each format's own, and so are the words for what is
-//! wrong: here it is only found. Nothing here panics or indexes: the writer works inside
+//! What tags and payloads mean is each format's own; what is wrong with a file is said by
+//! `problem`. Nothing here panics or indexes: the writer works inside
 //! programs that are already in trouble, the reader on files that may hold anything.
 
 use crate::checksum::checksum;
-use core::ops::RangeInclusive;
+use crate::problem::{Fault, Format, Problem};
 
 /// Bytes before the first frame.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -38,37 +38,27 @@ pub(crate) const fn header(magic: [u8; 8], version: u32) -> [u8; HEADER_BYTES] {
     [a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0]
 }
 
-/// Why a file cannot be read at all.
-pub(crate) enum Refused {
-    /// Shorter than the header.
-    Short,
-    /// It does not begin with the magic.
-    Other,
-    /// Another version than those that are read.
-    Version(u32),
-    /// Flags that must be known, and are not.
-    Flags(u32),
-}
-
 /// The version of a file that can be read, and what is behind its header.
-pub(crate) fn behind_header(
-    bytes: &[u8],
-    magic: [u8; 8],
-    versions: RangeInclusive<u32>,
-) -> Result<(u32, &[u8]), Refused> {
+pub(crate) fn behind_header<'a>(
+    bytes: &'a [u8],
+    format: &'static Format,
+) -> Result<(u32, &'a [u8]), Problem> {
+    let refused = |fault| format.problem(fault);
+    let (magic, (oldest, newest)) = (&format.magic, format.versions);
     let known = bytes.len().min(magic.len());
     if bytes.get(..known) != magic.get(..known) {
-        return Err(Refused::Other);
+        return Err(refused(Fault::Other));
     }
-    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Refused::Short)?;
+    let header = bytes.split_first_chunk::<HEADER_BYTES>();
+    let (header, rest) = header.ok_or_else(|| refused(Fault::Short))?;
     let [.., a, b, c, d, e, f, g, h] = *header;
     let version = u32::from_le_bytes([a, b, c, d]);
-    if !versions.contains(&version) {
-        return Err(Refused::Version(version));
+    if !(oldest..=newest).contains(&version) {
+        return Err(refused(Fault::Version(version)));
     }
     let flags = u32::from_le_bytes([e, f, g, h]);
     if flags & BINDING_FLAGS != 0 {
-        return Err(Refused::Flags(flags));
+        return Err(refused(Fault::Flags(flags)));
     }
     Ok((version, rest))
 }
@@ -95,24 +85,22 @@ pub(crate) struct Frame<'a> {
     pub(crate) rest: &'a [u8],
 }
 
-/// What is wrong with the bytes of a frame.
-pub(crate) enum Wrong {
-    /// They end within it.
-    Cut,
-    /// They are not what was written.
-    Checksum,
-}
-
 impl<'a> Frame<'a> {
-    /// The frame at the start of `bytes`, whose checksum is right.
-    pub(crate) fn take(bytes: &'a [u8], checksum: fn(&[u8]) -> u32) -> Result<Self, Wrong> {
-        let (tag, behind) = bytes.split_first_chunk().ok_or(Wrong::Cut)?;
-        let (length, _) = behind.split_first_chunk().ok_or(Wrong::Cut)?;
-        let whole = BEFORE.checked_add(u32::from_le_bytes(*length) as usize).ok_or(Wrong::Cut)?;
-        let (summed, rest) = bytes.split_at_checked(whole).ok_or(Wrong::Cut)?;
-        let (sum, rest) = rest.split_first_chunk::<BEHIND>().ok_or(Wrong::Cut)?;
+    /// The frame at the start of `bytes`, whose checksum is right; in the file it begins at
+    /// byte `at`.
+    pub(crate) fn take(
+        bytes: &'a [u8],
+        at: u64,
+        checksum: fn(&[u8]) -> u32,
+    ) -> Result<Self, Fault> {
+        let cut = Fault::EndsWithin(at);
+        let (tag, behind) = bytes.split_first_chunk().ok_or(cut)?;
+        let (length, _) = behind.split_first_chunk().ok_or(cut)?;
+        let whole = BEFORE.checked_add(u32::from_le_bytes(*length) as usize).ok_or(cut)?;
+        let (summed, rest) = bytes.split_at_checked(whole).ok_or(cut)?;
+        let (sum, rest) = rest.split_first_chunk::<BEHIND>().ok_or(cut)?;
         if u32::from_le_bytes(*sum) != checksum(summed) {
-            return Err(Wrong::Checksum);
+            return Err(Fault::Checksum(at));
         }
         let payload = summed.get(BEFORE..).unwrap_or_default();
         Ok(Self { tag: u32::from_le_bytes(*tag), payload, rest })

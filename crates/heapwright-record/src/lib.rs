@@ -27,7 +27,9 @@ pub mod debug;
 mod frame;
 pub mod heap;
 mod leb;
+mod problem;
 mod stats;
 pub mod trace;
 
+pub use problem::{Fault, Problem};
 pub use stats::{DecodeError, HEADER_BYTES, SIZE_BUCKETS, Stats};

@@ -1,7 +1,7 @@
 //! Whose is this address? An answer in constant time, without touching it.
 //!
-//! One load tells whether the address is in the window and what its unit is;
-//! arithmetic and one record tell the block. Nothing at the address is read,
+//! One load says whether the address is in the window and what its unit is;
+//! arithmetic and one record give the block. Nothing at the address is read,
 //! so the address may be anything at all.
 //!
 //! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps and
@@ -48,7 +48,7 @@ pub enum BlockState {
     /// There is no block at the address.
     Unknown = 0,
     /// Allocated, or free in some thread's cache: without an allocated bitmap
-    /// the two cannot be told apart in constant time.
+    /// the two cannot be distinguished in constant time.
     InUse = 1,
     /// Given back to its slab, or never handed out.
     Free = 2,
@@ -164,7 +164,8 @@ pub(crate) enum Front {
     /// Debug heaps: their records say more than others', for what is freed is known.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Debug,
-    /// Collected heaps. What mutators have not told yet of the stretch they are at counts as free.
+    /// Collected heaps. What mutators allocated in their present region and have not
+    /// recorded yet counts as free.
     Collected,
 }
 

@@ -60,7 +60,7 @@ pub(crate) enum Part {
     Debug,
     /// The window and what is carved from it.
     Substrate,
-    /// What writes calls down. Its holder waits for nobody, and whoever writes may hold anything.
+    /// What writes calls down. Its holder waits for no lock, and a thread that writes may hold any.
     Trace,
 }
 
@@ -89,12 +89,12 @@ static WITHIN: AtomicUsize = AtomicUsize::new(0);
 /// The signals that the thread which forks had blocked. Its alone.
 struct Blocked(UnsafeCell<SignalMask>);
 
-// SAFETY: touched by whoever holds `FORKING`, or is its copy in the child.
+// SAFETY: touched by the thread that holds `FORKING`, or is its copy in the child.
 unsafe impl Sync for Blocked {}
 
 static BLOCKED: Blocked = Blocked(UnsafeCell::new(SignalMask::NONE));
 
-/// Taken by whoever forks: two threads may do so at once, and the C library does not
+/// Taken by a thread that forks: two threads may do so at once, and the C library does not
 /// hold its own lock while handlers run.
 static FORKING: Lock<()> = Lock::new(());
 

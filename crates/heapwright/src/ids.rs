@@ -10,7 +10,7 @@
 //! takes no lock; making one is its caller's to serialise.
 //!
 //! [`Recycled`] hands such objects out and takes them back: what must outlive
-//! whoever has it, because a fork may have to hold its lock, or a late reader find it.
+//! whatever owner has it, because a fork may have to hold its lock, or a late reader find it.
 //!
 //! `registry` makes thread caches of them; `names`, `pool` and `arena` recycle theirs.
 
@@ -207,7 +207,7 @@ impl<T: Sync + 'static> Recycled<T> {
         vacant.0 = ptr::from_ref(slot).cast_mut();
     }
 
-    /// The object of an id, whoever has it.
+    /// The object of an id, whatever owner has it.
     pub(crate) fn get(&self, id: u32) -> Option<&'static T> {
         self.ids.get(id).map(|slot| &slot.value)
     }

@@ -62,7 +62,7 @@ pub(crate) fn usable_size(address: usize) -> Option<usize> {
         }
     }
     let Ok(mapping) = os::mapping_of(address - HEADER) else {
-        // Nobody can tell what memory this is. What looks like a block is passed
+        // It is not known what memory this is. What looks like a block is passed
         // on: the C library checks more, and ends the program where it must.
         let anywhere = Region { start: 0, end: usize::MAX, is_main: true };
         return header(anywhere, address).map(|(bytes, _)| bytes - HEADER);

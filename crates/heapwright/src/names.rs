@@ -1,11 +1,11 @@
-//! Names: who a pool is, by the id in its segments' entries.
+//! Names of pools, by the id in its segments' entries.
 //!
 //! ```text
 //!   entry --owner--> id --> Name { "Node" }      made once, then recycled
 //! ```
 //!
 //! A pool gets an id with its first segment and gives it back with its last.
-//! The name is kept here, and not in the pool, because whoever finds a pointer
+//! The name is kept here, and not in the pool, because a function that finds a pointer
 //! in the wrong place has an address and nothing else.
 //!
 //! Bytes are atomics: a line about one pool's pointer may be written while the

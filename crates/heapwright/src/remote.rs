@@ -1,4 +1,4 @@
-//! Blocks coming home: what other threads freed, and who may take it back.
+//! Remote frees: blocks that other threads freed, and which thread may take them back.
 //!
 //! ```text
 //!   freeing threads                          the owner's cache
@@ -15,8 +15,8 @@
 //! bounds the length of whatever a take finds: a chain that is longer was made
 //! cyclic by a double free, and the walker stops there instead of hanging.
 //!
-//! [`Tenure`] says who may act as the owner: the thread that holds the cache,
-//! or, once that thread is dead, whoever claims it for a moment. Late frees
+//! [`Tenure`] says which thread may act as the owner: the thread that holds the cache,
+//! or, once that thread is dead, a thread that claims it for a moment. Late frees
 //! are never lost because both sides look after they have written:
 //!
 //! ```text
@@ -55,7 +55,7 @@ impl Block {
     /// # Safety
     ///
     /// `block` is a free block whose link was written, and the caller is the
-    /// only one who uses it.
+    /// only thread that uses it.
     #[inline(always)]
     pub(crate) unsafe fn next(block: *mut Block) -> *mut Block {
         #[cfg(not(loom))]
@@ -162,7 +162,7 @@ impl RemoteStack {
         loop {
             // SAFETY: `tail` is still the caller's until the exchange succeeds.
             unsafe { Block::set_next(tail, top) };
-            // Release: whoever takes the chain sees its links and the count.
+            // Release: the thread that takes the chain sees its links and the count.
             match self.top.compare_exchange_weak(top, head, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => top = now,
@@ -184,7 +184,7 @@ impl RemoteStack {
         (head, self.count.load(Ordering::Relaxed))
     }
 
-    /// Tells how many blocks and bytes a take found.
+    /// Counts off the blocks and bytes that a take found.
     pub(crate) fn taken(&self, count: usize, bytes: usize) {
         self.count.fetch_sub(count, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -219,7 +219,7 @@ const HELD: u32 = 0;
 const ORPHANED: u32 = 1;
 const CLAIMED: u32 = 2;
 
-/// Who may act as the owner of a cache.
+/// Which thread may act as the owner of a cache.
 pub(crate) struct Tenure(AtomicU32);
 
 impl Tenure {

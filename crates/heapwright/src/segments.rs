@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What a number leads to never moves, so a reference to it stays good, and finding it
-//! takes no lock: a segment is made by whoever first wants a number in it, zeroed, in
+//! takes no lock: a segment is made by the first thread that wants a number in it, zeroed, in
 //! the heap's metadata, and never freed. Two threads that make the same one both go on
 //! with the one that was stored first. The other's is lost: once a doubling at most,
 //! and pages of zeroes that nobody touches are no memory.

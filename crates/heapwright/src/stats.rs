@@ -149,7 +149,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     heap::totals(stats, &mut by_class);
     let (mut cached, mut remote, mut cached_blocks) = (0, 0, 0);
     for cache in CACHES.all() {
-        // A heap has no thread that tells how much its cache holds.
+        // A heap has no thread that says how much its cache holds.
         if cache.owned_by() == Use::Heap
             && let Some(_order) = cache.lock.try_lock()
         {

@@ -57,9 +57,9 @@ fn open_first(chosen: &Options) -> bool {
 
 /// Registers what the C library may allocate for, once. The caller holds no lock.
 ///
-/// Who comes while another thread registers waits for it, because a fork without the
+/// A thread that comes while another one registers waits for it, because a fork without the
 /// handlers would copy locks that somebody holds; but not for ever, for in a child
-/// that was forked at that moment nobody will finish it. Who comes from inside (the
+/// that was forked at that moment it is never finished. A call from inside (the
 /// C library allocates) goes on.
 pub(crate) fn begun() {
     const DONE: usize = 1;
@@ -75,7 +75,7 @@ pub(crate) fn begun() {
                 return;
             }
             Err(DONE) => return,
-            Err(who) if who == me => return,
+            Err(thread) if thread == me => return,
             Err(_) => os::yield_now(),
         }
     }

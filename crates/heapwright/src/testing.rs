@@ -34,9 +34,9 @@ pub(crate) fn is_refused() -> bool {
 ///
 /// Nothing is kept in files: a failure prints its smallest input.
 pub(crate) fn cases(cases: u32) -> Config {
-    let told = !cfg!(miri) && std::env::var_os("PROPTEST_CASES").is_some();
+    let is_set = !cfg!(miri) && std::env::var_os("PROPTEST_CASES").is_some();
     let default = if cfg!(miri) { Config::with_cases(3) } else { Config::default() };
-    let cases = if told || cfg!(miri) { default.cases } else { cases };
+    let cases = if is_set || cfg!(miri) { default.cases } else { cases };
     Config { cases, failure_persistence: None, ..default }
 }
 

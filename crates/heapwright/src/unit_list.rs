@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A record has two pairs of links, so a unit can be in one list by its size and in another
-//! by its owner. Whoever owns a list keeps others from changing it.
+//! by its owner. The owner of a list keeps others from changing it.
 //!
 //! Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (what an owner has).
 

@@ -1,4 +1,4 @@
-//! Who races: glibc, heapwright, what is found on the machine, what is named.
+//! The allocators that race: glibc, heapwright, what is found on the machine, what is named.
 //!
 //! `--with NAME=[VAR=VALUE ...]PATH` adds one, or replaces one of that name;
 //! the assignments are the program's environment, as before a command in a

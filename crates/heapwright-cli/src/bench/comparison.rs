@@ -1,4 +1,4 @@
-//! From runs to ratios: who is ahead of whom, on one program and over many.
+//! From runs to ratios: which allocator is ahead of which, on one program and over many.
 //!
 //! A comparison of two allocators is always made of their own pairs of runs,
 //! round by round, also where neither is the baseline: ratios of ratios would

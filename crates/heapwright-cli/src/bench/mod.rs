@@ -1,7 +1,7 @@
 //! The race: programs run under every allocator, and what that shows.
 //!
 //! ```text
-//! allocators   who races: glibc, heapwright, found ones, named ones
+//! allocators   what races: glibc, heapwright, found ones, named ones
 //!   folders    where libraries lie
 //!   probe      does the preload take effect at all?
 //! program      what is raced: a command with its surroundings

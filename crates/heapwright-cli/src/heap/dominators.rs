@@ -133,7 +133,7 @@ fn walk(graph: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     (object, number, parent)
 }
 
-/// Who refers to each number, as numbers.
+/// What refers to each number, as numbers.
 struct Referrers {
     first: Vec<u32>,
     from: Vec<u32>,
@@ -153,14 +153,14 @@ impl Referrers {
         }
         let mut from = vec![0; first[object.len()] as usize];
         // Filled from the end of each on, which becomes its start.
-        let mut fill = |to: u32, who: u32| {
+        let mut fill = |to: u32, referrer: u32| {
             let place = &mut first[to as usize + 1];
             *place -= 1;
-            from[*place as usize] = who;
+            from[*place as usize] = referrer;
         };
         roots().for_each(|to| fill(to, 0));
-        for (who, at) in (1..).zip(reached()) {
-            graph.targets(at).iter().for_each(|&to| fill(number[to as usize], who));
+        for (referrer, at) in (1..).zip(reached()) {
+            graph.targets(at).iter().for_each(|&to| fill(number[to as usize], referrer));
         }
         // What was the end of one is now the start of it: shifted by one.
         let all = from.len() as u32;

@@ -4,7 +4,8 @@
 
 use anyhow::ensure;
 use flate2::read::MultiGzDecoder;
-use heapwright_record::heap::{Entry, HEADER_BYTES, Problem, Reader};
+use heapwright_record::Problem;
+use heapwright_record::heap::{Entry, HEADER_BYTES, Reader};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Resu
         piece.by_ref().for_each(&mut each);
         reader = piece.go_on(&[]);
         let problem = piece.problem();
-        let is_cut = matches!(problem, Some(Problem::EndsWithin(_)));
+        let is_cut = problem.is_some_and(|problem| problem.is_cut());
         let goes_on = !ended && buffer.len() < LONGEST_FRAME && (is_cut || problem.is_none());
         let used = (reader.position() - before) as usize;
         if !goes_on {

@@ -6,7 +6,8 @@ use super::graph::{Graph, Lookup, NONE};
 use super::pages::PageRow;
 use super::paths::Paths;
 use anyhow::{Context, anyhow};
-use heapwright_record::heap::{Heap, PageState, Problem, RootKind};
+use heapwright_record::heap::{Heap, PageState, RootKind};
+use heapwright_record::{Fault, Problem};
 use std::cmp::Reverse;
 
 /// Objects of a path that are reported, at most: half from its start, half from its end.
@@ -156,7 +157,7 @@ pub(crate) struct Unreachable {
 #[derive(Clone, Debug)]
 pub(crate) struct OfType {
     pub(crate) row: TypeRow,
-    /// References to its objects by the type of who has them, many first.
+    /// References to its objects by the type of what has them, many first.
     pub(crate) from: Vec<(String, u64)>,
     /// References of its objects by the type of what they lead to.
     pub(crate) to: Vec<(String, u64)>,
@@ -188,8 +189,8 @@ pub(crate) fn make(path: &std::path::Path, wanted: &Wanted) -> anyhow::Result<Su
 
 /// What to do where something is no dump.
 fn hinted(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast_ref::<Problem>() {
-        Some(Problem::NotADump) => anyhow!("{error}; heap dumps are what hw_gc_dump writes"),
+    match error.downcast_ref::<Problem>().map(Problem::fault) {
+        Some(Fault::Other) => anyhow!("{error}; heap dumps are what hw_gc_dump writes"),
         _ => error,
     }
 }

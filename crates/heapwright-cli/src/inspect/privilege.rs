@@ -2,7 +2,7 @@
 //!
 //! For such a program the loader drops LD_PRELOAD, or every caller could run
 //! code with those rights. The kernel decides from the file's set-id bits and
-//! capabilities, from who is asking, and from switches that turn the bits off.
+//! capabilities, from the user that asks, and from switches that turn the bits off.
 
 use std::ffi::CString;
 use std::fs;
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) noexec: bool,
 }
 
-/// Who runs the program.
+/// The user that runs the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Caller {
     pub(super) user: u32,

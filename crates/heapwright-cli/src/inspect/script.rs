@@ -25,7 +25,7 @@ pub(super) enum Script {
     For(Interpreter),
 }
 
-/// Who runs a script.
+/// What runs a script.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Interpreter {
     /// The line without its `#!`.

@@ -20,5 +20,5 @@ pub(super) static LAUNCHER: Embedded = Embedded {
 };
 
 /// Names the bytes in a path: two builds of one version can live side by side.
-/// It is no proof; whoever uses a file compares the bytes.
+/// It is no proof; the user of a file compares the bytes.
 pub(super) const HASH: &str = env!("HEAPWRIGHT_EMBEDDED_HASH");

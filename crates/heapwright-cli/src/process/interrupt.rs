@@ -18,7 +18,7 @@ pub(crate) fn notice() {
         // SAFETY: zeroed is a valid sigaction.
         let action = unsafe { action.assume_init_mut() };
         action.sa_sigaction = on_signal as *const () as usize;
-        // No SA_RESTART: whoever waits should look up.
+        // No SA_RESTART: a wait should end.
         action.sa_flags = libc::SA_RESETHAND;
         let mut before = MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: the handler is async-signal-safe, the action is whole, and

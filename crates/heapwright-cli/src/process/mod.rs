@@ -79,7 +79,7 @@ pub(crate) fn watch(mut command: Command) -> io::Result<Outcome> {
     // An ignored SIGCHLD makes the kernel throw the child's status away.
     signals::set_default(libc::SIGCHLD);
     // No signal may arrive between the fork and the moment the parent knows
-    // whom to pass it to: they wait, blocked, and none is lost.
+    // what to pass them to: they wait, blocked, and none is lost.
     let mask = signals::block_all();
     // SAFETY: the closure makes only async-signal-safe calls.
     unsafe {

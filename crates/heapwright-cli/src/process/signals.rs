@@ -1,6 +1,6 @@
 //! Passing signals on to the program we stand in for.
 //!
-//! Who sent a signal decides what to do with it:
+//! The sender of a signal decides what to do with it:
 //!
 //! | from | reached | what we do |
 //! |---|---|---|

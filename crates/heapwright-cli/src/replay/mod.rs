@@ -3,7 +3,7 @@
 //! ```text
 //! plan      a story -> what each thread does, in 16 bytes an operation
 //! player    does it: this command, run again under a preload (hidden)
-//! rounds    who plays, how often, in turns
+//! rounds    which allocators play, how often, in turns
 //! results   what was measured: the structures of --format json
 //! ```
 //!
@@ -13,7 +13,7 @@
 //!   the C library's own;
 //! - each recorded thread is a real one, that begins and ends where it did;
 //! - a block that one thread makes and another frees really goes from one to the other:
-//!   who frees it waits until it is there;
+//!   a thread that frees it waits until it is there;
 //! - threads drift apart by a bounded number of operations only, so that as much is
 //!   live at a time as was;
 //! - blocks are touched, and what was written is looked at again.

@@ -16,7 +16,7 @@
 //!
 //! **Order.** A thread's own operations are in order; a mail orders two threads. Beyond
 //! that there are *windows* of so many operations of the whole story: no thread begins a
-//! window before all have ended the one before the last. Whoever waits, waits for what
+//! window before all have ended the one before the last. A thread that waits, waits for what
 //! comes earlier in the story; so nobody waits for ever.
 //!
 //! **Threads** begin when a running one has done what in the story came before their
@@ -119,7 +119,7 @@ fn compile_with(story: &Story, touch: Touch, in_sequence: bool, window: usize) -
         .map(|event| (thread_of(event), event.what))
         .collect();
     let threads = if in_sequence { 1 } else { story.threads.max(1) } as usize;
-    // Who has the block of each operation next; the same thread if nobody does.
+    // The thread that has the block of each operation next; the same one if none does.
     let mut next: Vec<u32> = events.iter().map(|(thread, _)| *thread).collect();
     let mut later = vec![u32::MAX; story.blocks as usize];
     for (at, (thread, what)) in events.iter().enumerate().rev() {
@@ -323,7 +323,7 @@ mod tests {
             if over {
                 break;
             }
-            // Who waits for a window has left the one before.
+            // A thread that waits for a window has left the one before.
             for lane in 0..lanes.len() {
                 let next = lanes[lane].get(at[lane]);
                 if next.is_some_and(|op| op.kind == Kind::Window as u8)

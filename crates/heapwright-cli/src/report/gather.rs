@@ -293,7 +293,7 @@ impl Image {
             Entry::End(end) => {
                 self.process(all).model.end = Some(*end);
             }
-            // For those who look at the file itself, and for the next run.
+            // For readers of the file itself, and for the next run.
             _ => {}
         }
     }

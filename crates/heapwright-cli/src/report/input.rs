@@ -5,7 +5,8 @@
 //! later is read again from where it is ([`Fetch`]).
 
 use anyhow::{Context, ensure};
-use heapwright_record::debug::{Entry, HEADER_BYTES, MOST_FRAMES, Problem, Reader};
+use heapwright_record::Problem;
+use heapwright_record::debug::{Entry, HEADER_BYTES, MOST_FRAMES, Reader};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -57,7 +58,7 @@ pub(super) fn read(
         progress(reader.position() - at);
         at = reader.position();
         match reader.problem() {
-            Some(Problem::EndsWithin(_)) if !whole && buffer.len() < LONGEST_ENTRY => {}
+            Some(problem) if problem.is_cut() && !whole && buffer.len() < LONGEST_ENTRY => {}
             problem => {
                 read.problem = problem;
                 if problem.is_some() || whole {
@@ -144,6 +145,7 @@ impl Fetch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heapwright_record::Fault;
     use heapwright_record::debug::{Encoder, HEADER, Note};
 
     fn long(entries: usize) -> Vec<u8> {
@@ -176,7 +178,7 @@ mod tests {
         bytes[16 + 4..16 + 8].fill(0x7f);
         fs::write(&path, &bytes).expect("written");
         let read = read(&path, &|_| (), &mut |_, _| panic!("nothing is good")).expect("a record");
-        assert_eq!(read.problem, Some(Problem::EndsWithin(16)));
+        assert_eq!(read.problem.map(|problem| problem.fault()), Some(Fault::EndsWithin(16)));
         fs::remove_file(&path).expect("removed");
     }
 }

@@ -42,7 +42,8 @@ mod suppressions;
 
 use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Problem, Reach, Role, Root};
+use heapwright_record::debug::{Call, Reach, Role, Root};
+use heapwright_record::{Fault, Problem};
 use input::reading;
 use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
 use naming::Naming;
@@ -123,8 +124,8 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     for path in &records {
         if let Err(error) = gathered.add(path, &|bytes| progress.more(bytes)) {
             if named(path) {
-                let error = match error.downcast_ref() {
-                    Some(Problem::NotARecord) => anyhow!("{error}; {}", input::WHAT_IS_ONE),
+                let error = match error.downcast_ref().map(Problem::fault) {
+                    Some(Fault::Other) => anyhow!("{error}; {}", input::WHAT_IS_ONE),
                     _ => error,
                 };
                 return Err(error.context(reading(path)));

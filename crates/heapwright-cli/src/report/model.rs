@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Report
-//!   processes   who wrote: command, end, live bytes over time, full buckets, checks
+//!   processes   that wrote: command, end, live bytes over time, full buckets, checks
 //!   stacks      every distinct stack once; frames every distinct place once
 //!   errors      mistakes, those with one cause together
 //!   leaks       groups of blocks that one stack allocated and one fate met

@@ -22,7 +22,7 @@
 //! `*` and `?` are wildcards, `...` stands for any number of frames, and what comes
 //! after the last line is not looked at. Functions are compared as the linker knows
 //! them and as people read them. Valgrind's stacks begin in its own `malloc`, ours in
-//! who called it: a first line that is the function which allocated or freed is
+//! its caller: a first line that is the function which allocated or freed is
 //! taken as matched. The stack is any of the finding's.
 //!
 //! ```text

@@ -2,7 +2,7 @@
 //!
 //! Debug information of a large program is gigabytes, of which a report needs a few
 //! pages: so it is mapped, not read. The mapping stays to the end of this command,
-//! which opens each file once; whoever borrows from it need not ask how long.
+//! which opens each file once; a borrower of it need not ask how long.
 //!
 //! A file that is cut while it is mapped would end this command by a signal. Who
 //! replaces a program writes a new file beside it, as linkers and package managers

@@ -8,9 +8,9 @@ use super::names::{Ask, Builder, TooMany};
 use super::story::{Story, What};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use heapwright_record::Problem;
 use heapwright_record::trace::{
-    BEFORE, BEHIND, Chunk, Coder, End, HEADER, Operation, Problem, Process, Reader,
-    begin_operations, seal,
+    BEFORE, BEHIND, Chunk, Coder, End, HEADER, Operation, Process, Reader, begin_operations, seal,
 };
 use std::io::{self, Write};
 

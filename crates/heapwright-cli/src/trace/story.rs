@@ -119,7 +119,7 @@ impl Story {
     /// The sums.
     pub(crate) fn facts(&self) -> Facts {
         let mut facts = Facts { threads: u64::from(self.threads), ..Facts::default() };
-        // Of each block: its size, and who made or resized it last.
+        // Of each block: its size, and which thread made or resized it last.
         let mut blocks = vec![(0_u64, 0_u32); self.blocks as usize];
         let (mut bytes, mut count) = (0_u64, 0_u64);
         for event in &self.events {

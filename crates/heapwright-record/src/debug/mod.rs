@@ -71,6 +71,7 @@ mod text;
 mod wire;
 
 use crate::frame;
+use crate::problem::Format;
 
 pub use encoder::Encoder;
 pub use entry::{
@@ -79,7 +80,7 @@ pub use entry::{
 };
 pub use finding::{Finding, Moment, Role};
 pub use numbers::{Access, Call, Ending, FindingKind, Occasion, Origin, Reach, Region, Root};
-pub use reader::{Problem, Reader};
+pub use reader::Reader;
 pub use sentence::Words;
 pub use text::{Frames, MOST_FRAMES, Text};
 
@@ -88,6 +89,16 @@ pub const MAGIC: [u8; 8] = *b"HWDEBUG\0";
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
+
+/// The words for such a file, and how it is recognised.
+pub(crate) static FORMAT: Format = Format {
+    magic: MAGIC,
+    versions: (VERSION, VERSION),
+    name: "debug record",
+    a_frame: "an entry",
+    frame: "entry",
+    parts: "entries",
+};
 
 /// Bytes before the first entry.
 pub const HEADER_BYTES: usize = frame::HEADER_BYTES;

@@ -5,56 +5,10 @@
 
 use super::entry::Entry;
 use super::wire::Cursor;
-use super::{HEADER_BYTES, MAGIC, VERSION};
+use super::{FORMAT, HEADER_BYTES};
 use crate::checksum::{checksum, of_much};
-use crate::frame::{self, Frame, Refused, Wrong};
-use core::fmt;
-
-/// What is wrong with a debug record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Problem {
-    /// Shorter than the header.
-    Short,
-    /// It does not begin as one.
-    NotARecord,
-    /// Written by a version that cannot be read.
-    Version(u32),
-    /// It has flags that must be known to read it, and are not.
-    Flags(u32),
-    /// The file ends within the entry that begins at this byte.
-    EndsWithin(u64),
-    /// The entry that begins at this byte is not what was written.
-    Checksum(u64),
-    /// The entry that begins at this byte was written wrongly.
-    Malformed(u64),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short => f.write_str("the debug record ends within its header"),
-            Self::NotARecord => f.write_str("not a debug record of heapwright"),
-            Self::Version(version) => {
-                write!(f, "debug record of version {version}; this command reads {VERSION}")
-            }
-            Self::Flags(flags) => {
-                write!(f, "debug record with flags {flags:#x}, which this command does not know")
-            }
-            Self::EndsWithin(at) => write!(
-                f,
-                "the file ends in the middle of an entry at byte {at}: the process died while \
-                 writing, or the copy is incomplete"
-            ),
-            Self::Checksum(at) => write!(f, "checksum at byte {at} does not match"),
-            Self::Malformed(at) => {
-                write!(f, "the entry at byte {at} is shorter than it says itself")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Problem {}
+use crate::frame::{self, Frame};
+use crate::problem::{Fault, Problem};
 
 /// Reads a debug record.
 ///
@@ -62,14 +16,14 @@ impl core::error::Error for Problem {}
 /// whether that was the end of the file.
 ///
 /// ```
-/// use heapwright_record::debug::{Encoder, Note, HEADER, Problem, Reader};
+/// use heapwright_record::debug::{Encoder, Note, HEADER, Reader};
 ///
 /// let mut file = HEADER.to_vec();
 /// let mut buffer = [0; Encoder::SMALLEST];
 /// file.extend_from_slice(Encoder::new(&mut buffer).entry(&Note { bytes: "x".into() }.into()));
 /// let mut reader = Reader::new(&file[..file.len() - 1]).unwrap();
 /// assert_eq!(reader.next(), None);
-/// assert_eq!(reader.problem(), Some(Problem::EndsWithin(16)));
+/// assert!(reader.problem().unwrap().is_cut());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
@@ -89,14 +43,7 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no debug record, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let (_, rest) = frame::behind_header(bytes, MAGIC, VERSION..=VERSION).map_err(
-            |refused| match refused {
-                Refused::Short => Problem::Short,
-                Refused::Other => Problem::NotARecord,
-                Refused::Version(version) => Problem::Version(version),
-                Refused::Flags(flags) => Problem::Flags(flags),
-            },
-        )?;
+        let (_, rest) = frame::behind_header(bytes, &FORMAT)?;
         let at = HEADER_BYTES as u64;
         Ok(Self { rest, at, began: at, sum: checksum, skipped: 0, problem: None })
     }
@@ -144,15 +91,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The next entry; inside, there is none if only a newer version knows it.
-    fn read(&mut self) -> Result<Option<Entry<'a>>, Problem> {
-        let frame = Frame::take(self.rest, self.sum).map_err(|wrong| match wrong {
-            Wrong::Cut => Problem::EndsWithin(self.at),
-            Wrong::Checksum => Problem::Checksum(self.at),
-        })?;
+    fn read(&mut self) -> Result<Option<Entry<'a>>, Fault> {
+        let frame = Frame::take(self.rest, self.at, self.sum)?;
         let mut payload = Cursor::new(frame.payload);
         let entry = Entry::take(frame.tag, &mut payload);
         if payload.is_broken() {
-            return Err(Problem::Malformed(self.at));
+            return Err(Fault::Malformed(self.at));
         }
         self.began = self.at;
         self.at += (self.rest.len() - frame.rest.len()) as u64;
@@ -169,7 +113,7 @@ impl<'a> Iterator for Reader<'a> {
             match self.read() {
                 Ok(Some(entry)) => return Some(entry),
                 Ok(None) => self.skipped += 1,
-                Err(problem) => self.problem = Some(problem),
+                Err(fault) => self.problem = Some(FORMAT.problem(fault)),
             }
         }
         None

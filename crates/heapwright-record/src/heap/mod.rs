@@ -73,11 +73,12 @@ mod reader;
 mod writer;
 
 use crate::frame;
+use crate::problem::Format;
 
 pub use facts::{
     Aside, Counts, Heap, Object, Occupancy, Page, PageState, Pools, Root, RootKind, kind,
 };
-pub use reader::{Entry, Problem, Reader};
+pub use reader::{Entry, Reader};
 pub use writer::Writer;
 
 /// How a heap dump begins.
@@ -88,6 +89,16 @@ pub const VERSION: u32 = 2;
 
 /// The oldest version that is read.
 pub const OLDEST: u32 = 1;
+
+/// The words for such a file, and how it is recognised.
+pub(crate) static FORMAT: Format = Format {
+    magic: MAGIC,
+    versions: (OLDEST, VERSION),
+    name: "heap dump",
+    a_frame: "a frame",
+    frame: "frame",
+    parts: "entries",
+};
 
 /// Bytes before the first frame.
 pub const HEADER_BYTES: usize = frame::HEADER_BYTES;

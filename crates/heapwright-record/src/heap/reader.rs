@@ -2,62 +2,10 @@
 
 use super::coder::{Coder, text};
 use super::facts::{Counts, Heap, Object, Occupancy, Page, Pools, Root};
-use super::{END, ENTRIES, HEADER_BYTES, MAGIC, OLDEST, START, VERSION};
+use super::{END, ENTRIES, FORMAT, HEADER_BYTES, OLDEST, START};
 use crate::checksum::of_much;
-use crate::frame::{self, Frame, Refused, Wrong};
-use core::fmt;
-
-/// What is wrong with a heap dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Problem {
-    /// Shorter than the header.
-    Short,
-    /// It does not begin as one.
-    NotADump,
-    /// Written by a version that cannot be read.
-    Version(u32),
-    /// It has flags that must be known to read it, and are not.
-    Flags(u32),
-    /// The file ends within the frame that begins at this byte.
-    EndsWithin(u64),
-    /// The frame that begins at this byte is not what was written.
-    Checksum(u64),
-    /// The frame that begins at this byte was written wrongly.
-    Malformed(u64),
-    /// Before the frame that begins at this byte, another is missing or double.
-    Gap(u64),
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Short => f.write_str("the heap dump ends within its header"),
-            Self::NotADump => f.write_str("not a heap dump of heapwright"),
-            Self::Version(version) => {
-                write!(
-                    f,
-                    "heap dump of version {version}; this command reads {OLDEST} to {VERSION}"
-                )
-            }
-            Self::Flags(flags) => {
-                write!(f, "heap dump with flags {flags:#x}, which this command does not know")
-            }
-            Self::EndsWithin(at) => write!(
-                f,
-                "the file ends in the middle of a frame at byte {at}: the process died while \
-                 writing, or the copy is incomplete"
-            ),
-            Self::Checksum(at) => write!(f, "checksum at byte {at} does not match"),
-            Self::Malformed(at) => write!(f, "the frame at byte {at} is not what it says"),
-            Self::Gap(at) => {
-                write!(f, "entries are missing, or there twice, before the frame at byte {at}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Problem {}
+use crate::frame::{self, Frame};
+use crate::problem::{Fault, Problem};
 
 /// A part of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +38,7 @@ pub enum Entry<'a> {
 /// come, and [`Reader::is_whole`] whether that was all.
 ///
 /// ```
-/// use heapwright_record::heap::{Heap, Problem, Reader, Writer};
+/// use heapwright_record::heap::{Heap, Reader, Writer};
 ///
 /// let (mut buffer, mut file) = ([0; Writer::LEAST], Vec::new());
 /// let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {
@@ -102,7 +50,7 @@ pub enum Entry<'a> {
 ///
 /// let mut reader = Reader::new(&file[..file.len() - 1]).unwrap();
 /// assert_eq!(reader.by_ref().count(), 1);
-/// assert!(matches!(reader.problem(), Some(Problem::EndsWithin(_))) && !reader.is_whole());
+/// assert!(reader.problem().unwrap().is_cut() && !reader.is_whole());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
@@ -156,14 +104,7 @@ impl<'a> Reader<'a> {
     ///
     /// These bytes are no heap dump, or not one this version can read.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Problem> {
-        let (version, rest) = frame::behind_header(bytes, MAGIC, OLDEST..=VERSION).map_err(
-            |refused| match refused {
-                Refused::Short => Problem::Short,
-                Refused::Other => Problem::NotADump,
-                Refused::Version(version) => Problem::Version(version),
-                Refused::Flags(flags) => Problem::Flags(flags),
-            },
-        )?;
+        let (version, rest) = frame::behind_header(bytes, &FORMAT)?;
         Ok(Self {
             rest,
             at: HEADER_BYTES as u64,
@@ -184,7 +125,7 @@ impl<'a> Reader<'a> {
     /// ```
     #[must_use]
     pub fn go_on<'b>(&self, bytes: &'b [u8]) -> Reader<'b> {
-        let problem = self.problem.filter(|problem| !matches!(problem, Problem::EndsWithin(_)));
+        let problem = self.problem.filter(|problem| !problem.is_cut());
         Reader {
             rest: bytes,
             at: self.at,
@@ -220,11 +161,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the next frame.
-    fn read(&mut self) -> Result<(), Problem> {
-        let frame = Frame::take(self.rest, of_much).map_err(|wrong| match wrong {
-            Wrong::Cut => Problem::EndsWithin(self.at),
-            Wrong::Checksum => Problem::Checksum(self.at),
-        })?;
+    fn read(&mut self) -> Result<(), Fault> {
+        let frame = Frame::take(self.rest, self.at, of_much)?;
         match frame.tag {
             START | ENTRIES | END => {
                 (self.entries, self.state) = self.state.take(&frame, self.at)?;
@@ -239,8 +177,8 @@ impl<'a> Reader<'a> {
 
 impl State {
     /// What a frame contains, and how it goes on behind it.
-    fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Problem> {
-        let malformed = || Problem::Malformed(at);
+    fn take<'a>(mut self, frame: &Frame<'a>, at: u64) -> Result<(Entries<'a>, Self), Fault> {
+        let malformed = || Fault::Malformed(at);
         if self.ended || self.started == (frame.tag == START) {
             return Err(malformed());
         }
@@ -248,7 +186,7 @@ impl State {
         if frame.tag == ENTRIES {
             let (before, owner) = Coder::take_begin(&mut rest).ok_or_else(malformed)?;
             if before != self.seen.sum() || owner != self.owner {
-                return Err(Problem::Gap(at));
+                return Err(Fault::Gap(at));
             }
             let entries = Entries { coder: Coder::after(owner, self.version), rest, alone: None };
             // All of them now: an iteration may then trust each.
@@ -269,7 +207,7 @@ impl State {
         };
         let alone = alone.ok_or_else(malformed)?;
         if matches!(alone, Entry::End(counts) if counts != self.seen) {
-            return Err(Problem::Gap(at));
+            return Err(Fault::Gap(at));
         }
         Ok((Entries { alone: Some(alone), ..Entries::default() }, self))
     }
@@ -306,8 +244,8 @@ impl<'a> Iterator for Reader<'a> {
             if self.problem.is_some() || self.rest.is_empty() {
                 return None;
             }
-            if let Err(problem) = self.read() {
-                self.problem = Some(problem);
+            if let Err(fault) = self.read() {
+                self.problem = Some(FORMAT.problem(fault));
             }
         }
     }

@@ -74,18 +74,29 @@ mod operation;
 mod reader;
 
 use crate::frame;
+use crate::problem::Format;
 
 pub use chunk::{Chunk, End, Operations, Process, begin_operations, seal};
 pub use coder::Coder;
 pub use frame::{BEFORE, BEHIND};
 pub use operation::Operation;
-pub use reader::{Problem, Reader};
+pub use reader::Reader;
 
 /// How a trace begins.
 pub const MAGIC: [u8; 8] = *b"HWTRACE\0";
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
+
+/// The words for such a file, and how it is recognised.
+pub(crate) static FORMAT: Format = Format {
+    magic: MAGIC,
+    versions: (VERSION, VERSION),
+    name: "trace",
+    a_frame: "a chunk",
+    frame: "chunk",
+    parts: "operations",
+};
 
 /// Bytes before the first chunk.
 pub const HEADER_BYTES: usize = frame::HEADER_BYTES;

@@ -134,8 +134,8 @@ impl<'a> DropArena<'a> {
     /// Where a destructor panics the others run all the same, and the arena is empty
     /// when the panic goes on.
     pub fn reset(&mut self) {
-        struct Rest<'r>(&'r Arena, &'r Cell<*mut Entry>);
-        impl Rest<'_> {
+        struct Remaining<'r>(&'r Arena, &'r Cell<*mut Entry>);
+        impl Remaining<'_> {
             fn run(&self) {
                 // SAFETY: null, or an entry of the arena, which is whole until it is
                 // reset below.
@@ -146,7 +146,7 @@ impl<'a> DropArena<'a> {
                 }
             }
         }
-        impl Drop for Rest<'_> {
+        impl Drop for Remaining<'_> {
             fn drop(&mut self) {
                 // What is left, if a destructor panicked.
                 self.run();
@@ -154,7 +154,7 @@ impl<'a> DropArena<'a> {
             }
         }
         // Dropped at the end of the statement, whatever happens in it.
-        Rest(&self.arena, &self.last).run();
+        Remaining(&self.arena, &self.last).run();
     }
 
     /// Gives memory behind what is in use to the kernel, now. Returns bytes.

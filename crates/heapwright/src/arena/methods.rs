@@ -211,7 +211,7 @@ pub(super) unsafe fn put<'a, T>(at: NonNull<u8>, value: T) -> &'a mut T {
     unsafe { at.as_mut() }
 }
 
-/// There is no memory for somebody who does not want to hear of it.
+/// There is no memory for a caller that cannot be given an error.
 #[cold]
 #[inline(never)]
 pub(super) fn no_room() -> ! {

@@ -3,7 +3,7 @@
 //! ```text
 //!   current chunk --> its record { position, end }      position moved by one exchange
 //!        ^
-//!        +-- under the lock, to the next chunk, by whoever finds no room
+//!        +-- under the lock, to the next chunk, by the thread that finds no room
 //! ```
 //!
 //! Position and end belong to a chunk, not to the arena, so a thread that still

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A fresh page costs a fault, and a huge page one fault for 512 pages, and one
-//! entry of the processor's page cache instead of 512. But asking the kernel
+//! entry of the processor's page cache instead of 512. But a heap that asks the kernel
 //! for huge pages everywhere pays with memory nobody uses: blocks that are
 //! partly touched, slabs that stay few, pages given back and put in again by
 //! the kernel's collector.
@@ -143,7 +143,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.region.opened - self.region.next
     }
 
-    /// A purge delay has passed: if no thread wanted what is opened, another one
+    /// A purge delay has passed: if nobody wanted what is opened, somebody else
     /// may, or it goes back in its time.
     pub(super) fn rest_region(&mut self, now: u32) {
         if self.region.next == self.region.rested {
@@ -162,7 +162,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up what is left of the region: a request needs any memory there is.
+    /// Gives up what is left of the region: somebody needs any memory there is.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

@@ -539,7 +539,7 @@ impl<O: Memory> Window<O> {
         self.committed * UNIT - self.returned + sides
     }
 
-    /// The tables' committed parts, for a count of resident pages.
+    /// The tables' committed parts, for counts of resident pages.
     pub(crate) fn side_ranges(&self) -> [(*const u8, usize); 3] {
         [&self.table, &self.records, &self.bitmaps]
             .map(|side| (side.at.cast_const(), side.committed))

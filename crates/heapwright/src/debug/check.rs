@@ -154,7 +154,7 @@ fn left(entered: &Entered, stack: usize) -> (usize, usize) {
             return (0, 0);
         }
     }
-    // Once more: whoever had them may have put them where they are found.
+    // Once more: the thread that had them may have put them where they are found.
     let Some(mut suspects) = found() else { return (0, 0) };
     let (mut blocks, mut bytes) = (0, 0);
     for suspect in suspects.unreached() {

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The memory is the other's; what is known of it is not: nothing lies beside the
-//! program's bytes that anybody would have to believe. Pointers are looked up and not
+//! program's bytes that would have to be believed. Pointers are looked up and not
 //! followed, so one that was never handed out is reported and not touched.
 //!
-//! A freed block is filled and rests, oldest first out, until resting blocks cost
+//! A freed block is filled and quarantined, oldest first out, until quarantined blocks cost
 //! more than the configuration's `memory` (a quarter of what is live, at least 2 MiB,
 //! unless it says otherwise); then it is verified once more and goes back. What a
 //! debug heap catches with guard pages is not caught here, for pages are the other's.
@@ -34,14 +34,14 @@ const BACK: usize = 32;
 /// Bytes before a block that are looked after.
 const NEAR: usize = 64;
 const QUARANTINE_LEAST: usize = 2 << 20;
-/// What a resting block costs besides its memory.
+/// What a quarantined block costs besides its memory.
 const ENTRY_COST: usize = 64;
 
 /// An allocator that sees what is done wrong with the blocks of another one.
 ///
 /// Each block costs 64 to 80 bytes of the other's memory, or twice its alignment if
 /// that is more, and 52 bytes of records; each operation takes constant time and one
-/// lock. Freed memory rests for a while before the other allocator gets it back.
+/// lock. Freed memory is quarantined before the other allocator gets it back.
 ///
 /// It is a `GlobalAlloc`, so it can be the `#[global_allocator]`, and a reference to
 /// it is an `Allocator` where one of the features for that is on.
@@ -152,7 +152,7 @@ impl<A> Checked<A> {
         })
     }
 
-    /// Looks after all blocks, live and resting, now: writes that nobody has run into
+    /// Looks after all blocks, live and quarantined, now: writes that no call has found
     /// yet become findings. Takes time in proportion to the blocks and their bytes.
     pub fn sweep(&self) {
         if let Some(heap) = self.heap.heap() {
@@ -185,7 +185,7 @@ impl<A: GlobalAlloc> Checked<A> {
                 leaks.bytes += entry.size;
                 report_leak(heap, &entry);
             }
-            if matches!(entry.state, State::Live | State::Resting) {
+            if matches!(entry.state, State::Live | State::Quarantined) {
                 let shape = Shape::of_entry(&entry);
                 let base = entry.block().wrapping_sub(shape.front);
                 // SAFETY: it came from there with this layout, and nobody uses it.
@@ -253,7 +253,7 @@ impl<A: GlobalAlloc> Checked<A> {
         let (index, entry) = match claim {
             Claim::Taken(index, entry) => (index, entry),
             wrong => {
-                not_a_block(heap, &wrong, Given { address, layout, call, by });
+                not_a_block(heap, &wrong, Passed { address, layout, call, by });
                 return false;
             }
         };
@@ -283,12 +283,12 @@ impl<A: GlobalAlloc> Checked<A> {
             // SAFETY: the block is nobody's any more.
             unsafe { bytes::fill(entry.block(), shape.size) };
         }
-        heap.table.lock().rest(index, Shape::cost(&entry));
+        heap.table.lock().quarantine(index, Shape::cost(&entry));
         self.give_oldest(heap, by);
         true
     }
 
-    /// Gives blocks back to the other allocator that rested long enough.
+    /// Frees blocks to the other allocator that were quarantined long enough.
     fn give_oldest(&self, heap: &'static Heap, by: Moment) {
         let config = self.heap.config();
         loop {
@@ -316,9 +316,9 @@ impl<A: GlobalAlloc> Checked<A> {
     }
 }
 
-/// What a call was given, and by whom.
+/// What a call was given, and from where.
 #[derive(Clone, Copy)]
-struct Given {
+struct Passed {
     address: usize,
     layout: Layout,
     call: Call,
@@ -327,7 +327,7 @@ struct Given {
 
 /// A pointer that no live block begins at.
 #[cold]
-fn not_a_block(heap: &'static Heap, claim: &Claim, given: Given) {
+fn not_a_block(heap: &'static Heap, claim: &Claim, given: Passed) {
     let is_realloc = given.call == Call::RustRealloc;
     let invalid = if is_realloc { FindingKind::InvalidRealloc } else { FindingKind::InvalidFree };
     let (kind, about) = match claim {
@@ -451,7 +451,7 @@ pub(super) fn sweep(heap: &'static Heap, call: Call) {
             };
             match entry.state {
                 State::Live if detect.canary => edges(&entry, shape, &mut keep),
-                State::Resting if detect.fill => filled(&entry, shape, &mut keep),
+                State::Quarantined if detect.fill => filled(&entry, shape, &mut keep),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@
 //! the right kind, about the right byte. What a right operation does is checked, too:
 //! contents, zeros, alignment, and in the end what is live. A write where nobody may
 //! write is only done where it cannot fault, and looked for at once, by a free or by a
-//! sweep: who finds it later is the heap's own affair.
+//! sweep: when it is found later is the heap's own affair.
 
 extern crate std;
 

@@ -138,7 +138,7 @@ impl Suspects {
 
     fn read_words(&mut self, from: *const usize, count: usize) {
         for word in 0..count {
-            // SAFETY: aligned and mapped; whoever writes there meanwhile, a word is a
+            // SAFETY: aligned and mapped; whatever thread writes there meanwhile, a word is a
             // word.
             let word = unsafe { from.wrapping_add(word).read_volatile() };
             self.reach(word);

@@ -14,7 +14,7 @@
 //! the process (`leaks`) may write to the same file meanwhile. A program that another
 //! one becomes by `exec` goes on in the same file, behind a beginning of its own.
 //!
-//! A module's number is made of where it is, so that two who write at once give it the
+//! A module's number is made of where it is, so that two threads that write at once give it the
 //! same one.
 //!
 //! One file a process, so there is one recorder, under its own lock. Called by
@@ -200,7 +200,7 @@ impl Recorder {
 
     /// Adds a thread.
     pub(super) fn put_thread(&mut self, number: u32, threads: &Threads) {
-        if let Some((tid, name)) = threads.who(number) {
+        if let Some((tid, name)) = threads.identity(number) {
             let end = name.iter().position(|&b| b == 0).unwrap_or(16);
             let name = record::Text::from(&name[..end]);
             self.put(&Entry::Thread(record::Thread { number, tid, name }));

@@ -8,7 +8,7 @@
 //!     ...
 //! ```
 //!
-//! One `write` a finding, from a buffer that is not on the stack of whoever runs
+//! One `write` a finding, from a buffer that is not on the stack of the thread that runs
 //! into it; one lock, under which nothing is allocated and no lock of the loader's
 //! is taken. Names are those of exported functions; `heapwright report` finds lines.
 //!
@@ -400,7 +400,7 @@ impl State {
         whose(text, finding);
         text.line();
         for (role, moment) in finding.moments() {
-            let (_, name) = threads.who(moment.thread).unwrap_or((0, [0; 16]));
+            let (_, name) = threads.identity(moment.thread).unwrap_or((0, [0; 16]));
             let end = name.iter().position(|&b| b == 0).unwrap_or(16);
             let name = core::str::from_utf8(&name[..end]).unwrap_or("");
             text.text("    ");

@@ -77,7 +77,7 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
 
 /// Counts a finding for the scope it is about, and those around that: the scope of
 /// the thread that ran into it, or whose block it was. Damage is its block's alone,
-/// whoever comes across it.
+/// the thread that comes across it.
 pub(super) fn note(finding: &Finding, threads: &Threads) {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);

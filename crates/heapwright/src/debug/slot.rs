@@ -132,8 +132,8 @@ impl Slot {
         Word(self.word.load(Ordering::Acquire))
     }
 
-    /// Says what is true from now on. Only the slot's owner: who hands it out, who
-    /// won the exchange, who opens its bucket.
+    /// Says what is true from now on. Only the slot's owner: the thread that hands it out, that
+    /// won the exchange, or that opens its bucket.
     #[inline]
     pub(crate) fn set(&self, word: Word) {
         self.word.store(word.0, Ordering::Release);
@@ -146,7 +146,7 @@ impl Slot {
         done.map(|_| ()).map_err(Word)
     }
 
-    /// [`Slot::exchange`] where there is only one thread: whoever looked has it.
+    /// [`Slot::exchange`] where there is only one thread: it has what it looked at.
     #[inline]
     pub(crate) fn exchange_as(&self, alone: bool, from: Word, to: Word) -> Result<(), Word> {
         if alone {

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! `live` counts slots that were not freed, those not handed out yet among them, so
-//! it reaches zero once, when the last is freed; who frees it retires the bucket.
+//! it reaches zero once, when the last is freed; the thread that frees it retires the bucket.
 //!
 //! Called by `store` and `heap`. Links and states change under the store's lock.
 
@@ -64,7 +64,7 @@ pub(crate) enum Stage {
     Guarded = 3,
     /// Not remembered any more.
     Reusable = 4,
-    /// All freed; whoever freed the last is about to fill or guard it.
+    /// All freed; the thread that freed the last is about to fill or guard it.
     Emptied = 5,
 }
 
@@ -488,7 +488,7 @@ static GONE: Slot = Slot::unused();
 
 impl Bucket {
     /// Counts a slot as freed; true for the last one. The release makes all records
-    /// and fills visible to who frees the last.
+    /// and fills visible to the thread that frees the last.
     #[inline]
     pub(crate) fn free_one(&self, alone: bool) -> bool {
         if alone {

@@ -11,15 +11,15 @@
 //!             as many as the budget holds
 //! ```
 //!
-//! An emptied bucket is *guarded* (its pages go back to the kernel and whoever
-//! touches them is caught) or stays *filled* (whoever writes to it is found out
+//! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that
+//! touches them is caught) or stays *filled* (a write to it is found out
 //! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
 //! page against 0.4 us for filling and verifying, so by default the first of each
 //! class are guarded, then one in eight; `guard=all` guards all.
 //!
 //! The history is what makes addresses rest: while a bucket is in it, its slots'
-//! records are, and a report of a late `free` of one of its blocks says whose it was and who
-//! freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
+//! records are, and the report of a late `free` of one of its blocks names the block and
+//! what freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
 //! says; the oldest go first.
 //!
 //! Called by `heap`, under its lock.
@@ -395,8 +395,8 @@ impl Store {
     }
 
     /// Takes the first bucket of a span that has one to open.
-    /// `None`: the kernel did not take its guard away; the bucket is as it was, and nobody
-    /// who looks after open ones comes to it.
+    /// `None`: the kernel did not take its guard away; the bucket is as it was, and the
+    /// sweep of open ones does not come to it.
     fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
         let free = span.free.load(Ordering::Relaxed);
         let index = free.trailing_zeros() as usize;

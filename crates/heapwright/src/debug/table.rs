@@ -3,19 +3,19 @@
 //! ```text
 //!   address --hash--> chain --> record, 48 bytes: place, size, stacks, threads, state
 //!
-//!   UNUSED --insert--> LIVE --claim--> FREEING --rest--> RESTING --oldest--> LEAVING
-//!     ^                                                                         |
-//!     +------- forgotten, or its address was handed out again <----- GONE <-----+
+//!   UNUSED --insert--> LIVE --claim--> FREEING --quarantine--> QUARANTINED --oldest--> LEAVING
+//!     ^                                                                                   |
+//!     +------- forgotten, or its address was handed out again <---------- GONE <----------+
 //! ```
 //!
 //! The address map knows nothing of such memory, and a header in front of the block
-//! would have to be believed by whoever was given a pointer. So the way from a block
+//! would have to be believed by the receiver of a pointer. So the way from a block
 //! to its record is a hash table, in guarded memory of its own: a pointer that
-//! nobody ever handed out is found out without touching what it leads to.
+//! was never handed out is recognised without touching what it leads to.
 //!
-//! Resting blocks, oldest first, are the quarantine; `GONE` ones went back to their
+//! Quarantined blocks are listed oldest first; `GONE` ones went back to their
 //! allocator, and are remembered so that a late double free is reported as one. A block's
-//! place is kept as its complement, so that who looks for pointers to blocks does not
+//! place is kept as its complement, so that a search for pointers to blocks does not
 //! find them here.
 //!
 //! Called by `checked` and `check`, under the heap's lock on it.
@@ -43,10 +43,10 @@ pub(super) enum State {
     Unused = 0,
     /// The program's.
     Live,
-    /// Being taken back.
+    /// Being freed.
     Freeing,
     /// In the quarantine.
-    Resting,
+    Quarantined,
     /// Out of the quarantine, looked at for the last time.
     Leaving,
     /// Its memory went back.
@@ -143,7 +143,7 @@ pub(super) struct Table {
     segments: [*mut Entry; SEGMENTS],
     made: u32,
     unused: u32,
-    resting: List,
+    quarantined: List,
     gone: List,
     resting_bytes: usize,
     pub(super) live: usize,
@@ -195,7 +195,7 @@ impl Table {
             segments: [ptr::null_mut(); SEGMENTS],
             made: 0,
             unused: NONE,
-            resting: List::EMPTY,
+            quarantined: List::EMPTY,
             gone: List::EMPTY,
             resting_bytes: 0,
             live: 0,
@@ -434,11 +434,11 @@ impl Table {
     }
 
     /// Puts a claimed block, which was filled, into the quarantine.
-    pub(super) fn rest(&mut self, index: u32, cost: usize) {
+    pub(super) fn quarantine(&mut self, index: u32, cost: usize) {
         // Not so if its allocator handed it out meanwhile.
         if self.get(index).state == State::Freeing {
-            self.change(index, |entry| entry.state = State::Resting);
-            self.push(|table| &mut table.resting, index);
+            self.change(index, |entry| entry.state = State::Quarantined);
+            self.push(|table| &mut table.quarantined, index);
             self.resting_bytes += cost;
         }
     }
@@ -450,10 +450,10 @@ impl Table {
         cost: impl Fn(&Entry) -> usize,
     ) -> Option<(u32, Entry)> {
         while self.resting_bytes > budget {
-            let index = self.pop(|table| &mut table.resting)?;
+            let index = self.pop(|table| &mut table.quarantined)?;
             let entry = self.get(index);
             self.resting_bytes -= cost(&entry);
-            if entry.state == State::Resting {
+            if entry.state == State::Quarantined {
                 self.change(index, |entry| entry.state = State::Leaving);
                 return Some((index, entry));
             }
@@ -513,7 +513,7 @@ mod tests {
                 let address = block * 64;
                 let state = states.get(&address).copied();
                 match what {
-                    0 if !matches!(state, Some(State::Live | State::Resting)) => {
+                    0 if !matches!(state, Some(State::Live | State::Quarantined)) => {
                         let block = ptr::without_provenance_mut(address);
                         prop_assert!(table.insert(block, 40, 8, moment(3, 4, 5)));
                         states.insert(address, State::Live);
@@ -522,8 +522,8 @@ mod tests {
                         (Claim::Taken(index, entry), Some(State::Live)) => {
                             prop_assert_eq!((entry.block().addr(), entry.size, entry.align()), (address, 40, 8));
                             prop_assert_eq!((entry.allocated().stack, entry.was_freed().thread), (3, 2));
-                            table.rest(index, 100);
-                            states.insert(address, State::Resting);
+                            table.quarantine(index, 100);
+                            states.insert(address, State::Quarantined);
                             leaving.push(address);
                         }
                         (Claim::Freed(entry), Some(state)) => prop_assert_eq!(entry.state, state),
@@ -532,7 +532,7 @@ mod tests {
                     },
                     2 => prop_assert!(matches!(
                         (table.claim(address + 12, moment(0, 0, 0)), state),
-                        (Claim::Inside(_), Some(State::Live | State::Resting)) | (Claim::Unknown, None | Some(State::Gone))
+                        (Claim::Inside(_), Some(State::Live | State::Quarantined)) | (Claim::Unknown, None | Some(State::Gone))
                     )),
                     _ => if let Some((index, entry)) = table.oldest(1000, |_| 100) {
                         prop_assert_eq!(entry.block().addr(), leaving.remove(0));
@@ -559,7 +559,7 @@ mod tests {
             let Claim::Taken(index, _) = table.claim(block * 64, Moment::default()) else {
                 panic!()
             };
-            table.rest(index, 1);
+            table.quarantine(index, 1);
             let (index, _) = table.oldest(0, |_| 1).unwrap();
             table.is_gone(index);
         }

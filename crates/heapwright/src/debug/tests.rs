@@ -355,7 +355,7 @@ fn whatever_threads_do_all_buckets_but_the_current_ones_are_full() {
     let heap = &unguarded();
     let shared = &std::sync::Mutex::new(Vec::<(usize, usize)>::new());
     let still = &std::sync::Barrier::new(threads);
-    // Judged when all have ended: who fails alone leaves the others waiting.
+    // Judged when all have ended: a thread that fails alone leaves the others waiting.
     let seen = &std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for thread in 0..threads {

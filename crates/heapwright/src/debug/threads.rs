@@ -88,7 +88,7 @@ impl Threads {
     }
 
     /// The system's number of a thread and its name, 16 bytes ended by a zero.
-    pub(crate) fn who(&self, number: u32) -> Option<(u32, [u8; 16])> {
+    pub(crate) fn identity(&self, number: u32) -> Option<(u32, [u8; 16])> {
         if number == 0 {
             return None;
         }

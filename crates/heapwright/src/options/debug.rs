@@ -1,6 +1,6 @@
 //! What a debug heap does, and how much it may cost.
 //!
-//! The fields cover what Zig's `DebugAllocator` can be told; the difference is that
+//! The fields cover what Zig's `DebugAllocator` can be configured; the difference is that
 //! all are values, so a program chooses when it starts.
 //!
 //! Here and not in `debug`, because the option string says the same; `debug` gives
@@ -33,7 +33,7 @@ pub struct Detect {
     pub canary: bool,
     /// Accesses are caught in the act (see [`Guard`]).
     pub guard: bool,
-    /// `malloc`, `new`, `new[]` and Rust's allocations are told apart.
+    /// `malloc`, `new`, `new[]` and Rust's allocations are distinguished.
     pub mismatch: bool,
     /// Sizes and alignments given with a free are compared.
     pub size: bool,

@@ -2,7 +2,7 @@
 
 use super::Wrong;
 
-/// Which groups of still reachable blocks are told one by one.
+/// Which groups of still reachable blocks are reported one by one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reported {
     /// None: all are counted.

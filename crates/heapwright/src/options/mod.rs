@@ -28,7 +28,7 @@
 //! | `leaks` | `exit`, `off` | debug: look for leaks when the program ends |
 //! | `leak_signal` | a signal | debug: look for leaks when it comes |
 //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
-//! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are told one by one |
+//! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
 //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
 //!
 //! A bad option is one line on standard error, and the default is used; so is one that
@@ -406,7 +406,7 @@ pub(crate) fn tell_withheld() {
     }
 }
 
-/// Whether every allocation is counted or told, at the price of the fast path.
+/// Whether every allocation is counted or recorded, at the price of the fast path.
 pub(crate) fn detailed() -> bool {
     DETAILED.load(Ordering::Relaxed)
 }

@@ -11,13 +11,13 @@
 //!   anon_inode:..., ...         Other
 //! ```
 //!
-//! Who is given a pointer that is in no window asks here: `misuse`, to say what it
-//! is; the debug heap, to tell a mistake from another allocator's block; and
+//! Callers that are given a pointer in no window ask here: `misuse`, to say what it
+//! is; the debug heap, to distinguish a mistake from another allocator's block; and
 //! `heap::foreign`, which looks for the C library's blocks in anonymous memory only.
 //! What follows from the answer is theirs.
 //!
 //! A program may run on a stack inside a block that it allocated. So only
-//! [`what_is_at`] looks for the running stack, because whoever calls it has a pointer
+//! [`what_is_at`] looks for the running stack, because its caller has a pointer
 //! that is most likely a mistake; [`Mapping::contents`] goes by the name alone.
 
 use super::{Mapping, Unknown, is_on_this_stack, mapping_of};

@@ -209,7 +209,7 @@ pub(crate) fn block_signals() -> SignalMask {
 /// Nothing was blocked.
 pub(crate) fn restore_signals(_before: SignalMask) {}
 
-/// No thread: whoever would have one does without.
+/// Starts no thread: callers do without one.
 pub(crate) fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
     false
 }
@@ -293,7 +293,7 @@ pub(crate) fn mark() -> u64 {
 #[cfg(feature = "debug")]
 pub(crate) fn set_mark(_mark: u64) {}
 
-/// Nobody can tell here.
+/// Not known here.
 #[cfg(feature = "debug")]
 pub(crate) fn is_running(_thread: u32) -> bool {
     false
@@ -325,7 +325,7 @@ pub(crate) fn process_name() -> [u8; 16] {
     [0; 16]
 }
 
-/// Nobody can tell here.
+/// Not known here.
 pub(crate) fn is_privileged() -> bool {
     false
 }
@@ -383,7 +383,7 @@ pub(crate) fn is_on_this_stack(_address: usize) -> bool {
     false
 }
 
-/// Nobody can tell here.
+/// Not known here.
 pub(crate) fn is_single_threaded() -> bool {
     false
 }
@@ -435,7 +435,7 @@ pub(crate) fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     WATCH.try_with(|watch| watch.0[exit as usize].set(token)).is_ok()
 }
 
-/// What [`watch_this_thread`] was told last; null: nothing.
+/// What [`watch_this_thread`] was given last; null: nothing.
 pub(crate) fn watched(exit: Exit) -> *mut c_void {
     WATCH.try_with(|watch| watch.0[exit as usize].get()).unwrap_or(ptr::null_mut())
 }

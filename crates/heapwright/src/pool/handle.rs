@@ -42,7 +42,7 @@ struct Vacating<'p, T, H: Home<T>> {
 impl<T, H: Home<T>> Drop for Vacating<'_, T, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: whoever made this gave the object up.
+        // SAFETY: the maker of this gave the object up.
         unsafe { self.home.deallocate(self.object) };
     }
 }

@@ -11,7 +11,7 @@
 //! 2^31 keyed objects begins again; a key that old would be believed.
 //!
 //! Only keyed objects have generations, in segments where somebody asked for a key:
-//! those who hold objects by handles or pointers pay nothing.
+//! users of handles or pointers pay nothing.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};

@@ -14,7 +14,7 @@
 //!
 //! A pointer leads to its slot by a division that is exact, and so a shift and
 //! a multiplication by the inverse modulo 2^64; a pointer that is no slot's
-//! start is told by multiplying back.
+//! start is found by multiplying back.
 
 #![forbid(unsafe_code)]
 

@@ -104,7 +104,7 @@ fn many_threads_leave_as_many_magazines_as_the_model_says() {
     assert!((1..=most).contains(&magazines), "{magazines} of {most}");
     assert!(slots <= magazines * ROUNDS);
     if registry::model() == Model::Exclusive {
-        assert_eq!(magazines, threads, "who shares would have fewer");
+        assert_eq!(magazines, threads, "threads that share would have fewer");
     }
     assert_eq!(pool.len(), 0);
     assert_eq!(pool.stats().live, 0);
@@ -157,7 +157,7 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
         held
     };
     let held: Vec<_> = (1..=most).map(enter).collect();
-    // All are held, by who will not give any back for now.
+    // All are held, and none is given back for now.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             assert!(pool.slots().enter_one().is_none(), "nobody waits for ever");
@@ -166,7 +166,7 @@ fn threads_that_meet_make_more_magazines_up_to_the_number() {
             assert_eq!((*two[0], *two[1]), (2, 3));
             drop(two);
             assert_eq!(pool.slots().magazines_now().1, slots, "served from the store");
-            // And where there may be more, there is one for who comes.
+            // And where there may be more, there is one for the next thread.
             registry::raise_shared(most + 1);
             assert!(pool.slots().enter_one().is_some());
             assert_eq!(pool.slots().made_magazines(), most + 1);

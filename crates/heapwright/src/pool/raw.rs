@@ -21,7 +21,7 @@ use super::{Reset, Stats, checked};
 
 /// Slots of one size and alignment, raw.
 ///
-/// What [`Pool`](super::Pool) is made of, for those who learn the size only when
+/// What [`Pool`](super::Pool) is made of, for callers that learn the size only when
 /// they run, and for C. One thread at a time. Slots stay where they are; memory
 /// that is given back to the pool is used again, the last first, and after many
 /// others in order of their addresses.

@@ -464,7 +464,7 @@ fn objects_made_here_are_destroyed_there() {
         });
     });
     assert_eq!(pool.len(), 0);
-    assert!(pool.stats().capacity < 20_000, "slots come back to the one who makes objects");
+    assert!(pool.stats().capacity < 20_000, "slots come back to the thread that makes objects");
 }
 
 #[test]

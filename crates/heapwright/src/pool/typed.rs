@@ -22,7 +22,7 @@ use crate::refused::IN_REGISTERS;
 ///
 /// Three ways to hold an object, which may be mixed: [`Boxed`] handles that give
 /// the slot back when they are dropped ([`Pool::boxed`]); raw pointers for those
-/// who manage lifetimes ([`Pool::create`], [`Pool::destroy`]); and keys that go
+/// that manage lifetimes ([`Pool::create`], [`Pool::destroy`]); and keys that go
 /// stale ([`Pool::insert`], [`Pool::get`], [`Pool::remove`]). Objects do not move.
 ///
 /// One thread at a time; [`SharedPool`](super::SharedPool) is for many. Dropping

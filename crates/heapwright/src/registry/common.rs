@@ -60,7 +60,7 @@ mod made {
     /// The objects of one owner. Zero is an owner without any.
     pub(crate) struct Common<T: 'static> {
         shared: Shared<T, (), MOST>,
-        /// Held by who makes more of them, and across a fork.
+        /// Held while more of them are made, and across a fork.
         growing: Lock<()>,
     }
 
@@ -181,7 +181,7 @@ mod made {
             self.held.store(held, Ordering::Relaxed);
         }
 
-        /// In a forked child: forgets who waited.
+        /// In a forked child: forgets threads that waited.
         pub(crate) fn forget_after_fork(&self) {
             for common in self.all.all() {
                 common.shared.all().for_each(Slot::forget_sleepers_after_fork);
@@ -223,7 +223,7 @@ mod loom_tests {
     use super::*;
 
     /// An owner with room for two objects, which begins with one. Each is a canary: loom
-    /// sees whoever is in it while another is.
+    /// sees another thread that is in it at the same time.
     struct Owner {
         shared: Shared<UnsafeCell<usize>, (), 2>,
         growing: Mutex<()>,
@@ -257,7 +257,7 @@ mod loom_tests {
             });
         }
 
-        /// What whoever ends the owner finds.
+        /// What the end of the owner finds.
         fn found(&self) -> usize {
             let all = (0..self.shared.count()).map(|index| self.shared.slot(index));
             all.map(|slot| {

@@ -11,7 +11,7 @@ struct Region {
 // SAFETY: zero has nothing left; all of it is atomic.
 unsafe impl Place for Region {
     fn family() -> &'static Family<Self> {
-        // Whoever uses it in earnest tells `fork` of it.
+        // A real owner registers it with `fork`.
         static ALL: Family<Region> = Family::new();
         &ALL
     }

@@ -24,7 +24,7 @@ pub(crate) trait Member: Sized {
     ///
     /// `at` is zeroed, aligned memory for one object that nobody else knows.
     unsafe fn make(at: *mut Self, id: u32);
-    /// Who may act as its owner.
+    /// Which thread may act as its owner.
     fn tenure(&self) -> &Tenure;
     /// The registry's link for objects at rest.
     fn abandoned(&self) -> &AtomicPtr<Self>;

@@ -7,12 +7,12 @@
 //!
 //! A CPU's object is nearly always free when a thread of that CPU comes, for there is no
 //! other that runs. It is not where its holder was moved away or stopped in the middle:
-//! so each has a lock, and who finds it held does as with shared ones, with the same
+//! so each has a lock, and a thread that finds it held does as with shared ones, with the same
 //! policy. That is all that is right everywhere: under emulators, with hot-plug, where the
 //! CPU's number is beyond those that were possible at the start, or wrong a moment later.
 //!
 //! What needs no lock at all (restartable sequences) is not the registry's: it needs one
-//! store to commit, and only who keeps the objects knows how to do with one (see
+//! store to commit, and only the objects' owner knows how to do with one (see
 //! `cache::arrays`).
 //!
 //! Called by `heap` and `pool`.

@@ -8,16 +8,16 @@
 //!   acquire(current)   try it; held?  `policy` looks for another; none?  spin, then sleep
 //! ```
 //!
-//! The registry does not remember which slot is whose: the thread does, in a word of
-//! its own, and says so. Whoever acquires is told beside the slot whether an unlock is
+//! The registry does not remember which thread uses which slot: the thread does, in a word of
+//! its own, and passes it. An acquire returns beside the slot whether an unlock is
 //! owed (in a register: a flag in the slot would be a load for everybody).
 //!
-//! **The lock.** A try is one locked instruction, an unlock a plain store. Who has to
-//! wait counts itself in `sleepers` and sleeps on `state`; who unlocks looks at
+//! **The lock.** A try is one locked instruction, an unlock a plain store. A thread that has to
+//! wait counts itself in `sleepers` and sleeps on `state`; an unlock looks at
 //! `sleepers` after the store. Nothing orders that store before that load (it would
 //! take a second locked instruction), so a sleeper can be missed by some nanoseconds:
 //! it therefore never sleeps longer than a millisecond at a time. A waiter that
-//! looks at a lock that has been contended for [`PATIENCE_NS`] gives up and is told so: it
+//! looks at a lock that has been contended for [`PATIENCE_NS`] gives up and returns that: it
 //! may be a signal handler that has interrupted the very thread that holds the lock. (Not
 //! its own wait counts, so such a handler waits in its first call and in no other.) A
 //! handler that has interrupted its thread in the middle of something slow does not wait
@@ -55,7 +55,7 @@ fn set(state: &AtomicU32) -> bool {
     #[cfg(not(loom))]
     return state.fetch_or(HELD, TAKES) & HELD == FREE;
     // loom lets the store of an unlock come between the two halves of another thread's
-    // read-modify-write, which the memory model does not; so here who fails writes nothing.
+    // read-modify-write, which the memory model does not; so here a try that fails writes nothing.
     #[cfg(loom)]
     state.compare_exchange(FREE, HELD, TAKES, Ordering::Relaxed).is_ok()
 }
@@ -86,7 +86,7 @@ pub(crate) struct Slot<T, F = ()> {
 unsafe impl<T: Send, F: Sync> Sync for Slot<T, F> {}
 
 impl<T, F> Slot<T, F> {
-    /// Where the front is, for those who come by its address.
+    /// Where the front is, for those that come by its address.
     #[cfg(not(loom))]
     pub(crate) const FRONT: usize = core::mem::offset_of!(Self, front);
 
@@ -161,7 +161,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// Gives the lock back. Returns whether somebody sleeps for it, whom the caller is to
+    /// Gives the lock back. Returns whether a thread sleeps for it, which the caller is to
     /// [`Slot::wake`]: it can do so in a tail call.
     ///
     /// # Safety
@@ -273,7 +273,7 @@ impl<T, F> Slot<T, F> {
         }
     }
 
-    /// In a forked child: those who slept are not here.
+    /// In a forked child: threads that slept are not here.
     #[cfg(not(loom))]
     pub(crate) fn forget_sleepers_after_fork(&self) {
         self.sleepers.fetch_and(POLL, Ordering::Relaxed);
@@ -365,7 +365,7 @@ pub(crate) struct Shared<T: 'static, F: 'static, const MOST: usize> {
     strides: [AtomicU16; MOST],
     stride_count: AtomicUsize,
     count: AtomicUsize,
-    /// Who comes next, for threads that come first.
+    /// The next number, for threads that have none yet.
     next: AtomicUsize,
 }
 

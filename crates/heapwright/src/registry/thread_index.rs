@@ -137,7 +137,7 @@ mod thread {
     #[cold]
     pub(crate) fn take() -> Option<usize> {
         // Once; where the system has no key to spare, it is not asked again. No lock,
-        // for a fork would have to hold it: who comes while another thread asks has no
+        // for a fork would have to hold it: a thread that comes while another one asks has no
         // index yet.
         const ASKING: u8 = 1;
         const WATCHED: u8 = 2;
@@ -258,7 +258,7 @@ mod loom_tests {
             for other in others {
                 other.join().unwrap();
             }
-            // Whoever destroys the pool finds every slot.
+            // The pool's end finds every slot.
             let found: usize = pool
                 .magazines
                 .iter()

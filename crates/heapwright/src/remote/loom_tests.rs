@@ -66,7 +66,7 @@ fn drain(owner: &Owner) {
     owner.home.store(home + found, Ordering::Relaxed);
 }
 
-/// What a thread does at its end, and who drained for a dead one.
+/// What a thread does at its end, and which thread drained for a dead one.
 fn leave(owner: &Owner) {
     loop {
         drain(owner);

@@ -291,7 +291,7 @@ impl World {
         self.purged.clear();
         self.check();
         assert!(!self.slab().is_listed() && !self.slab().is_zero());
-        // SAFETY: the world ends here, and with it all who know the window.
+        // SAFETY: the world ends here, and with it all that know the window.
         unsafe { self.os.give_back() };
     }
 }
@@ -350,7 +350,7 @@ fn no_class_loses_what_is_out_when_pages_are_given_back() {
                 world.take(usize::MAX);
                 assert_eq!(world.count(State::Out), size_class::capacity(class));
                 world.check();
-                // SAFETY: the world ends here, and with it all who know the window.
+                // SAFETY: the world ends here, and with it all that know the window.
                 unsafe { world.os.give_back() };
             }
         }

@@ -25,7 +25,7 @@
 //! words of a node. Nothing is freed. Where there is no memory, or the limit is
 //! reached, a stack has no number: [`Stack::NONE`].
 //!
-//! Called by `native::walk`, and by whoever has a number and wants its frames.
+//! Called by `native::walk`, and by callers that have a number and want its frames.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use core::{ptr, slice};
@@ -220,7 +220,7 @@ impl StackDepot {
             if base.is_null() {
                 return 0;
             }
-            // Acquire: whoever gave these words back has done with them.
+            // Acquire: the thread that gave these words back has done with them.
             match self.cursor.compare_exchange_weak(
                 cursor,
                 start + words,

@@ -1,4 +1,4 @@
-//! Stacks: who called `malloc`, in a number of 32 bits.
+//! Call stacks of `malloc`'s callers, each as a number of 32 bits.
 //!
 //! ```text
 //!   here(scratch, 16)

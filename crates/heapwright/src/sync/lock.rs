@@ -32,7 +32,7 @@ pub(crate) fn holds_all() -> bool {
     holder != 0 && holder == os::thread_token()
 }
 
-/// Whether the caller, who begins an operation, is a signal handler that has interrupted
+/// Whether the caller, which begins an operation, is a signal handler that has interrupted
 /// its thread in the middle of another one: it must not wait for a lock. (Who runs in a
 /// fork handler has all locks, and need not wait for any.)
 pub(crate) fn is_interrupted() -> bool {
@@ -99,7 +99,7 @@ impl<T> Lock<T> {
         Some(Guard { lock: self, gives_back: true })
     }
 
-    /// Takes the lock, if it can be had within some milliseconds: for whoever may have
+    /// Takes the lock, if it can be had within some milliseconds: for a caller that may have
     /// interrupted its holder.
     pub(crate) fn lock_soon(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
         let until = os::now_ns() + milliseconds * 1_000_000;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Lock     loom's mutex                         orders, as the real one does
-//!   futex    | word, thread | word, thread | ..   who sleeps; a wake takes a word's out
+//!   futex    | word, thread | word, thread | ..   sleepers; a wake takes a word's out
 //! ```
 //!
 //! A sleep ends when it is woken and no sooner: not after a while, as most real ones do. So
@@ -36,7 +36,7 @@ impl<T> Lock<T> {
     }
 }
 
-/// Those who sleep: at which word, and who.
+/// The sleepers: at which word, and which thread.
 struct Sleepers {
     list: Lock<Vec<(usize, ThreadId)>>,
     woken: Condvar,
@@ -65,7 +65,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, expected: u32) {
     }
 }
 
-/// Wakes all who sleep at a word.
+/// Wakes all that sleep at a word.
 pub(crate) fn futex_wake_all(word: &AtomicU32) {
     let mut list = SLEEPERS.list.lock();
     let before = list.len();

@@ -2,7 +2,7 @@
 //! as dots with intervals, all figures, and how to repeat it.
 //!
 //! This module decides what is said and where the dots go; how it looks is in
-//! `templates/bench.html`. Only heapwright has a colour: everyone else is who
+//! `templates/bench.html`. Only heapwright has a colour: every other allocator is what
 //! it is compared with.
 
 use super::scale::{Mark, Scale, place};

@@ -129,7 +129,7 @@ fn object(summary: &Summary) -> Object<'_> {
         retainers: summary
             .retainers
             .iter()
-            .map(|one| Retainer { object: thing(&one.object), path: way(one.path.as_ref()) })
+            .map(|one| Retainer { object: thing(&one.object), path: path_json(one.path.as_ref()) })
             .collect(),
         type_: summary.of_type.as_ref().map(|of_type| OfType {
             name: &of_type.row.name,
@@ -142,7 +142,7 @@ fn object(summary: &Summary) -> Object<'_> {
             .map(|asked| Asked {
                 asked: hex(asked.address),
                 object: thing(&asked.object),
-                path: way(asked.path.as_ref()),
+                path: path_json(asked.path.as_ref()),
                 dominators: asked.dominators.iter().map(thing).collect(),
                 dominators_omitted: asked.dominators_left,
             })
@@ -165,8 +165,8 @@ fn thing(line: &Line) -> Thing<'_> {
     }
 }
 
-fn way(path: Option<&Path>) -> Option<Way<'_>> {
-    path.map(|path| Way {
+fn path_json(path: Option<&Path>) -> Option<PathJson<'_>> {
+    path.map(|path| PathJson {
         root: Root {
             kind: path.root.kind.word(),
             number: path.root.number,
@@ -286,7 +286,7 @@ struct Thing<'a> {
 }
 
 #[derive(Serialize)]
-struct Way<'a> {
+struct PathJson<'a> {
     root: Root,
     steps: Vec<Thing<'a>>,
     omitted: usize,
@@ -303,7 +303,7 @@ struct Root {
 struct Retainer<'a> {
     #[serde(flatten)]
     object: Thing<'a>,
-    path: Option<Way<'a>>,
+    path: Option<PathJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -325,7 +325,7 @@ struct Asked<'a> {
     asked: String,
     #[serde(flatten)]
     object: Thing<'a>,
-    path: Option<Way<'a>>,
+    path: Option<PathJson<'a>>,
     dominators: Vec<Thing<'a>>,
     dominators_omitted: usize,
 }

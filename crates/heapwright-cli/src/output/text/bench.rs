@@ -315,7 +315,7 @@ fn foot(out: &mut String, results: &Results) {
     }
 }
 
-/// `--list`: who would race, and on what.
+/// `--list`: what would race, and on what.
 pub(crate) fn list(all: &[allocators::Allocator], workloads: &[Workload]) -> String {
     let mut out = String::from("allocators\n");
     let name = all.iter().map(|one| one.name.len()).max().unwrap_or_default();

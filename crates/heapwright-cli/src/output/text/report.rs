@@ -269,7 +269,7 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// Who it was, and what was found.
+/// The processes, and what was found.
 fn summary(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {

@@ -63,7 +63,7 @@ impl Heap {
         self.sum(|state| state.freed.load(Ordering::Relaxed))
     }
 
-    /// A line of figures, for who asked for statistics at exit.
+    /// A line of figures, printed where statistics at exit were asked for.
     pub(in crate::debug) fn print_figures(&'static self) {
         let (mut captures, mut memo_hits, mut depot_hits, mut rules) = (0, 0, 0, 0);
         let (mut stacks, mut stack_bytes) = (0, 0);

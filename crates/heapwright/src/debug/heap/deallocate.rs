@@ -25,7 +25,7 @@ use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 use super::super::span::{BucketRef, Form, Found, Place, Span};
 use super::super::store;
 use super::Heap;
-use super::enter::Entered;
+use super::enter::EnteredState;
 use super::late::Late;
 
 impl Heap {
@@ -47,7 +47,12 @@ impl Heap {
 
     /// Which call was given which address, and its stack.
     #[inline(always)]
-    pub(super) fn here(&'static self, entered: &mut Entered, address: usize, what: Return) -> Here {
+    pub(super) fn here(
+        &'static self,
+        entered: &mut EnteredState,
+        address: usize,
+        what: Return,
+    ) -> Here {
         let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
         Here { address, what, stack }
     }
@@ -57,7 +62,12 @@ impl Heap {
     /// # Safety
     ///
     /// As [`Heap::free`].
-    unsafe fn deallocate(&'static self, entered: &mut Entered, span: &'static Span, here: Here) {
+    unsafe fn deallocate(
+        &'static self,
+        entered: &mut EnteredState,
+        span: &'static Span,
+        here: Here,
+    ) {
         let address = here.address;
         let Some(place) = span.small_slot_at(address) else {
             // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
@@ -100,7 +110,7 @@ impl Heap {
 
     /// Notes the stack and the moment of a free.
     #[inline]
-    fn note_freed(&'static self, entered: &mut Entered, record: &Slot, here: Here) {
+    fn note_freed(&'static self, entered: &mut EnteredState, record: &Slot, here: Here) {
         let sequence = entered.mine().sequence(&self.sequence);
         record.freed_at.store(here.stack, Ordering::Relaxed);
         record.freed.store(sequence, Ordering::Relaxed);
@@ -114,7 +124,7 @@ impl Heap {
     #[inline(never)]
     unsafe fn deallocate_other(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         span: &'static Span,
         here: Here,
     ) {
@@ -149,7 +159,7 @@ impl Heap {
     ///
     /// No slot of the bucket is in use or can be handed out.
     #[cold]
-    unsafe fn retire(&'static self, entered: &mut Entered, bucket: BucketRef) {
+    unsafe fn retire(&'static self, entered: &mut EnteredState, bucket: BucketRef) {
         let mut late = Late::new();
         let wants = self.store.lock().empty(bucket);
         let fills = self.rules.fill.load(Ordering::Relaxed);
@@ -175,7 +185,7 @@ impl Heap {
     /// Bytes the program asked for of the block at `address`; a finding and `None`
     /// where no live block begins there.
     ///
-    /// A block of none has one from now on, as no block has none elsewhere: whoever asks
+    /// A block of none has one from now on, as no block has none elsewhere: a caller that asks
     /// takes the answer for what may be written. Until then its first byte is watched.
     pub(crate) fn size_of(
         &'static self,
@@ -208,7 +218,12 @@ impl Heap {
 
     /// No live block begins at the address, which is in this slot or in none.
     #[cold]
-    fn no_block(&'static self, entered: &mut Entered, slot: Option<(Place, Word)>, here: Here) {
+    fn no_block(
+        &'static self,
+        entered: &mut EnteredState,
+        slot: Option<(Place, Word)>,
+        here: Here,
+    ) {
         match slot {
             Some((place, word)) => self.not_live(entered, place, word, here),
             None => self.not_a_block(entered, here),

@@ -20,18 +20,18 @@ use super::Heap;
 
 /// The caller's state, entered. It gives access to what is the state's thread's alone, and
 /// there is one of a state at a time. One word, because it is made at every call.
-pub(crate) struct Entered {
+pub(crate) struct EnteredState {
     state: &'static ThreadState,
 }
 
-impl Drop for Entered {
+impl Drop for EnteredState {
     #[inline]
     fn drop(&mut self) {
         self.state.leave();
     }
 }
 
-impl Entered {
+impl EnteredState {
     /// Enters a state. `None`: it is entered already.
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
@@ -47,7 +47,7 @@ impl Entered {
     /// What is the state's thread's alone.
     #[inline]
     pub(crate) fn mine(&mut self) -> &mut Mine {
-        // SAFETY: the state is entered, so this is its only `Entered`, and borrowed for as long
+        // SAFETY: the state is entered, so this is its only `EnteredState`, and borrowed for as long
         // as the reference lives.
         unsafe { self.state.mine() }
     }
@@ -72,10 +72,10 @@ impl Heap {
 
     /// Enters the calling thread's state, or the common one. `None`: there is no memory for it.
     #[inline]
-    pub(crate) fn enter(&'static self) -> Option<Entered> {
+    pub(crate) fn enter(&'static self) -> Option<EnteredState> {
         let index = thread_index::mine();
         if let Some(state) = self.state_of(index)
-            && let Some(mut entered) = Entered::enter(state)
+            && let Some(mut entered) = EnteredState::enter(state)
         {
             let holder = thread_index::holder(index);
             if entered.mine().is_new(holder) {
@@ -87,7 +87,7 @@ impl Heap {
     }
 
     #[cold]
-    fn enter_slow(&'static self, index: usize) -> Option<Entered> {
+    fn enter_slow(&'static self, index: usize) -> Option<EnteredState> {
         let index = if index < MOST_THREADS { Some(index) } else { thread_index::take() };
         if let Some(index) = index {
             let Some(state) = self.state_of(index) else {
@@ -98,7 +98,7 @@ impl Heap {
                 self.states[index].store(state, Ordering::Release);
                 return self.enter();
             };
-            if let Some(mut entered) = Entered::enter(state) {
+            if let Some(mut entered) = EnteredState::enter(state) {
                 self.assign_new(&mut entered, thread_index::holder(index));
                 return Some(entered);
             }
@@ -118,12 +118,12 @@ impl Heap {
             }
             return None;
         };
-        // Entered or not: the thread that has the lock is the only one here.
+        // EnteredState or not: the thread that has the lock is the only one here.
         state.enter();
         if owes {
             state.owe(&self.common_order);
         }
-        let mut entered = Entered { state };
+        let mut entered = EnteredState { state };
         // It may be another thread than the last one.
         let thread = system_thread();
         if entered.mine().is_new(thread) {
@@ -140,7 +140,7 @@ impl Heap {
 
     /// Assigns the state to a thread that may have had it before.
     #[cold]
-    fn assign_known(&self, entered: &mut Entered, thread: u32) {
+    fn assign_known(&self, entered: &mut EnteredState, thread: u32) {
         match self.threads.known(thread) {
             Some(number) => entered.mine().assign(thread, number),
             None => self.assign_new(entered, thread),
@@ -149,7 +149,7 @@ impl Heap {
 
     /// Assigns the state to a thread that is new to the heap.
     #[cold]
-    fn assign_new(&self, entered: &mut Entered, holder: u32) {
+    fn assign_new(&self, entered: &mut EnteredState, holder: u32) {
         let number = self.threads.number_of(system_thread(), scope::of_this_thread());
         entered.mine().assign(holder, number);
     }
@@ -159,7 +159,7 @@ impl Heap {
     pub(in crate::debug) fn enter_scope(&'static self, scope: u32) {
         let index = thread_index::mine();
         let Some(state) = self.state_of(index) else { return };
-        if let Some(mut entered) = Entered::enter(state) {
+        if let Some(mut entered) = EnteredState::enter(state) {
             // A new holder gets its number at its first call.
             if !entered.mine().is_new(thread_index::holder(index)) {
                 entered.mine().thread = self.threads.number_of(system_thread(), scope);

@@ -11,7 +11,7 @@ use super::super::slot::{State, Word};
 use super::super::span::Place;
 use super::Heap;
 use super::deallocate::Here;
-use super::enter::Entered;
+use super::enter::EnteredState;
 use crate::request::Return;
 
 impl Heap {
@@ -19,7 +19,7 @@ impl Heap {
     #[cold]
     pub(super) fn not_live(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -52,7 +52,7 @@ impl Heap {
 
     /// The address is in a lead, a tail or a guard.
     #[cold]
-    pub(super) fn not_a_block(&'static self, entered: &mut Entered, here: Here) {
+    pub(super) fn not_a_block(&'static self, entered: &mut EnteredState, here: Here) {
         let is_realloc = matches!(here.what.call, Call::Realloc | Call::RustRealloc);
         let kind = invalid(is_realloc);
         let region = Region::Nothing;
@@ -72,7 +72,7 @@ impl Heap {
         });
     }
 
-    fn nowhere(&'static self, entered: &mut Entered, here: Here) -> Finding {
+    fn nowhere(&'static self, entered: &mut EnteredState, here: Here) -> Finding {
         Finding {
             call: here.what.call,
             pointer: here.address as u64,
@@ -84,7 +84,7 @@ impl Heap {
     /// What is known of a block, and of where it was found out.
     pub(super) fn about(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,

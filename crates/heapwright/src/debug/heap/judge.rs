@@ -24,14 +24,14 @@ use super::super::slot::{State, Word};
 use super::super::span::{Form, Place};
 use super::Heap;
 use super::deallocate::Here;
-use super::enter::Entered;
+use super::enter::EnteredState;
 
 impl Heap {
     /// Whether the call, the size and the alignment are those the block was made with.
     #[inline(always)]
     pub(super) fn judge_call(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         size: usize,
@@ -56,7 +56,7 @@ impl Heap {
     #[cold]
     fn misjudged(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -78,7 +78,7 @@ impl Heap {
     #[inline(always)]
     pub(super) fn judge_small_edges(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -107,7 +107,13 @@ impl Heap {
 
     /// All of the slack behind a block.
     #[inline(never)]
-    fn judge_slack(&'static self, entered: &mut Entered, place: Place, word: Word, here: Here) {
+    fn judge_slack(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        word: Word,
+        here: Here,
+    ) {
         let size = place.size(word);
         let (_, _, slack) = place.parts(size);
         let end = place.block().wrapping_add(size);
@@ -119,7 +125,7 @@ impl Heap {
 
     /// What lies before a bucket's first slot, or before a block that stands alone.
     #[inline(never)]
-    fn judge_lead(&'static self, entered: &mut Entered, place: Place, word: Word, here: Here) {
+    fn judge_lead(&'static self, entered: &mut EnteredState, place: Place, word: Word, here: Here) {
         let near = place.near();
         let from = place.block().wrapping_sub(near);
         // SAFETY: what is near is filled, and not guarded while the block is live.
@@ -128,11 +134,11 @@ impl Heap {
         }
     }
 
-    /// The slack of the block before changed: who wrote there?
+    /// The slack of the block before changed: which block was overrun?
     #[cold]
     fn judge_neighbour(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         near: usize,
@@ -159,7 +165,7 @@ impl Heap {
     /// Whether the bytes around a block that stands alone are as they were.
     pub(super) fn judge_lone_edges(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         here: Here,
@@ -171,7 +177,7 @@ impl Heap {
     #[cold]
     fn overflowed(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         size: usize,
@@ -213,7 +219,7 @@ impl Heap {
     #[cold]
     fn underflowed(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         place: Place,
         word: Word,
         damage: Damage,
@@ -241,7 +247,7 @@ const fn is_of_cxx(origin: Origin) -> bool {
 }
 
 /// Whether a block of malloc that is deleted was made by another `operator new` than
-/// ours: a library's own, which it is bound to, while those who use it are bound to our
+/// ours: a library's own, which it is bound to, while its users are bound to our
 /// `operator delete`. (libLLVM is linked so.)
 #[cold]
 fn is_from_other_new(place: Place, origin: Origin, deleted_by: Origin) -> bool {

@@ -1,6 +1,6 @@
 //! Late findings: damage that is found under the store's lock, reported when that is free.
 //!
-//! Called by whoever opens, retires or sweeps buckets.
+//! Called where buckets are opened, retired or swept.
 
 use core::mem::MaybeUninit;
 

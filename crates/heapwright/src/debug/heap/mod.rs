@@ -52,7 +52,7 @@ use super::store::{Limits, Store};
 use super::table::Table;
 use super::thread_state::ThreadState;
 use super::threads::Threads;
-use enter::Entered;
+use enter::EnteredState;
 
 pub(super) use findings::of_block;
 
@@ -217,7 +217,7 @@ impl Heap {
 
     /// An operation of the caller's, whose stack is known.
     #[inline(always)]
-    fn moment_of(&'static self, entered: &mut Entered, stack: u32) -> Moment {
+    fn moment_of(&'static self, entered: &mut EnteredState, stack: u32) -> Moment {
         let mine = entered.mine();
         let sequence = u64::from(mine.sequence(&self.sequence));
         Moment { stack, thread: u32::from(mine.thread), sequence, ns: self.reporter.now() }

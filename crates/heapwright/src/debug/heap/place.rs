@@ -31,7 +31,7 @@ use super::super::slot::Word;
 use super::super::span::{Form, Place};
 use super::super::store::{Opened, Store};
 use super::super::thread_state::Mine;
-use super::enter::Entered;
+use super::enter::EnteredState;
 use super::late::Late;
 use super::{GUARD_ALL, GUARD_NEVER, Heap};
 
@@ -51,7 +51,7 @@ impl Heap {
 
     pub(super) fn place(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         request: Request,
         stack: u32,
     ) -> *mut u8 {
@@ -85,7 +85,12 @@ impl Heap {
 
     /// A slot of a bucket.
     #[inline]
-    fn place_small(&'static self, entered: &mut Entered, request: Request, stack: u32) -> *mut u8 {
+    fn place_small(
+        &'static self,
+        entered: &mut EnteredState,
+        request: Request,
+        stack: u32,
+    ) -> *mut u8 {
         let Some(class) = shape::class_for(request.size, request.align) else {
             let side = self.sites.turn(stack);
             return self.place_large(entered, request, stack, side);
@@ -170,7 +175,7 @@ impl Heap {
     #[cold]
     fn place_guarded(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         request: Request,
         stack: u32,
         side: Side,
@@ -192,7 +197,7 @@ impl Heap {
     #[cold]
     fn place_large(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         request: Request,
         stack: u32,
         side: Side,
@@ -214,7 +219,7 @@ impl Heap {
     /// Places a block in the room between two guards.
     fn hand_out_alone(
         &'static self,
-        entered: &mut Entered,
+        entered: &mut EnteredState,
         request: Request,
         stack: u32,
         side: Side,

@@ -226,7 +226,7 @@ impl<'a> Marks<'a> {
             let count = end.saturating_sub(from) / size_of::<usize>();
             let words = block.place.block().wrapping_add(from - start).cast::<usize>();
             for index in 0..count {
-                // SAFETY: aligned, in a live block, which cannot go back now; whoever
+                // SAFETY: aligned, in a live block, which cannot go back now; if a thread
                 // writes there meanwhile, a word is a word.
                 let word = unsafe { words.wrapping_add(index).read_volatile() };
                 self.found(word, from + index * size_of::<usize>(), proof);

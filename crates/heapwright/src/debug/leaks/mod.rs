@@ -80,7 +80,7 @@ static ONE: Lock<Walker> = Lock::new(Walker(stacks::Scratch::new()));
 /// What a stack is walked with.
 struct Walker(stacks::Scratch);
 
-// SAFETY: whoever holds the lock has it alone, and it refers to nobody's memory.
+// SAFETY: the holder of the lock has it alone, and it refers to no thread's memory.
 unsafe impl Send for Walker {}
 
 /// Checks and counts so far.
@@ -129,7 +129,7 @@ fn own_module() -> Option<Range<usize>> {
 }
 
 /// Checks the process's heap, and waits for what is found. `None`: it could not be done
-/// now (another check is under way, or the heap is locked by whom the caller
+/// now (another check is under way, or the heap is locked by the thread that the caller
 /// interrupted), or it was not done to the end.
 pub(in crate::debug) fn check(heap: &'static Heap, occasion: Occasion) -> Option<LeakCheck> {
     run(heap, occasion).ok()?
@@ -342,7 +342,7 @@ fn is_exit(pc: usize) -> bool {
 pub(in crate::debug) fn in_child() {
     // SAFETY: nobody else is here, and the caller is in no check of its own.
     unsafe { ONE.release() };
-    // SAFETY: nobody else is here, and whoever held it is not.
+    // SAFETY: no other thread is here, and its holder is not either.
     unsafe { TIMELINE.release() };
     COPY.store(0, Ordering::Relaxed);
     os::forget_held();

@@ -229,7 +229,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
     /// Whether a block was made by a thread that did not say what it holds.
     fn is_of_silent(&self, block: &Block) -> bool {
         let made_by = u32::from(block.word.made_by());
-        let Some((system, _)) = self.heap.threads.who(made_by) else { return false };
+        let Some((system, _)) = self.heap.threads.identity(made_by) else { return false };
         let mut silent = self.work.answers.iter().filter(|answer| answer.is_silent());
         silent.any(|answer| answer.thread() == system)
     }

@@ -219,7 +219,7 @@ impl Roots {
         }
         if guarded && let Some(at) = self.ended_thread(proc_mem, mapping) {
             if self.has_silent() {
-                // It may be the stack of one who did not answer.
+                // It may be the stack of a thread that did not answer.
                 region.sure = false;
             } else {
                 (region.start, region.end) = (at + TABLE, at + TABLE + size_of::<usize>());

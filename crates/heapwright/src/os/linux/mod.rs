@@ -111,7 +111,7 @@ static MACHINE: AtomicUsize = AtomicUsize::new(0);
 /// Whether the kernel would refuse a mapping of `size` bytes because there is not so much
 /// memory at all: with `vm.overcommit_memory=0` it does, with 1 it does not.
 ///
-/// Reservations are made so that this is never asked. So whoever hands out a block asks
+/// Reservations are made so that this is never asked. So a caller that hands out a block asks
 /// here. One compare where the block is smaller than the machine; else the kernel
 /// is shown such a mapping, and its answer holds.
 #[inline]
@@ -366,7 +366,7 @@ fn has_light_guards() -> Option<bool> {
     Some(known == 1)
 }
 
-/// Takes the pages behind a range away, and makes whoever touches it fault. False:
+/// Takes the pages behind a range away, and makes any thread that touches it fault. False:
 /// nothing changed, or all that changed is that the range reads as zero.
 ///
 /// # Safety

@@ -45,7 +45,7 @@ pub(crate) fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     // Not through a link that somebody else laid in a public directory.
     let how = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // Nor wait for whoever reads a pipe of that name.
+    // Nor wait for a reader of a pipe of that name.
     let how = how | libc::O_NONBLOCK;
     let how = how | if make { libc::O_CREAT } else { 0 };
     keeping_errno(|| {
@@ -91,7 +91,7 @@ pub(crate) fn map_file(path: &CStr) -> Option<&'static [u8]> {
         // SAFETY: a new mapping replaces nothing; a length of 0 is refused.
         let at = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ, flags, fd, 0) };
         calls::close(fd);
-        // SAFETY: just mapped, and never unmapped. Who cuts the file meanwhile ends the
+        // SAFETY: just mapped, and never unmapped. A process that cuts the file meanwhile ends the
         // process, as with any mapped file.
         (at != libc::MAP_FAILED).then(|| unsafe { core::slice::from_raw_parts(at.cast(), size) })
     })

@@ -12,7 +12,7 @@
 //! No ptrace: a process may always signal itself, in any container. Signal 33 is the
 //! C library's own (it changes user ids of all threads by it), so no program waits for
 //! it, and none can block it through the C library. What comes with another code than
-//! ours is handed to whoever had the signal before. The handler stays installed: a
+//! ours is handed to the handler that had the signal before. The handler stays installed: a
 //! thread that answers too late must not die of it.
 //!
 //! A thread that blocks the signal by a raw system call, or is stuck in the kernel,
@@ -253,7 +253,7 @@ fn asked() -> &'static [Answer] {
     unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
 }
 
-// The return from a handler, as the kernel wants to be told.
+// The return from a handler, as the kernel wants it.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     ".hidden heapwright_sigreturn",
@@ -288,7 +288,7 @@ fn install() -> bool {
     let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
     let mut old = MaybeUninit::<KernelAction>::zeroed();
     let place = old.as_mut_ptr();
-    // First who is to hear of other senders' signals: one may come at once.
+    // First the handler for other senders' signals: one may come at once.
     // SAFETY: the kernel's own layout; the C library refuses this signal.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
     // SAFETY: zeroes, or what the kernel wrote.
@@ -379,7 +379,7 @@ struct Aligned([u8; 4096]);
 ///
 /// Of several callers, one at a time.
 pub(crate) fn hold(room: &'static [Answer]) -> bool {
-    // Somebody who could not go on in time reads the last one's answers still.
+    // A thread that could not go on in time still reads the last one's answers.
     if !install() || !is_unused() {
         return false;
     }
@@ -659,7 +659,7 @@ mod tests {
                 answer.state.store(0, Ordering::Relaxed);
             });
             assert!(hold(room));
-            // Whoever fails now must not leave the others held.
+            // A failure must not leave the others held.
             let before = turns.load(Ordering::Relaxed);
             let answer = room.iter().find(|answer| answer.thread() == number);
             let words = answer.and_then(Answer::words).copied();

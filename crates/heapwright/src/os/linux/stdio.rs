@@ -29,7 +29,7 @@ pub(crate) fn unlock_streams() {
     call(weak!("_IO_list_unlock"));
 }
 
-/// Makes the lock a free one, whoever held it: in a child that has just been forked.
+/// Makes the lock a free one, whatever thread held it: in a child that has just been forked.
 pub(crate) fn reset_streams() {
     call(weak!("_IO_list_resetlock"));
 }

@@ -107,7 +107,7 @@ const NOT_YET: u8 = 2;
 fn is_loader_ready() -> bool {
     let mut known = LOADER.load(Ordering::Relaxed);
     if known == 0 {
-        // Only who stands for malloc is called so early.
+        // Only a library that defines malloc is called so early.
         let loaded = !cfg!(feature = "interpose");
         let loaded = loaded || super::program_headers().iter().any(|h| h.p_type == libc::PT_INTERP);
         known = if loaded { READY } else { NOT_YET };

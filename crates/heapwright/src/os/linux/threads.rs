@@ -37,7 +37,7 @@ pub(crate) fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
     keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) }) == 0
 }
 
-/// What [`watch_this_thread`] was told last; null: nothing.
+/// What [`watch_this_thread`] was given last; null: nothing.
 pub(crate) fn watched(exit: Exit) -> *mut c_void {
     match EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) {
         // SAFETY: the key was created above and is never deleted.
@@ -60,11 +60,11 @@ pub(crate) fn thread_id() -> u32 {
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }
 
-/// Signals that tell of a fault: blocked, they would end the process without a word.
+/// Signals that report a fault: blocked, they would end the process without a word.
 const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
-/// Names the calling thread for those who look from outside: up to 15 bytes.
+/// Names the calling thread for debuggers and process lists: up to 15 bytes.
 pub(crate) fn name_thread(name: &CStr) {
     // SAFETY: the kernel copies up to 16 bytes of a string that ends before.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) });

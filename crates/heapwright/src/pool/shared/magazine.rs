@@ -19,7 +19,7 @@
 //!
 //! Invariants: below `count`, slots are free memory of the owner's, each in one place only.
 //! Which thread may touch the slots is said from outside (one thread's own, else a lock is
-//! held); the count is an atomic, for those who add up what waits in other magazines.
+//! held); the count is an atomic, for sums of what waits in other magazines.
 //!
 //! Called by `slots`; across a fork, by the module above.
 
@@ -41,7 +41,7 @@ const BATCH: usize = ROUNDS / 2;
 /// One thread's own, or behind a lock that begins its first line (see `registry::shared`).
 #[repr(C)]
 pub(super) struct Magazine {
-    /// Written by the thread that is in it; read by whoever counts.
+    /// Written by the thread that is in it; read by any that counts.
     count: AtomicUsize,
     slots: UnsafeCell<[*mut u8; ROUNDS]>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Magazine {
 /// Without a lock it fills whole lines, a power of two.
 const _: () = assert!(size_of::<Magazine>() == 1024 - 8);
 
-// SAFETY: the slots are touched by the one who is in it alone, by the contracts of
+// SAFETY: the slots are touched by the thread that is in it alone, by the contracts of
 // unsafe methods; they lead to free memory that is nobody else's.
 unsafe impl Sync for Magazine {}
 // SAFETY: the slots lead to free memory that is nobody else's, so they may go to another thread.

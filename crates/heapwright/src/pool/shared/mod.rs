@@ -69,7 +69,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { Magazine::family().after_fork() };
 }
 
-/// In a forked child: forgets who waited.
+/// In a forked child: forgets threads that waited.
 pub(super) fn forget_after_fork() {
     Magazine::family().forget_after_fork();
 }

@@ -48,8 +48,8 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 /// A magazine that threads share, and its lock.
 type SharedMagazine = &'static shared::Slot<Magazine>;
 
-/// Wakes one who sleeps for a magazine, and returns `slot`: in a tail call, so that who
-/// hardly ever calls this saves no registers.
+/// Wakes a thread that sleeps for a magazine, and returns `slot`: in a tail call, so that a
+/// caller that hardly ever calls this saves no registers.
 #[cold]
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {

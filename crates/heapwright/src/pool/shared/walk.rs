@@ -1,4 +1,4 @@
-//! Walking a shared pool, resetting it, and its end: whoever does has it to itself.
+//! Walking a shared pool, resetting it, and its end: the caller has it to itself.
 //!
 //! ```text
 //!   settle   all magazines into the store's sets, once, before the first step
@@ -10,7 +10,7 @@
 //! another pool. Nobody else can use this one meanwhile, for it is borrowed alone.
 //!
 //! A destructor that panics stops neither a reset nor a drop: what is left to do hangs on
-//! values that are dropped on the way out ([`Ending`], and `Rest` in the drop).
+//! values that are dropped on the way out ([`Ending`], and `Remaining` in the drop).
 
 use core::mem;
 use core::ptr::NonNull;
@@ -63,13 +63,13 @@ impl<T> Drop for SharedPool<T> {
             checked::at_end(&store.lock());
         }
         // What is left to do where a destructor panics.
-        struct Rest<'p, T>(&'p mut SharedPool<T>);
-        impl<T> Drop for Rest<'_, T> {
+        struct Remaining<'p, T>(&'p mut SharedPool<T>);
+        impl<T> Drop for Remaining<'_, T> {
             fn drop(&mut self) {
                 self.0.slots.store.end();
             }
         }
-        Rest(self).0.reset(Reset::FreeAll);
+        Remaining(self).0.reset(Reset::FreeAll);
     }
 }
 

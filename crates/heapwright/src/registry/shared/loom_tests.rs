@@ -146,7 +146,7 @@ fn loom_raising_disturbs_nobody() {
         assert_eq!(caches.raise(2), 2);
         caches.visit(mine);
         other.join().unwrap();
-        // Whoever comes now knows the new one.
+        // A thread that comes now knows the new one.
         assert_eq!(caches.registry.count(), 2);
         caches.visit(caches.registry.slot(1));
         caches.end(5);
@@ -195,7 +195,7 @@ fn loom_a_reader_sees_all_that_k_promises() {
     }
 }
 
-/// A futex: who sleeps is woken, or sleeps until its nap ends, which it does here when
+/// A futex: a sleeper is woken, or sleeps until its nap ends, which it does here when
 /// nobody will wake it any more.
 struct Futex(Mutex<Sleep>);
 

@@ -1,4 +1,5 @@
-//! The shared registry on real threads: whose a cache is, how many are seen, who waits.
+//! The shared registry on real threads: which thread has a cache, how many caches are seen,
+//! which threads wait.
 //!
 //! loom (`loom_tests`) sees every order of few steps; here are many threads and many
 //! steps, whatever the machine makes of them.
@@ -149,7 +150,7 @@ fn who_waited_in_vain_has_nothing_and_gives_nothing_back() {
             assert!(registry.acquire_this(slot).is_none());
         });
     });
-    assert!(!slot.try_lock(), "whoever waited in vain gave a lock back that it never had");
+    assert!(!slot.try_lock(), "a thread that waited in vain gave a lock back that it never had");
     assert_eq!(slot.sleepers.load(Ordering::Relaxed), 0);
     drop(held);
     assert!(slot.try_lock());

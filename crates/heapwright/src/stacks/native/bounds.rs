@@ -22,7 +22,7 @@
 //! # Invariants
 //!
 //! - `[low, high)` is readable while the thread whose control block is at `token`
-//!   lives. Whoever is handed a scratch of an ended thread has another token, or
+//!   lives. A thread that is handed a scratch of an ended one has another token, or
 //!   the same one at the end of a stack of its own: then what lies between its
 //!   stack pointer and `high` is its own stack again. Nothing below a walk's first
 //!   stack pointer is ever read by virtue of these bounds.

@@ -12,7 +12,7 @@
 //! # What is forgotten
 //!
 //! When code is unmapped its rules must go. [`forget_code`] raises the generation, then
-//! clears the table. Whoever learns a rule reads the generation before it looks at
+//! clears the table. A thread that learns a rule reads the generation before it looks at
 //! tables, and takes its entry out again if the generation has changed by the time
 //! the entry is in: either it sees the change, or the clearing sees the entry.
 //! Memos (`memo`) carry the generation they were made in.

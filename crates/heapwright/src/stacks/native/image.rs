@@ -14,7 +14,7 @@
 //! in ends: no byte outside of what the program headers promise is ever read.
 //!
 //! What may go wrong: code is unmapped by another thread while its tables are
-//! read. Who walks a stack has frames of that code below it, so unmapping it would
+//! read. A thread that walks a stack has frames of that code below it, so unmapping it would
 //! kill the program anyway.
 
 use core::slice;

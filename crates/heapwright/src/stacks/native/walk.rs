@@ -12,7 +12,7 @@
 //! A return address may be the first of another function, where a call was its
 //! caller's last instruction; rules are looked up for the address before it. A frame
 //! that a signal interrupted has no call: its address is taken as it is, and *kept*
-//! as itself plus one, so that whoever names the frames of a stack may always
+//! as itself plus one, so that code that names the frames of a stack may always
 //! subtract one. (Only the first frame of [`of_context`] is kept as it is.)
 //!
 //! # Where it stops

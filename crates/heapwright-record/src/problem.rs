@@ -1,0 +1,153 @@
+//! What is wrong with a file: one type for debug records, traces and heap dumps.
+//!
+//! ```text
+//!   Problem = Format (what the file should be, in words) + Fault (what is wrong, and where)
+//!
+//!   heapwright_record::debug   a debug record   of entries
+//!   heapwright_record::trace   a trace          of chunks with operations
+//!   heapwright_record::heap    a heap dump      of frames with entries
+//! ```
+//!
+//! The formats share their header and frames (`frame`), so they can be damaged in the same
+//! ways; only the words differ. A fault names the byte at which the damaged frame begins.
+
+use core::fmt;
+
+/// A kind of file: its magic, the versions that are read, and its words.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) magic: [u8; 8],
+    /// The oldest and the newest version that are read.
+    pub(crate) versions: (u32, u32),
+    /// What a file is called.
+    pub(crate) name: &'static str,
+    /// What a frame is called, with its article.
+    pub(crate) a_frame: &'static str,
+    /// The same without.
+    pub(crate) frame: &'static str,
+    /// What frames contain.
+    pub(crate) parts: &'static str,
+}
+
+impl Format {
+    /// A fault of such a file.
+    pub(crate) const fn problem(&'static self, fault: Fault) -> Problem {
+        Problem { format: self, fault }
+    }
+}
+
+/// What is wrong with a debug record, a trace or a heap dump.
+///
+/// Its text is one line that names the kind of file.
+///
+/// ```
+/// use heapwright_record::{Fault, trace};
+///
+/// let problem = trace::Reader::new(b"1: malloc 0x10 3").err().unwrap();
+/// assert_eq!(problem.fault(), Fault::Other);
+/// assert_eq!(problem.to_string(), "not a trace of heapwright");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    format: &'static Format,
+    fault: Fault,
+}
+
+impl Problem {
+    /// What is wrong, whatever kind of file it is.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    /// Whether the file is right as far as it goes, and ends within a frame.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        matches!(self.fault, Fault::EndsWithin(_))
+    }
+}
+
+/// How a file can be wrong. Numbers of bytes are where a frame begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Shorter than the header.
+    Short,
+    /// It does not begin as a file of this kind.
+    Other,
+    /// Written by a version that cannot be read.
+    Version(u32),
+    /// It has flags that must be known to read it, and are not.
+    Flags(u32),
+    /// The file ends within the frame that begins at this byte.
+    EndsWithin(u64),
+    /// The frame that begins at this byte is not what was written.
+    Checksum(u64),
+    /// The frame that begins at this byte was written wrongly.
+    Malformed(u64),
+    /// Before the frame that begins at this byte, another is missing or double.
+    Gap(u64),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Format { versions: (oldest, newest), name, a_frame, frame, parts, .. } = *self.format;
+        match self.fault {
+            Fault::Short => write!(f, "the {name} ends within its header"),
+            Fault::Other => write!(f, "not a {name} of heapwright"),
+            Fault::Version(version) => {
+                write!(f, "{name} of version {version}; this command reads {oldest}")?;
+                if newest == oldest { Ok(()) } else { write!(f, " to {newest}") }
+            }
+            Fault::Flags(flags) => {
+                write!(f, "{name} with flags {flags:#x}, which this command does not know")
+            }
+            Fault::EndsWithin(at) => write!(
+                f,
+                "the file ends in the middle of {a_frame} at byte {at}: the process died while \
+                 writing, or the copy is incomplete"
+            ),
+            Fault::Checksum(at) => write!(f, "checksum at byte {at} does not match"),
+            Fault::Malformed(at) => write!(f, "the {frame} at byte {at} is not what it says"),
+            Fault::Gap(at) => {
+                write!(f, "{parts} are missing, or there twice, before the {frame} at byte {at}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn problems_are_one_line_that_names_the_file() {
+        for format in [&crate::debug::FORMAT, &crate::trace::FORMAT, &crate::heap::FORMAT] {
+            for fault in [
+                Fault::Short,
+                Fault::Other,
+                Fault::Version(9),
+                Fault::Flags(1 << 16),
+                Fault::EndsWithin(16),
+                Fault::Checksum(16),
+                Fault::Malformed(16),
+                Fault::Gap(16),
+            ] {
+                let line = format!("{}", format.problem(fault));
+                assert!(!line.is_empty() && !line.contains('\n'), "{line}");
+            }
+        }
+        assert_eq!(
+            format!("{}", crate::debug::FORMAT.problem(Fault::EndsWithin(7))),
+            "the file ends in the middle of an entry at byte 7: the process died while writing, \
+             or the copy is incomplete"
+        );
+        let of = |version| format!("{}", crate::heap::FORMAT.problem(Fault::Version(version)));
+        assert_eq!(of(9), "heap dump of version 9; this command reads 1 to 2");
+    }
+}
