@@ -25,6 +25,7 @@
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
+//! - `find`: the page, slot and object of an address
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
 //! - [`raw`]: the door for runtimes; the C interface is made of it
 //!
@@ -42,6 +43,8 @@ mod cycle;
 mod dump;
 #[cfg(not(loom))]
 mod finalizers;
+#[cfg(not(loom))]
+mod find;
 #[cfg(not(loom))]
 mod fork;
 mod gang;

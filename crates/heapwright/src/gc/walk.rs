@@ -1,7 +1,5 @@
 //! Walks: every object of a heap, while its world stands still.
 
-use crate::address_map::MAP;
-
 use super::heap::Heap;
 use super::held::State;
 use super::layout::PAGE_LISTS;
@@ -55,15 +53,5 @@ impl Heap {
                     .all(|offset| visit(page.base().wrapping_add(offset), slot, kind))
             })
         })
-    }
-
-    /// The page of an address, if it begins one of the heap's objects, and its place there.
-    pub(super) fn object_at(&self, address: *const u8) -> Option<(&Page, usize)> {
-        if self.find(address)?.addr() != address.addr() {
-            return None;
-        }
-        let unit = MAP.unit_of(address.addr());
-        let page = self.pages.at_unit(unit)?;
-        Some((page, address.addr() - page.base().addr()))
     }
 }
