@@ -18,11 +18,6 @@
 //!
 //! A runtime that reports no stores has its marking done in one step.
 //!
-//! **Pacing.** A heap of `live` bytes may grow to its goal (see `growth`). When it begins to
-//! mark, each byte that is allocated is paid for with as many bytes of marking as it takes
-//! to be through at the goal. The debt is paid in steps of a useful length, because to stop
-//! the world has a price of its own.
-//!
 //! The world's stop is the only lock here: whoever stops it is the collector.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -51,12 +46,6 @@ pub(super) const MOVING: u32 = 4;
 /// Pages whose marks are taken off under one lock.
 const UNSTUCK_AT_A_TIME: usize = 64;
 
-/// Which part of a heap's limit is little room.
-const LITTLE: usize = 8;
-
-/// Bytes of marking that a step on the allocation path is for.
-const STEP: usize = 256 << 10;
-
 impl Heap {
     /// Stands still, if the world does.
     #[inline]
@@ -73,100 +62,15 @@ impl Heap {
         self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
     }
 
-    /// What a mutator owes for `bytes` that it is about to take.
-    pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
-        self.sweep_share();
-        self.decay();
-        if self.is_held() {
-            return me.unpaid.add(bytes);
-        }
-        if me.deferred.get() > 0 {
-            return;
-        }
-        let long = || {
-            let patience = growth::patience(self.used(), self.allowance.get());
-            os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
-        };
-        if self.phase() == Phase::Moving {
-            self.debt.add_shared(bytes);
-            if self.debt.get() >= STEP {
-                self.debt.take();
-                self.move_some(me, long());
-            }
-            return;
-        }
-        if self.phase() != Phase::Marking {
-            if self.is_due() {
-                self.collect_or_begin(me);
-            }
-            return;
-        }
-        let room = self.allowance.get().saturating_sub(self.used());
-        self.debt.add_shared(self.target().marking(bytes, self.left(), room));
-        if self.debt.get() >= STEP {
-            let deadline = long();
-            let marked = self.marked_so_far();
-            self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
-            self.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
-        }
-    }
-
-    /// Pays for what was allocated while collecting was put off.
-    pub(super) fn pay_rest(&self, me: &Mutator) {
-        if self.is_stressed() {
-            self.stress(me);
-        }
-        match me.unpaid.take() {
-            0 => {}
-            bytes => self.pay(me, bytes),
-        }
-        // Whoever allocates while nothing may be collected is refused at the limit.
-        if self.is_near_its_limit() {
-            self.collect(me);
-        }
-    }
-
-    /// Whether there is little room left below the limit, and a collection may make some.
-    fn is_near_its_limit(&self) -> bool {
-        let most = self.target().most;
-        most != usize::MAX
-            && self.used() > most / LITTLE
-            && self.bytes_now().saturating_add(most / LITTLE) > most
-    }
-
     /// Bytes marked in this cycle.
-    fn marked_so_far(&self) -> usize {
+    pub(super) fn marked_so_far(&self) -> usize {
         let mut bytes = self.counted_bytes.get();
         self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
         bytes
     }
 
-    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
-    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
-    pub(super) fn left(&self) -> usize {
-        let expected = match self.cycles.get() {
-            _ if self.is_minor() => self.young.get(),
-            0 => self.allocated.get(),
-            _ => self.live_slots(),
-        };
-        expected.saturating_sub(self.marked_so_far())
-    }
-
-    /// Whether a cycle is to begin.
-    fn is_due(&self) -> bool {
-        self.wanted.get() != 0 || self.used() >= self.target().trigger(self.allowance.get())
-    }
-
-    /// Whether a cycle is to begin, or under way.
-    pub(super) fn is_owed(&self) -> bool {
-        matches!(self.phase(), Phase::Marking | Phase::Moving)
-            || self.is_due()
-            || self.unstuck.get() != 0
-            || self.is_to_compact()
-    }
-
     /// Whether there is a plan of what is to be moved, or somebody waits for one.
-    fn is_to_compact(&self) -> bool {
+    pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun() || self.moving.is_asked() && self.minors_only.get() == 0
     }
 
@@ -224,11 +128,6 @@ impl Heap {
                 return false;
             }
         }
-    }
-
-    /// Whether enough was allocated since the last cycle that another may find something.
-    pub(super) fn is_worth_collecting(&self) -> bool {
-        self.used() >= self.allowance.get() / 4
     }
 
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
@@ -342,8 +241,7 @@ impl Heap {
             self.forget_remembered();
             self.wants_major.set(0);
         }
-        self.debt.set(0);
-        self.wanted.set(0);
+        self.pacing.note_begin();
     }
 
     /// Has stores reported for this, and for moving while there is a plan.
@@ -511,8 +409,7 @@ impl Heap {
         for (live, kept) in live.iter_mut().zip(&self.counted) {
             *live += kept.take();
         }
-        let allocated = self.allocated.take();
-        self.allocated_before.add(allocated);
+        let allocated = self.pacing.end_allocating();
         // How much of what the runtime has elsewhere goes with what is dead the sweep will
         // report; until then as much as of the heap itself.
         let marked = self.counted_bytes.take();
@@ -525,18 +422,13 @@ impl Heap {
         self.allocated_last.set(allocated);
         self.young.set(marked.min(allocated));
         self.minors.add(usize::from(minor));
-        let before = self.live_slots() + allocated;
-        let share = slots.min(before) as f64 / before.max(1) as f64;
-        self.external_live.set((self.external.get() as f64 * share) as usize);
-        self.external_added.set(0);
-        self.set_goal(slots + self.external_live.get());
+        self.set_goal(self.pacing.estimate_live(slots, allocated));
         self.choose_next(survived);
         // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
         self.cycles.set_released(self.cycles.get() + 1);
         let moves = self.moving.is_on();
         self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
         self.page_lists.lock().begin_sweep(&live);
-        self.debt.set(0);
         if moves && !self.moves_in_steps() {
             // No stores are reported.
             self.move_stopped(me, 0);
@@ -551,9 +443,9 @@ impl Heap {
         let mut sticky = StickyMarks::Nothing;
         if self.options().generations {
             let due = growth::is_major_due(Outcome {
-                live: self.live.get(),
+                live: self.pacing.live(),
                 live_at_major: self.live_at_major.get(),
-                goal: self.goal.get(),
+                goal: self.pacing.goal(),
                 allocated,
                 survived,
             });

@@ -33,7 +33,7 @@ use super::bag::Bag;
 use super::cell::Num;
 use super::finalizers::Finalizers;
 use super::gang::{Chunk, Gang};
-use super::growth::{self, Target};
+use super::growth::Target;
 use super::handles::Handles;
 use super::held::{State, StickyMarks};
 use super::helpers::Helpers;
@@ -41,6 +41,7 @@ use super::layout::{self, KINDS, LARGE, PAGE_LISTS, Sizes};
 use super::local_marks::LocalMarks;
 use super::moving::Moving;
 use super::mutator::Mutator;
+use super::pacing::Pacing;
 use super::page::{self, Page};
 use super::page_lists::PageLists;
 use super::pages::Pages;
@@ -81,6 +82,7 @@ pub(super) struct Heap {
     tag: AtomicU32,
     id: Num,
     pub(super) world: World,
+    pub(super) pacing: Pacing,
     pub(super) gang: Gang,
     pub(super) remembered: Remembered,
     pub(super) helpers: Helpers,
@@ -123,24 +125,6 @@ pub(super) struct Heap {
     pub(super) allocated_last: Num,
     /// Cycles that were minor.
     pub(super) minors: Num,
-    /// Bytes that the last cycle found live, what the runtime has in malloc included.
-    pub(super) live: Num,
-    pub(super) goal: Num,
-    pub(super) allowance: Num,
-    /// Bytes that mutators may have allocated since the last cycle ended.
-    pub(super) allocated: Num,
-    /// Bytes that the runtime has in malloc.
-    pub(super) external: Num,
-    /// Of these, the bytes that go with live objects: estimated when marking ends, known when
-    /// the sweep does. And those that were added since.
-    pub(super) external_live: Num,
-    pub(super) external_added: Num,
-    /// Mutators that free what died: what they take from `external` was no live object's.
-    pub(super) freeing: Num,
-    /// Bytes allocated in cycles before.
-    pub(super) allocated_before: Num,
-    /// Bytes that must be marked before mutators are even with what they allocated.
-    pub(super) debt: Num,
     /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
     pub(super) counted: [Num; PAGE_LISTS],
     pub(super) counted_bytes: Num,
@@ -148,10 +132,6 @@ pub(super) struct Heap {
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
     pub(super) torn: Num,
-    /// A cycle is to begin, due or not.
-    pub(super) wanted: Num,
-    /// Bytes of its pages, as when a page last came.
-    pages_bytes: Num,
     /// Its part in the fork under way: see `fork`.
     pub(super) forking: Num,
     open: Num,
@@ -160,7 +140,6 @@ pub(super) struct Heap {
     /// A test's: there is no memory for chunks.
     #[cfg(test)]
     pub(super) starved: Num,
-    pub(super) peak: Num,
     pub(super) pauses: Pauses,
 }
 
@@ -298,17 +277,6 @@ impl Heap {
             &heap.young,
             &heap.minors,
             &heap.allocated_last,
-            &heap.live,
-            &heap.allocated,
-            &heap.external,
-            &heap.external_live,
-            &heap.external_added,
-            &heap.freeing,
-            &heap.wanted,
-            &heap.pages_bytes,
-            &heap.allocated_before,
-            &heap.debt,
-            &heap.peak,
             &heap.counted_bytes,
             &heap.handle_balance,
             &heap.torn,
@@ -317,6 +285,7 @@ impl Heap {
             number.set(0);
         }
         heap.counted.iter().for_each(|count| count.set(0));
+        heap.pacing.end();
         heap.pauses.clear();
         heap.phase.store(Phase::Idle as u32, Ordering::Relaxed);
         heap.barrier.store(0, Ordering::Relaxed);
@@ -508,85 +477,13 @@ impl Heap {
         Some(chunks.wrapping_add(1))
     }
 
-    /// What the target makes of bytes that are live; of garbage that is old it makes nothing.
-    pub(super) fn set_goal(&self, live: usize) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
-        let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
-        let goal = self.target().goal(known, mutators);
-        self.live_at_major.set(known);
-        self.live.set(live);
-        self.goal.set(goal);
-        let least = if self.is_minor() { (goal - known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
-        self.allowance.set(goal.saturating_sub(live).max(least));
-    }
-
-    /// Bytes allocated since the last cycle ended, in pages and elsewhere.
-    pub(super) fn used(&self) -> usize {
-        self.allocated.get() + self.external_added.get()
-    }
-
-    /// Bytes it has, of pages and elsewhere.
-    fn bytes(&self, pages: usize) -> usize {
-        pages + self.external.get()
-    }
-
-    /// Bytes it has now, of pages and elsewhere.
-    pub(super) fn bytes_now(&self) -> usize {
-        self.bytes(self.page_lists.lock().bytes())
-    }
-
-    /// The runtime has `bytes` more elsewhere, or less. By any thread.
-    pub(super) fn add_external(&self, bytes: isize) {
-        self.external.add_shared(bytes.cast_unsigned());
-        if bytes > 0 {
-            self.external_added.add_shared(bytes.unsigned_abs());
-            self.note_peak(self.pages_bytes.get());
-        } else if self.freeing.get() == 0 {
-            self.external_added.sub_shared(bytes.unsigned_abs());
-        }
-    }
-
-    /// Bytes of slots that the last cycle found live: what there is to mark.
-    pub(super) fn live_slots(&self) -> usize {
-        self.live.get().saturating_sub(self.external_live.get())
-    }
-
-    /// The sweep is over: what is left of external bytes is live, or was added since.
-    pub(super) fn know_external(&self) {
-        let live = self.external.get().saturating_sub(self.external_added.get());
-        let slots = self.live_slots();
-        self.external_live.set(live);
-        self.set_goal(slots + live);
-    }
-
-    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
-    /// at: they are not allocated after all.
-    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
-        let mut free = 0;
-        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
-            free += (stop - at) / page.slot.get();
-            from = stop;
-        }
-        page.live.set(page.slots() - free);
-        self.allocated.sub_shared(free * page.slot.get());
-    }
-
-    /// Notes that a page was claimed: what is free in it counts as allocated.
-    pub(super) fn note_claimed(&self, page: &Page) {
-        self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
-        // Until it is let go of, or swept: there are objects that are not old.
-        page.live.set(page.slots());
-    }
-
     /// A page for a page list, fresh from below, if the heap has less than `most` bytes with it;
     /// what the runtime has elsewhere for objects that are dead does not count there.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
         let this = Self::whole(self);
         let mut lists = self.page_lists.lock();
         let pages = lists.bytes() + UNIT;
-        let external = self.external_live.get() + self.external_added.get();
-        if pages.saturating_add(external) > most || self.bytes(pages) > self.target().most {
+        if !self.pacing.admits(pages, most, self.target().most) {
             return None;
         }
         let page = this.pages.make()?;
@@ -601,7 +498,7 @@ impl Heap {
         page.open(run.unit, 1, page_list, self.slot(page_list), run.zero, self.cycles.get());
         lists.add(&self.pages, page);
         lists.pool[page_list / KINDS].taken += 1;
-        self.note_peak(lists.bytes());
+        self.pacing.note_pages(lists.bytes());
         let used_whole = lists.pool[page_list / KINDS].pages >= USED_WHOLE;
         drop(lists);
         if run.zero && used_whole {
@@ -630,7 +527,8 @@ impl Heap {
         let traced = layout::is_traced(page_list);
         let want = if traced { Want::Zero } else { Want::Any };
         let lists = self.page_lists.lock();
-        if self.bytes(lists.bytes() + page::large_footprint(size)) > self.target().most {
+        let pages = lists.bytes() + page::large_footprint(size);
+        if !self.pacing.is_below(pages, self.target().most) {
             return None;
         }
         let page = this.pages.make()?;
@@ -650,16 +548,11 @@ impl Heap {
         page.take_large();
         let mut lists = self.page_lists.lock();
         lists.add(&self.pages, page);
-        self.note_peak(lists.bytes());
+        self.pacing.note_pages(lists.bytes());
         drop(lists);
-        self.allocated.add_shared(page::large_footprint(size));
+        self.pacing.add_allocated(page::large_footprint(size));
         self.note_used(page);
         Some(page)
-    }
-
-    fn note_peak(&self, pages: usize) {
-        self.pages_bytes.set(pages);
-        self.peak.set(self.peak.get().max(self.bytes(pages)));
     }
 
     /// Gives a page's units back: it is none any more.

@@ -21,7 +21,8 @@
 //! - `tracer`, `gang`, `helpers`, `local_marks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
 //! - `remembered`: the remembered set: old objects that minor collections look at
-//! - `cycle`, `sweep`: when a collection begins, its steps, its end
+//! - `pacing`: how much may be allocated before a collection, and what pays for it
+//! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
@@ -65,6 +66,8 @@ mod local_marks;
 mod moving;
 #[cfg(not(loom))]
 mod mutator;
+#[cfg(not(loom))]
+mod pacing;
 #[cfg(not(loom))]
 mod page;
 #[cfg(not(loom))]

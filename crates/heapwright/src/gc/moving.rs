@@ -232,7 +232,7 @@ impl Heap {
     pub(super) fn choose_to_move(&self) {
         if self.moving.wanted.get() == COUNTED {
             self.moving.wanted.set(URGENT);
-            self.wanted.set(1);
+            self.pacing.ask();
         }
         if !self.options().compact || self.is_minor() || self.moving.wants_major() {
             return;
@@ -241,7 +241,7 @@ impl Heap {
         if self.moving.swept.replace(1) == 0 {
             self.moving.left.set(pages);
         }
-        if plan::is_due(pages, self.goal.get(), self.moving.left.get()) {
+        if plan::is_due(pages, self.pacing.goal(), self.moving.left.get()) {
             self.moving.wanted.set(DUE);
         }
     }
@@ -558,7 +558,7 @@ impl Heap {
             into.moved_in.add(1);
             self.moving.objects.add(1);
             self.moving.bytes.add(size);
-            self.allocated.sub_shared(into.footprint());
+            self.pacing.sub_allocated(into.footprint());
             self.runtime().moved(to, from, into.slot.get());
             true
         });

@@ -324,7 +324,7 @@ impl Mutator {
             *swept += usize::from(page.evacuation() == Evacuation::No);
             let found = heap.sweep_page(page);
             lists = heap.page_lists.lock();
-            lists.note_swept(page, found, heap.allowance.get());
+            lists.note_swept(page, found, heap.pacing.allowance());
             if found.live < page.slots() {
                 lists.pool[page_list / KINDS].taken += 1;
                 return Some(page);
@@ -445,7 +445,8 @@ impl Mutator {
                     return page;
                 }
             }
-            let worth = attempt == 0 && self.deferred.get() == 0 && heap.is_worth_collecting();
+            let worth =
+                attempt == 0 && self.deferred.get() == 0 && heap.pacing.is_worth_collecting();
             if worth {
                 heap.collect_or_begin(self);
                 continue;
@@ -471,13 +472,13 @@ impl Mutator {
             let lists = heap.page_lists.lock();
             let unswept = lists.pool[pool].unswept > 0;
             let granted = lists.pool[pool].granted > 0;
-            let borrows = unswept && lists.debt < growth::credit(heap.allowance.get());
+            let borrows = unswept && lists.debt < growth::credit(heap.pacing.allowance());
             drop(lists);
             if let Some(page) = heap.take_empty(page_list) {
                 return Some(page);
             }
             let busy = matches!(heap.phase(), Phase::Marking | Phase::Moving);
-            let most = if granted || borrows || busy { usize::MAX } else { heap.goal.get() };
+            let most = if granted || borrows || busy { usize::MAX } else { heap.pacing.goal() };
             if let Some(page) = heap.new_page(page_list, most) {
                 let mut lists = heap.page_lists.lock();
                 if most == usize::MAX && granted {
@@ -503,7 +504,7 @@ impl Mutator {
     /// rather than collecting while much of the heap is free.
     fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        if heap.used() >= heap.allowance.get() / 8 * 7 {
+        if heap.pacing.used() >= heap.pacing.allowance() / 8 * 7 {
             return None;
         }
         let most = 2 * heap.slot(page_list);

@@ -525,7 +525,7 @@ impl Mutator {
 
     /// From now on a collection is due: steps begin one.
     pub fn ask(&self) {
-        self.heap().wanted.set(1);
+        self.heap().pacing.ask();
     }
 
     /// Until [`Mutator::resume_majors`], collections are minor ones, as far as the heap has
@@ -567,7 +567,7 @@ impl Mutator {
 
     /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
     pub fn external(&self, bytes: isize) {
-        self.heap().add_external(bytes);
+        self.heap().pacing.add_external(bytes);
         if bytes > 0 {
             self.inner().owe(bytes.unsigned_abs());
         }

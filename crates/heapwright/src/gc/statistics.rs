@@ -164,18 +164,18 @@ impl Heap {
         for (to, bucket) in pause_histogram.iter_mut().zip(&self.pauses.buckets) {
             *to = bucket.get() as u64;
         }
-        let live_bytes = self.live.get() as u64;
+        let live_bytes = self.pacing.live() as u64;
         Statistics {
             cycles: self.cycles.get() as u64,
             pauses: self.pauses.count.get() as u64,
             live_bytes,
-            external_bytes: self.external.get() as u64,
-            goal_bytes: self.goal.get() as u64,
+            external_bytes: self.pacing.external() as u64,
+            goal_bytes: self.pacing.goal() as u64,
             eden_bytes: (in_use * UNIT) as u64,
             tomb_bytes: (empty_pages * UNIT) as u64,
             large_bytes: large as u64,
-            peak_bytes: self.peak.get() as u64,
-            allocated_bytes: (self.allocated_before.get() + self.allocated.get()) as u64,
+            peak_bytes: self.pacing.peak() as u64,
+            allocated_bytes: self.pacing.allocated_ever() as u64,
             pause_ns: self.pauses.wall.get() as u64,
             sweep_ns: self.pauses.sweep.get() as u64,
             pause_max_ns: self.pauses.longest.get() as u64,

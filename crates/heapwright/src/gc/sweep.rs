@@ -44,9 +44,8 @@ impl Heap {
         }
         if layout::is_freed(page.page_list.get()) {
             let size = page.slot.get();
-            self.freeing.add_shared(1);
-            page.each_dead(|object| self.runtime().free(object, size));
-            self.freeing.sub_shared(1);
+            let free = |object| self.runtime().free(object, size);
+            self.pacing.while_freeing(|| page.each_dead(free));
         }
         page.sweep(self.cycles.get(), sticky)
     }
@@ -54,7 +53,7 @@ impl Heap {
     /// Puts a page that was swept where it is to be found, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
         let mut lists = self.page_lists.lock();
-        lists.note_swept(page, found, self.allowance.get());
+        lists.note_swept(page, found, self.pacing.allowance());
         if found.live > 0 {
             if found.live < page.slots() {
                 lists.put_available(page);
@@ -111,7 +110,7 @@ impl Heap {
             return;
         }
         let unswept = self.page_lists.lock().unswept;
-        self.sweep_some(growth::sweep_share(unswept, self.allowance.get()));
+        self.sweep_some(growth::sweep_share(unswept, self.pacing.allowance()));
     }
 
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
