@@ -103,16 +103,16 @@ impl Heap {
         }
         loop {
             // Under the lock pages neither come nor go, and who else does this goes on from here.
-            let lists = self.page_lists.lock();
+            let lists = self.supply.lists.lock();
             let from = self.unstuck.get();
             if from == 0 {
                 return self.sticky_marks() == StickyMarks::Nothing;
             }
-            let end = self.pages.made() + 1;
+            let end = self.supply.pages.made() + 1;
             let to = (from + UNSTUCK_AT_A_TIME).min(end);
             // Who sees a mark gone sees the sweep that had left it (see `held`), and that is over.
             fence(Release);
-            for page in (from..to).filter_map(|number| self.pages.get(number)) {
+            for page in (from..to).filter_map(|number| self.supply.pages.get(number)) {
                 if page.state() == State::InUse {
                     bits::clear(page.marks());
                 }
@@ -265,7 +265,7 @@ impl Heap {
                 return false;
             }
             if self.overflowed.swap(0, Relaxed) != 0 {
-                for page in self.pages.all().filter(|page| page.overflowed.get() != 0) {
+                for page in self.supply.pages.all().filter(|page| page.overflowed.get() != 0) {
                     me.tracer.look_through(page);
                 }
             } else if self.is_minor() && self.trace_remembered(&me.tracer) {
@@ -401,7 +401,7 @@ impl Heap {
             self.keep_counts(&mutator.tracer);
         });
         let minor = self.is_minor();
-        let lists = self.page_lists.lock();
+        let lists = self.supply.lists.lock();
         let (mut live, old_bytes) =
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
@@ -428,7 +428,7 @@ impl Heap {
         self.cycles.set_released(self.cycles.get() + 1);
         let moves = self.moving.is_on();
         self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
-        self.page_lists.lock().begin_sweep(&live);
+        self.supply.lists.lock().begin_sweep(&live);
         if moves && !self.moves_in_steps() {
             // No stores are reported.
             self.move_stopped(me, 0);

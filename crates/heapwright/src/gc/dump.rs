@@ -93,7 +93,7 @@ impl Heap {
             me.tracer.publish();
             self.with_marks_of_remembered(|| {
                 self.write_start(&mut writer);
-                for page in self.pages.all().filter(|page| page.state() != State::None) {
+                for page in self.supply.pages.all().filter(|page| page.state() != State::None) {
                     self.write_page(&mut writer, page);
                 }
                 let mut names = Names { table, count: 0 };

@@ -40,7 +40,7 @@ impl Heap {
 
     /// The page that an address lies in, if it is one of this heap's.
     pub(super) fn page_of(&self, address: usize) -> Option<&Page> {
-        self.pages.at_unit(self.head_of(address)?)
+        self.supply.pages.at_unit(self.head_of(address)?)
     }
 
     /// The object that an address lies in. Of those that mutators have just allocated it knows as
@@ -79,7 +79,7 @@ impl Heap {
         address: usize,
         holds: impl FnOnce(&Page, usize) -> bool,
     ) -> Option<PageSlot> {
-        let page = self.pages.at_unit(head)?;
+        let page = self.supply.pages.at_unit(head)?;
         let seen = page.held.look()?;
         let start = Self::start_in(page, head, address)?;
         let found = PageSlot { start, size: page.slot.get(), holds: holds(page, start) };
@@ -89,7 +89,7 @@ impl Heap {
     /// The page that begins at unit `head`, and where the slot begins there that an address
     /// lies in. While the world stands still.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
-        let page = self.pages.at_unit(head)?;
+        let page = self.supply.pages.at_unit(head)?;
         page.held.look()?;
         Some((page, Self::start_in(page, head, address)?))
     }
@@ -111,13 +111,13 @@ impl Heap {
     /// Bytes of the large object that begins at `unit`.
     #[cold]
     pub(super) fn large_size(&self, unit: usize) -> usize {
-        self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
+        self.supply.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
     /// Bytes that it has of the heap.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
-        self.pages.at_unit(unit).map_or(0, Page::footprint)
+        self.supply.pages.at_unit(unit).map_or(0, Page::footprint)
     }
 
     /// The page of an address, if it begins one of the heap's objects, and its place there.
@@ -126,7 +126,7 @@ impl Heap {
             return None;
         }
         let unit = MAP.unit_of(address.addr());
-        let page = self.pages.at_unit(unit)?;
+        let page = self.supply.pages.at_unit(unit)?;
         Some((page, address.addr() - page.base().addr()))
     }
 }

@@ -4,9 +4,6 @@
 //!   Heap   setup: runtime, layout, target | world | gang | pages | page lists | handles | finalizers
 //!          phase, goal, allowance, what was allocated since
 //!
-//!   chunk --new_page--> in use --swept, no object--> empty --take_empty--> in use, of any pool
-//!                                                   |
-//!                                                   +--not needed for a purge delay--> chunk
 //! ```
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
@@ -19,10 +16,9 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use crate::address_map::{Entry, MAP};
-use crate::chunk::{self, Want};
+use crate::address_map::Entry;
+use crate::chunk;
 use crate::ids::{Recycled, Slot};
-use crate::options;
 use crate::os;
 use crate::size_class::UNIT;
 use crate::substrate;
@@ -43,8 +39,7 @@ use super::moving::Moving;
 use super::mutator::Mutator;
 use super::pacing::Pacing;
 use super::page::{self, Page};
-use super::page_lists::PageLists;
-use super::pages::Pages;
+use super::page_supply::{PageSupply, Wanted};
 use super::raw::{Options, Runtime, Sweep};
 use super::remembered::Remembered;
 use super::statistics::Pauses;
@@ -72,23 +67,18 @@ pub(super) struct Setup {
     pub(super) sizes: Sizes,
 }
 
-/// Pages of a pool from which on fresh ones are had from the system in one go, and not as they are
-/// touched: that costs two thirds of it, and of the last page only some may ever be used.
-const USED_WHOLE: usize = 64;
-
 /// A heap. Zero is one that nobody has.
 pub(super) struct Heap {
     setup: UnsafeCell<MaybeUninit<Setup>>,
     tag: AtomicU32,
     id: Num,
     pub(super) world: World,
+    pub(super) supply: PageSupply,
     pub(super) pacing: Pacing,
     pub(super) gang: Gang,
     pub(super) remembered: Remembered,
     pub(super) helpers: Helpers,
     pub(super) local_marks: LocalMarks,
-    pub(super) pages: Pages,
-    pub(super) page_lists: Lock<PageLists>,
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
@@ -200,7 +190,7 @@ impl Heap {
         let setup = Setup { runtime, options, target, sizes: Sizes::of(options.layout) };
         // SAFETY: nobody else knows the heap yet.
         unsafe { (*heap.setup.get()).write(setup) };
-        let mut lists = heap.page_lists.lock();
+        let mut lists = heap.supply.lists.lock();
         // Piece by piece: the whole is too large for a stack.
         lists.clear();
         lists.set_own_empty(options.sweep == Sweep::ToTheEnd);
@@ -234,7 +224,7 @@ impl Heap {
             mutator.settle();
             mutator.clear();
         });
-        for page in heap.pages.all() {
+        for page in heap.supply.pages.all() {
             match page.state() {
                 State::None => continue,
                 State::InUse => {
@@ -245,9 +235,9 @@ impl Heap {
                 }
                 State::Empty => {}
             }
-            heap.give_units(page);
+            PageSupply::give_units(page);
         }
-        heap.pages.end();
+        heap.supply.pages.end();
         heap.handles.end();
         heap.weak.end();
         heap.moving.end();
@@ -477,127 +467,30 @@ impl Heap {
         Some(chunks.wrapping_add(1))
     }
 
-    /// A page for a page list, fresh from below, if the heap has less than `most` bytes with it;
-    /// what the runtime has elsewhere for objects that are dead does not count there.
+    /// What a page of a page list is to be, whose slots have so many bytes.
+    fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
+        let (cycle, limit) = (self.cycles.get(), self.target().most);
+        Wanted { heap: self.id(), page_list, slot, cycle, limit }
+    }
+
+    /// A fresh page for a page list, if the heap has less than `most` bytes with it.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let mut lists = self.page_lists.lock();
-        let pages = lists.bytes() + UNIT;
-        if !self.pacing.admits(pages, most, self.target().most) {
-            return None;
-        }
-        let page = this.pages.make()?;
-        let entry = Entry::collected(self.id(), page_list);
-        // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
-        // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
-        let Some(run) = chunk::take(1, 1, Want::Any, entry, |_| Entry::FREE) else {
-            this.pages.give(page);
-            return None;
-        };
-        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, 1, page_list, self.slot(page_list), run.zero, self.cycles.get());
-        lists.add(&self.pages, page);
-        lists.pool[page_list / KINDS].taken += 1;
-        self.pacing.note_pages(lists.bytes());
-        let used_whole = lists.pool[page_list / KINDS].pages >= USED_WHOLE;
-        drop(lists);
-        if run.zero && used_whole {
-            // SAFETY: the run was just taken, in whole system pages or more.
-            unsafe { os::populate(page.base(), UNIT) };
-        }
-        Some(page)
+        let wanted = self.page_wanted(page_list, self.slot(page_list));
+        self.whole().supply.new_page(&self.pacing, wanted, most)
     }
 
     /// A page for a page list, from the empty ones.
     pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let mut lists = self.page_lists.lock();
-        let page = lists.exhume(&this.pages, page_list / KINDS)?;
-        MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), page_list));
-        page.assign(page_list, self.slot(page_list), self.cycles.get());
-        lists.add(&self.pages, page);
-        lists.pool[page_list / KINDS].taken += 1;
-        Some(page)
+        self.whole().supply.take_empty(self.page_wanted(page_list, self.slot(page_list)))
     }
 
     /// A page that is one large object.
     pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let units = size.checked_add(UNIT - 1)? / UNIT;
-        let traced = layout::is_traced(page_list);
-        let want = if traced { Want::Zero } else { Want::Any };
-        let lists = self.page_lists.lock();
-        let pages = lists.bytes() + page::large_footprint(size);
-        if !self.pacing.is_below(pages, self.target().most) {
-            return None;
-        }
-        let page = this.pages.make()?;
-        // Nobody finds the object until it is whole: its slot is not taken before.
-        let head = Entry::collected(self.id(), page_list);
-        let Some(run) = chunk::take(units, 1, want, head, Entry::collected_rest) else {
-            this.pages.give(page);
-            return None;
-        };
-        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, units, page_list, size, run.zero, self.cycles.get());
-        drop(lists);
-        if traced && !run.zero {
-            // SAFETY: the run was just taken, and nobody else knows the object.
-            unsafe { ptr::write_bytes(page.base(), 0, size) };
-        }
-        page.take_large();
-        let mut lists = self.page_lists.lock();
-        lists.add(&self.pages, page);
-        self.pacing.note_pages(lists.bytes());
-        drop(lists);
-        self.pacing.add_allocated(page::large_footprint(size));
+        let wanted = self.page_wanted(page_list, size);
+        let page = self.whole().supply.new_large(&self.pacing, wanted)?;
+        self.pacing.add_allocated(page.footprint());
         self.note_used(page);
         Some(page)
-    }
-
-    /// Gives a page's units back: it is none any more.
-    fn give_units(&self, page: &Page) {
-        page.held.close(State::None);
-        super::bits::clear(page.marks());
-        chunk::give(page.unit.get(), page.units.get());
-    }
-
-    /// Gives a page back in which nothing lives: a large one, or one that was evacuated. It is claimed.
-    pub(super) fn release(&self, page: &Page) {
-        let mut lists = self.page_lists.lock();
-        lists.remove(&self.pages, page);
-        self.give_units(page);
-        self.pages.give(page);
-    }
-
-    /// Gives pages that are empty back that nobody needed for a purge delay.
-    pub(super) fn decay(&self) {
-        let Some(delay) = options::purge_delay() else { return };
-        let now = os::coarse_ms();
-        let mut lists = self.page_lists.lock();
-        if chunk::waited(lists.empty_since, now) < delay {
-            return;
-        }
-        for _ in 0..lists.empty_low.min(64) {
-            let Some(page) = lists.exhume_any(&self.pages) else { break };
-            self.give_units(page);
-            self.pages.give(page);
-        }
-        lists.empty_low = lists.empty_pages;
-        lists.empty_since = now;
-    }
-
-    /// Gives all pages that are empty back. Returns bytes.
-    pub(super) fn trim(&self) -> usize {
-        let mut bytes = 0;
-        let mut lists = self.page_lists.lock();
-        while let Some(page) = lists.exhume_any(&self.pages) {
-            self.give_units(page);
-            self.pages.give(page);
-            bytes += UNIT;
-        }
-        lists.empty_low = 0;
-        bytes
     }
 
     /// The heap, for as long as the process: heaps are never freed.
@@ -635,7 +528,7 @@ impl Heap {
         self.moving.before_fork();
         self.stored.before_fork();
         self.finalizers.acquire();
-        self.page_lists.acquire();
+        self.supply.before_fork();
         self.chunk_runs.acquire();
         self.gang.before_fork();
         self.remembered.before_fork();
@@ -663,8 +556,9 @@ impl Heap {
         unsafe { self.gang.after_fork() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.chunk_runs.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.page_lists.release() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.supply.after_fork() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.finalizers.release() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a

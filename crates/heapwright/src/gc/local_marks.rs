@@ -141,7 +141,7 @@ impl Heap {
     /// twice.
     pub(super) fn merge_local_marks(&self) {
         self.local_marks.used.set(0);
-        for page in self.pages.all() {
+        for page in self.supply.pages.all() {
             let Some(local_bitmap) = self.local_marks.take(page) else { continue };
             let twice = bits::merge(local_bitmap, page.marks());
             if twice > 0 {
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(heap.counted.iter().map(Num::take).sum::<usize>(), 6);
         assert_eq!(heap.counted_bytes.take(), 6 * 48);
         // The local bitmap is empty again.
-        assert!(heap.pages.all().all(|page| heap.local_marks.take(page).is_none()));
+        assert!(heap.supply.pages.all().all(|page| heap.local_marks.take(page).is_none()));
         mutators.into_iter().for_each(Mutator::detach);
         Heap::end(slot);
     }

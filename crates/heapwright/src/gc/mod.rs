@@ -16,7 +16,7 @@
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `page_lists`: pages, and which are where; `held`: what a page holds, for any thread
+//! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
 //! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
 //! - `tracer`, `gang`, `helpers`, `local_marks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
@@ -72,6 +72,8 @@ mod pacing;
 mod page;
 #[cfg(not(loom))]
 mod page_lists;
+#[cfg(not(loom))]
+mod page_supply;
 #[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]

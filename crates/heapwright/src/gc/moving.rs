@@ -237,7 +237,7 @@ impl Heap {
         if !self.options().compact || self.is_minor() || self.moving.wants_major() {
             return;
         }
-        let pages = self.page_lists.lock().bytes();
+        let pages = self.supply.lists.lock().bytes();
         if self.moving.swept.replace(1) == 0 {
             self.moving.left.set(pages);
         }
@@ -318,10 +318,10 @@ impl Heap {
     /// page list. Whether the last one was among them; then it begins again.
     fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
         // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
-        let _lists = self.page_lists.lock();
-        let end = self.pages.made() + 1;
+        let _lists = self.supply.lists.lock();
+        let end = self.supply.pages.made() + 1;
         let to = (plan.next + AT_A_TIME).min(end);
-        for page in (plan.next..to).filter_map(|number| self.pages.get(number)) {
+        for page in (plan.next..to).filter_map(|number| self.supply.pages.get(number)) {
             let large = page.is_large() && page.resized.get() == 0;
             if page.state() == State::InUse && !large {
                 let page_list = &mut plan.page_lists()[page.page_list.get()];
@@ -342,7 +342,7 @@ impl Heap {
     #[inline]
     fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
         let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        let page = self.pages.at_unit(unit)?;
+        let page = self.supply.pages.at_unit(unit)?;
         (page.evacuation() == Evacuation::Candidate)
             .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
     }
@@ -392,7 +392,9 @@ impl Heap {
     /// Nothing moves any more.
     #[cold]
     pub(super) fn give_plan_up(&self) {
-        for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
+        for page in
+            self.supply.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate)
+        {
             page.set_evacuation(Evacuation::No);
         }
     }
@@ -437,7 +439,7 @@ impl Heap {
         let steps = deadline != 0;
         while let Some(&number) = plan.pages.get(plan.through) {
             plan.through += 1;
-            if let Some(page) = self.pages.get(number as usize) {
+            if let Some(page) = self.supply.pages.get(number as usize) {
                 self.evacuate(me, page, steps);
             }
             if is_over() {
@@ -468,7 +470,7 @@ impl Heap {
         me.tracer.looking_at(Slots::Note, stored, &mut |child| self.stays_where_it_is(child));
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
-            if let Some(page) = self.pages.get(number as usize) {
+            if let Some(page) = self.supply.pages.get(number as usize) {
                 ask(page);
             }
             if is_over() && !self.moving.fresh.lock().0.is_empty() {
@@ -595,7 +597,7 @@ impl Heap {
         }
         let Some(to) = page.moved_to(start) else { return Some(slot) };
         let within = slot.addr() - page.base().addr() - start;
-        let size = self.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
+        let size = self.supply.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
@@ -625,7 +627,8 @@ impl Heap {
         let mut plan = self.moving.plan.lock();
         while let Some(&number) = plan.pages.get(plan.through) {
             plan.through += 1;
-            let page = self.pages.get(number as usize).filter(|page| page.passed.take() != 0);
+            let page =
+                self.supply.pages.get(number as usize).filter(|page| page.passed.take() != 0);
             if let Some(page) = page {
                 drop(plan);
                 let found = self.sweep_page(page);
@@ -648,7 +651,7 @@ impl Heap {
         self.collect(me);
         self.moving.wanted.set(URGENT);
         self.collect(me);
-        self.trim();
+        self.supply.trim();
     }
 }
 
@@ -673,7 +676,7 @@ impl Old<'_> {
     fn flush(&mut self) {
         let (count, bytes) = (core::mem::take(&mut self.count), core::mem::take(&mut self.bytes));
         if count > 0 {
-            self.heap.page_lists.lock().add_old(self.page_list, count, bytes);
+            self.heap.supply.lists.lock().add_old(self.page_list, count, bytes);
         }
     }
 }

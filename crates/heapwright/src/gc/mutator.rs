@@ -243,7 +243,7 @@ impl Mutator {
     /// The next stretch of the page at hand becomes the region. False: there is none.
     fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
-        let Some(page) = self.heap().pages.get(region.page.get()) else { return false };
+        let Some(page) = self.heap().supply.pages.get(region.page.get()) else { return false };
         let from = region.end.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
@@ -252,7 +252,7 @@ impl Mutator {
     fn enter_page(&self, page_list: usize, page: &Page) -> bool {
         let region = &self.regions[page_list];
         // What was paid for this one may have been that objects moved, into a region of this page list.
-        if let Some(other) = self.heap().pages.get(region.page.get()) {
+        if let Some(other) = self.heap().supply.pages.get(region.page.get()) {
             self.drop_region(page_list, region, other, true);
         }
         region.page.set(page.number.get());
@@ -285,7 +285,7 @@ impl Mutator {
         loop {
             let object = self.bump(page_list);
             if !object.is_null() {
-                let page = heap.pages.get(self.regions[page_list].page.get())?;
+                let page = heap.supply.pages.get(self.regions[page_list].page.get())?;
                 let offset = object.addr() - page.base().addr();
                 page.scanned_to.set(offset + page.slot.get());
                 return Some((object, page, offset));
@@ -303,7 +303,7 @@ impl Mutator {
         let heap = self.heap();
         // Nothing is freed while the world stands still: whoever has a lock that it takes may stand, too.
         let page = if layout::is_freed(page_list) {
-            heap.page_lists.lock().take_available(&heap.pages, page_list)
+            heap.supply.lists.lock().take_available(&heap.supply.pages, page_list)
         } else {
             self.take_page(page_list, &mut 0)
         };
@@ -313,17 +313,17 @@ impl Mutator {
     /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and counted.
     fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
-        let mut lists = heap.page_lists.lock();
-        if let Some(page) = lists.take_available(&heap.pages, page_list) {
+        let mut lists = heap.supply.lists.lock();
+        if let Some(page) = lists.take_available(&heap.supply.pages, page_list) {
             return Some(page);
         }
         while *swept < OWN_SWEEPS {
-            let page = lists.take_unswept(&heap.pages, page_list)?;
+            let page = lists.take_unswept(&heap.supply.pages, page_list)?;
             drop(lists);
             // What is passed because its objects are to be moved costs nothing.
             *swept += usize::from(page.evacuation() == Evacuation::No);
             let found = heap.sweep_page(page);
-            lists = heap.page_lists.lock();
+            lists = heap.supply.lists.lock();
             lists.note_swept(page, found, heap.pacing.allowance());
             if found.live < page.slots() {
                 lists.pool[page_list / KINDS].taken += 1;
@@ -359,7 +359,8 @@ impl Mutator {
             while rest != 0 {
                 let page_list = word * 64 + rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                if let Some(page) = self.heap().pages.get(self.regions[page_list].page.get()) {
+                if let Some(page) = self.heap().supply.pages.get(self.regions[page_list].page.get())
+                {
                     with(page_list, &self.regions[page_list], page);
                 }
             }
@@ -411,7 +412,7 @@ impl Mutator {
         self.heap().note_used(page);
         if available && page.next_free(next, 0).is_some() {
             self.heap().note_released(page, next);
-            self.heap().page_lists.lock().put_available(page);
+            self.heap().supply.lists.lock().put_available(page);
         }
         self.close_region(page_list);
     }
@@ -469,7 +470,7 @@ impl Mutator {
             if let Some(page) = self.take_page(page_list, &mut swept) {
                 return Some(page);
             }
-            let lists = heap.page_lists.lock();
+            let lists = heap.supply.lists.lock();
             let unswept = lists.pool[pool].unswept > 0;
             let granted = lists.pool[pool].granted > 0;
             let borrows = unswept && lists.debt < growth::credit(heap.pacing.allowance());
@@ -480,7 +481,7 @@ impl Mutator {
             let busy = matches!(heap.phase(), Phase::Marking | Phase::Moving);
             let most = if granted || borrows || busy { usize::MAX } else { heap.pacing.goal() };
             if let Some(page) = heap.new_page(page_list, most) {
-                let mut lists = heap.page_lists.lock();
+                let mut lists = heap.supply.lists.lock();
                 if most == usize::MAX && granted {
                     lists.pool[pool].granted = lists.pool[pool].granted.saturating_sub(1);
                     lists.pool[pool].grown += 1;
@@ -508,11 +509,11 @@ impl Mutator {
             return None;
         }
         let most = 2 * heap.slot(page_list);
-        let mut lists = heap.page_lists.lock();
+        let mut lists = heap.supply.lists.lock();
         (page_list + KINDS..LARGE * KINDS)
             .step_by(KINDS)
             .take_while(|&other| (1..=most).contains(&heap.slot(other)))
-            .find_map(|other| lists.take_available(&heap.pages, other))
+            .find_map(|other| lists.take_available(&heap.supply.pages, other))
     }
 
     /// Memory for an object that is larger than any slot.

@@ -261,7 +261,7 @@ impl Heap {
 
     /// Bytes it has now, of pages and elsewhere.
     pub(super) fn bytes_now(&self) -> usize {
-        self.pacing.with_external(self.page_lists.lock().bytes())
+        self.pacing.with_external(self.supply.lists.lock().bytes())
     }
 
     /// Notes that a page was claimed: what is free in it counts as allocated.
@@ -287,7 +287,7 @@ impl Heap {
     pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
         let pacing = &self.pacing;
         self.sweep_share();
-        self.decay();
+        self.supply.decay();
         if self.is_held() {
             return me.unpaid.add(bytes);
         }

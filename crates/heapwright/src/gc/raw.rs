@@ -155,7 +155,7 @@ impl Heap {
 
     /// Gives all pages without objects to the system's side of the process. Returns bytes.
     pub fn trim(&self) -> usize {
-        self.inner().trim()
+        self.inner().supply.trim()
     }
 
     /// Its number in the address map.

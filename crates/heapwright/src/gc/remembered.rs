@@ -142,7 +142,7 @@ impl Heap {
     /// Whether the marks of a page say who is old, and not only who is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let swept = |page: &Page| page.held.is_swept(self.cycles.get());
-        self.phase() != Phase::Marking && self.pages.at_unit(head).is_some_and(swept)
+        self.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
     }
 
     fn remember_at(&self, me: &Mutator, head: usize, parent: *mut u8) {

@@ -133,7 +133,7 @@ impl Heap {
     /// What there is of the heap. Walks the mutators, and takes the heap's lock once.
     pub(super) fn statistics(&self) -> Statistics {
         let mut pool = [PoolStatistics::default(); POOLS];
-        let lists = self.page_lists.lock();
+        let lists = self.supply.lists.lock();
         for (number, (to, of)) in pool.iter_mut().zip(&lists.pool).enumerate() {
             let in_page = if number == LARGE { 1 } else { slots_in_page(of.slot.max(1)) };
             let slots = of.pages * in_page;

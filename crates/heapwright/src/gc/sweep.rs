@@ -52,7 +52,7 @@ impl Heap {
 
     /// Puts a page that was swept where it is to be found, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
-        let mut lists = self.page_lists.lock();
+        let mut lists = self.supply.lists.lock();
         lists.note_swept(page, found, self.pacing.allowance());
         if found.live > 0 {
             if found.live < page.slots() {
@@ -60,16 +60,16 @@ impl Heap {
             }
         } else if page.is_large() || found.evacuated {
             drop(lists);
-            self.release(page);
+            self.supply.release(page);
         } else {
-            lists.bury(&self.pages, page);
+            lists.bury(&self.supply.pages, page);
         }
     }
 
     /// Sweeps the next page of the page list whose turn it is. False: none is left.
     fn sweep_next(&self) -> bool {
-        let mut lists = self.page_lists.lock();
-        let Some(page) = lists.take_unswept_in_turn(&self.pages) else {
+        let mut lists = self.supply.lists.lock();
+        let Some(page) = lists.take_unswept_in_turn(&self.supply.pages) else {
             drop(lists);
             let passed = self.sweep_passed();
             if !passed {
@@ -109,7 +109,7 @@ impl Heap {
         if self.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
             return;
         }
-        let unswept = self.page_lists.lock().unswept;
+        let unswept = self.supply.lists.lock().unswept;
         self.sweep_some(growth::sweep_share(unswept, self.pacing.allowance()));
     }
 
@@ -136,14 +136,14 @@ impl Heap {
     /// Sweeps until pages that are empty, and large objects that went, have `bytes`, and gives
     /// them back, for something larger. Whether anything came of it.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
-        let before = self.page_lists.lock().bytes();
+        let before = self.supply.lists.lock().bytes();
         let found = || {
-            let lists = self.page_lists.lock();
+            let lists = self.supply.lists.lock();
             lists.empty_pages * UNIT + before.saturating_sub(lists.bytes())
         };
         while found() < bytes && self.sweep_next() {}
         let any = found() > 0;
-        self.trim();
+        self.supply.trim();
         any
     }
 }

@@ -307,7 +307,7 @@ impl Tracer {
             return;
         }
         let offset = object.addr() - MAP.address_of(unit).addr();
-        let page = heap.pages.at_unit(unit);
+        let page = heap.supply.pages.at_unit(unit);
         if page.is_some_and(|page| page.has_survived(offset))
             && !self.survivors.push(heap, heap.remembered.survivors(), object.addr())
         {

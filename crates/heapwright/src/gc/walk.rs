@@ -28,8 +28,8 @@ impl Heap {
     /// Calls `with` for every page in use, page list by page list. While the world stands still.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
-            let mut number = self.page_lists.lock().first(page_list);
-            while let Some(page) = self.pages.get(number) {
+            let mut number = self.supply.lists.lock().first(page_list);
+            while let Some(page) = self.supply.pages.get(number) {
                 number = page.next.get();
                 if page.state() == State::InUse && !with(page) {
                     return false;
