@@ -23,17 +23,15 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::fence;
 
-use crate::address_map::MAP;
 use crate::os;
 
-use super::bits::{self, Bits};
+use super::bits;
 use super::growth::{self, Outcome};
 use super::heap::{Heap, Phase};
 use super::held::{State, StickyMarks};
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
-use super::page::{self, Page};
-use super::tracer::{self, Budget, Marks, Tracer};
+use super::tracer::Budget;
 
 /// What stores are reported for: the marking under way.
 pub(super) const MARKING: u32 = 1;
@@ -60,13 +58,6 @@ impl Heap {
     pub(super) fn rest(&self, me: &Mutator) {
         me.note_stack();
         self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
-    }
-
-    /// Bytes marked in this cycle.
-    pub(super) fn marked_so_far(&self) -> usize {
-        let mut bytes = self.counted_bytes.get();
-        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
-        bytes
     }
 
     /// Whether there is a plan of what is to be moved, or somebody waits for one.
@@ -203,7 +194,7 @@ impl Heap {
         if self.phase() == Phase::Idle {
             self.begin();
         }
-        self.deadline.set(budget.deadline as usize);
+        self.marking.set_deadline(budget.deadline);
         if self.mark(me, budget) {
             self.finish(me);
         }
@@ -251,146 +242,6 @@ impl Heap {
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
 
-    /// Marks. Whether all is marked that roots lead to, now.
-    fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut reported = false;
-        self.weak.stop_watching();
-        me.tracer.mark_as(Marks::Alone);
-        self.ask_stored(&me.tracer);
-        loop {
-            // Roots are reported again in each step that comes so far. If they lead to little that is new, the
-            // step goes on however late it is: or one that is too short for them would never be the last.
-            if !(self.drain(me, budget) || reported && self.drain(me, Budget::A_LITTLE)) {
-                self.weak.stop_watching();
-                return false;
-            }
-            if self.overflowed.swap(0, Relaxed) != 0 {
-                for page in self.supply.pages.all().filter(|page| page.overflowed.get() != 0) {
-                    me.tracer.look_through(page);
-                }
-            } else if self.is_minor() && self.trace_remembered(&me.tracer) {
-                // And another chunk, when what these lead to is marked.
-            } else if !reported {
-                self.trace_roots(&me.tracer);
-                reported = true;
-            } else if !self.mark_values(me) {
-                self.clear_weak();
-                if self.judge_finalizers(&me.tracer) == 0 {
-                    self.clear_ephemerons();
-                    return true;
-                }
-            }
-        }
-    }
-
-    /// Marks what is known to be left, with all who stand still, and with helpers.
-    fn drain(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut parked = 0;
-        self.world.each(|handshake| {
-            parked +=
-                usize::from(!core::ptr::eq(handshake, &me.handshake) && handshake.is_parked());
-            true
-        });
-        // Who has a budget marks a little, often: not worth helpers or local marks.
-        let left = budget.is_none().then(|| self.left());
-        let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
-        if parked + helpers == 0 || self.weak.is_watching() {
-            me.tracer.mark_as(Marks::Alone);
-            let through = me.tracer.drain(budget);
-            if !through {
-                me.tracer.publish();
-            }
-            return through;
-        }
-        // What this one has is for all; nothing is not worth calling anybody for.
-        me.tracer.publish();
-        if self.gang.is_empty() {
-            return true;
-        }
-        let two = parked + helpers == 1 && left.is_some_and(|left| self.open_local_marks(left));
-        me.tracer.mark_as(if two { Marks::First } else { Marks::Locked });
-        self.gang.open(1 + parked + helpers);
-        self.world.call_for_help();
-        self.call_helpers(helpers);
-        let through = me.tracer.drain(budget);
-        if !through {
-            self.gang.stop();
-        }
-        me.tracer.publish();
-        self.gang.close();
-        if two {
-            me.tracer.mark_as(Marks::Locked);
-            self.merge_local_marks();
-        }
-        through && self.gang.is_empty()
-    }
-
-    /// Reports all roots.
-    pub(super) fn trace_roots(&self, tracer: &Tracer) {
-        self.handles.each(|object| tracer.edge(object));
-        self.finalizers.lock().each_due(|object| tracer.edge(object));
-        tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
-        self.each_mutator(|mutator| {
-            // Each stack's in a chunk of its own: what one mutator made lies together, in its
-            // processor's caches, and those who mark should not meet in the same lines of marks.
-            tracer.publish();
-            mutator.scan_stack(tracer);
-            tracer.publish_for(&mutator.tracer);
-        });
-    }
-
-    /// Finalizers whose object nothing leads to are due. How many.
-    fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.edge(object))
-    }
-
-    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
-    /// of this heap's.
-    fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
-        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
-    }
-
-    /// Whether an object of the heap has its mark.
-    pub(super) fn is_marked(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
-    }
-
-    /// Whether a reference leads to an object of the heap that has no mark.
-    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
-        !reference.is_null()
-            && reference.addr() & 7 == 0
-            && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
-    }
-
-    /// Takes an object's mark. Whether it had one.
-    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
-    }
-
-    /// Gives an object its mark back.
-    pub(super) fn give_mark(&self, object: *mut u8) {
-        if let Some((marks, at)) = self.mark_of(object) {
-            bits::set_shared(marks, at);
-        }
-    }
-
-    /// Takes back what was counted twice of a page.
-    pub(super) fn uncount(&self, page: &Page, twice: usize) {
-        self.counted[page.page_list.get()].add(twice.wrapping_neg());
-        self.counted_bytes.add((twice * page.footprint()).wrapping_neg());
-    }
-
-    /// Keeps what a tracer counted whose mutator or helper leaves, or whose cycle ends.
-    pub(super) fn keep_counts(&self, tracer: &Tracer) {
-        for (kept, count) in self.counted.iter().zip(&tracer.marked) {
-            if count.get() != 0 {
-                kept.add_shared(count.get());
-            }
-        }
-        self.counted_bytes.add_shared(tracer.forget_counts());
-    }
-
     /// All is marked. From now on pages are swept.
     fn finish(&self, me: &Mutator) {
         if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
@@ -398,7 +249,7 @@ impl Heap {
         }
         self.each_mutator(|mutator| {
             mutator.drop_regions(false);
-            self.keep_counts(&mutator.tracer);
+            self.marking.keep_counts(&mutator.tracer);
         });
         let minor = self.is_minor();
         let lists = self.supply.lists.lock();
@@ -406,13 +257,10 @@ impl Heap {
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
-        for (live, kept) in live.iter_mut().zip(&self.counted) {
-            *live += kept.take();
-        }
         let allocated = self.pacing.end_allocating();
         // How much of what the runtime has elsewhere goes with what is dead the sweep will
         // report; until then as much as of the heap itself.
-        let marked = self.counted_bytes.take();
+        let marked = self.marking.take_counts(&mut live);
         let slots = old_bytes + marked;
         // What survives of what is new: of major cycles their sweep finds out, so of the one before.
         let survived = match self.allocated_last.get() {

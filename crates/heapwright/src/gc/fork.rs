@@ -111,8 +111,7 @@ fn in_child(alone: bool) {
         if heap.forking.get() == MOVES {
             heap.torn.set(1);
         }
-        heap.helpers.forget();
-        heap.gang.forget_workers();
+        heap.marking.forget_others();
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };

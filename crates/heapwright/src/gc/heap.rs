@@ -17,24 +17,19 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use crate::address_map::Entry;
-use crate::chunk;
 use crate::ids::{Recycled, Slot};
-use crate::os;
-use crate::size_class::UNIT;
 use crate::substrate;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bag::Bag;
 use super::cell::Num;
 use super::finalizers::Finalizers;
-use super::gang::{Chunk, Gang};
 use super::growth::Target;
 use super::handles::Handles;
 use super::held::{State, StickyMarks};
-use super::helpers::Helpers;
-use super::layout::{self, KINDS, LARGE, PAGE_LISTS, Sizes};
-use super::local_marks::LocalMarks;
+use super::layout::{self, KINDS, LARGE, Sizes};
+use super::marking::Marking;
 use super::moving::Moving;
 use super::mutator::Mutator;
 use super::pacing::Pacing;
@@ -75,27 +70,17 @@ pub(super) struct Heap {
     pub(super) world: World,
     pub(super) supply: PageSupply,
     pub(super) pacing: Pacing,
-    pub(super) gang: Gang,
+    pub(super) marking: Marking,
     pub(super) remembered: Remembered,
-    pub(super) helpers: Helpers,
-    pub(super) local_marks: LocalMarks,
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
     /// Places to be asked what was stored there: see `stored`.
     pub(super) stored: Bag,
     pub(super) finalizers: Lock<Finalizers>,
-    /// The chunk of items that is there when there is no memory.
-    reserve: AtomicPtr<Chunk>,
-    /// Runs of side memory that chunks were cut from, linked through their first words.
-    chunk_runs: Lock<Runs>,
 
     pub(super) phase: AtomicU32,
     pub(super) barrier: AtomicU32,
-    /// Marking overflowed: some pages are to be looked through.
-    pub(super) overflowed: AtomicU32,
-    /// The deadline of the step under way, for those who help.
-    pub(super) deadline: Num,
     pub(super) cycles: Num,
     /// Whether the last cycle, or the one under way, is a minor one.
     minor: Num,
@@ -115,9 +100,6 @@ pub(super) struct Heap {
     pub(super) allocated_last: Num,
     /// Cycles that were minor.
     pub(super) minors: Num,
-    /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
-    pub(super) counted: [Num; PAGE_LISTS],
-    pub(super) counted_bytes: Num,
     /// Handles made less handles freed by mutators that have left.
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
@@ -127,17 +109,8 @@ pub(super) struct Heap {
     open: Num,
     /// Whether references are where nobody looks for roots: nothing is collected meanwhile.
     held: Num,
-    /// A test's: there is no memory for chunks.
-    #[cfg(test)]
-    pub(super) starved: Num,
     pub(super) pauses: Pauses,
 }
-
-/// Side memory of chunks.
-pub(super) struct Runs(*mut u8);
-
-// SAFETY: memory that is the heap's, under its lock.
-unsafe impl Send for Runs {}
 
 // SAFETY: the setup is written before anybody else knows the heap, and after everybody has
 // forgotten it; all else is atomics and locks.
@@ -202,12 +175,10 @@ impl Heap {
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
         heap.set_goal(0);
-        let reserve = heap.make_chunks();
-        if reserve.is_none() {
+        if !heap.marking.begin() {
             HEAPS.give(slot);
             return None;
         }
-        heap.reserve.store(reserve?, Ordering::Relaxed);
         heap.open.set(1);
         Some(slot)
     }
@@ -216,7 +187,7 @@ impl Heap {
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
         heap.open.set(0);
-        heap.helpers.end();
+        heap.marking.helpers.end();
         // Who is still attached is not to be waited for by who has the heap next.
         heap.world.forget_others(None, |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
@@ -243,19 +214,9 @@ impl Heap {
         heap.moving.end();
         heap.stored.end();
         heap.finalizers.lock().end();
-        let mut runs = heap.chunk_runs.lock();
-        while !runs.0.is_null() {
-            // SAFETY: the first word of a run leads to the next one.
-            let next = unsafe { runs.0.cast::<*mut u8>().read() };
-            chunk::Side::give_at(runs.0);
-            runs.0 = next;
-        }
-        drop(runs);
-        heap.gang.forget();
+        heap.marking.end();
         heap.remembered.end();
-        heap.local_marks.end();
         for number in [
-            &heap.deadline,
             &heap.cycles,
             &heap.minor,
             &heap.sticky,
@@ -267,19 +228,16 @@ impl Heap {
             &heap.young,
             &heap.minors,
             &heap.allocated_last,
-            &heap.counted_bytes,
             &heap.handle_balance,
             &heap.torn,
             &heap.held,
         ] {
             number.set(0);
         }
-        heap.counted.iter().for_each(|count| count.set(0));
         heap.pacing.end();
         heap.pauses.clear();
         heap.phase.store(Phase::Idle as u32, Ordering::Relaxed);
         heap.barrier.store(0, Ordering::Relaxed);
-        heap.overflowed.store(0, Ordering::Relaxed);
         HEAPS.give(slot);
     }
 
@@ -415,58 +373,6 @@ impl Heap {
         self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
     }
 
-    /// Marking had no memory: the object's page is to be looked through.
-    #[cold]
-    pub(super) fn note_overflow(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            page.overflowed.set(1);
-            self.overflowed.store(1, Ordering::Release);
-        }
-    }
-
-    /// An empty chunk for items.
-    pub(super) fn take_chunk(&self) -> Option<*mut Chunk> {
-        #[cfg(test)]
-        if self.starved.get() != 0 {
-            return None;
-        }
-        self.gang.take_empty().or_else(|| self.make_chunks())
-    }
-
-    /// A chunk for a tracer that has none, when there is no memory: the heap's reserve, or
-    /// somebody's, with what is in it. While the world stands still: then whoever has a chunk
-    /// comes to its end, and gives it back before it waits.
-    pub(super) fn last_resort(&self) -> *mut Chunk {
-        loop {
-            let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
-            if !chunk.is_null() {
-                return chunk;
-            }
-            if let Some(chunk) = self.gang.take_empty().or_else(|| self.gang.take_now()) {
-                return chunk;
-            }
-            os::yield_now();
-        }
-    }
-
-    /// Cuts side memory into chunks. The first of them is the caller's.
-    #[cold]
-    fn make_chunks(&self) -> Option<*mut Chunk> {
-        let side = chunk::Side::take(UNIT)?;
-        let mut runs = self.chunk_runs.lock();
-        // SAFETY: fresh memory, whose first chunk's place is the link's alone.
-        unsafe { side.at().cast::<*mut u8>().write(runs.0) };
-        runs.0 = side.at();
-        drop(runs);
-        let chunks: *mut Chunk = side.at().cast();
-        let count = UNIT / size_of::<Chunk>();
-        for n in 2..count {
-            // SAFETY: fresh memory that nobody else knows.
-            unsafe { self.gang.give_empty(chunks.wrapping_add(n)) };
-        }
-        Some(chunks.wrapping_add(1))
-    }
-
     /// What a page of a page list is to be, whose slots have so many bytes.
     fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
         let (cycle, limit) = (self.cycles.get(), self.target().most);
@@ -518,7 +424,7 @@ impl Heap {
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();
-        self.keep_counts(&mutator.tracer);
+        self.marking.keep_counts(&mutator.tracer);
         self.handle_balance.add_shared(mutator.handles.balance.get());
         mutator.clear();
     }
@@ -529,8 +435,7 @@ impl Heap {
         self.stored.before_fork();
         self.finalizers.acquire();
         self.supply.before_fork();
-        self.chunk_runs.acquire();
-        self.gang.before_fork();
+        self.marking.before_fork();
         self.remembered.before_fork();
         self.handles.before_fork();
         self.weak.before_fork();
@@ -553,9 +458,7 @@ impl Heap {
         unsafe { self.remembered.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.gang.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.chunk_runs.release() };
+        unsafe { self.marking.after_fork() };
         // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.supply.after_fork() };

@@ -18,7 +18,7 @@
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
 //! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
 //! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
-//! - `tracer`, `gang`, `helpers`, `local_marks`: marking, by one or several
+//! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
 //! - `remembered`: the remembered set: old objects that minor collections look at
 //! - `pacing`: how much may be allocated before a collection, and what pays for it
@@ -62,6 +62,10 @@ mod helpers;
 mod layout;
 #[cfg(not(loom))]
 mod local_marks;
+#[cfg(not(loom))]
+mod mark_chunks;
+#[cfg(not(loom))]
+mod marking;
 #[cfg(not(loom))]
 mod moving;
 #[cfg(not(loom))]

@@ -246,6 +246,6 @@ impl Heap {
         // SAFETY: the count of a chunk that was taken from a bag.
         unsafe { count.write(0) };
         // SAFETY: taken from a bag, in no list, and of no items now.
-        unsafe { self.gang.give_empty(chunk) };
+        unsafe { self.marking.gang.give_empty(chunk) };
     }
 }

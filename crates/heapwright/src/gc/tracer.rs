@@ -210,7 +210,7 @@ impl Tracer {
 
     /// Chooses how it marks.
     pub(super) fn mark_as(&self, marks: Marks) {
-        let local_marks = &self.heap().local_marks;
+        let local_marks = &self.heap().marking.local_marks;
         self.marks.set(marks as usize);
         self.choose_notes();
         let noted = self.heap().moving.is_on();
