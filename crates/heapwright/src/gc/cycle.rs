@@ -20,15 +20,12 @@
 //!
 //! The world's stop is the only lock here: whoever stops it is the collector.
 
-use core::sync::atomic::Ordering::{Relaxed, Release};
-use core::sync::atomic::fence;
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::os;
 
-use super::bits;
-use super::growth::{self, Outcome};
 use super::heap::{Heap, Phase};
-use super::held::{State, StickyMarks};
+use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
 use super::tracer::Budget;
@@ -40,9 +37,6 @@ pub(super) const STORES: u32 = 2;
 
 /// And while objects are to be moved: all stores, whatever has a mark.
 pub(super) const MOVING: u32 = 4;
-
-/// Pages whose marks are taken off under one lock.
-const UNSTUCK_AT_A_TIME: usize = 64;
 
 impl Heap {
     /// Stands still, if the world does.
@@ -62,63 +56,7 @@ impl Heap {
 
     /// Whether there is a plan of what is to be moved, or somebody waits for one.
     pub(super) fn is_to_compact(&self) -> bool {
-        self.moving.is_begun() || self.moving.is_asked() && self.minors_only.get() == 0
-    }
-
-    /// Whether the next cycle is to be a major one although the marks of old objects stayed.
-    pub(super) fn is_major_owed(&self) -> bool {
-        self.wants_major.get() != 0 || self.remembered.has_lost()
-    }
-
-    /// Takes off the marks that stayed, if the next cycle is to be a major one: a page at a time,
-    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
-    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
-    fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
-        if self.sticky_marks() == StickyMarks::Nothing {
-            return true;
-        }
-        if self.unstuck.get() == 0 {
-            let major = self.wants_major.get() != 0 || self.moving.wants_major();
-            let wanted = major && self.minors_only.get() == 0;
-            if !wanted && !self.remembered.has_lost() {
-                return true;
-            }
-            // Who is still at the last pages of the sweep is through with them when it stops.
-            me.note_stack();
-            if !self.world.stop(&me.handshake) {
-                self.rest(me);
-                return false;
-            }
-            self.unstuck.set(usize::from(self.phase() == Phase::Idle));
-            self.world.go_on();
-        }
-        loop {
-            // Under the lock pages neither come nor go, and who else does this goes on from here.
-            let lists = self.supply.lists.lock();
-            let from = self.unstuck.get();
-            if from == 0 {
-                return self.sticky_marks() == StickyMarks::Nothing;
-            }
-            let end = self.supply.pages.made() + 1;
-            let to = (from + UNSTUCK_AT_A_TIME).min(end);
-            // Who sees a mark gone sees the sweep that had left it (see `held`), and that is over.
-            fence(Release);
-            for page in (from..to).filter_map(|number| self.supply.pages.get(number)) {
-                if page.state() == State::InUse {
-                    bits::clear(page.marks());
-                }
-            }
-            if to == end {
-                self.set_sticky_marks(StickyMarks::Nothing);
-                self.unstuck.set(0);
-                return true;
-            }
-            self.unstuck.set(to);
-            drop(lists);
-            if deadline != 0 && os::now_ns() >= deadline {
-                return false;
-            }
-        }
+        self.moving.is_begun() || self.moving.is_asked() && !self.generations.are_majors_deferred()
     }
 
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
@@ -137,7 +75,9 @@ impl Heap {
         let mut begun = self.phase() != Phase::Marking;
         let mut cycles = self.cycles.get();
         while self.torn.get() == 0 && !self.is_held() {
-            self.wants_major.set(usize::from(self.options().generations));
+            if self.options().generations {
+                self.generations.want_major();
+            }
             self.advance(me, Budget::NONE, true);
             if self.cycles.get() != cycles {
                 cycles = self.cycles.get();
@@ -180,8 +120,8 @@ impl Heap {
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.phase() == Phase::Idle
-            && self.sticky_marks() != StickyMarks::Nothing
-            && self.remembered.has_lost();
+            && self.generations.sticky_marks() != StickyMarks::Nothing
+            && self.generations.remembered.has_lost();
         if matches!(self.phase(), Phase::Sweeping | Phase::Moving) || lost {
             self.world.go_on();
             return;
@@ -214,14 +154,13 @@ impl Heap {
         if self.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.phase() == Phase::Idle && self.unstuck.get() == 0 && !self.is_to_compact()
+        self.phase() == Phase::Idle && !self.generations.is_clearing() && !self.is_to_compact()
     }
 
     /// From now on there are marks.
     fn begin(&self) {
-        let minor = self.sticky_marks() != StickyMarks::Nothing;
         self.phase.store(Phase::Marking as u32, Relaxed);
-        self.set_minor(minor);
+        let minor = self.generations.begin();
         self.set_barrier(
             if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
         );
@@ -230,7 +169,6 @@ impl Heap {
         } else {
             self.moving.note_begin();
             self.forget_remembered();
-            self.wants_major.set(0);
         }
         self.pacing.note_begin();
     }
@@ -251,7 +189,7 @@ impl Heap {
             mutator.drop_regions(false);
             self.marking.keep_counts(&mutator.tracer);
         });
-        let minor = self.is_minor();
+        let minor = self.generations.is_minor();
         let lists = self.supply.lists.lock();
         let (mut live, old_bytes) =
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
@@ -262,16 +200,10 @@ impl Heap {
         // report; until then as much as of the heap itself.
         let marked = self.marking.take_counts(&mut live);
         let slots = old_bytes + marked;
-        // What survives of what is new: of major cycles their sweep finds out, so of the one before.
-        let survived = match self.allocated_last.get() {
-            _ if minor || self.cycles.get() == 0 => (allocated, marked),
-            last => (last, young_bytes),
-        };
-        self.allocated_last.set(allocated);
-        self.young.set(marked.min(allocated));
-        self.minors.add(usize::from(minor));
+        let first = self.cycles.get() == 0;
+        let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
         self.set_goal(self.pacing.estimate_live(slots, allocated));
-        self.choose_next(survived);
+        self.choose_next(survival);
         // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
         self.cycles.set_released(self.cycles.get() + 1);
         let moves = self.moving.is_on();
@@ -284,31 +216,6 @@ impl Heap {
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
             self.verify(me);
         }
-    }
-
-    /// Chooses what the next cycle is to be, which is what marks are for until then.
-    fn choose_next(&self, (allocated, survived): (usize, usize)) {
-        let mut sticky = StickyMarks::Nothing;
-        if self.options().generations {
-            let due = growth::is_major_due(Outcome {
-                live: self.pacing.live(),
-                live_at_major: self.live_at_major.get(),
-                goal: self.pacing.goal(),
-                allocated,
-                survived,
-            });
-            // Where there are scopes, one may begin at any time.
-            let scopes = self.has_scopes.get() != 0;
-            if due && scopes {
-                self.wants_major.set(1);
-            }
-            if !due || scopes {
-                sticky =
-                    if self.is_minor() { StickyMarks::Survivors } else { StickyMarks::Everything };
-            }
-        }
-        self.set_sticky_marks(sticky);
-        self.set_barrier(if sticky == StickyMarks::Nothing { 0 } else { STORES });
     }
 
     /// Collects at an allocation, because it is asked to at each.

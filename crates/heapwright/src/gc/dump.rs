@@ -109,8 +109,9 @@ impl Heap {
 
     /// Whether the object that begins at byte `offset` of a page is old.
     fn is_old(&self, page: &Page, offset: usize) -> bool {
-        let all = self.sticky_marks() == StickyMarks::Everything && self.phase() != Phase::Marking;
-        self.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
+        let all = self.generations.sticky_marks() == StickyMarks::Everything
+            && self.phase() != Phase::Marking;
+        self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
     }
 
     fn write_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {

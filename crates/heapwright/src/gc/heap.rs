@@ -25,9 +25,10 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use super::bag::Bag;
 use super::cell::Num;
 use super::finalizers::Finalizers;
+use super::generations::Generations;
 use super::growth::Target;
 use super::handles::Handles;
-use super::held::{State, StickyMarks};
+use super::held::State;
 use super::layout::{self, KINDS, LARGE, Sizes};
 use super::marking::Marking;
 use super::moving::Moving;
@@ -36,7 +37,6 @@ use super::pacing::Pacing;
 use super::page::{self, Page};
 use super::page_supply::{PageSupply, Wanted};
 use super::raw::{Options, Runtime, Sweep};
-use super::remembered::Remembered;
 use super::statistics::Pauses;
 use super::weak::Weak;
 use super::world::World;
@@ -71,7 +71,7 @@ pub(super) struct Heap {
     pub(super) supply: PageSupply,
     pub(super) pacing: Pacing,
     pub(super) marking: Marking,
-    pub(super) remembered: Remembered,
+    pub(super) generations: Generations,
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
@@ -82,24 +82,6 @@ pub(super) struct Heap {
     pub(super) phase: AtomicU32,
     pub(super) barrier: AtomicU32,
     pub(super) cycles: Num,
-    /// Whether the last cycle, or the one under way, is a minor one.
-    minor: Num,
-    /// Which marks the last cycle's sweep leaves: a [`StickyMarks`].
-    sticky: Num,
-    /// Whether the next cycle is to be a major one, although marks stayed.
-    pub(super) wants_major: Num,
-    /// Scopes within which cycles are minor, and whether there ever was one.
-    pub(super) has_scopes: Num,
-    pub(super) minors_only: Num,
-    /// The number of the next page whose marks, which stayed, are to be taken off; 0: of none.
-    pub(super) unstuck: Num,
-    /// Bytes that the last major cycle found live, and that the last minor one marked.
-    pub(super) live_at_major: Num,
-    pub(super) young: Num,
-    /// Bytes that were allocated before the last cycle.
-    pub(super) allocated_last: Num,
-    /// Cycles that were minor.
-    pub(super) minors: Num,
     /// Handles made less handles freed by mutators that have left.
     pub(super) handle_balance: Num,
     /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
@@ -215,23 +197,8 @@ impl Heap {
         heap.stored.end();
         heap.finalizers.lock().end();
         heap.marking.end();
-        heap.remembered.end();
-        for number in [
-            &heap.cycles,
-            &heap.minor,
-            &heap.sticky,
-            &heap.wants_major,
-            &heap.minors_only,
-            &heap.has_scopes,
-            &heap.unstuck,
-            &heap.live_at_major,
-            &heap.young,
-            &heap.minors,
-            &heap.allocated_last,
-            &heap.handle_balance,
-            &heap.torn,
-            &heap.held,
-        ] {
+        heap.generations.end();
+        for number in [&heap.cycles, &heap.handle_balance, &heap.torn, &heap.held] {
             number.set(0);
         }
         heap.pacing.end();
@@ -302,30 +269,6 @@ impl Heap {
     /// Whether stores of references must be reported, as mutators see it.
     pub(super) fn barrier(&self) -> u32 {
         self.barrier.load(Ordering::Relaxed)
-    }
-
-    /// Whether the last cycle, or the one under way, is a minor one.
-    pub(super) fn is_minor(&self) -> bool {
-        self.minor.get() != 0
-    }
-
-    /// Says of the cycle that begins what it is.
-    pub(super) fn set_minor(&self, minor: bool) {
-        self.minor.set(usize::from(minor));
-    }
-
-    /// Which marks the last cycle's sweep leaves.
-    pub(super) fn sticky_marks(&self) -> StickyMarks {
-        match self.sticky.get() {
-            0 => StickyMarks::Nothing,
-            1 => StickyMarks::Everything,
-            _ => StickyMarks::Survivors,
-        }
-    }
-
-    /// Chooses them.
-    pub(super) fn set_sticky_marks(&self, sticky: StickyMarks) {
-        self.sticky.set(sticky as usize);
     }
 
     /// How it sweeps.
@@ -436,7 +379,7 @@ impl Heap {
         self.finalizers.acquire();
         self.supply.before_fork();
         self.marking.before_fork();
-        self.remembered.before_fork();
+        self.generations.remembered.before_fork();
         self.handles.before_fork();
         self.weak.before_fork();
     }
@@ -455,7 +398,7 @@ impl Heap {
         unsafe { self.handles.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.remembered.after_fork() };
+        unsafe { self.generations.remembered.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.marking.after_fork() };

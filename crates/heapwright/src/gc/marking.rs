@@ -160,7 +160,7 @@ impl Heap {
                 for page in self.supply.pages.all().filter(|page| page.overflowed.get() != 0) {
                     me.tracer.look_through(page);
                 }
-            } else if self.is_minor() && self.trace_remembered(&me.tracer) {
+            } else if self.generations.is_minor() && self.trace_remembered(&me.tracer) {
                 // And another chunk, when what these lead to is marked.
             } else if !reported {
                 self.trace_roots(&me.tracer);

@@ -20,7 +20,7 @@
 //! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
-//! - `remembered`: the remembered set: old objects that minor collections look at
+//! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
 //! - `pacing`: how much may be allocated before a collection, and what pays for it
 //! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
@@ -49,6 +49,8 @@ mod find;
 #[cfg(not(loom))]
 mod fork;
 mod gang;
+#[cfg(not(loom))]
+mod generations;
 #[cfg(not(loom))]
 mod growth;
 #[cfg(not(loom))]

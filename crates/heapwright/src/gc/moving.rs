@@ -234,7 +234,7 @@ impl Heap {
             self.moving.wanted.set(URGENT);
             self.pacing.ask();
         }
-        if !self.options().compact || self.is_minor() || self.moving.wants_major() {
+        if !self.options().compact || self.generations.is_minor() || self.moving.wants_major() {
             return;
         }
         let pages = self.supply.lists.lock().bytes();
@@ -251,7 +251,7 @@ impl Heap {
     pub(super) fn plan(&self, deadline: u64) -> bool {
         let moving = &self.moving;
         let wanted = moving.is_wanted() || moving.is_begun();
-        if !wanted || moving.is_on() || self.sticky_marks() != StickyMarks::Nothing {
+        if !wanted || moving.is_on() || self.generations.sticky_marks() != StickyMarks::Nothing {
             return true;
         }
         let mut plan = moving.plan.lock();
@@ -553,7 +553,7 @@ impl Heap {
             // SAFETY: the object is elsewhere, and every slot has a word.
             unsafe { from.cast::<*mut u8>().write(to) };
             page.set_moved(offset);
-            if self.sticky_marks() == StickyMarks::Everything {
+            if self.generations.sticky_marks() == StickyMarks::Everything {
                 into.put_old(at);
                 old.add(into);
             }
@@ -605,7 +605,7 @@ impl Heap {
     fn end_moving(&self) {
         // What is to be reported to the next minor collection is elsewhere.
         self.each_mutator(|mutator| mutator.tracer.give_notes());
-        self.remembered.change(|object| {
+        self.generations.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
             self.forwarded(object).unwrap_or(object).addr()
         });

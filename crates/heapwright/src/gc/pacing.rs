@@ -248,9 +248,8 @@ impl Heap {
     pub(super) fn set_goal(&self, live: usize) {
         let mut mutators = 0;
         self.each_mutator(|_| mutators += 1);
-        let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
-        self.live_at_major.set(known);
-        let live = Live { all: live, known, minor: self.is_minor() };
+        let known = self.generations.known_live(live);
+        let live = Live { all: live, known, minor: self.generations.is_minor() };
         self.pacing.set_goal(self.target(), live, mutators);
     }
 
@@ -349,7 +348,7 @@ impl Heap {
     /// there was one, as were allocated; in a minor one, as many as in the last minor one.
     pub(super) fn left(&self) -> usize {
         let expected = match self.cycles.get() {
-            _ if self.is_minor() => self.young.get(),
+            _ if self.generations.is_minor() => self.generations.young(),
             0 => self.pacing.allocated.get(),
             _ => self.pacing.live_slots(),
         };
@@ -360,7 +359,7 @@ impl Heap {
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.phase(), Phase::Marking | Phase::Moving)
             || self.pacing.is_due(self.target())
-            || self.unstuck.get() != 0
+            || self.generations.is_clearing()
             || self.is_to_compact()
     }
 }

@@ -186,7 +186,7 @@ impl Heap {
             finalizers_pending: self.finalizers.lock().pending() as u32,
             handles: handles as u64,
             pool,
-            minor_cycles: self.minors.get() as u64,
+            minor_cycles: self.generations.minors() as u64,
             old_bytes,
             cleared: self.weak.cleared.get() as u64,
             compactions: self.moving.rounds.get() as u64,

@@ -33,7 +33,7 @@ const MORE: usize = 16;
 impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
-        let sticky = self.sticky_marks();
+        let sticky = self.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.phase() == Phase::Moving {
             // It is whoever's who moves.
             page.passed.set(1);
