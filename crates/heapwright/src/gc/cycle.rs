@@ -23,8 +23,10 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::os;
+use crate::sync::atomic::AtomicU32;
 
-use super::heap::{Heap, Phase};
+use super::cell::Num;
+use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
@@ -38,7 +40,100 @@ pub(super) const STORES: u32 = 2;
 /// And while objects are to be moved: all stores, whatever has a mark.
 pub(super) const MOVING: u32 = 4;
 
+/// What a heap is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    Idle = 0,
+    /// It marks.
+    Marking = 1,
+    /// It has marked, and pages are still to be swept.
+    Sweeping = 2,
+    /// It has marked, and objects are still to be moved; then it sweeps.
+    Moving = 3,
+}
+
+/// How far a heap's collections are. Zero has not begun one.
+pub(super) struct Cycle {
+    /// A [`Phase`].
+    phase: AtomicU32,
+    /// Which stores are reported, as mutators see it: `MARKING`, `STORES`, `MOVING`.
+    barrier: AtomicU32,
+    /// Cycles whose marking has ended.
+    number: Num,
+    /// Whether references are where roots do not lead: nothing is collected meanwhile.
+    held: Num,
+}
+
+impl Cycle {
+    /// What the heap is doing.
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Idle,
+            1 => Phase::Marking,
+            2 => Phase::Sweeping,
+            _ => Phase::Moving,
+        }
+    }
+
+    /// Another phase begins. While the world stands still.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u32, Relaxed);
+    }
+
+    /// The sweep is over: every page has been claimed for it. Whether this is the first to notice.
+    pub(super) fn end_sweep(&self) -> bool {
+        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
+        self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Which stores must be reported, as mutators see it.
+    pub(super) fn barrier(&self) -> u32 {
+        self.barrier.load(Relaxed)
+    }
+
+    /// Cycles whose marking has ended: the number of the last one.
+    pub(super) fn number(&self) -> usize {
+        self.number.get()
+    }
+
+    /// The same, for a reader that must see that a sweep is over when it sees the number change (see
+    /// `held`).
+    pub(super) fn counter(&self) -> &Num {
+        &self.number
+    }
+
+    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all marks.
+    fn end_marking(&self) {
+        self.number.set_released(self.number.get() + 1);
+    }
+
+    /// Whether nothing may be collected now, because references are where roots do not lead.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get() != 0
+    }
+
+    /// From now on nothing is collected, or it may be again.
+    pub(super) fn hold(&self, held: bool) {
+        self.held.set(usize::from(held));
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.enter(Phase::Idle);
+        self.barrier.store(0, Relaxed);
+        self.number.set(0);
+        self.held.set(0);
+    }
+}
+
 impl Heap {
+    /// Whether a collection may begin or go on.
+    fn may_collect(&self) -> bool {
+        !self.fork.is_poisoned() && !self.cycle.is_held()
+    }
+
     /// Stands still, if the world does.
     #[inline]
     pub(super) fn at_safepoint(&self, me: &Mutator) {
@@ -72,21 +167,21 @@ impl Heap {
 
     /// A cycle from its beginning to its end, and all of its sweep.
     pub(super) fn collect(&self, me: &Mutator) {
-        let mut begun = self.phase() != Phase::Marking;
-        let mut cycles = self.cycles.get();
-        while self.torn.get() == 0 && !self.is_held() {
+        let mut begun = self.cycle.phase() != Phase::Marking;
+        let mut cycles = self.cycle.number();
+        while self.may_collect() {
             if self.options().generations {
                 self.generations.want_major();
             }
             self.advance(me, Budget::NONE, true);
-            if self.cycles.get() != cycles {
-                cycles = self.cycles.get();
+            if self.cycle.number() != cycles {
+                cycles = self.cycle.number();
                 if core::mem::replace(&mut begun, true) {
                     break;
                 }
             }
         }
-        while self.phase() == Phase::Moving && self.torn.get() == 0 && !self.is_held() {
+        while self.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
         self.sweep_all();
@@ -95,21 +190,21 @@ impl Heap {
     /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
     /// `begin`.
     pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
-        if self.torn.get() != 0 || self.is_held() {
+        if !self.may_collect() {
             return;
         }
         // What the last cycle left must be moved and swept before marks are made.
-        if self.phase() == Phase::Moving {
+        if self.cycle.phase() == Phase::Moving {
             self.move_some(me, budget.deadline);
-            if self.phase() == Phase::Moving || budget.is_spent() {
+            if self.cycle.phase() == Phase::Moving || budget.is_spent() {
                 return;
             }
         }
-        if self.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
+        if self.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
         let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
-        if self.phase() != Phase::Marking && !(begin && ready()) {
+        if self.cycle.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
         me.note_stack();
@@ -119,10 +214,10 @@ impl Heap {
         let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
-        let lost = self.phase() == Phase::Idle
+        let lost = self.cycle.phase() == Phase::Idle
             && self.generations.sticky_marks() != StickyMarks::Nothing
             && self.generations.remembered.has_lost();
-        if matches!(self.phase(), Phase::Sweeping | Phase::Moving) || lost {
+        if matches!(self.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
             self.world.go_on();
             return;
         }
@@ -131,7 +226,7 @@ impl Heap {
             mutator.tracer.publish();
             mutator.tracer.stored.give(&self.stored);
         });
-        if self.phase() == Phase::Idle {
+        if self.cycle.phase() == Phase::Idle {
             self.begin();
         }
         self.marking.set_deadline(budget.deadline);
@@ -151,15 +246,17 @@ impl Heap {
         // Without barriers marking cannot be left half done.
         let until = if incremental || !due { deadline } else { 0 };
         self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
-        if self.phase() == Phase::Sweeping && os::now_ns() < deadline {
+        if self.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.phase() == Phase::Idle && !self.generations.is_clearing() && !self.is_to_compact()
+        self.cycle.phase() == Phase::Idle
+            && !self.generations.is_clearing()
+            && !self.is_to_compact()
     }
 
     /// From now on there are marks.
     fn begin(&self) {
-        self.phase.store(Phase::Marking as u32, Relaxed);
+        self.cycle.enter(Phase::Marking);
         let minor = self.generations.begin();
         self.set_barrier(
             if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
@@ -176,7 +273,7 @@ impl Heap {
     /// Has stores reported for this, and for moving while there is a plan.
     pub(super) fn set_barrier(&self, barrier: u32) {
         let barrier = barrier & !MOVING | if self.moving.is_on() { MOVING } else { 0 };
-        self.barrier.store(barrier, Relaxed);
+        self.cycle.barrier.store(barrier, Relaxed);
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
 
@@ -200,14 +297,13 @@ impl Heap {
         // report; until then as much as of the heap itself.
         let marked = self.marking.take_counts(&mut live);
         let slots = old_bytes + marked;
-        let first = self.cycles.get() == 0;
+        let first = self.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
         self.set_goal(self.pacing.estimate_live(slots, allocated));
         self.choose_next(survival);
-        // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
-        self.cycles.set_released(self.cycles.get() + 1);
+        self.cycle.end_marking();
         let moves = self.moving.is_on();
-        self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
+        self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
         self.supply.lists.lock().begin_sweep(&live);
         if moves && !self.moves_in_steps() {
             // No stores are reported.
@@ -221,7 +317,7 @@ impl Heap {
     /// Collects at an allocation, because it is asked to at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
-        if me.deferred.get() > 0 || self.is_held() {
+        if me.deferred.get() > 0 || self.cycle.is_held() {
             return;
         }
         let verify = self.options().verify;

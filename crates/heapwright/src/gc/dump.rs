@@ -24,7 +24,8 @@ use crate::os;
 use crate::size_class::UNIT;
 
 use super::bits::WORDS;
-use super::heap::{Heap, Phase};
+use super::cycle::Phase;
+use super::heap::Heap;
 use super::held::{State, StickyMarks};
 use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
@@ -110,7 +111,7 @@ impl Heap {
     /// Whether the object that begins at byte `offset` of a page is old.
     fn is_old(&self, page: &Page, offset: usize) -> bool {
         let all = self.generations.sticky_marks() == StickyMarks::Everything
-            && self.phase() != Phase::Marking;
+            && self.cycle.phase() != Phase::Marking;
         self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
     }
 

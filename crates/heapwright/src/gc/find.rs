@@ -52,7 +52,7 @@ impl Heap {
     /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
     pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
         self.find_if(address, |page, start| {
-            page.held.holds_or(page.marks(), &self.cycles, start, || {
+            page.held.holds_or(page.marks(), self.cycle.counter(), start, || {
                 let start = page.base().wrapping_add(start);
                 let mut found = false;
                 self.each_mutator(|mutator| found |= mutator.has_used(page, start));
@@ -105,7 +105,7 @@ impl Heap {
     /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
     /// has yet to free is none any more. Also while somebody sweeps the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
-        page.held.holds(page.marks(), &self.cycles, offset)
+        page.held.holds(page.marks(), self.cycle.counter(), offset)
     }
 
     /// Bytes of the large object that begins at `unit`.

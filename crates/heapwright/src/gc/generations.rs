@@ -24,9 +24,9 @@ use crate::os;
 
 use super::bits;
 use super::cell::Num;
-use super::cycle::STORES;
+use super::cycle::{Phase, STORES};
 use super::growth::{self, Outcome};
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::held::{State, StickyMarks};
 use super::mutator::Mutator;
 use super::remembered::Remembered;
@@ -239,7 +239,7 @@ impl Heap {
                 self.rest(me);
                 return false;
             }
-            generations.clearing.set(usize::from(self.phase() == Phase::Idle));
+            generations.clearing.set(usize::from(self.cycle.phase() == Phase::Idle));
             self.world.go_on();
         }
         loop {

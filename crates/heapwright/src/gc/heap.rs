@@ -1,16 +1,19 @@
-//! A collected heap: what it has, and where pages come from and go to.
+//! A collected heap: its parts, and how it begins and ends.
 //!
 //! ```text
-//!   Heap   setup: runtime, layout, target | world | gang | pages | page lists | handles | finalizers
-//!          phase, goal, allowance, what was allocated since
-//!
+//!   algorithm   cycle         phases, steps, barriers           generations   sticky marks, minor or major
+//!               pacing        allowance, debt                   moving        plan, evacuation
+//!   space       supply        pages, their lists                handles       roots, one word each
+//!   mechanism   world         stops at safepoints                  marking       gang, helpers, mark chunks
+//!               weak, stored, finalizers: what is looked at when marking ends, or again
 //! ```
+//!
+//! Each part owns its fields. `Heap` only joins them: what needs several parts is a method of `Heap` in the
+//! file of the part that it is about.
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
 //! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
 //! finalizers, page lists; the gang's and the handles' alone.
-//!
-//! The phases and what is done in them are in `cycle`, sweeping in `sweep`.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -24,35 +27,24 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bag::Bag;
 use super::cell::Num;
+use super::cycle::Cycle;
 use super::finalizers::Finalizers;
+use super::fork::ForkPart;
 use super::generations::Generations;
 use super::growth::Target;
 use super::handles::Handles;
 use super::held::State;
-use super::layout::{self, KINDS, LARGE, Sizes};
+use super::layout::{self, KINDS, Sizes};
 use super::marking::Marking;
 use super::moving::Moving;
 use super::mutator::Mutator;
 use super::pacing::Pacing;
-use super::page::{self, Page};
+use super::page::Page;
 use super::page_supply::{PageSupply, Wanted};
 use super::raw::{Options, Runtime, Sweep};
 use super::statistics::Pauses;
 use super::weak::Weak;
 use super::world::World;
-
-/// What a heap is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing.
-    Idle = 0,
-    /// It marks.
-    Marking = 1,
-    /// It has marked, and pages are still to be swept.
-    Sweeping = 2,
-    /// It has marked, and objects are still to be moved; then it sweeps.
-    Moving = 3,
-}
 
 /// What a heap was made with.
 pub(super) struct Setup {
@@ -62,12 +54,13 @@ pub(super) struct Setup {
     pub(super) sizes: Sizes,
 }
 
-/// A heap. Zero is one that nobody has.
+/// A heap. Zero is one that nobody uses.
 pub(super) struct Heap {
     setup: UnsafeCell<MaybeUninit<Setup>>,
     tag: AtomicU32,
     id: Num,
     pub(super) world: World,
+    pub(super) cycle: Cycle,
     pub(super) supply: PageSupply,
     pub(super) pacing: Pacing,
     pub(super) marking: Marking,
@@ -79,22 +72,14 @@ pub(super) struct Heap {
     pub(super) stored: Bag,
     pub(super) finalizers: Lock<Finalizers>,
 
-    pub(super) phase: AtomicU32,
-    pub(super) barrier: AtomicU32,
-    pub(super) cycles: Num,
-    /// Handles made less handles freed by mutators that have left.
-    pub(super) handle_balance: Num,
-    /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
-    pub(super) torn: Num,
-    /// Its part in the fork under way: see `fork`.
-    pub(super) forking: Num,
+    /// Its part in a fork.
+    pub(super) fork: ForkPart,
+    /// Whether it is in use.
     open: Num,
-    /// Whether references are where nobody looks for roots: nothing is collected meanwhile.
-    held: Num,
     pub(super) pauses: Pauses,
 }
 
-// SAFETY: the setup is written before anybody else knows the heap, and after everybody has
+// SAFETY: the setup is written before any other thread knows the heap, and after all have
 // forgotten it; all else is atomics and locks.
 unsafe impl Sync for Heap {}
 
@@ -133,7 +118,7 @@ impl Heap {
             return None;
         }
         super::fork::join();
-        // SAFETY: zero is a heap that nobody has.
+        // SAFETY: zero is a heap that nobody uses.
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
         let target = Target {
@@ -165,12 +150,12 @@ impl Heap {
         Some(slot)
     }
 
-    /// Ends a heap: objects that want to be freed are, and all memory goes back.
+    /// Ends a heap: objects of kind `FREED` are freed, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
         heap.open.set(0);
         heap.marking.helpers.end();
-        // Who is still attached is not to be waited for by who has the heap next.
+        // A mutator that is still attached must not be waited for when the heap is used again.
         heap.world.forget_others(None, |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let mutator = unsafe { Mutator::of(handshake) };
@@ -198,13 +183,10 @@ impl Heap {
         heap.finalizers.lock().end();
         heap.marking.end();
         heap.generations.end();
-        for number in [&heap.cycles, &heap.handle_balance, &heap.torn, &heap.held] {
-            number.set(0);
-        }
+        heap.cycle.end();
+        heap.fork.end();
         heap.pacing.end();
         heap.pauses.clear();
-        heap.phase.store(Phase::Idle as u32, Ordering::Relaxed);
-        heap.barrier.store(0, Ordering::Relaxed);
         HEAPS.give(slot);
     }
 
@@ -227,7 +209,7 @@ impl Heap {
         &self.setup().options
     }
 
-    /// What it is to be content with.
+    /// How much memory it may have.
     pub(super) fn target(&self) -> &Target {
         &self.setup().target
     }
@@ -255,22 +237,6 @@ impl Heap {
         self.tag.load(Ordering::Relaxed)
     }
 
-    /// What it is doing.
-    #[inline]
-    pub(super) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Relaxed) {
-            0 => Phase::Idle,
-            1 => Phase::Marking,
-            2 => Phase::Sweeping,
-            _ => Phase::Moving,
-        }
-    }
-
-    /// Whether stores of references must be reported, as mutators see it.
-    pub(super) fn barrier(&self) -> u32 {
-        self.barrier.load(Ordering::Relaxed)
-    }
-
     /// How it sweeps.
     pub(super) fn sweep_policy(&self) -> Sweep {
         self.options().sweep
@@ -282,43 +248,9 @@ impl Heap {
         self.options().verify & super::raw::STRESS != 0
     }
 
-    /// An object stays where it is until it is unpinned. False: it is none of this heap.
-    pub(super) fn pin(&self, object: *mut u8) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        page.pins.add_shared(1);
-        self.stays_where_it_is(object);
-        true
-    }
-
-    /// Ends a [`Heap::pin`].
-    pub(super) fn unpin(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            page.pins.sub_shared(1);
-        }
-    }
-
-    /// An object is to have `size` bytes. Whether it has them.
-    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        let pool = self.sizes().pool(size);
-        if page.is_large() && self.is_large_of(size, page.footprint()) {
-            page.resize_large(size);
-            return true;
-        }
-        if pool != page.pool() || page.is_large() {
-            page.resized.set(1);
-        }
-        size <= page.slot.get()
-    }
-
-    /// Whether an object of `size` bytes is a large one that has a `footprint` of so many.
-    pub(super) fn is_large_of(&self, size: usize, footprint: usize) -> bool {
-        self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
-    }
-
     /// What a page of a page list is to be, whose slots have so many bytes.
     fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
-        let (cycle, limit) = (self.cycles.get(), self.target().most);
+        let (cycle, limit) = (self.cycle.number(), self.target().most);
         Wanted { heap: self.id(), page_list, slot, cycle, limit }
     }
 
@@ -348,27 +280,17 @@ impl Heap {
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Whether nothing may be collected now.
-    pub(super) fn is_held(&self) -> bool {
-        self.held.get() != 0
-    }
-
-    /// From now on nothing is collected, or it may be again.
-    pub(super) fn hold(&self, held: bool) {
-        self.held.set(usize::from(held));
-    }
-
-    /// Whether somebody has it.
+    /// Whether it is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }
 
-    /// A mutator that is no more: keeps what it counted.
+    /// A mutator leaves: keeps what it counted.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();
         self.marking.keep_counts(&mutator.tracer);
-        self.handle_balance.add_shared(mutator.handles.balance.get());
+        self.handles.keep_balance(&mutator.handles);
         mutator.clear();
     }
 

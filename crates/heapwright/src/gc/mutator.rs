@@ -33,9 +33,10 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
+use super::cycle::Phase;
 use super::growth;
 use super::handles;
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
 use super::page::{self, Evacuation, Page};
 use super::raw::Sweep;
@@ -130,7 +131,7 @@ impl Mutator {
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
         heap.world.enter(&me.handshake);
         // What a cycle under way announced to the others when it began.
-        me.barrier.store(heap.barrier(), Ordering::Relaxed);
+        me.barrier.store(heap.cycle.barrier(), Ordering::Relaxed);
         Some(slot)
     }
 
@@ -420,7 +421,7 @@ impl Mutator {
     /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no memory.
     fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        if heap.torn.get() != 0 {
+        if heap.fork.is_poisoned() {
             return heap.new_page(page_list, usize::MAX);
         }
         heap.pay(self, UNIT);
@@ -438,7 +439,7 @@ impl Mutator {
             }
             // While the sweep is under way, what it frees comes first, and then a new page:
             // never a collection, which would have to finish it.
-            if attempt == 0 && heap.phase() == Phase::Sweeping {
+            if attempt == 0 && heap.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
                 let page =
                     self.find_page(page_list).or_else(|| heap.new_page(page_list, usize::MAX));
@@ -478,7 +479,7 @@ impl Mutator {
             if let Some(page) = heap.take_empty(page_list) {
                 return Some(page);
             }
-            let busy = matches!(heap.phase(), Phase::Marking | Phase::Moving);
+            let busy = matches!(heap.cycle.phase(), Phase::Marking | Phase::Moving);
             let most = if granted || borrows || busy { usize::MAX } else { heap.pacing.goal() };
             if let Some(page) = heap.new_page(page_list, most) {
                 let mut lists = heap.supply.lists.lock();

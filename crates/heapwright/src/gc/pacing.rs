@@ -24,8 +24,9 @@
 use crate::os;
 
 use super::cell::Num;
+use super::cycle::Phase;
 use super::growth::{self, Target};
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::mutator::Mutator;
 use super::page::Page;
 use super::tracer::Budget;
@@ -287,7 +288,7 @@ impl Heap {
         let pacing = &self.pacing;
         self.sweep_share();
         self.supply.decay();
-        if self.is_held() {
+        if self.cycle.is_held() {
             return me.unpaid.add(bytes);
         }
         if me.deferred.get() > 0 {
@@ -297,7 +298,7 @@ impl Heap {
             let patience = growth::patience(pacing.used(), pacing.allowance());
             os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
         };
-        if self.phase() == Phase::Moving {
+        if self.cycle.phase() == Phase::Moving {
             pacing.debt.add_shared(bytes);
             if pacing.debt.get() >= STEP {
                 pacing.debt.take();
@@ -305,7 +306,7 @@ impl Heap {
             }
             return;
         }
-        if self.phase() != Phase::Marking {
+        if self.cycle.phase() != Phase::Marking {
             if pacing.is_due(self.target()) {
                 self.collect_or_begin(me);
             }
@@ -347,7 +348,7 @@ impl Heap {
     /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
     /// there was one, as were allocated; in a minor one, as many as in the last minor one.
     pub(super) fn left(&self) -> usize {
-        let expected = match self.cycles.get() {
+        let expected = match self.cycle.number() {
             _ if self.generations.is_minor() => self.generations.young(),
             0 => self.pacing.allocated.get(),
             _ => self.pacing.live_slots(),
@@ -357,7 +358,7 @@ impl Heap {
 
     /// Whether a cycle is to begin, or under way.
     pub(super) fn is_owed(&self) -> bool {
-        matches!(self.phase(), Phase::Marking | Phase::Moving)
+        matches!(self.cycle.phase(), Phase::Marking | Phase::Moving)
             || self.pacing.is_due(self.target())
             || self.generations.is_clearing()
             || self.is_to_compact()

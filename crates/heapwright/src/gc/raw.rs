@@ -339,11 +339,11 @@ impl Mutator {
         struct Hold<'a>(&'a heap::Heap);
         impl Drop for Hold<'_> {
             fn drop(&mut self) {
-                self.0.hold(false);
+                self.0.cycle.hold(false);
             }
         }
         let hold = Hold(self.heap());
-        hold.0.hold(true);
+        hold.0.cycle.hold(true);
         let result = with();
         drop(hold);
         self.heap().pay_rest(self.inner());

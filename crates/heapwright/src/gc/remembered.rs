@@ -26,8 +26,9 @@ use crate::address_map::MAP;
 
 use super::bag::{self, Bag};
 use super::cell::Num;
+use super::cycle::Phase;
 use super::gang::Chunk;
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
 use super::page::Page;
@@ -140,8 +141,8 @@ impl Heap {
 
     /// Whether the marks of a page say who is old, and not only who is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
-        let swept = |page: &Page| page.held.is_swept(self.cycles.get());
-        self.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
+        let swept = |page: &Page| page.held.is_swept(self.cycle.number());
+        self.cycle.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
     }
 
     fn remember_at(&self, me: &Mutator, head: usize, parent: *mut u8) {

@@ -159,14 +159,14 @@ impl Heap {
             mutators += 1;
             handles = handles.wrapping_add(mutator.handles.balance.get());
         });
-        handles = handles.wrapping_add(self.handle_balance.get());
+        handles = handles.wrapping_add(self.handles.balance());
         let mut pause_histogram = [0; PAUSE_BUCKETS];
         for (to, bucket) in pause_histogram.iter_mut().zip(&self.pauses.buckets) {
             *to = bucket.get() as u64;
         }
         let live_bytes = self.pacing.live() as u64;
         Statistics {
-            cycles: self.cycles.get() as u64,
+            cycles: self.cycle.number() as u64,
             pauses: self.pauses.count.get() as u64,
             live_bytes,
             external_bytes: self.pacing.external() as u64,
@@ -180,7 +180,7 @@ impl Heap {
             sweep_ns: self.pauses.sweep.get() as u64,
             pause_max_ns: self.pauses.longest.get() as u64,
             pause_histogram,
-            phase: self.phase() as u32,
+            phase: self.cycle.phase() as u32,
             pools: self.sizes().pools() as u32,
             mutators,
             finalizers_pending: self.finalizers.lock().pending() as u32,

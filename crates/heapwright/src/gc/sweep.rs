@@ -18,10 +18,10 @@
 
 use crate::os;
 use crate::size_class::UNIT;
-use crate::sync::atomic::Ordering;
 
+use super::cycle::Phase;
 use super::growth;
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout;
 use super::page::{Evacuation, Found, Page};
@@ -34,20 +34,20 @@ impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let sticky = self.generations.sticky_marks();
-        if page.evacuation() != Evacuation::No && self.phase() == Phase::Moving {
+        if page.evacuation() != Evacuation::No && self.cycle.phase() == Phase::Moving {
             // It is whoever's who moves.
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
         if sticky == StickyMarks::Survivors && page.is_settled() {
-            return page.pass(self.cycles.get());
+            return page.pass(self.cycle.number());
         }
         if layout::is_freed(page.page_list.get()) {
             let size = page.slot.get();
             let free = |object| self.runtime().free(object, size);
             self.pacing.while_freeing(|| page.each_dead(free));
         }
-        page.sweep(self.cycles.get(), sticky)
+        page.sweep(self.cycle.number(), sticky)
     }
 
     /// Puts a page that was swept where it is to be found, or gives it back.
@@ -85,10 +85,7 @@ impl Heap {
 
     /// Every page has been claimed for the sweep.
     fn end_sweep(&self) {
-        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
-        let first =
-            self.phase.compare_exchange(sweeping, idle, Ordering::Relaxed, Ordering::Relaxed);
-        if first.is_ok() {
+        if self.cycle.end_sweep() {
             self.know_external();
             self.choose_to_move();
         }
@@ -106,7 +103,7 @@ impl Heap {
 
     /// A mutator's share, for a page that it takes.
     pub(super) fn sweep_share(&self) {
-        if self.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
+        if self.cycle.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
             return;
         }
         let unswept = self.supply.lists.lock().unswept;
@@ -125,7 +122,7 @@ impl Heap {
             }
         }
         self.pauses.add_sweep(os::now_ns().saturating_sub(began));
-        through || self.phase() != Phase::Sweeping
+        through || self.cycle.phase() != Phase::Sweeping
     }
 
     /// Sweeps all there is. Returns how many pages that were.
