@@ -145,7 +145,7 @@ impl Heap {
     /// As [`Heap::at_safepoint`], for who knows that the world stands still.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
-        me.note_stack();
+        me.stack.note();
         self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
     }
 
@@ -207,7 +207,7 @@ impl Heap {
         if self.cycle.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
-        me.note_stack();
+        me.stack.note();
         if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }

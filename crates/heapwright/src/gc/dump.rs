@@ -240,7 +240,7 @@ impl Heap {
         report(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             let number = mutator.number.get() as u32;
-            report(record::RootKind::Stack, number, &|tracer| mutator.scan_stack(tracer));
+            report(record::RootKind::Stack, number, &|tracer| mutator.stack.scan(tracer));
         });
     }
 }

@@ -234,7 +234,7 @@ impl Heap {
                 return true;
             }
             // A mutator that is still at the last pages of the sweep has finished them when it stops.
-            me.note_stack();
+            me.stack.note();
             if !self.world.stop(&me.handshake) {
                 self.rest(me);
                 return false;

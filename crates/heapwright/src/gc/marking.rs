@@ -226,7 +226,7 @@ impl Heap {
             // Each stack's in a chunk of its own: what one mutator made lies together, in its
             // processor's caches, and those who mark should not meet in the same lines of marks.
             tracer.publish();
-            mutator.scan_stack(tracer);
+            mutator.stack.scan(tracer);
             tracer.publish_for(&mutator.tracer);
         });
     }

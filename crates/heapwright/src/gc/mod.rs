@@ -17,7 +17,7 @@
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
 //! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
-//! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
+//! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
 //! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
@@ -73,11 +73,15 @@ mod moving;
 #[cfg(not(loom))]
 mod mutator;
 #[cfg(not(loom))]
+mod native_stack;
+#[cfg(not(loom))]
 mod pacing;
 #[cfg(not(loom))]
 mod page;
 #[cfg(not(loom))]
 mod page_lists;
+#[cfg(not(loom))]
+mod page_search;
 #[cfg(not(loom))]
 mod page_supply;
 #[cfg(not(loom))]

@@ -395,7 +395,7 @@ impl Mutator {
     ///
     /// `base` is within the calling thread's stack, above all frames that may hold objects.
     pub unsafe fn scan_stack(&self, base: *const u8) {
-        self.inner().stack_base.set(base.cast_mut());
+        self.inner().stack.base.set(base.cast_mut());
     }
 
     /// Whether [`Mutator::safepoint`] has something to do.
@@ -412,7 +412,7 @@ impl Mutator {
     /// The duties of the [module](self).
     #[inline]
     pub unsafe fn safepoint(&self) {
-        let _noted = self.inner().at_the_door();
+        let _noted = self.inner().stack.enter();
         self.heap().at_safepoint(self.inner());
     }
 
@@ -422,7 +422,7 @@ impl Mutator {
     ///
     /// The duties of the [module](self); `blocks` touches no object and calls nothing here.
     pub unsafe fn away<R>(&self, blocks: impl FnOnce() -> R) -> R {
-        self.inner().note_stack();
+        self.inner().stack.note();
         self.heap().world.leave(&self.inner().handshake);
         let result = blocks();
         self.heap().world.enter(&self.inner().handshake);
@@ -437,7 +437,7 @@ impl Mutator {
     /// As [`Mutator::away`]. The frame that calls this is there until [`Mutator::enter`].
     #[inline(always)]
     pub unsafe fn leave(&self) {
-        self.inner().note_stack();
+        self.inner().stack.note();
         self.heap().world.leave(&self.inner().handshake);
     }
 
@@ -458,7 +458,7 @@ impl Mutator {
     /// The duties of the [module](self).
     #[inline]
     pub unsafe fn step(&self, budget: u64) -> bool {
-        let _noted = self.inner().at_the_door();
+        let _noted = self.inner().stack.enter();
         self.heap().step(self.inner(), budget)
     }
 
@@ -469,7 +469,7 @@ impl Mutator {
     /// The duties of the [module](self).
     #[inline]
     pub unsafe fn collect(&self) {
-        let _noted = self.inner().at_the_door();
+        let _noted = self.inner().stack.enter();
         self.heap().collect(self.inner());
     }
 
@@ -482,7 +482,7 @@ impl Mutator {
     /// The duties of the [module](self), and those of who has objects moved.
     #[inline]
     pub unsafe fn compact(&self) {
-        let _noted = self.inner().at_the_door();
+        let _noted = self.inner().stack.enter();
         self.heap().compact(self.inner());
     }
 
@@ -728,8 +728,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "mov [rdi + {registers} + 40], r15",
         "mov [rdi + {top}], rsp",
         "jmp {leave}",
-        registers = const core::mem::offset_of!(mutator::Mutator, registers),
-        top = const core::mem::offset_of!(mutator::Mutator, stack_top),
+        registers = const core::mem::offset_of!(mutator::Mutator, stack.registers),
+        top = const core::mem::offset_of!(mutator::Mutator, stack.top),
         leave = sym leave_saved,
     )
 }
@@ -756,8 +756,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "add x1, x0, x1",
         "str x2, [x1]",
         "b {leave}",
-        registers = const core::mem::offset_of!(mutator::Mutator, registers),
-        top = const core::mem::offset_of!(mutator::Mutator, stack_top),
+        registers = const core::mem::offset_of!(mutator::Mutator, stack.registers),
+        top = const core::mem::offset_of!(mutator::Mutator, stack.top),
         leave = sym leave_saved,
     )
 }

@@ -167,7 +167,7 @@ impl Heap {
                 0 => self.handles.each(|object| tracer.mark(object)),
                 1 => self.finalizers.lock().each_due(|object| tracer.mark(object)),
                 2 => self.runtime().roots(tracer),
-                _ => self.each_mutator(|mutator| mutator.scan_stack(tracer)),
+                _ => self.each_mutator(|mutator| mutator.stack.scan(tracer)),
             };
             me.tracer.looking(report, &mut |reference| walk.reach(reference));
             walk.run(&me.tracer);

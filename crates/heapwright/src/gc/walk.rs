@@ -9,7 +9,7 @@ use super::page::Page;
 impl Heap {
     /// Calls `with` while the world stands still, and the pages know how far mutators have come.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
-        me.note_stack();
+        me.stack.note();
         while !self.world.stop(&me.handshake) {
             self.at_safepoint(me);
         }

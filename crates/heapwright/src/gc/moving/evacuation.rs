@@ -38,7 +38,7 @@ const LONG: usize = 1 << 20;
 impl Heap {
     /// Moves objects until `deadline`; 0: until all are where they are to be.
     pub(in crate::gc) fn move_some(&self, me: &Mutator, deadline: u64) {
-        me.note_stack();
+        me.stack.note();
         if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }
@@ -115,7 +115,7 @@ impl Heap {
     fn pin_roots(&self, me: &Mutator) {
         let report = |tracer: &Tracer| {
             self.runtime().roots(tracer);
-            self.each_mutator(|mutator| mutator.scan_stack(tracer));
+            self.each_mutator(|mutator| mutator.stack.scan(tracer));
         };
         me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.stays_where_it_is(object));
     }
