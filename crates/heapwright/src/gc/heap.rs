@@ -41,7 +41,7 @@ use super::mutator::Mutator;
 use super::pacing::Pacing;
 use super::page::Page;
 use super::page_supply::{PageSupply, Wanted};
-use super::raw::{Options, Runtime, Sweep};
+use super::raw::{Options, Runtime};
 use super::statistics::Pauses;
 use super::weak::Weak;
 use super::world::World;
@@ -133,7 +133,6 @@ impl Heap {
         let mut lists = heap.supply.lists.lock();
         // Piece by piece: the whole is too large for a stack.
         lists.clear();
-        lists.set_own_empty(options.sweep == Sweep::ToTheEnd);
         for (pool, of) in lists.pool.iter_mut().enumerate() {
             of.slot = heap.sizes().slot(pool);
         }
@@ -235,11 +234,6 @@ impl Heap {
     #[inline]
     pub(super) fn tag(&self) -> u32 {
         self.tag.load(Ordering::Relaxed)
-    }
-
-    /// How it sweeps.
-    pub(super) fn sweep_policy(&self) -> Sweep {
-        self.options().sweep
     }
 
     /// Whether it collects at every allocation.

@@ -19,7 +19,6 @@ use super::growth;
 use super::layout::{self, KINDS, LARGE};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
-use super::raw::Sweep;
 
 /// Collections before an allocation is refused: what one of them frees other mutators may
 /// take first.
@@ -101,9 +100,6 @@ impl Mutator {
                     lists.pool[pool].borrowed += 1;
                 }
                 return Some(page);
-            }
-            if heap.sweep_policy() == Sweep::ToTheEnd && heap.sweep_all() > 0 {
-                continue;
             }
             if swept == 0 {
                 return self.find_larger(page_list);

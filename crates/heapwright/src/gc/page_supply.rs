@@ -100,13 +100,12 @@ impl PageSupply {
 
     /// A page from the empty ones.
     pub(super) fn take_empty(&self, wanted: Wanted) -> Option<&Page> {
-        let pool = wanted.page_list / KINDS;
         let mut lists = self.lists.lock();
-        let page = lists.exhume(&self.pages, pool)?;
+        let page = lists.exhume(&self.pages)?;
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         lists.add(&self.pages, page);
-        lists.pool[pool].taken += 1;
+        lists.pool[wanted.page_list / KINDS].taken += 1;
         Some(page)
     }
 
@@ -156,7 +155,7 @@ impl PageSupply {
 
     /// Gives one empty page back. False: there is none.
     fn give_empty(&self, lists: &mut PageLists) -> bool {
-        let Some(page) = lists.exhume_any(&self.pages) else { return false };
+        let Some(page) = lists.exhume(&self.pages) else { return false };
         Self::give_units(page);
         self.pages.give(page);
         true

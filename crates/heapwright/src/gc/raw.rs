@@ -59,6 +59,6 @@ pub use super::tracer::Tracer;
 pub use heap::Heap;
 pub use inspection::object_size;
 pub use mutator::Mutator;
-pub use options::{Options, STRESS, Sweep, VERIFY_BARRIERS, VERIFY_HEAP};
+pub use options::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 pub use runtime::Runtime;
 pub use safepoints::save_and_leave;

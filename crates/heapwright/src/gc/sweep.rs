@@ -25,7 +25,6 @@ use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout;
 use super::page::{Evacuation, Found, Page};
-use super::raw::Sweep;
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.
 const MORE: usize = 16;
@@ -103,7 +102,7 @@ impl Heap {
 
     /// A mutator's share, for a page that it takes.
     pub(super) fn sweep_share(&self) {
-        if self.cycle.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
+        if self.cycle.phase() != Phase::Sweeping {
             return;
         }
         let unswept = self.supply.lists.lock().unswept;
