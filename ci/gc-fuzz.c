@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     input = bytes;
     left = size;
     hw_gc_options options = {
-        .size = sizeof options, .layout = next() % 4, .sweep = next() % 2, .incremental = next() % 2, .generations = next() % 2,
+        .size = sizeof options, .layout = next() % 4, .incremental = next() % 2, .generations = next() % 2,
         .verify = next() % 8, .least = 4096 << next() % 8, .most = next() % 2 == 0 ? 0 : 1 << 20, .step_ns = 1 << next() % 16,
     };
 #ifdef WITHOUT_BARRIER

@@ -83,7 +83,7 @@ run "$@" >"$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "a run failed"; 
 if [ -n "$all" ]; then
     # Each line of the table, by its words.
     for line in 'gcbench, 1 thread.*speed' 'gcbench, 2 threads.*peak' 'splay, 2 threads.*speed' 'strings, 1 thread.*speed' \
-        'fast path' 'sweep to the end' 'p99 of thread CPU time of fine' 'requests/s of fine' 'peak RSS of fine' \
+        'fast path' 'p99 of thread CPU time of fine' 'requests/s of fine' 'peak RSS of fine' \
         'document: peak' 'template, parse' 'template, render' 'template, both' 'hardly allocates' \
         'pool of the classes' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads'; do
         grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }

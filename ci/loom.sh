@@ -112,7 +112,7 @@ mutant $held "nobody looks whether the page is still the same" 'Seen\(self\.stat
 mutant $held "who looks again does not fence" '(sees the change\.\s+)fence[^;]*;' '$1'
 mutant $held "changes of a page are not counted" 'wrapping_add\(STATE \+ 1\)' 'wrapping_add(0)'
 mutant $held "who changes a page does not fence" '(by another thread, maybe\.\s+)fence[^;]*;' '$1'
-mutant $held "a page is there before it is whole" 'set\(\);(\s+self\.cursor)' 'self.set_state(State::Eden); set();$1'
+mutant $held "a page is there before it is whole" 'set\(\);(\s+self\.cursor)' 'self.set_state(State::InUse); set();$1'
 mutant gc/bits.rs "a mark is taken without an order" 'fetch_and\(!mask, Ordering::Release\)' 'fetch_and(!mask, Ordering::Relaxed)'
 region=gc/region.rs
 mutant $region "a region is closed without an order" '(what it wrote to its page|what it wrote\s+[^\n]*page)\.(\s+)fence[^;]*;' '$1.$2'

@@ -187,31 +187,6 @@ typedef uint32_t hw_gc_layout;
 #endif // __cplusplus
 
 /**
- * How a heap is swept.
- */
-enum hw_gc_sweep
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * A little of every pool at each step; a pool that has nothing borrows.
-   */
-  HW_GC_SWEEP_LAZY = 0,
-  /**
-   * A pool that has nothing and may not grow waits until all are swept. For comparison.
-   */
-  HW_GC_SWEEP_TO_END = 1,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum hw_gc_sweep hw_gc_sweep;
-#else
-typedef uint32_t hw_gc_sweep;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
  * Memory that is given back all at once. Make one with hw_arena_create.
  */
 typedef struct hw_arena hw_arena;
@@ -558,10 +533,6 @@ typedef struct hw_gc_options {
    * A hw_gc_layout: the pools' slot sizes.
    */
   uint32_t layout;
-  /**
-   * A hw_gc_sweep.
-   */
-  uint32_t sweep;
   /**
    * The memory target: the heap may be so many percent of what is live: more than 100.
    * 0: 200.

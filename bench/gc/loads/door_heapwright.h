@@ -5,7 +5,7 @@
 // full. What lives is told by load_trace; the stacks are looked through word for word, as
 // bdwgc does, so that both keep what a stale word keeps.
 //
-// Settings of this door: layout=, sweep=, incremental=, generations=, factor= (percent of what lives
+// Settings of this door: layout=, incremental=, generations=, factor= (percent of what lives
 // that the heap may take), begin= (percent of the limit that is allocated before the first
 // collection), markers= (threads that mark), verify= (bits, for finding faults).
 
@@ -36,11 +36,9 @@ static void door_trace(hw_gc_tracer *tracer, void *object, void *data) {
 static inline hw_gc_options door_options(void) {
     static const char *const layouts[] = { "fine", "ruby", "powers", "single", NULL };
     static const hw_gc_layout layout[] = { HW_GC_LAYOUT_FINE, HW_GC_LAYOUT_RUBY, HW_GC_LAYOUT_POWERS, HW_GC_LAYOUT_SINGLE };
-    static const char *const sweeps[] = { "lazy", "end", NULL };
     return (hw_gc_options){
         .size = sizeof(hw_gc_options),
         .layout = layout[setting_choice("layout", layouts)],
-        .sweep = setting_choice("sweep", sweeps) == 0 ? HW_GC_SWEEP_LAZY : HW_GC_SWEEP_TO_END,
         .factor_percent = (uint32_t)setting("factor", 0, 0, 1000000),
         .incremental = setting("incremental", 0, 0, 1),
         .generations = setting("generations", 0, 0, 1),

@@ -1,5 +1,5 @@
 // request [requests=N] [warm=N] [classes=N] [entries=N] [records=N] [rare=N]
-//         [layout=...] [sweep=...] ...
+//         [layout=...] ...
 //
 // A server that answers requests, as the load of #18045's ticket did (railsbench): what a
 // request costs when many objects of mixed width are made for it and die with it, while most of the
@@ -14,8 +14,8 @@
 //             a string that grows; all of it dies with the request
 //   burst     one request in RARE asks for a report: some hundred objects of the widest slots, of
 //             which a part stays in the cache. A pool that seldom is allocated from then
-//             has little to sweep and may not grow much, and that is when
-//             sweep=end sweeps everything
+//             has little to sweep and may not grow much: a heap that swept to the end would do
+//             so here
 //
 // For each request: wall time, the thread's processor time, and how much of it the world stood
 // still or a step swept (from the heap's statistics, read outside of the time). Lines `rss` say

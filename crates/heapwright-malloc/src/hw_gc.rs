@@ -59,7 +59,6 @@ pub unsafe extern "C" fn hw_gc_create(
     let mut chosen = GcOptions {
         size: 0,
         layout: 0,
-        sweep: 0,
         factor_percent: 0,
         verify: 0,
         least: 0,
@@ -82,17 +81,11 @@ pub unsafe extern "C" fn hw_gc_create(
         3 => heapwright::gc::Layout::Single,
         _ => return errno::fail(libc::EINVAL).cast(),
     };
-    let sweep = match chosen.sweep {
-        0 => raw::Sweep::Lazy,
-        1 => raw::Sweep::ToTheEnd,
-        _ => return errno::fail(libc::EINVAL).cast(),
-    };
     if chosen.verify > 7 || (1..=100).contains(&chosen.factor_percent) {
         return errno::fail(libc::EINVAL).cast();
     }
     let options = Options {
         layout,
-        sweep,
         factor_percent: chosen.factor_percent,
         verify: chosen.verify,
         least: chosen.least,

@@ -160,16 +160,6 @@ pub enum GcLayout {
     Single = 3,
 }
 
-/// How a heap is swept.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub enum GcSweep {
-    /// A little of every pool at each step; a pool that has nothing borrows.
-    Lazy = 0,
-    /// A pool that has nothing and may not grow waits until all are swept. For comparison.
-    ToEnd = 1,
-}
-
 /// How a heap is to be. Zero is a good choice for everything.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -178,8 +168,6 @@ pub struct GcOptions {
     pub size: usize,
     /// A hw_gc_layout: the pools' slot sizes.
     pub layout: u32,
-    /// A hw_gc_sweep.
-    pub sweep: u32,
     /// The memory target: the heap may be so many percent of what is live: more than 100.
     /// 0: 200.
     pub factor_percent: u32,
@@ -211,7 +199,7 @@ pub struct GcOptions {
 
 mirror! {
     GcOptions, Options;
-    size layout sweep factor_percent verify least most step_ns incremental generations markers
+    size layout factor_percent verify least most step_ns incremental generations markers
     compact
 }
 

@@ -59,7 +59,7 @@ impl Buffer {
         let count = const { size_of::<T>() / size_of::<usize>() };
         if self.chunk.get().is_null() || self.count.get() + count > ITEMS {
             self.give(bag);
-            let Some(chunk) = heap.take_chunk() else { return false };
+            let Some(chunk) = heap.marking.take_chunk() else { return false };
             self.chunk.set(chunk);
         }
         let place = words(self.chunk.get()).wrapping_add(self.count.get());

@@ -18,27 +18,19 @@
 //!
 //! A runtime that reports no stores has its marking done in one step.
 //!
-//! **Pacing.** A heap of `live` bytes may grow to its goal (see `growth`). When it begins to
-//! mark, each byte that is allocated is paid for with as many bytes of marking as it takes
-//! to be through at the goal. The debt is paid in steps of a useful length, because to stop
-//! the world has a price of its own.
-//!
 //! The world's stop is the only lock here: whoever stops it is the collector.
 
-use core::sync::atomic::Ordering::{Relaxed, Release};
-use core::sync::atomic::fence;
+use core::sync::atomic::Ordering::Relaxed;
 
-use crate::address_map::MAP;
 use crate::os;
+use crate::sync::atomic::AtomicU32;
 
-use super::bits::{self, Bits};
-use super::growth::{self, Outcome};
-use super::heap::{Heap, Phase};
-use super::held::{State, StickyMarks};
+use super::cell::Num;
+use super::heap::Heap;
+use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
-use super::page::{self, Page};
-use super::tracer::{self, Budget, Marks, Tracer};
+use super::tracer::Budget;
 
 /// What stores are reported for: the marking under way.
 pub(super) const MARKING: u32 = 1;
@@ -48,16 +40,100 @@ pub(super) const STORES: u32 = 2;
 /// And while objects are to be moved: all stores, whatever has a mark.
 pub(super) const MOVING: u32 = 4;
 
-/// Pages whose marks are taken off under one lock.
-const UNSTUCK_AT_A_TIME: usize = 64;
+/// What a heap is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    Idle = 0,
+    /// It marks.
+    Marking = 1,
+    /// It has marked, and pages are still to be swept.
+    Sweeping = 2,
+    /// It has marked, and objects are still to be moved; then it sweeps.
+    Moving = 3,
+}
 
-/// Which part of a heap's limit is little room.
-const LITTLE: usize = 8;
+/// How far a heap's collections are. Zero has not begun one.
+pub(super) struct Cycle {
+    /// A [`Phase`].
+    phase: AtomicU32,
+    /// Which stores are reported, as mutators see it: `MARKING`, `STORES`, `MOVING`.
+    barrier: AtomicU32,
+    /// Cycles whose marking has ended.
+    number: Num,
+    /// Whether references are where roots do not lead: nothing is collected meanwhile.
+    held: Num,
+}
 
-/// Bytes of marking that a step on the allocation path is for.
-const STEP: usize = 256 << 10;
+impl Cycle {
+    /// What the heap is doing.
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Idle,
+            1 => Phase::Marking,
+            2 => Phase::Sweeping,
+            _ => Phase::Moving,
+        }
+    }
+
+    /// Another phase begins. While the world stands still.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u32, Relaxed);
+    }
+
+    /// The sweep is over: every page has been claimed for it. Whether this is the first to notice.
+    pub(super) fn end_sweep(&self) -> bool {
+        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
+        self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Which stores must be reported, as mutators see it.
+    pub(super) fn barrier(&self) -> u32 {
+        self.barrier.load(Relaxed)
+    }
+
+    /// Cycles whose marking has ended: the number of the last one.
+    pub(super) fn number(&self) -> usize {
+        self.number.get()
+    }
+
+    /// The same, for a reader that must see that a sweep is over when it sees the number change (see
+    /// `held`).
+    pub(super) fn counter(&self) -> &Num {
+        &self.number
+    }
+
+    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all marks.
+    fn end_marking(&self) {
+        self.number.set_released(self.number.get() + 1);
+    }
+
+    /// Whether nothing may be collected now, because references are where roots do not lead.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get() != 0
+    }
+
+    /// From now on nothing is collected, or it may be again.
+    pub(super) fn hold(&self, held: bool) {
+        self.held.set(usize::from(held));
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.enter(Phase::Idle);
+        self.barrier.store(0, Relaxed);
+        self.number.set(0);
+        self.held.set(0);
+    }
+}
 
 impl Heap {
+    /// Whether a collection may begin or go on.
+    fn may_collect(&self) -> bool {
+        !self.fork.is_poisoned() && !self.cycle.is_held()
+    }
+
     /// Stands still, if the world does.
     #[inline]
     pub(super) fn at_safepoint(&self, me: &Mutator) {
@@ -69,166 +145,13 @@ impl Heap {
     /// As [`Heap::at_safepoint`], for who knows that the world stands still.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
-        me.note_stack();
+        me.stack.note();
         self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
     }
 
-    /// What a mutator owes for `bytes` that it is about to take.
-    pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
-        self.sweep_share();
-        self.decay();
-        if self.is_held() {
-            return me.unpaid.add(bytes);
-        }
-        if me.deferred.get() > 0 {
-            return;
-        }
-        let long = || {
-            let patience = growth::patience(self.used(), self.allowance.get());
-            os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
-        };
-        if self.phase() == Phase::Moving {
-            self.debt.add_shared(bytes);
-            if self.debt.get() >= STEP {
-                self.debt.take();
-                self.move_some(me, long());
-            }
-            return;
-        }
-        if self.phase() != Phase::Marking {
-            if self.is_due() {
-                self.collect_or_begin(me);
-            }
-            return;
-        }
-        let room = self.allowance.get().saturating_sub(self.used());
-        self.debt.add_shared(self.target().marking(bytes, self.left(), room));
-        if self.debt.get() >= STEP {
-            let deadline = long();
-            let marked = self.marked_so_far();
-            self.advance(me, Budget { deadline, bytes: self.debt.get() }, false);
-            self.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
-        }
-    }
-
-    /// Pays for what was allocated while collecting was put off.
-    pub(super) fn pay_rest(&self, me: &Mutator) {
-        if self.is_stressed() {
-            self.stress(me);
-        }
-        match me.unpaid.take() {
-            0 => {}
-            bytes => self.pay(me, bytes),
-        }
-        // Whoever allocates while nothing may be collected is refused at the limit.
-        if self.is_near_its_limit() {
-            self.collect(me);
-        }
-    }
-
-    /// Whether there is little room left below the limit, and a collection may make some.
-    fn is_near_its_limit(&self) -> bool {
-        let most = self.target().most;
-        most != usize::MAX
-            && self.used() > most / LITTLE
-            && self.bytes_now().saturating_add(most / LITTLE) > most
-    }
-
-    /// Bytes marked in this cycle.
-    fn marked_so_far(&self) -> usize {
-        let mut bytes = self.counted_bytes.get();
-        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
-        bytes
-    }
-
-    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
-    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
-    pub(super) fn left(&self) -> usize {
-        let expected = match self.cycles.get() {
-            _ if self.is_minor() => self.young.get(),
-            0 => self.allocated.get(),
-            _ => self.live_slots(),
-        };
-        expected.saturating_sub(self.marked_so_far())
-    }
-
-    /// Whether a cycle is to begin.
-    fn is_due(&self) -> bool {
-        self.wanted.get() != 0 || self.used() >= self.target().trigger(self.allowance.get())
-    }
-
-    /// Whether a cycle is to begin, or under way.
-    pub(super) fn is_owed(&self) -> bool {
-        matches!(self.phase(), Phase::Marking | Phase::Moving)
-            || self.is_due()
-            || self.unstuck.get() != 0
-            || self.is_to_compact()
-    }
-
     /// Whether there is a plan of what is to be moved, or somebody waits for one.
-    fn is_to_compact(&self) -> bool {
-        self.moving.is_begun() || self.moving.is_asked() && self.minors_only.get() == 0
-    }
-
-    /// Whether the next cycle is to be a major one although the marks of old objects stayed.
-    pub(super) fn is_major_owed(&self) -> bool {
-        self.wants_major.get() != 0 || self.remembered.has_lost()
-    }
-
-    /// Takes off the marks that stayed, if the next cycle is to be a major one: a page at a time,
-    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
-    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
-    fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
-        if self.sticky_marks() == StickyMarks::Nothing {
-            return true;
-        }
-        if self.unstuck.get() == 0 {
-            let major = self.wants_major.get() != 0 || self.moving.wants_major();
-            let wanted = major && self.minors_only.get() == 0;
-            if !wanted && !self.remembered.has_lost() {
-                return true;
-            }
-            // Who is still at the last pages of the sweep is through with them when it stops.
-            me.note_stack();
-            if !self.world.stop(&me.handshake) {
-                self.rest(me);
-                return false;
-            }
-            self.unstuck.set(usize::from(self.phase() == Phase::Idle));
-            self.world.go_on();
-        }
-        loop {
-            // Under the lock pages neither come nor go, and who else does this goes on from here.
-            let lists = self.page_lists.lock();
-            let from = self.unstuck.get();
-            if from == 0 {
-                return self.sticky_marks() == StickyMarks::Nothing;
-            }
-            let end = self.pages.made() + 1;
-            let to = (from + UNSTUCK_AT_A_TIME).min(end);
-            // Who sees a mark gone sees the sweep that had left it (see `held`), and that is over.
-            fence(Release);
-            for page in (from..to).filter_map(|number| self.pages.get(number)) {
-                if page.state() == State::InUse {
-                    bits::clear(page.marks());
-                }
-            }
-            if to == end {
-                self.set_sticky_marks(StickyMarks::Nothing);
-                self.unstuck.set(0);
-                return true;
-            }
-            self.unstuck.set(to);
-            drop(lists);
-            if deadline != 0 && os::now_ns() >= deadline {
-                return false;
-            }
-        }
-    }
-
-    /// Whether enough was allocated since the last cycle that another may find something.
-    pub(super) fn is_worth_collecting(&self) -> bool {
-        self.used() >= self.allowance.get() / 4
+    pub(super) fn is_to_compact(&self) -> bool {
+        self.moving.is_begun() || self.moving.is_asked() && !self.generations.are_majors_deferred()
     }
 
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
@@ -244,19 +167,21 @@ impl Heap {
 
     /// A cycle from its beginning to its end, and all of its sweep.
     pub(super) fn collect(&self, me: &Mutator) {
-        let mut begun = self.phase() != Phase::Marking;
-        let mut cycles = self.cycles.get();
-        while self.torn.get() == 0 && !self.is_held() {
-            self.wants_major.set(usize::from(self.options().generations));
+        let mut begun = self.cycle.phase() != Phase::Marking;
+        let mut cycles = self.cycle.number();
+        while self.may_collect() {
+            if self.options().generations {
+                self.generations.want_major();
+            }
             self.advance(me, Budget::NONE, true);
-            if self.cycles.get() != cycles {
-                cycles = self.cycles.get();
+            if self.cycle.number() != cycles {
+                cycles = self.cycle.number();
                 if core::mem::replace(&mut begun, true) {
                     break;
                 }
             }
         }
-        while self.phase() == Phase::Moving && self.torn.get() == 0 && !self.is_held() {
+        while self.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
         self.sweep_all();
@@ -265,34 +190,34 @@ impl Heap {
     /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
     /// `begin`.
     pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
-        if self.torn.get() != 0 || self.is_held() {
+        if !self.may_collect() {
             return;
         }
         // What the last cycle left must be moved and swept before marks are made.
-        if self.phase() == Phase::Moving {
+        if self.cycle.phase() == Phase::Moving {
             self.move_some(me, budget.deadline);
-            if self.phase() == Phase::Moving || budget.is_spent() {
+            if self.cycle.phase() == Phase::Moving || budget.is_spent() {
                 return;
             }
         }
-        if self.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
+        if self.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
         let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
-        if self.phase() != Phase::Marking && !(begin && ready()) {
+        if self.cycle.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
-        me.note_stack();
+        me.stack.note();
         if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }
         let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
-        let lost = self.phase() == Phase::Idle
-            && self.sticky_marks() != StickyMarks::Nothing
-            && self.remembered.has_lost();
-        if matches!(self.phase(), Phase::Sweeping | Phase::Moving) || lost {
+        let lost = self.cycle.phase() == Phase::Idle
+            && self.generations.sticky_marks() != StickyMarks::Nothing
+            && self.generations.remembered.has_lost();
+        if matches!(self.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
             self.world.go_on();
             return;
         }
@@ -301,10 +226,10 @@ impl Heap {
             mutator.tracer.publish();
             mutator.tracer.stored.give(&self.stored);
         });
-        if self.phase() == Phase::Idle {
+        if self.cycle.phase() == Phase::Idle {
             self.begin();
         }
-        self.deadline.set(budget.deadline as usize);
+        self.marking.set_deadline(budget.deadline);
         if self.mark(me, budget) {
             self.finish(me);
         }
@@ -321,17 +246,18 @@ impl Heap {
         // Without barriers marking cannot be left half done.
         let until = if incremental || !due { deadline } else { 0 };
         self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
-        if self.phase() == Phase::Sweeping && os::now_ns() < deadline {
+        if self.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.phase() == Phase::Idle && self.unstuck.get() == 0 && !self.is_to_compact()
+        self.cycle.phase() == Phase::Idle
+            && !self.generations.is_clearing()
+            && !self.is_to_compact()
     }
 
     /// From now on there are marks.
     fn begin(&self) {
-        let minor = self.sticky_marks() != StickyMarks::Nothing;
-        self.phase.store(Phase::Marking as u32, Relaxed);
-        self.set_minor(minor);
+        self.cycle.enter(Phase::Marking);
+        let minor = self.generations.begin();
         self.set_barrier(
             if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
         );
@@ -340,157 +266,15 @@ impl Heap {
         } else {
             self.moving.note_begin();
             self.forget_remembered();
-            self.wants_major.set(0);
         }
-        self.debt.set(0);
-        self.wanted.set(0);
+        self.pacing.note_begin();
     }
 
     /// Has stores reported for this, and for moving while there is a plan.
     pub(super) fn set_barrier(&self, barrier: u32) {
         let barrier = barrier & !MOVING | if self.moving.is_on() { MOVING } else { 0 };
-        self.barrier.store(barrier, Relaxed);
+        self.cycle.barrier.store(barrier, Relaxed);
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
-    }
-
-    /// Marks. Whether all is marked that roots lead to, now.
-    fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut reported = false;
-        self.weak.stop_watching();
-        me.tracer.mark_as(Marks::Alone);
-        self.ask_stored(&me.tracer);
-        loop {
-            // Roots are reported again in each step that comes so far. If they lead to little that is new, the
-            // step goes on however late it is: or one that is too short for them would never be the last.
-            if !(self.drain(me, budget) || reported && self.drain(me, Budget::A_LITTLE)) {
-                self.weak.stop_watching();
-                return false;
-            }
-            if self.overflowed.swap(0, Relaxed) != 0 {
-                for page in self.pages.all().filter(|page| page.overflowed.get() != 0) {
-                    me.tracer.look_through(page);
-                }
-            } else if self.is_minor() && self.trace_remembered(&me.tracer) {
-                // And another chunk, when what these lead to is marked.
-            } else if !reported {
-                self.trace_roots(&me.tracer);
-                reported = true;
-            } else if !self.mark_values(me) {
-                self.clear_weak();
-                if self.judge_finalizers(&me.tracer) == 0 {
-                    self.clear_ephemerons();
-                    return true;
-                }
-            }
-        }
-    }
-
-    /// Marks what is known to be left, with all who stand still, and with helpers.
-    fn drain(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut parked = 0;
-        self.world.each(|handshake| {
-            parked +=
-                usize::from(!core::ptr::eq(handshake, &me.handshake) && handshake.is_parked());
-            true
-        });
-        // Who has a budget marks a little, often: not worth helpers or local marks.
-        let left = budget.is_none().then(|| self.left());
-        let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
-        if parked + helpers == 0 || self.weak.is_watching() {
-            me.tracer.mark_as(Marks::Alone);
-            let through = me.tracer.drain(budget);
-            if !through {
-                me.tracer.publish();
-            }
-            return through;
-        }
-        // What this one has is for all; nothing is not worth calling anybody for.
-        me.tracer.publish();
-        if self.gang.is_empty() {
-            return true;
-        }
-        let two = parked + helpers == 1 && left.is_some_and(|left| self.open_local_marks(left));
-        me.tracer.mark_as(if two { Marks::First } else { Marks::Locked });
-        self.gang.open(1 + parked + helpers);
-        self.world.call_for_help();
-        self.call_helpers(helpers);
-        let through = me.tracer.drain(budget);
-        if !through {
-            self.gang.stop();
-        }
-        me.tracer.publish();
-        self.gang.close();
-        if two {
-            me.tracer.mark_as(Marks::Locked);
-            self.merge_local_marks();
-        }
-        through && self.gang.is_empty()
-    }
-
-    /// Reports all roots.
-    pub(super) fn trace_roots(&self, tracer: &Tracer) {
-        self.handles.each(|object| tracer.edge(object));
-        self.finalizers.lock().each_due(|object| tracer.edge(object));
-        tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
-        self.each_mutator(|mutator| {
-            // Each stack's in a chunk of its own: what one mutator made lies together, in its
-            // processor's caches, and those who mark should not meet in the same lines of marks.
-            tracer.publish();
-            mutator.scan_stack(tracer);
-            tracer.publish_for(&mutator.tracer);
-        });
-    }
-
-    /// Finalizers whose object nothing leads to are due. How many.
-    fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.edge(object))
-    }
-
-    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
-    /// of this heap's.
-    fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
-        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
-    }
-
-    /// Whether an object of the heap has its mark.
-    pub(super) fn is_marked(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
-    }
-
-    /// Whether a reference leads to an object of the heap that has no mark.
-    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
-        !reference.is_null()
-            && reference.addr() & 7 == 0
-            && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
-    }
-
-    /// Takes an object's mark. Whether it had one.
-    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
-    }
-
-    /// Gives an object its mark back.
-    pub(super) fn give_mark(&self, object: *mut u8) {
-        if let Some((marks, at)) = self.mark_of(object) {
-            bits::set_shared(marks, at);
-        }
-    }
-
-    /// Takes back what was counted twice of a page.
-    pub(super) fn uncount(&self, page: &Page, twice: usize) {
-        self.counted[page.page_list.get()].add(twice.wrapping_neg());
-        self.counted_bytes.add((twice * page.footprint()).wrapping_neg());
-    }
-
-    /// Keeps what a tracer counted whose mutator or helper leaves, or whose cycle ends.
-    pub(super) fn keep_counts(&self, tracer: &Tracer) {
-        for (kept, count) in self.counted.iter().zip(&tracer.marked) {
-            if count.get() != 0 {
-                kept.add_shared(count.get());
-            }
-        }
-        self.counted_bytes.add_shared(tracer.forget_counts());
     }
 
     /// All is marked. From now on pages are swept.
@@ -500,43 +284,27 @@ impl Heap {
         }
         self.each_mutator(|mutator| {
             mutator.drop_regions(false);
-            self.keep_counts(&mutator.tracer);
+            self.marking.keep_counts(&mutator.tracer);
         });
-        let minor = self.is_minor();
-        let lists = self.page_lists.lock();
+        let minor = self.generations.is_minor();
+        let lists = self.supply.lists.lock();
         let (mut live, old_bytes) =
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
-        for (live, kept) in live.iter_mut().zip(&self.counted) {
-            *live += kept.take();
-        }
-        let allocated = self.allocated.take();
-        self.allocated_before.add(allocated);
+        let allocated = self.pacing.end_allocating();
         // How much of what the runtime has elsewhere goes with what is dead the sweep will
         // report; until then as much as of the heap itself.
-        let marked = self.counted_bytes.take();
+        let marked = self.marking.take_counts(&mut live);
         let slots = old_bytes + marked;
-        // What survives of what is new: of major cycles their sweep finds out, so of the one before.
-        let survived = match self.allocated_last.get() {
-            _ if minor || self.cycles.get() == 0 => (allocated, marked),
-            last => (last, young_bytes),
-        };
-        self.allocated_last.set(allocated);
-        self.young.set(marked.min(allocated));
-        self.minors.add(usize::from(minor));
-        let before = self.live_slots() + allocated;
-        let share = slots.min(before) as f64 / before.max(1) as f64;
-        self.external_live.set((self.external.get() as f64 * share) as usize);
-        self.external_added.set(0);
-        self.set_goal(slots + self.external_live.get());
-        self.choose_next(survived);
-        // Who sees that the cycle has ended, and has not stopped for it, sees all marks.
-        self.cycles.set_released(self.cycles.get() + 1);
+        let first = self.cycle.number() == 0;
+        let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
+        self.set_goal(self.pacing.estimate_live(slots, allocated));
+        self.choose_next(survival);
+        self.cycle.end_marking();
         let moves = self.moving.is_on();
-        self.phase.store(if moves { Phase::Moving } else { Phase::Sweeping } as u32, Relaxed);
-        self.page_lists.lock().begin_sweep(&live);
-        self.debt.set(0);
+        self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
+        self.supply.lists.lock().begin_sweep(&live);
         if moves && !self.moves_in_steps() {
             // No stores are reported.
             self.move_stopped(me, 0);
@@ -546,35 +314,10 @@ impl Heap {
         }
     }
 
-    /// Chooses what the next cycle is to be, which is what marks are for until then.
-    fn choose_next(&self, (allocated, survived): (usize, usize)) {
-        let mut sticky = StickyMarks::Nothing;
-        if self.options().generations {
-            let due = growth::is_major_due(Outcome {
-                live: self.live.get(),
-                live_at_major: self.live_at_major.get(),
-                goal: self.goal.get(),
-                allocated,
-                survived,
-            });
-            // Where there are scopes, one may begin at any time.
-            let scopes = self.has_scopes.get() != 0;
-            if due && scopes {
-                self.wants_major.set(1);
-            }
-            if !due || scopes {
-                sticky =
-                    if self.is_minor() { StickyMarks::Survivors } else { StickyMarks::Everything };
-            }
-        }
-        self.set_sticky_marks(sticky);
-        self.set_barrier(if sticky == StickyMarks::Nothing { 0 } else { STORES });
-    }
-
     /// Collects at an allocation, because it is asked to at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
-        if me.deferred.get() > 0 || self.is_held() {
+        if me.deferred.get() > 0 || self.cycle.is_held() {
             return;
         }
         let verify = self.options().verify;

@@ -24,7 +24,8 @@ use crate::os;
 use crate::size_class::UNIT;
 
 use super::bits::WORDS;
-use super::heap::{Heap, Phase};
+use super::cycle::Phase;
+use super::heap::Heap;
 use super::held::{State, StickyMarks};
 use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
@@ -93,7 +94,7 @@ impl Heap {
             me.tracer.publish();
             self.with_marks_of_remembered(|| {
                 self.write_start(&mut writer);
-                for page in self.pages.all().filter(|page| page.state() != State::None) {
+                for page in self.supply.pages.all().filter(|page| page.state() != State::None) {
                     self.write_page(&mut writer, page);
                 }
                 let mut names = Names { table, count: 0 };
@@ -109,8 +110,9 @@ impl Heap {
 
     /// Whether the object that begins at byte `offset` of a page is old.
     fn is_old(&self, page: &Page, offset: usize) -> bool {
-        let all = self.sticky_marks() == StickyMarks::Everything && self.phase() != Phase::Marking;
-        self.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
+        let all = self.generations.sticky_marks() == StickyMarks::Everything
+            && self.cycle.phase() != Phase::Marking;
+        self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
     }
 
     fn write_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
@@ -238,7 +240,7 @@ impl Heap {
         report(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             let number = mutator.number.get() as u32;
-            report(record::RootKind::Stack, number, &|tracer| mutator.scan_stack(tracer));
+            report(record::RootKind::Stack, number, &|tracer| mutator.stack.scan(tracer));
         });
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A mutator in the midst of a sweep would be copied with a page half swept, so the thread that
 //! forks makes all others stop at their safepoints first, as a collector does. One that does not
-//! come within a second (it blocks without having left, or forks itself) leaves the heap *torn* in the
+//! come within a second (it blocks without having left, or forks itself) leaves the heap *poisoned* in the
 //! child: there nothing of it is collected any more, and it allocates from fresh pages only.
 //!
 //! In the child there are no other mutators. What they had of pages is found by the next sweep.
@@ -12,6 +12,7 @@ use crate::fork::{self, Handlers, Part};
 use crate::os;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
+use super::cell::Num;
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
 use super::world::Handshake;
@@ -21,12 +22,32 @@ static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 /// How long a mutator may take to stop, in nanoseconds.
 const PATIENCE: u64 = 1_000_000_000;
 
-/// Whether a heap has a part in the fork under way, whoever makes or ends heaps meanwhile.
+/// A heap has no part in the fork under way: it was not open when that began.
 const NO_PART: usize = 0;
 /// It has, and its world stands still.
 const STOPPED: usize = 1;
-/// It has, but somebody did not stop.
+/// It has, but a mutator did not stop.
 const MOVES: usize = 2;
+
+/// A heap's part in forks. Zero has none.
+pub(super) struct ForkPart {
+    /// What it is in the fork under way.
+    part: Num,
+    /// Whether it was copied while a mutator was at work: nothing is collected any more.
+    poisoned: Num,
+}
+
+impl ForkPart {
+    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be collected.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned.get() != 0
+    }
+
+    /// The heap ends.
+    pub(super) fn end(&self) {
+        self.poisoned.set(0);
+    }
+}
 
 /// Takes part from now on, in forks and in descriptions.
 pub(super) fn join() {
@@ -54,7 +75,7 @@ fn before() {
     heap::before_fork();
     mutator::before_fork();
     for heap in heap::all() {
-        heap.forking.set(NO_PART);
+        heap.fork.part.set(NO_PART);
         if !heap.is_open() {
             continue;
         }
@@ -73,7 +94,7 @@ fn before() {
             }
             stopped = heap.world.stop_until(me, soon);
         }
-        heap.forking.set(if stopped { STOPPED } else { MOVES });
+        heap.fork.part.set(if stopped { STOPPED } else { MOVES });
         heap.world.before_fork();
         heap.before_fork();
     }
@@ -83,14 +104,14 @@ fn before() {
 ///
 /// Follows [`before`] in the forking thread or its copy in the child.
 unsafe fn unlock() {
-    for heap in heap::all().filter(|heap| heap.forking.get() != NO_PART) {
+    for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { heap.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { heap.world.after_fork() };
-        if heap.forking.get() == STOPPED {
+        if heap.fork.part.get() == STOPPED {
             heap.world.go_on();
         }
     }
@@ -106,13 +127,12 @@ fn in_child(alone: bool) {
     if alone {
         return;
     }
-    for heap in heap::all().filter(|heap| heap.forking.get() != NO_PART) {
-        // The parent's is whole; a heap that is torn stays so, also where the child forks.
-        if heap.forking.get() == MOVES {
-            heap.torn.set(1);
+    for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
+        // The parent's is whole; a poisoned heap stays so, also where the child forks.
+        if heap.fork.part.get() == MOVES {
+            heap.fork.poisoned.set(1);
         }
-        heap.helpers.forget();
-        heap.gang.forget_workers();
+        heap.marking.forget_others();
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };

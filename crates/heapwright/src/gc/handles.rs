@@ -47,6 +47,8 @@ pub(super) struct Handles {
     inner: Lock<Inner>,
     /// Cells in use or with mutators.
     made: AtomicUsize,
+    /// Handles made less handles freed by mutators that have left.
+    balance: Num,
 }
 
 /// A mutator's free cells. Zero has none.
@@ -125,6 +127,16 @@ impl Handles {
         }
     }
 
+    /// A mutator leaves: keeps how many more handles it made than freed.
+    pub(super) fn keep_balance(&self, own: &Own) {
+        self.balance.add_shared(own.balance.get());
+    }
+
+    /// Handles made less handles freed by mutators that have left.
+    pub(super) fn balance(&self) -> usize {
+        self.balance.get()
+    }
+
     /// Calls `with` for what each cell keeps. While nobody writes them.
     pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
         self.each_cell(|cell| with(cell.load(Ordering::Relaxed)));
@@ -149,6 +161,7 @@ impl Handles {
         inner.free.0 = ptr::null_mut();
         inner.made = 0;
         self.made.store(0, Ordering::Relaxed);
+        self.balance.set(0);
     }
 
     /// Holds the lock across a fork.

@@ -1,68 +1,50 @@
-//! A collected heap: what it has, and where pages come from and go to.
+//! A collected heap: its parts, and how it begins and ends.
 //!
 //! ```text
-//!   Heap   setup: runtime, layout, target | world | gang | pages | page lists | handles | finalizers
-//!          phase, goal, allowance, what was allocated since
-//!
-//!   chunk --new_page--> in use --swept, no object--> empty --take_empty--> in use, of any pool
-//!                                                   |
-//!                                                   +--not needed for a purge delay--> chunk
+//!   algorithm   cycle         phases, steps, barriers           generations   sticky marks, minor or major
+//!               pacing        allowance, debt                   moving        plan, evacuation
+//!   space       supply        pages, their lists                handles       roots, one word each
+//!   mechanism   world         stops at safepoints                  marking       gang, helpers, mark chunks
+//!               weak, stored, finalizers: what is looked at when marking ends, or again
 //! ```
+//!
+//! Each part owns its fields. `Heap` only joins them: what needs several parts is a method of `Heap` in the
+//! file of the part that it is about.
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
 //! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
 //! finalizers, page lists; the gang's and the handles' alone.
-//!
-//! The phases and what is done in them are in `cycle`, sweeping in `sweep`.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use crate::address_map::{Entry, Kind as UnitKind, MAP};
-use crate::chunk::{self, Want};
+use crate::address_map::Entry;
 use crate::ids::{Recycled, Slot};
-use crate::options;
-use crate::os;
-use crate::size_class::UNIT;
 use crate::substrate;
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bag::Bag;
 use super::cell::Num;
+use super::cycle::Cycle;
 use super::finalizers::Finalizers;
-use super::gang::{Chunk, Gang};
-use super::growth::{self, Target};
+use super::fork::ForkPart;
+use super::generations::Generations;
+use super::growth::Target;
 use super::handles::Handles;
-use super::held::{State, StickyMarks};
-use super::helpers::Helpers;
-use super::layout::{self, KINDS, LARGE, PAGE_LISTS, Sizes};
-use super::local_marks::LocalMarks;
+use super::held::State;
+use super::layout::{self, KINDS, Sizes};
+use super::marking::Marking;
 use super::moving::Moving;
 use super::mutator::Mutator;
-use super::page::{self, Page};
-use super::page_lists::PageLists;
-use super::pages::Pages;
-use super::raw::{Options, Runtime, Sweep};
-use super::remembered::Remembered;
+use super::pacing::Pacing;
+use super::page::Page;
+use super::page_supply::{PageSupply, Wanted};
+use super::raw::{Options, Runtime};
 use super::statistics::Pauses;
-use super::tracer;
 use super::weak::Weak;
 use super::world::World;
-
-/// What a heap is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing.
-    Idle = 0,
-    /// It marks.
-    Marking = 1,
-    /// It has marked, and pages are still to be swept.
-    Sweeping = 2,
-    /// It has marked, and objects are still to be moved; then it sweeps.
-    Moving = 3,
-}
 
 /// What a heap was made with.
 pub(super) struct Setup {
@@ -72,115 +54,32 @@ pub(super) struct Setup {
     pub(super) sizes: Sizes,
 }
 
-/// Pages of a pool from which on fresh ones are had from the system in one go, and not as they are
-/// touched: that costs two thirds of it, and of the last page only some may ever be used.
-const USED_WHOLE: usize = 64;
-
-/// A heap. Zero is one that nobody has.
+/// A heap. Zero is one that nobody uses.
 pub(super) struct Heap {
     setup: UnsafeCell<MaybeUninit<Setup>>,
     tag: AtomicU32,
     id: Num,
     pub(super) world: World,
-    pub(super) gang: Gang,
-    pub(super) remembered: Remembered,
-    pub(super) helpers: Helpers,
-    pub(super) local_marks: LocalMarks,
-    pub(super) pages: Pages,
-    pub(super) page_lists: Lock<PageLists>,
+    pub(super) cycle: Cycle,
+    pub(super) supply: PageSupply,
+    pub(super) pacing: Pacing,
+    pub(super) marking: Marking,
+    pub(super) generations: Generations,
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
     /// Places to be asked what was stored there: see `stored`.
     pub(super) stored: Bag,
     pub(super) finalizers: Lock<Finalizers>,
-    /// The chunk of items that is there when there is no memory.
-    reserve: AtomicPtr<Chunk>,
-    /// Runs of side memory that chunks were cut from, linked through their first words.
-    chunk_runs: Lock<Runs>,
 
-    pub(super) phase: AtomicU32,
-    pub(super) barrier: AtomicU32,
-    /// Marking overflowed: some pages are to be looked through.
-    pub(super) overflowed: AtomicU32,
-    /// The deadline of the step under way, for those who help.
-    pub(super) deadline: Num,
-    pub(super) cycles: Num,
-    /// Whether the last cycle, or the one under way, is a minor one.
-    minor: Num,
-    /// Which marks the last cycle's sweep leaves: a [`StickyMarks`].
-    sticky: Num,
-    /// Whether the next cycle is to be a major one, although marks stayed.
-    pub(super) wants_major: Num,
-    /// Scopes within which cycles are minor, and whether there ever was one.
-    pub(super) has_scopes: Num,
-    pub(super) minors_only: Num,
-    /// The number of the next page whose marks, which stayed, are to be taken off; 0: of none.
-    pub(super) unstuck: Num,
-    /// Bytes that the last major cycle found live, and that the last minor one marked.
-    pub(super) live_at_major: Num,
-    pub(super) young: Num,
-    /// Bytes that were allocated before the last cycle.
-    pub(super) allocated_last: Num,
-    /// Cycles that were minor.
-    pub(super) minors: Num,
-    /// Bytes that the last cycle found live, what the runtime has in malloc included.
-    pub(super) live: Num,
-    pub(super) goal: Num,
-    pub(super) allowance: Num,
-    /// Bytes that mutators may have allocated since the last cycle ended.
-    pub(super) allocated: Num,
-    /// Bytes that the runtime has in malloc.
-    pub(super) external: Num,
-    /// Of these, the bytes that go with live objects: estimated when marking ends, known when
-    /// the sweep does. And those that were added since.
-    pub(super) external_live: Num,
-    pub(super) external_added: Num,
-    /// Mutators that free what died: what they take from `external` was no live object's.
-    pub(super) freeing: Num,
-    /// Bytes allocated in cycles before.
-    pub(super) allocated_before: Num,
-    /// Bytes that must be marked before mutators are even with what they allocated.
-    pub(super) debt: Num,
-    /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
-    pub(super) counted: [Num; PAGE_LISTS],
-    pub(super) counted_bytes: Num,
-    /// Handles made less handles freed by mutators that have left.
-    pub(super) handle_balance: Num,
-    /// Whether it was copied by a fork while a mutator was at work: nothing is collected any more.
-    pub(super) torn: Num,
-    /// A cycle is to begin, due or not.
-    pub(super) wanted: Num,
-    /// Bytes of its pages, as when a page last came.
-    pages_bytes: Num,
-    /// Its part in the fork under way: see `fork`.
-    pub(super) forking: Num,
+    /// Its part in a fork.
+    pub(super) fork: ForkPart,
+    /// Whether it is in use.
     open: Num,
-    /// Whether references are where nobody looks for roots: nothing is collected meanwhile.
-    held: Num,
-    /// A test's: there is no memory for chunks.
-    #[cfg(test)]
-    pub(super) starved: Num,
-    pub(super) peak: Num,
     pub(super) pauses: Pauses,
 }
 
-/// A slot of a page, as it was seen.
-pub(super) struct PageSlot {
-    /// Where it begins in its page.
-    pub(super) start: usize,
-    pub(super) size: usize,
-    /// Whether it holds an object.
-    pub(super) holds: bool,
-}
-
-/// Side memory of chunks.
-pub(super) struct Runs(*mut u8);
-
-// SAFETY: memory that is the heap's, under its lock.
-unsafe impl Send for Runs {}
-
-// SAFETY: the setup is written before anybody else knows the heap, and after everybody has
+// SAFETY: the setup is written before any other thread knows the heap, and after all have
 // forgotten it; all else is atomics and locks.
 unsafe impl Sync for Heap {}
 
@@ -219,7 +118,7 @@ impl Heap {
             return None;
         }
         super::fork::join();
-        // SAFETY: zero is a heap that nobody has.
+        // SAFETY: zero is a heap that nobody uses.
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
         let target = Target {
@@ -231,10 +130,9 @@ impl Heap {
         let setup = Setup { runtime, options, target, sizes: Sizes::of(options.layout) };
         // SAFETY: nobody else knows the heap yet.
         unsafe { (*heap.setup.get()).write(setup) };
-        let mut lists = heap.page_lists.lock();
+        let mut lists = heap.supply.lists.lock();
         // Piece by piece: the whole is too large for a stack.
         lists.clear();
-        lists.set_own_empty(options.sweep == Sweep::ToTheEnd);
         for (pool, of) in lists.pool.iter_mut().enumerate() {
             of.slot = heap.sizes().slot(pool);
         }
@@ -243,29 +141,27 @@ impl Heap {
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
         heap.set_goal(0);
-        let reserve = heap.make_chunks();
-        if reserve.is_none() {
+        if !heap.marking.begin() {
             HEAPS.give(slot);
             return None;
         }
-        heap.reserve.store(reserve?, Ordering::Relaxed);
         heap.open.set(1);
         Some(slot)
     }
 
-    /// Ends a heap: objects that want to be freed are, and all memory goes back.
+    /// Ends a heap: objects of kind `FREED` are freed, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
         heap.open.set(0);
-        heap.helpers.end();
-        // Who is still attached is not to be waited for by who has the heap next.
+        heap.marking.helpers.end();
+        // A mutator that is still attached must not be waited for when the heap is used again.
         heap.world.forget_others(None, |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let mutator = unsafe { Mutator::of(handshake) };
             mutator.settle();
             mutator.clear();
         });
-        for page in heap.pages.all() {
+        for page in heap.supply.pages.all() {
             match page.state() {
                 State::None => continue,
                 State::InUse => {
@@ -276,61 +172,20 @@ impl Heap {
                 }
                 State::Empty => {}
             }
-            heap.give_units(page);
+            PageSupply::give_units(page);
         }
-        heap.pages.end();
+        heap.supply.pages.end();
         heap.handles.end();
         heap.weak.end();
         heap.moving.end();
         heap.stored.end();
         heap.finalizers.lock().end();
-        let mut runs = heap.chunk_runs.lock();
-        while !runs.0.is_null() {
-            // SAFETY: the first word of a run leads to the next one.
-            let next = unsafe { runs.0.cast::<*mut u8>().read() };
-            chunk::Side::give_at(runs.0);
-            runs.0 = next;
-        }
-        drop(runs);
-        heap.gang.forget();
-        heap.remembered.end();
-        heap.local_marks.end();
-        for number in [
-            &heap.deadline,
-            &heap.cycles,
-            &heap.minor,
-            &heap.sticky,
-            &heap.wants_major,
-            &heap.minors_only,
-            &heap.has_scopes,
-            &heap.unstuck,
-            &heap.live_at_major,
-            &heap.young,
-            &heap.minors,
-            &heap.allocated_last,
-            &heap.live,
-            &heap.allocated,
-            &heap.external,
-            &heap.external_live,
-            &heap.external_added,
-            &heap.freeing,
-            &heap.wanted,
-            &heap.pages_bytes,
-            &heap.allocated_before,
-            &heap.debt,
-            &heap.peak,
-            &heap.counted_bytes,
-            &heap.handle_balance,
-            &heap.torn,
-            &heap.held,
-        ] {
-            number.set(0);
-        }
-        heap.counted.iter().for_each(|count| count.set(0));
+        heap.marking.end();
+        heap.generations.end();
+        heap.cycle.end();
+        heap.fork.end();
+        heap.pacing.end();
         heap.pauses.clear();
-        heap.phase.store(Phase::Idle as u32, Ordering::Relaxed);
-        heap.barrier.store(0, Ordering::Relaxed);
-        heap.overflowed.store(0, Ordering::Relaxed);
         HEAPS.give(slot);
     }
 
@@ -353,7 +208,7 @@ impl Heap {
         &self.setup().options
     }
 
-    /// What it is to be content with.
+    /// How much memory it may have.
     pub(super) fn target(&self) -> &Target {
         &self.setup().target
     }
@@ -381,432 +236,36 @@ impl Heap {
         self.tag.load(Ordering::Relaxed)
     }
 
-    /// What it is doing.
-    #[inline]
-    pub(super) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Relaxed) {
-            0 => Phase::Idle,
-            1 => Phase::Marking,
-            2 => Phase::Sweeping,
-            _ => Phase::Moving,
-        }
-    }
-
-    /// Whether stores of references must be reported, as mutators see it.
-    pub(super) fn barrier(&self) -> u32 {
-        self.barrier.load(Ordering::Relaxed)
-    }
-
-    /// Whether the last cycle, or the one under way, is a minor one.
-    pub(super) fn is_minor(&self) -> bool {
-        self.minor.get() != 0
-    }
-
-    /// Says of the cycle that begins what it is.
-    pub(super) fn set_minor(&self, minor: bool) {
-        self.minor.set(usize::from(minor));
-    }
-
-    /// Which marks the last cycle's sweep leaves.
-    pub(super) fn sticky_marks(&self) -> StickyMarks {
-        match self.sticky.get() {
-            0 => StickyMarks::Nothing,
-            1 => StickyMarks::Everything,
-            _ => StickyMarks::Survivors,
-        }
-    }
-
-    /// Chooses them.
-    pub(super) fn set_sticky_marks(&self, sticky: StickyMarks) {
-        self.sticky.set(sticky as usize);
-    }
-
-    /// How it sweeps.
-    pub(super) fn sweep_policy(&self) -> Sweep {
-        self.options().sweep
-    }
-
     /// Whether it collects at every allocation.
     #[inline]
     pub(super) fn is_stressed(&self) -> bool {
         self.options().verify & super::raw::STRESS != 0
     }
 
-    /// The unit at which the page begins that an address lies in, if it is one of this heap's.
-    pub(super) fn head_of(&self, address: usize) -> Option<usize> {
-        let (unit, entry) = MAP.lookup(address);
-        let head = match entry.kind() {
-            UnitKind::CollectedRest(head) => head,
-            _ => unit,
-        };
-        tracer::list_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
+    /// What a page of a page list is to be, whose slots have so many bytes.
+    fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
+        let (cycle, limit) = (self.cycle.number(), self.target().most);
+        Wanted { heap: self.id(), page_list, slot, cycle, limit }
     }
 
-    /// The page that an address lies in, if it is one of this heap's.
-    pub(super) fn page_of(&self, address: usize) -> Option<&Page> {
-        self.pages.at_unit(self.head_of(address)?)
-    }
-
-    /// The object that an address lies in. Of those that mutators have just allocated it knows as
-    /// far as they were settled.
-    pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
-        self.find_if(address, |page, start| self.holds(page, start))
-    }
-
-    /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
-    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
-        self.find_if(address, |page, start| {
-            page.held.holds_or(page.marks(), &self.cycles, start, || {
-                let start = page.base().wrapping_add(start);
-                let mut found = false;
-                self.each_mutator(|mutator| found |= mutator.has_used(page, start));
-                found
-            })
-        })
-    }
-
-    fn find_if(
-        &self,
-        address: *const u8,
-        holds: impl FnOnce(&Page, usize) -> bool,
-    ) -> Option<*mut u8> {
-        let head = self.head_of(address.addr())?;
-        let slot = self.slot_at(head, address.addr(), holds)?;
-        slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
-    }
-
-    /// The slot that an address lies in, of the page that begins at unit `head`; `holds` says whether it
-    /// holds an object. A page may be made, or go, at the same time: then there is none.
-    pub(super) fn slot_at(
-        &self,
-        head: usize,
-        address: usize,
-        holds: impl FnOnce(&Page, usize) -> bool,
-    ) -> Option<PageSlot> {
-        let page = self.pages.at_unit(head)?;
-        let seen = page.held.look()?;
-        let start = Self::start_in(page, head, address)?;
-        let found = PageSlot { start, size: page.slot.get(), holds: holds(page, start) };
-        page.held.is_still(seen).then_some(found)
-    }
-
-    /// The page that begins at unit `head`, and where the slot begins there that an address
-    /// lies in. While the world stands still.
-    pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
-        let page = self.pages.at_unit(head)?;
-        page.held.look()?;
-        Some((page, Self::start_in(page, head, address)?))
-    }
-
-    fn start_in(page: &Page, head: usize, address: usize) -> Option<usize> {
-        // Its unit's record may still say what the page of its last owner was.
-        if page.unit.get() != head {
-            return None;
-        }
-        page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
-    }
-
-    /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
-    /// has yet to free is none any more. Also while somebody sweeps the page.
-    pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
-        page.held.holds(page.marks(), &self.cycles, offset)
-    }
-
-    /// Bytes of the large object that begins at `unit`.
-    #[cold]
-    pub(super) fn large_size(&self, unit: usize) -> usize {
-        self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
-    }
-
-    /// Bytes that it has of the heap.
-    #[cold]
-    pub(super) fn large_footprint(&self, unit: usize) -> usize {
-        self.pages.at_unit(unit).map_or(0, Page::footprint)
-    }
-
-    /// An object stays where it is until it is unpinned. False: it is none of this heap.
-    pub(super) fn pin(&self, object: *mut u8) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        page.pins.add_shared(1);
-        self.stays_where_it_is(object);
-        true
-    }
-
-    /// Ends a [`Heap::pin`].
-    pub(super) fn unpin(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            page.pins.sub_shared(1);
-        }
-    }
-
-    /// An object is to have `size` bytes. Whether it has them.
-    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        let pool = self.sizes().pool(size);
-        if page.is_large() && self.is_large_of(size, page.footprint()) {
-            page.resize_large(size);
-            return true;
-        }
-        if pool != page.pool() || page.is_large() {
-            page.resized.set(1);
-        }
-        size <= page.slot.get()
-    }
-
-    /// Whether an object of `size` bytes is a large one that has a `footprint` of so many.
-    pub(super) fn is_large_of(&self, size: usize, footprint: usize) -> bool {
-        self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
-    }
-
-    /// Marking had no memory: the object's page is to be looked through.
-    #[cold]
-    pub(super) fn note_overflow(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            page.overflowed.set(1);
-            self.overflowed.store(1, Ordering::Release);
-        }
-    }
-
-    /// An empty chunk for items.
-    pub(super) fn take_chunk(&self) -> Option<*mut Chunk> {
-        #[cfg(test)]
-        if self.starved.get() != 0 {
-            return None;
-        }
-        self.gang.take_empty().or_else(|| self.make_chunks())
-    }
-
-    /// A chunk for a tracer that has none, when there is no memory: the heap's reserve, or
-    /// somebody's, with what is in it. While the world stands still: then whoever has a chunk
-    /// comes to its end, and gives it back before it waits.
-    pub(super) fn last_resort(&self) -> *mut Chunk {
-        loop {
-            let chunk = self.reserve.swap(ptr::null_mut(), Ordering::AcqRel);
-            if !chunk.is_null() {
-                return chunk;
-            }
-            if let Some(chunk) = self.gang.take_empty().or_else(|| self.gang.take_now()) {
-                return chunk;
-            }
-            os::yield_now();
-        }
-    }
-
-    /// Cuts side memory into chunks. The first of them is the caller's.
-    #[cold]
-    fn make_chunks(&self) -> Option<*mut Chunk> {
-        let side = chunk::Side::take(UNIT)?;
-        let mut runs = self.chunk_runs.lock();
-        // SAFETY: fresh memory, whose first chunk's place is the link's alone.
-        unsafe { side.at().cast::<*mut u8>().write(runs.0) };
-        runs.0 = side.at();
-        drop(runs);
-        let chunks: *mut Chunk = side.at().cast();
-        let count = UNIT / size_of::<Chunk>();
-        for n in 2..count {
-            // SAFETY: fresh memory that nobody else knows.
-            unsafe { self.gang.give_empty(chunks.wrapping_add(n)) };
-        }
-        Some(chunks.wrapping_add(1))
-    }
-
-    /// What the target makes of bytes that are live; of garbage that is old it makes nothing.
-    pub(super) fn set_goal(&self, live: usize) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
-        let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
-        let goal = self.target().goal(known, mutators);
-        self.live_at_major.set(known);
-        self.live.set(live);
-        self.goal.set(goal);
-        let least = if self.is_minor() { (goal - known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
-        self.allowance.set(goal.saturating_sub(live).max(least));
-    }
-
-    /// Bytes allocated since the last cycle ended, in pages and elsewhere.
-    pub(super) fn used(&self) -> usize {
-        self.allocated.get() + self.external_added.get()
-    }
-
-    /// Bytes it has, of pages and elsewhere.
-    fn bytes(&self, pages: usize) -> usize {
-        pages + self.external.get()
-    }
-
-    /// Bytes it has now, of pages and elsewhere.
-    pub(super) fn bytes_now(&self) -> usize {
-        self.bytes(self.page_lists.lock().bytes())
-    }
-
-    /// The runtime has `bytes` more elsewhere, or less. By any thread.
-    pub(super) fn add_external(&self, bytes: isize) {
-        self.external.add_shared(bytes.cast_unsigned());
-        if bytes > 0 {
-            self.external_added.add_shared(bytes.unsigned_abs());
-            self.note_peak(self.pages_bytes.get());
-        } else if self.freeing.get() == 0 {
-            self.external_added.sub_shared(bytes.unsigned_abs());
-        }
-    }
-
-    /// Bytes of slots that the last cycle found live: what there is to mark.
-    pub(super) fn live_slots(&self) -> usize {
-        self.live.get().saturating_sub(self.external_live.get())
-    }
-
-    /// The sweep is over: what is left of external bytes is live, or was added since.
-    pub(super) fn know_external(&self) {
-        let live = self.external.get().saturating_sub(self.external_added.get());
-        let slots = self.live_slots();
-        self.external_live.set(live);
-        self.set_goal(slots + live);
-    }
-
-    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
-    /// at: they are not allocated after all.
-    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
-        let mut free = 0;
-        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
-            free += (stop - at) / page.slot.get();
-            from = stop;
-        }
-        page.live.set(page.slots() - free);
-        self.allocated.sub_shared(free * page.slot.get());
-    }
-
-    /// Notes that a page was claimed: what is free in it counts as allocated.
-    pub(super) fn note_claimed(&self, page: &Page) {
-        self.allocated.add_shared((page.slots() - page.live.get()) * page.slot.get());
-        // Until it is let go of, or swept: there are objects that are not old.
-        page.live.set(page.slots());
-    }
-
-    /// A page for a page list, fresh from below, if the heap has less than `most` bytes with it;
-    /// what the runtime has elsewhere for objects that are dead does not count there.
+    /// A fresh page for a page list, if the heap has less than `most` bytes with it.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let mut lists = self.page_lists.lock();
-        let pages = lists.bytes() + UNIT;
-        let external = self.external_live.get() + self.external_added.get();
-        if pages.saturating_add(external) > most || self.bytes(pages) > self.target().most {
-            return None;
-        }
-        let page = this.pages.make()?;
-        let entry = Entry::collected(self.id(), page_list);
-        // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
-        // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
-        let Some(run) = chunk::take(1, 1, Want::Any, entry, |_| Entry::FREE) else {
-            this.pages.give(page);
-            return None;
-        };
-        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, 1, page_list, self.slot(page_list), run.zero, self.cycles.get());
-        lists.add(&self.pages, page);
-        lists.pool[page_list / KINDS].taken += 1;
-        self.note_peak(lists.bytes());
-        let used_whole = lists.pool[page_list / KINDS].pages >= USED_WHOLE;
-        drop(lists);
-        if run.zero && used_whole {
-            // SAFETY: the run was just taken, in whole system pages or more.
-            unsafe { os::populate(page.base(), UNIT) };
-        }
-        Some(page)
+        let wanted = self.page_wanted(page_list, self.slot(page_list));
+        self.whole().supply.new_page(&self.pacing, wanted, most)
     }
 
     /// A page for a page list, from the empty ones.
     pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let mut lists = self.page_lists.lock();
-        let page = lists.exhume(&this.pages, page_list / KINDS)?;
-        MAP.set_entries(page.unit.get(), 1, Entry::collected(self.id(), page_list));
-        page.assign(page_list, self.slot(page_list), self.cycles.get());
-        lists.add(&self.pages, page);
-        lists.pool[page_list / KINDS].taken += 1;
-        Some(page)
+        self.whole().supply.take_empty(self.page_wanted(page_list, self.slot(page_list)))
     }
 
     /// A page that is one large object.
     pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
-        let this = Self::whole(self);
-        let units = size.checked_add(UNIT - 1)? / UNIT;
-        let traced = layout::is_traced(page_list);
-        let want = if traced { Want::Zero } else { Want::Any };
-        let lists = self.page_lists.lock();
-        if self.bytes(lists.bytes() + page::large_footprint(size)) > self.target().most {
-            return None;
-        }
-        let page = this.pages.make()?;
-        // Nobody finds the object until it is whole: its slot is not taken before.
-        let head = Entry::collected(self.id(), page_list);
-        let Some(run) = chunk::take(units, 1, want, head, Entry::collected_rest) else {
-            this.pages.give(page);
-            return None;
-        };
-        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
-        page.open(run.unit, units, page_list, size, run.zero, self.cycles.get());
-        drop(lists);
-        if traced && !run.zero {
-            // SAFETY: the run was just taken, and nobody else knows the object.
-            unsafe { ptr::write_bytes(page.base(), 0, size) };
-        }
-        page.take_large();
-        let mut lists = self.page_lists.lock();
-        lists.add(&self.pages, page);
-        self.note_peak(lists.bytes());
-        drop(lists);
-        self.allocated.add_shared(page::large_footprint(size));
+        let wanted = self.page_wanted(page_list, size);
+        let page = self.whole().supply.new_large(&self.pacing, wanted)?;
+        self.pacing.add_allocated(page.footprint());
         self.note_used(page);
         Some(page)
-    }
-
-    fn note_peak(&self, pages: usize) {
-        self.pages_bytes.set(pages);
-        self.peak.set(self.peak.get().max(self.bytes(pages)));
-    }
-
-    /// Gives a page's units back: it is none any more.
-    fn give_units(&self, page: &Page) {
-        page.held.close(State::None);
-        super::bits::clear(page.marks());
-        chunk::give(page.unit.get(), page.units.get());
-    }
-
-    /// Gives a page back in which nothing lives: a large one, or one that was evacuated. It is claimed.
-    pub(super) fn release(&self, page: &Page) {
-        let mut lists = self.page_lists.lock();
-        lists.remove(&self.pages, page);
-        self.give_units(page);
-        self.pages.give(page);
-    }
-
-    /// Gives pages that are empty back that nobody needed for a purge delay.
-    pub(super) fn decay(&self) {
-        let Some(delay) = options::purge_delay() else { return };
-        let now = os::coarse_ms();
-        let mut lists = self.page_lists.lock();
-        if chunk::waited(lists.empty_since, now) < delay {
-            return;
-        }
-        for _ in 0..lists.empty_low.min(64) {
-            let Some(page) = lists.exhume_any(&self.pages) else { break };
-            self.give_units(page);
-            self.pages.give(page);
-        }
-        lists.empty_low = lists.empty_pages;
-        lists.empty_since = now;
-    }
-
-    /// Gives all pages that are empty back. Returns bytes.
-    pub(super) fn trim(&self) -> usize {
-        let mut bytes = 0;
-        let mut lists = self.page_lists.lock();
-        while let Some(page) = lists.exhume_any(&self.pages) {
-            self.give_units(page);
-            self.pages.give(page);
-            bytes += UNIT;
-        }
-        lists.empty_low = 0;
-        bytes
     }
 
     /// The heap, for as long as the process: heaps are never freed.
@@ -815,27 +274,17 @@ impl Heap {
         unsafe { &*ptr::from_ref(self) }
     }
 
-    /// Whether nothing may be collected now.
-    pub(super) fn is_held(&self) -> bool {
-        self.held.get() != 0
-    }
-
-    /// From now on nothing is collected, or it may be again.
-    pub(super) fn hold(&self, held: bool) {
-        self.held.set(usize::from(held));
-    }
-
-    /// Whether somebody has it.
+    /// Whether it is in use.
     pub(super) fn is_open(&self) -> bool {
         self.open.get() != 0
     }
 
-    /// A mutator that is no more: keeps what it counted.
+    /// A mutator leaves: keeps what it counted.
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();
-        self.keep_counts(&mutator.tracer);
-        self.handle_balance.add_shared(mutator.handles.balance.get());
+        self.marking.keep_counts(&mutator.tracer);
+        self.handles.keep_balance(&mutator.handles);
         mutator.clear();
     }
 
@@ -844,10 +293,9 @@ impl Heap {
         self.moving.before_fork();
         self.stored.before_fork();
         self.finalizers.acquire();
-        self.page_lists.acquire();
-        self.chunk_runs.acquire();
-        self.gang.before_fork();
-        self.remembered.before_fork();
+        self.supply.before_fork();
+        self.marking.before_fork();
+        self.generations.remembered.before_fork();
         self.handles.before_fork();
         self.weak.before_fork();
     }
@@ -866,14 +314,13 @@ impl Heap {
         unsafe { self.handles.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.remembered.after_fork() };
+        unsafe { self.generations.remembered.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.gang.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.chunk_runs.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.page_lists.release() };
+        unsafe { self.marking.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.supply.after_fork() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.finalizers.release() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a

@@ -103,7 +103,7 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
     let heap = unsafe { &*heap.cast::<Heap>() };
     os::name_thread(c"heapwright gc");
     let tracer = Tracer::new(heap);
-    let helpers = &heap.helpers;
+    let helpers = &heap.marking.helpers;
     loop {
         // Acquire: who moved it to end this has said so before.
         let seen = helpers.calls.load(Ordering::Acquire);
@@ -112,7 +112,7 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
         }
         heap.help(&tracer, |tracer| {
             tracer.give_notes();
-            heap.keep_counts(tracer);
+            heap.marking.keep_counts(tracer);
         });
         wait(&helpers.calls, seen, A_SECOND);
         if helpers.calls.load(Ordering::Relaxed) == seen {
@@ -141,23 +141,27 @@ impl Heap {
     /// Calls them, when the gang is open.
     pub(super) fn call_helpers(&self, wanted: usize) {
         if wanted > 0 {
-            self.helpers.call(self.whole(), wanted);
+            self.marking.helpers.call(self.whole(), wanted);
         }
     }
 
     /// Marks with the gang as long as it is open. `done` is called before it goes, each time.
     pub(super) fn help(&self, tracer: &Tracer, done: impl Fn(&Tracer)) {
-        while self.gang.come() {
-            tracer.mark_as(if self.local_marks.is_used() { Marks::Second } else { Marks::Locked });
-            let budget = Budget { deadline: self.deadline.get() as u64, ..Budget::NONE };
+        while self.marking.gang.come() {
+            tracer.mark_as(if self.marking.local_marks.is_used() {
+                Marks::Second
+            } else {
+                Marks::Locked
+            });
+            let budget = Budget { deadline: self.marking.deadline(), ..Budget::NONE };
             if !tracer.drain(budget) {
-                self.gang.stop();
+                self.marking.gang.stop();
             }
             // Without local marks again: nobody merges what would be marked there later.
             tracer.mark_as(Marks::Locked);
             tracer.publish();
             done(tracer);
-            self.gang.go();
+            self.marking.gang.go();
         }
     }
 }
@@ -215,7 +219,7 @@ mod tests {
         let heap = &slot.value;
         let mutator = Mutator::attach(heap).unwrap();
         let me = &mutator.value;
-        let count = || heap.helpers.count.load(Ordering::Relaxed);
+        let count = || heap.marking.helpers.count.load(Ordering::Relaxed);
         heap.collect(me);
         assert_eq!(count(), 0, "for nothing");
         let objects = building(me);
@@ -247,7 +251,7 @@ mod tests {
             let objects = building(&mutator.value);
             heap.advance(&mutator.value, Budget { deadline, ..Budget::NONE }, true);
             assert_eq!(live(heap), objects);
-            assert_eq!(heap.helpers.count.load(Ordering::Relaxed), 0);
+            assert_eq!(heap.marking.helpers.count.load(Ordering::Relaxed), 0);
             Mutator::detach(mutator);
             Heap::end(slot);
         }

@@ -132,20 +132,20 @@ impl Heap {
     /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no memory for
     /// it, or it is not worth it.
     pub(super) fn open_local_marks(&self, left: usize) -> bool {
-        let ready = left <= SMALL && self.local_marks.prepare();
-        self.local_marks.used.set(usize::from(ready));
+        let ready = left <= SMALL && self.marking.local_marks.prepare();
+        self.marking.local_marks.used.set(usize::from(ready));
         ready
     }
 
     /// They are through: marks of the local bitmap become the map's. What both have marked was counted
     /// twice.
     pub(super) fn merge_local_marks(&self) {
-        self.local_marks.used.set(0);
-        for page in self.pages.all() {
-            let Some(local_bitmap) = self.local_marks.take(page) else { continue };
+        self.marking.local_marks.used.set(0);
+        for page in self.supply.pages.all() {
+            let Some(local_bitmap) = self.marking.local_marks.take(page) else { continue };
             let twice = bits::merge(local_bitmap, page.marks());
             if twice > 0 {
-                self.uncount(page, twice);
+                self.marking.uncount(page, twice);
             }
         }
     }
@@ -155,6 +155,7 @@ impl Heap {
 mod tests {
     use super::super::LEAF;
     use super::super::bits::WORDS;
+    use super::super::layout::PAGE_LISTS;
     use super::super::mutator::Mutator;
     use super::super::raw::{Options, Runtime};
     use super::super::tracer::{Marks, Tracer};
@@ -178,7 +179,8 @@ mod tests {
         // The first does not see what the second has just done.
         let unit = MAP.unit_of(objects[0].addr());
         // SAFETY: there is a local bitmap for each unit.
-        let local_bitmap = unsafe { &*heap.local_marks.words().cast::<Bits>().wrapping_add(unit) };
+        let local_bitmap =
+            unsafe { &*heap.marking.local_marks.words().cast::<Bits>().wrapping_add(unit) };
         let marks: [u64; WORDS] =
             core::array::from_fn(|n| local_bitmap[n].swap(0, Ordering::Relaxed));
         mark(&first.tracer, 0);
@@ -192,12 +194,13 @@ mod tests {
         heap.merge_local_marks();
         assert!(objects.into_iter().all(|object| heap.is_marked(object)));
         for mutator in &mutators {
-            heap.keep_counts(&mutator.value.tracer);
+            heap.marking.keep_counts(&mutator.value.tracer);
         }
-        assert_eq!(heap.counted.iter().map(Num::take).sum::<usize>(), 6);
-        assert_eq!(heap.counted_bytes.take(), 6 * 48);
+        let mut counted = [0; PAGE_LISTS];
+        assert_eq!(heap.marking.take_counts(&mut counted), 6 * 48);
+        assert_eq!(counted.iter().sum::<usize>(), 6);
         // The local bitmap is empty again.
-        assert!(heap.pages.all().all(|page| heap.local_marks.take(page).is_none()));
+        assert!(heap.supply.pages.all().all(|page| heap.marking.local_marks.take(page).is_none()));
         mutators.into_iter().for_each(Mutator::detach);
         Heap::end(slot);
     }

@@ -16,15 +16,17 @@
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `page_lists`: pages, and which are where; `held`: what a page holds, for any thread
-//! - `mutator`, `region`: how a thread allocates; `world`: how threads stand still
-//! - `tracer`, `gang`, `helpers`, `local_marks`: marking, by one or several
+//! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
+//! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
+//! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `stored`: places to be asked again, because something was stored there
-//! - `remembered`: the remembered set: old objects that minor collections look at
-//! - `cycle`, `sweep`: when a collection begins, its steps, its end
+//! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
+//! - `pacing`: how much may be allocated before a collection, and what pays for it
+//! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
+//! - `find`: the page, slot and object of an address
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
 //! - [`raw`]: the door for runtimes; the C interface is made of it
 //!
@@ -43,8 +45,12 @@ mod dump;
 #[cfg(not(loom))]
 mod finalizers;
 #[cfg(not(loom))]
+mod find;
+#[cfg(not(loom))]
 mod fork;
 mod gang;
+#[cfg(not(loom))]
+mod generations;
 #[cfg(not(loom))]
 mod growth;
 #[cfg(not(loom))]
@@ -59,13 +65,25 @@ mod layout;
 #[cfg(not(loom))]
 mod local_marks;
 #[cfg(not(loom))]
+mod mark_chunks;
+#[cfg(not(loom))]
+mod marking;
+#[cfg(not(loom))]
 mod moving;
 #[cfg(not(loom))]
 mod mutator;
 #[cfg(not(loom))]
+mod native_stack;
+#[cfg(not(loom))]
+mod pacing;
+#[cfg(not(loom))]
 mod page;
 #[cfg(not(loom))]
 mod page_lists;
+#[cfg(not(loom))]
+mod page_search;
+#[cfg(not(loom))]
+mod page_supply;
 #[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]

@@ -37,36 +37,29 @@
 //!
 //! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in [`plan`](super::plan).
 //!
-//! Called by `cycle` and `sweep`; noted in by `tracer` and stores.
-
-use core::ptr;
-use core::sync::atomic::Ordering::Relaxed;
+//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move, and which slots
+//! are noted: here.
+//!
+//! Called by `cycle` and `sweep`; `tracer` and stores note here.
 
 use crate::address_map::MAP;
 use crate::chunk::Side;
-use crate::os;
 use crate::sync::Lock;
 
 use super::array::Array;
 use super::cell::Num;
-use super::heap::{Heap, Phase};
-use super::held::{State, StickyMarks};
-use super::layout::{self, KINDS, PAGE_LISTS};
+use super::cycle::Phase;
+use super::heap::Heap;
+use super::layout::{self, LARGE, PAGE_LISTS};
 use super::mutator::Mutator;
-use super::page::{Evacuation, Page};
-use super::plan::{self, Census, Choice};
+use super::page::{self, Evacuation, Page};
+use super::plan::{Census, Choice};
 use super::references::References;
 use super::stored;
-use super::tracer::{self, Slots, Tracer};
+use super::tracer::{self, Tracer};
 
-/// Pages that are looked at under one lock.
-const AT_A_TIME: usize = 64;
-/// Slots that lead to one page, for more of which it is left alone where steps have an end: each is a
-/// cache miss or two.
-const POPULAR: usize = 4096;
-
-/// Bytes of an object above which it is left where it is, there.
-const LONG: usize = 1 << 20;
+mod candidates;
+mod evacuation;
 
 /// The next major collection is to be a compacting one.
 const DUE: usize = 1;
@@ -226,123 +219,12 @@ impl Moving {
     }
 }
 
-/// The plan.
-impl Heap {
-    /// The sweep of a major collection is over: whether the next is to be a compacting one.
-    pub(super) fn choose_to_move(&self) {
-        if self.moving.wanted.get() == COUNTED {
-            self.moving.wanted.set(URGENT);
-            self.wanted.set(1);
-        }
-        if !self.options().compact || self.is_minor() || self.moving.wants_major() {
-            return;
-        }
-        let pages = self.page_lists.lock().bytes();
-        if self.moving.swept.replace(1) == 0 {
-            self.moving.left.set(pages);
-        }
-        if plan::is_due(pages, self.goal.get(), self.moving.left.get()) {
-            self.moving.wanted.set(DUE);
-        }
-    }
-
-    /// Chooses the pages whose objects are to be moved, if that is wanted: a few at a time, until
-    /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is marked.
-    pub(super) fn plan(&self, deadline: u64) -> bool {
-        let moving = &self.moving;
-        let wanted = moving.is_wanted() || moving.is_begun();
-        if !wanted || moving.is_on() || self.sticky_marks() != StickyMarks::Nothing {
-            return true;
-        }
-        let mut plan = moving.plan.lock();
-        loop {
-            match moving.stage.get() {
-                NO_PLAN => {
-                    let Some(census) = Side::take(PAGE_LISTS * size_of::<Chosen>()) else {
-                        moving.wanted.set(0);
-                        return true;
-                    };
-                    *plan = Plan { next: 1, census, ..Plan::NONE };
-                    moving.stage.set(COUNTING);
-                }
-                COUNTING => {
-                    let through = self.survey(&mut plan, |page_list, page| {
-                        page_list.census.count(page.live.get(), page.slots(), page.pins.get() > 0);
-                        true
-                    });
-                    if through {
-                        let stressed = self.is_stressed();
-                        for (number, page_list) in plan.page_lists().iter_mut().enumerate() {
-                            let slots = layout::slots_in_page(self.slot(number).max(1));
-                            page_list.choice = page_list.census.choose(slots).1;
-                            if stressed {
-                                page_list.choice = Choice::ALL;
-                            }
-                        }
-                        moving.stage.set(CHOOSING);
-                    }
-                }
-                CHOOSING => {
-                    let mut pages = core::mem::replace(&mut plan.pages, Array::new());
-                    let through = self.survey(&mut plan, |page_list, page| {
-                        let goes = page_list.choice.goes(page.live.get(), page.slots());
-                        if page.pins.get() > 0 || !(goes || page.resized.get() != 0) {
-                            return true;
-                        }
-                        let chosen = pages.push(page.number.get() as u32);
-                        if chosen {
-                            page.incoming.forget();
-                            page.set_evacuation(Evacuation::Candidate);
-                        }
-                        chosen
-                    });
-                    plan.pages = pages;
-                    if through {
-                        plan.census.give();
-                        if moving.is_wanted() {
-                            moving.wanted.set(0);
-                        }
-                        moving.stage.set(READY);
-                        return true;
-                    }
-                }
-                _ => return true,
-            }
-            if deadline != 0 && os::now_ns() >= deadline {
-                return false;
-            }
-        }
-    }
-
-    /// Calls `with` for some of the pages that may be in a plan, with what is known of their
-    /// page list. Whether the last one was among them; then it begins again.
-    fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
-        // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
-        let _lists = self.page_lists.lock();
-        let end = self.pages.made() + 1;
-        let to = (plan.next + AT_A_TIME).min(end);
-        for page in (plan.next..to).filter_map(|number| self.pages.get(number)) {
-            let large = page.is_large() && page.resized.get() == 0;
-            if page.state() == State::InUse && !large {
-                let page_list = &mut plan.page_lists()[page.page_list.get()];
-                if !with(page_list, page) {
-                    plan.next = 1;
-                    return true;
-                }
-            }
-        }
-        plan.next = if to == end { 1 } else { to };
-        to == end
-    }
-}
-
-/// What is done with references meanwhile.
 impl Heap {
     /// The page of the plan that an object lies in, and where it begins there.
     #[inline]
     fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
         let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        let page = self.pages.at_unit(unit)?;
+        let page = self.supply.pages.at_unit(unit)?;
         (page.evacuation() == Evacuation::Candidate)
             .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
     }
@@ -365,6 +247,15 @@ impl Heap {
         }
     }
 
+    /// Where an object is now, if it has moved since it was marked.
+    pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
+        let page = self.page_of(object.addr())?;
+        let offset = object.addr() - page.base().addr();
+        let begins =
+            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
+        begins.then(|| page.moved_to(offset)).flatten()
+    }
+
     /// A reference to `child` was stored into a slot of `parent`; null: who knows which.
     pub(super) fn note_store(
         &self,
@@ -384,7 +275,7 @@ impl Heap {
             return self.note_stored(me, parent, parent, stored::whole);
         }
         // While marking goes on, who has no mark has not reported anything yet.
-        if self.phase() != Phase::Marking || self.is_marked(parent) {
+        if self.cycle.phase() != Phase::Marking || self.is_marked(parent) {
             self.note_slot(&me.tracer, slot, child);
         }
     }
@@ -392,288 +283,54 @@ impl Heap {
     /// Nothing moves any more.
     #[cold]
     pub(super) fn give_plan_up(&self) {
-        for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
+        for page in
+            self.supply.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate)
+        {
             page.set_evacuation(Evacuation::No);
         }
     }
 
     /// A mutator is through with a page in which it has allocated, or has made a large object.
     pub(super) fn note_used(&self, page: &Page) {
-        if self.phase() == Phase::Moving
+        if self.cycle.phase() == Phase::Moving
             && layout::is_traced(page.page_list.get())
             && !self.moving.fresh.lock().0.push(page.number.get() as u32)
         {
             self.give_plan_up();
         }
     }
-}
 
-/// Moving.
-impl Heap {
-    /// Moves objects until `deadline`; 0: until all are where they are to be.
-    pub(super) fn move_some(&self, me: &Mutator, deadline: u64) {
-        me.note_stack();
-        if !self.world.stop(&me.handshake) {
-            return self.rest(me);
-        }
-        let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
-        if self.phase() == Phase::Moving {
-            self.each_mutator(Mutator::settle);
-            self.move_stopped(me, deadline);
-        }
-        self.pauses.add(os::now_ns().saturating_sub(wall), os::thread_cpu_ns().saturating_sub(cpu));
-        self.world.go_on();
-    }
-
-    /// As [`Heap::move_some`], while the world stands still.
-    pub(super) fn move_stopped(&self, me: &Mutator, deadline: u64) {
-        let is_over = || deadline != 0 && os::now_ns() >= deadline;
-        me.tracer.publish();
-        if !self.ask_fresh(me, is_over) {
-            return;
-        }
-        self.pin_roots(me);
-        let mut plan = self.moving.plan.lock();
-        let steps = deadline != 0;
-        while let Some(&number) = plan.pages.get(plan.through) {
-            plan.through += 1;
-            if let Some(page) = self.pages.get(number as usize) {
-                self.evacuate(me, page, steps);
-            }
-            if is_over() {
-                break;
-            }
-        }
-        self.change_roots(me);
-        let through = plan.through == plan.pages.len();
-        drop(plan);
-        if through {
-            self.end_moving();
-        }
-        if self.options().verify & super::raw::VERIFY_HEAP != 0 {
-            self.each_mutator(Mutator::settle);
-            self.verify(me);
-        }
-    }
-
-    /// Asks all objects what they lead to that were made, or stored into, since they reported. Whether
-    /// there was time for all.
-    fn ask_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
-        let ask = |page: &Page| {
-            let report = |tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object));
-            me.tracer.looking_at(Slots::Note, report, &mut |child| self.stays_where_it_is(child));
-        };
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        let stored = |tracer: &Tracer| self.ask_stored(tracer);
-        me.tracer.looking_at(Slots::Note, stored, &mut |child| self.stays_where_it_is(child));
-        loop {
-            let Some(number) = self.moving.fresh.lock().0.pop() else { break };
-            if let Some(page) = self.pages.get(number as usize) {
-                ask(page);
-            }
-            if is_over() && !self.moving.fresh.lock().0.is_empty() {
-                return false;
-            }
-        }
-        self.each_mutator(|mutator| {
-            mutator.each_page_in_use(|page| {
-                if layout::is_traced(page.page_list.get()) {
-                    ask(page);
-                }
-            });
-        });
+    /// An object stays where it is until it is unpinned. False: it is none of this heap.
+    pub(super) fn pin(&self, object: *mut u8) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        page.pins.add_shared(1);
+        self.stays_where_it_is(object);
         true
     }
 
-    /// What roots report by value, and what stacks may lead to, stays.
-    fn pin_roots(&self, me: &Mutator) {
-        let report = |tracer: &Tracer| {
-            self.runtime().roots(tracer);
-            self.each_mutator(|mutator| mutator.scan_stack(tracer));
-        };
-        me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.stays_where_it_is(object));
-    }
-
-    /// Roots lead to where objects are now.
-    fn change_roots(&self, me: &Mutator) {
-        let change = |cell: &super::handles::Cell| {
-            if let Some(to) = self.forwarded(cell.load(Relaxed)) {
-                cell.store(to, Relaxed);
-            }
-        };
-        self.handles.each_cell(change);
-        self.weak.handles.each_cell(change);
-        self.finalizers.lock().each_object(|object| self.forwarded(object).unwrap_or(object));
-        me.tracer.looking_at(Slots::Change, |tracer| self.runtime().roots(tracer), &mut |_| {});
-    }
-
-    /// Where an object is now, if it has moved since it was marked.
-    pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
-        let page = self.page_of(object.addr())?;
-        let offset = object.addr() - page.base().addr();
-        let begins =
-            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
-        begins.then(|| page.moved_to(offset)).flatten()
-    }
-
-    /// Moves the objects of a page, and changes what leads to them.
-    fn evacuate(&self, me: &Mutator, page: &Page, steps: bool) {
-        if page.state() != State::InUse || page.evacuation() != Evacuation::Candidate {
-            return self.moving.stayed.add(1);
-        }
-        let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
-        // A large object that is dead, or has the units that it is to have.
-        let suits = || {
-            let size = || self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
-            !page.is_marked(0) || self.is_large_of(size(), page.footprint())
-        };
-        if long || page.pins.get() > 0 || page.is_large() && suits() {
-            page.set_evacuation(Evacuation::No);
-            return self.moving.stayed.add(1);
-        }
-        page.begin_moving();
-        let (slot, kind) = (page.slot.get(), page.kind());
-        let mut old = Old { heap: self, page_list: 0, count: 0, bytes: 0 };
-        page.each_marked(|offset| {
-            let from = page.base().wrapping_add(offset);
-            let wanted = self.runtime().wanted(from).unwrap_or(slot);
-            let page_list = match self.sizes().pool(wanted) {
-                _ if wanted == slot => page.page_list.get(),
-                pool => pool * KINDS + kind,
-            };
-            let Some((to, into, at)) = me.place(page_list, wanted) else {
-                // No memory: what is left stays.
-                return false;
-            };
-            let size = slot.min(into.slot.get());
-            // SAFETY: an object that lives, and a slot of its own for it; both have so many bytes.
-            unsafe { ptr::copy_nonoverlapping(from, to, size) };
-            // SAFETY: the object is elsewhere, and every slot has a word.
-            unsafe { from.cast::<*mut u8>().write(to) };
-            page.set_moved(offset);
-            if self.sticky_marks() == StickyMarks::Everything {
-                into.put_old(at);
-                old.add(into);
-            }
-            into.moved_in.add(1);
-            self.moving.objects.add(1);
-            self.moving.bytes.add(size);
-            self.allocated.sub_shared(into.footprint());
-            self.runtime().moved(to, from, into.slot.get());
-            true
-        });
-        old.flush();
-        page.set_evacuation(Evacuation::Evacuated);
-        self.moving.evacuated.add(1);
-        page.incoming.each(|slot, granule| self.change_slot(page, slot, granule));
-        page.incoming.forget();
-    }
-
-    /// Changes a slot that led to an object of a page whose objects have moved.
-    fn change_slot(&self, page: &Page, slot: *mut *mut u8, granule: usize) {
-        let Some(slot) = self.slot_now(slot) else { return };
-        let offset = page.start_at(granule);
-        let from = page.base().wrapping_add(offset);
-        // SAFETY: within an object that was marked, or has been made since: it is there until the
-        // sweep of the next collection.
-        if unsafe { slot.read() }.addr() != from.addr() {
-            return;
-        }
-        if let Some(to) = page.moved_to(offset) {
-            // SAFETY: a slot of an object that is there, and nobody else looks, for the world
-            // stands still.
-            unsafe { slot.write(to) };
+    /// Ends a [`Heap::pin`].
+    pub(super) fn unpin(&self, object: *mut u8) {
+        if let Some(page) = self.page_of(object.addr()) {
+            page.pins.sub_shared(1);
         }
     }
 
-    /// Where a slot is now, if its object has moved. `None`: the object has become smaller.
-    fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
-        let head = self.head_of(slot.addr())?;
-        let (page, start) = self.slot_in(head, slot.addr())?;
-        if page.evacuation() != Evacuation::Evacuated {
-            return Some(slot);
+    /// An object is to have `size` bytes. Whether it has them.
+    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        let pool = self.sizes().pool(size);
+        if page.is_large() && self.is_large_of(size, page.footprint()) {
+            page.resize_large(size);
+            return true;
         }
-        let Some(to) = page.moved_to(start) else { return Some(slot) };
-        let within = slot.addr() - page.base().addr() - start;
-        let size = self.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
-        (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
-    }
-
-    /// Everything is where it is to be.
-    fn end_moving(&self) {
-        // What is to be reported to the next minor collection is elsewhere.
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        self.remembered.change(|object| {
-            let object = MAP.base().with_addr(object);
-            self.forwarded(object).unwrap_or(object).addr()
-        });
-        self.moving.plan.lock().through = 0;
-        self.moving.fresh.lock().0.end();
-        self.moving.references.end();
-        self.moving.stage.set(SETTLING);
-        self.moving.rounds.add(1);
-        self.moving.swept.set(0);
-        self.set_barrier(self.barrier());
-        self.phase.store(Phase::Sweeping as u32, Relaxed);
-    }
-
-    /// Sweeps a page that the sweep passed while objects were moved. False: there is none any more.
-    pub(super) fn sweep_passed(&self) -> bool {
-        if self.moving.stage.get() != SETTLING {
-            return false;
+        if pool != page.pool() || page.is_large() {
+            page.resized.set(1);
         }
-        let mut plan = self.moving.plan.lock();
-        while let Some(&number) = plan.pages.get(plan.through) {
-            plan.through += 1;
-            let page = self.pages.get(number as usize).filter(|page| page.passed.take() != 0);
-            if let Some(page) = page {
-                drop(plan);
-                let found = self.sweep_page(page);
-                self.put_swept(page, found);
-                return true;
-            }
-        }
-        plan.end();
-        self.moving.stage.set(NO_PLAN);
-        false
+        size <= page.slot.get()
     }
 
-    /// Whether objects can be moved while mutators run between steps: they report all stores.
-    pub(super) fn moves_in_steps(&self) -> bool {
-        self.options().incremental || self.options().generations
-    }
-
-    /// A compaction from its beginning to its end.
-    pub(super) fn compact(&self, me: &Mutator) {
-        self.collect(me);
-        self.moving.wanted.set(URGENT);
-        self.collect(me);
-        self.trim();
-    }
-}
-
-/// Old objects that were put on a page list, to be added to its sum.
-struct Old<'a> {
-    heap: &'a Heap,
-    page_list: usize,
-    count: usize,
-    bytes: usize,
-}
-
-impl Old<'_> {
-    fn add(&mut self, page: &Page) {
-        if page.page_list.get() != self.page_list {
-            self.flush();
-            self.page_list = page.page_list.get();
-        }
-        self.count += 1;
-        self.bytes += page.footprint();
-    }
-
-    fn flush(&mut self) {
-        let (count, bytes) = (core::mem::take(&mut self.count), core::mem::take(&mut self.bytes));
-        if count > 0 {
-            self.heap.page_lists.lock().add_old(self.page_list, count, bytes);
-        }
+    /// Whether an object of `size` bytes is a large one that has a `footprint` of so many.
+    pub(super) fn is_large_of(&self, size: usize, footprint: usize) -> bool {
+        self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
     }
 }

@@ -11,48 +11,29 @@
 //! A mutator has a region for every page list: a stretch of free slots, zeroed if its objects
 //! are traced, of at most 8 KiB, so that it is in the nearest cache when it is used.
 //! Allocating moves `next`. When it meets `end`, the next stretch of the page becomes the
-//! region; when the page is at its end, another is claimed (`acquire`), and only then a lock
+//! region; when the page is at its end, another is claimed (see `page_search`), and only then a lock
 //! is taken. The first two lines of the picture are the C interface's; see `heapwright_gc.h`.
 //!
-//! The order in which a page is looked for is the policy of the heap:
-//!
-//! ```text
-//!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
-//!   3  the empty pages                   4  a new page, as far as the goal or the pool's grant goes
-//!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
-//!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
-//! ```
-//!
-//! Each page that is claimed is paid for: a little sweeping of every pool, and, while the
-//! heap marks, marking.
-
 use core::ptr;
 
 use crate::ids::{Recycled, Slot};
-use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
-use super::growth;
 use super::handles;
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
-use super::page::{self, Evacuation, Page};
-use super::raw::Sweep;
+use super::native_stack::NativeStack;
+use super::page::{self, Page};
+use super::page_search::ATTEMPTS;
 use super::region::Region;
 use super::tracer::{self, Tracer};
 use super::world::Handshake;
 
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
-/// Collections before an allocation is refused: what one of them frees other mutators may
-/// take first.
-const ATTEMPTS: usize = 4;
 /// Bytes elsewhere that are paid for together.
 const OWES: usize = 256 << 10;
-/// Pages of its own page list that a mutator sweeps before it looks elsewhere.
-const OWN_SWEEPS: usize = 16;
-
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
 
 /// A thread's way into a heap. Zero is nobody's.
@@ -78,12 +59,8 @@ pub(super) struct Mutator {
     pub(super) unpaid: Num,
     /// Bytes that the runtime took elsewhere, and that are not paid for.
     owed: Num,
-    /// The end of the C stack that is scanned; null: none is.
-    pub(super) stack_base: Ptr<u8>,
-    pub(super) stack_top: Ptr<u8>,
-    /// Whether the top was noted where the thread came in, and holds until it goes.
-    noted: Num,
-    pub(super) registers: [Num; crate::os::SAVED_REGISTERS],
+    /// Its C stack, which may be scanned.
+    pub(super) stack: NativeStack,
     /// The thread it is of.
     pub(super) thread: Num,
     /// Its number among all mutators.
@@ -130,7 +107,7 @@ impl Mutator {
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
         heap.world.enter(&me.handshake);
         // What a cycle under way announced to the others when it began.
-        me.barrier.store(heap.barrier(), Ordering::Relaxed);
+        me.barrier.store(heap.cycle.barrier(), Ordering::Relaxed);
         Some(slot)
     }
 
@@ -157,9 +134,7 @@ impl Mutator {
         self.deferred.set(0);
         self.owed.set(0);
         self.unpaid.set(0);
-        self.stack_base.set(ptr::null_mut());
-        self.stack_top.set(ptr::null_mut());
-        self.noted.set(0);
+        self.stack.clear();
         self.handles.balance.set(0);
         self.weak.balance.set(0);
         self.tracer.room.forget();
@@ -220,7 +195,7 @@ impl Mutator {
     #[cold]
     #[inline(never)]
     fn refill(&self, page_list: usize) -> bool {
-        let _noted = self.at_the_door();
+        let _noted = self.stack.enter();
         let heap = self.heap();
         if heap.is_stressed() {
             heap.stress(self);
@@ -243,7 +218,7 @@ impl Mutator {
     /// The next stretch of the page at hand becomes the region. False: there is none.
     fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
-        let Some(page) = self.heap().pages.get(region.page.get()) else { return false };
+        let Some(page) = self.heap().supply.pages.get(region.page.get()) else { return false };
         let from = region.end.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
@@ -252,7 +227,7 @@ impl Mutator {
     fn enter_page(&self, page_list: usize, page: &Page) -> bool {
         let region = &self.regions[page_list];
         // What was paid for this one may have been that objects moved, into a region of this page list.
-        if let Some(other) = self.heap().pages.get(region.page.get()) {
+        if let Some(other) = self.heap().supply.pages.get(region.page.get()) {
             self.drop_region(page_list, region, other, true);
         }
         region.page.set(page.number.get());
@@ -285,7 +260,7 @@ impl Mutator {
         loop {
             let object = self.bump(page_list);
             if !object.is_null() {
-                let page = heap.pages.get(self.regions[page_list].page.get())?;
+                let page = heap.supply.pages.get(self.regions[page_list].page.get())?;
                 let offset = object.addr() - page.base().addr();
                 page.scanned_to.set(offset + page.slot.get());
                 return Some((object, page, offset));
@@ -296,41 +271,6 @@ impl Mutator {
                 self.enter_page(page_list, page);
             }
         }
-    }
-
-    /// Claims a page of a page list that has free slots, for objects that move.
-    fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        // Nothing is freed while the world stands still: whoever has a lock that it takes may stand, too.
-        let page = if layout::is_freed(page_list) {
-            heap.page_lists.lock().take_available(&heap.pages, page_list)
-        } else {
-            self.take_page(page_list, &mut 0)
-        };
-        page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
-    }
-
-    /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and counted.
-    fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        let mut lists = heap.page_lists.lock();
-        if let Some(page) = lists.take_available(&heap.pages, page_list) {
-            return Some(page);
-        }
-        while *swept < OWN_SWEEPS {
-            let page = lists.take_unswept(&heap.pages, page_list)?;
-            drop(lists);
-            // What is passed because its objects are to be moved costs nothing.
-            *swept += usize::from(page.evacuation() == Evacuation::No);
-            let found = heap.sweep_page(page);
-            lists = heap.page_lists.lock();
-            lists.note_swept(page, found, heap.allowance.get());
-            if found.live < page.slots() {
-                lists.pool[page_list / KINDS].taken += 1;
-                return Some(page);
-            }
-        }
-        None
     }
 
     /// Makes the next free stretch of a page the region. False: there is none.
@@ -359,7 +299,8 @@ impl Mutator {
             while rest != 0 {
                 let page_list = word * 64 + rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                if let Some(page) = self.heap().pages.get(self.regions[page_list].page.get()) {
+                if let Some(page) = self.heap().supply.pages.get(self.regions[page_list].page.get())
+                {
                     with(page_list, &self.regions[page_list], page);
                 }
             }
@@ -411,114 +352,16 @@ impl Mutator {
         self.heap().note_used(page);
         if available && page.next_free(next, 0).is_some() {
             self.heap().note_released(page, next);
-            self.heap().page_lists.lock().put_available(page);
+            self.heap().supply.lists.lock().put_available(page);
         }
         self.close_region(page_list);
-    }
-
-    /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no memory.
-    fn acquire(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        if heap.torn.get() != 0 {
-            return heap.new_page(page_list, usize::MAX);
-        }
-        heap.pay(self, UNIT);
-        let page = self.look_for_page(page_list)?;
-        heap.note_claimed(page);
-        Some(page)
-    }
-
-    /// Steps 1 to 7.
-    fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        for attempt in 0..ATTEMPTS {
-            if let Some(page) = self.find_page(page_list) {
-                return Some(page);
-            }
-            // While the sweep is under way, what it frees comes first, and then a new page:
-            // never a collection, which would have to finish it.
-            if attempt == 0 && heap.phase() == Phase::Sweeping {
-                heap.sweep_more();
-                let page =
-                    self.find_page(page_list).or_else(|| heap.new_page(page_list, usize::MAX));
-                if page.is_some() {
-                    return page;
-                }
-            }
-            let worth = attempt == 0 && self.deferred.get() == 0 && heap.is_worth_collecting();
-            if worth {
-                heap.collect_or_begin(self);
-                continue;
-            }
-            if let Some(page) = heap.new_page(page_list, usize::MAX) {
-                return Some(page);
-            }
-            // The limit, or no memory: everything that is to be had.
-            heap.collect(self);
-        }
-        None
-    }
-
-    /// Steps 1 to 5.
-    fn find_page(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        let pool = page_list / KINDS;
-        loop {
-            let mut swept = 0;
-            if let Some(page) = self.take_page(page_list, &mut swept) {
-                return Some(page);
-            }
-            let lists = heap.page_lists.lock();
-            let unswept = lists.pool[pool].unswept > 0;
-            let granted = lists.pool[pool].granted > 0;
-            let borrows = unswept && lists.debt < growth::credit(heap.allowance.get());
-            drop(lists);
-            if let Some(page) = heap.take_empty(page_list) {
-                return Some(page);
-            }
-            let busy = matches!(heap.phase(), Phase::Marking | Phase::Moving);
-            let most = if granted || borrows || busy { usize::MAX } else { heap.goal.get() };
-            if let Some(page) = heap.new_page(page_list, most) {
-                let mut lists = heap.page_lists.lock();
-                if most == usize::MAX && granted {
-                    lists.pool[pool].granted = lists.pool[pool].granted.saturating_sub(1);
-                    lists.pool[pool].grown += 1;
-                } else if most == usize::MAX && borrows {
-                    lists.debt += 1;
-                    lists.pool[pool].borrowed += 1;
-                }
-                return Some(page);
-            }
-            if heap.sweep_policy() == Sweep::ToTheEnd && heap.sweep_all() > 0 {
-                continue;
-            }
-            if swept == 0 {
-                return self.find_larger(page_list);
-            }
-            // Its own sweep is not over: goes on with it, a bounded number of pages at a time.
-        }
-    }
-
-    /// Claims a page with free slots of a larger pool, whose slots are at most twice as large:
-    /// rather than collecting while much of the heap is free.
-    fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        if heap.used() >= heap.allowance.get() / 8 * 7 {
-            return None;
-        }
-        let most = 2 * heap.slot(page_list);
-        let mut lists = heap.page_lists.lock();
-        (page_list + KINDS..LARGE * KINDS)
-            .step_by(KINDS)
-            .take_while(|&other| (1..=most).contains(&heap.slot(other)))
-            .find_map(|other| lists.take_available(&heap.pages, other))
     }
 
     /// Memory for an object that is larger than any slot.
     #[cold]
     #[inline(never)]
     fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
-        let _noted = self.at_the_door();
+        let _noted = self.stack.enter();
         let heap = self.heap();
         if heap.is_stressed() {
             heap.stress(self);
@@ -538,55 +381,5 @@ impl Mutator {
             heap.collect(self);
         }
         ptr::null_mut()
-    }
-
-    /// Notes where its stack is now, if it is scanned, and nobody below has noted it.
-    ///
-    /// Inlined: what it notes holds for as long as the caller's frame is there.
-    #[inline(always)]
-    pub(super) fn note_stack(&self) {
-        if self.stack_base.get().is_null() || self.noted.get() != 0 {
-            return;
-        }
-        let mut registers = [0; crate::os::SAVED_REGISTERS];
-        let top = crate::os::save_registers(&mut registers);
-        for (to, from) in self.registers.iter().zip(registers) {
-            to.set(from);
-        }
-        self.stack_top.set(self.stack_base.get().with_addr(top));
-    }
-
-    /// As [`Mutator::note_stack`], for as long as the guard is there: who is called meanwhile notes
-    /// nothing, so what its frames hold of things that were there before keeps no object.
-    #[inline(always)]
-    pub(super) fn at_the_door(&self) -> Noted<'_> {
-        self.note_stack();
-        Noted { mutator: self, outer: self.noted.replace(1) }
-    }
-
-    /// Reports what its stack and registers may lead to.
-    pub(super) fn scan_stack(&self, tracer: &Tracer) {
-        let (top, base) = (self.stack_top.get(), self.stack_base.get());
-        if base.is_null() || top.is_null() {
-            return;
-        }
-        for register in &self.registers {
-            tracer.mark_maybe(crate::address_map::MAP.base().with_addr(register.get()));
-        }
-        // SAFETY: the thread stands still below `top`, or is away with its frames above it
-        // as they were; `base` is the end of its stack, by the contract of `scan_stack`.
-        unsafe { tracer.scan(top, base) };
-    }
-}
-
-/// Its stack was noted: see [`Mutator::at_the_door`].
-pub(super) struct Noted<'a> {
-    mutator: &'a Mutator,
-    outer: usize,
-}
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        self.mutator.noted.set(self.outer);
     }
 }

@@ -58,8 +58,6 @@ pub(super) struct Pool {
     pub(super) slot: usize,
     /// Objects when the last cycle ended.
     pub(super) live: usize,
-    /// With empty pages by pool (`Sweep::ToTheEnd`): its own.
-    empty: usize,
 }
 
 /// All lists of one heap.
@@ -87,8 +85,6 @@ pub(super) struct PageLists {
     pub(super) debt: usize,
     /// The page list whose turn it is to be swept a little.
     turn: usize,
-    /// Whether each pool has a list of empty pages of its own.
-    own_empty: bool,
 }
 
 impl PageLists {
@@ -109,7 +105,6 @@ impl PageLists {
             decision: Decision::None,
             slot: 0,
             live: 0,
-            empty: 0,
         };
         Self {
             page_list: [PAGE_LIST; PAGE_LISTS],
@@ -126,7 +121,6 @@ impl PageLists {
             young_bytes: 0,
             debt: 0,
             turn: 0,
-            own_empty: false,
         }
     }
 
@@ -139,12 +133,6 @@ impl PageLists {
         (self.in_use, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
         self.old.fill(0);
         (self.old_bytes, self.young_bytes) = (0, 0);
-        self.own_empty = false;
-    }
-
-    /// Chooses between one list of empty pages for all pools and one for each.
-    pub(super) fn set_own_empty(&mut self, own: bool) {
-        self.own_empty = own;
     }
 
     /// Bytes the heap has.
@@ -285,28 +273,18 @@ impl PageLists {
     pub(super) fn bury(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.held.close(State::Empty);
-        let empty =
-            if self.own_empty { &mut self.pool[page.pool()].empty } else { &mut self.empty };
-        page.next.set(*empty);
-        *empty = page.number.get();
+        page.next.set(self.empty);
+        self.empty = page.number.get();
         self.empty_pages += 1;
     }
 
-    /// Takes a page from the empty ones that `pool` may use. Claimed, and on no page list.
-    pub(super) fn exhume<'a>(&mut self, pages: &'a Pages, pool: usize) -> Option<&'a Page> {
-        let empty = if self.own_empty { &mut self.pool[pool].empty } else { &mut self.empty };
-        let page = pages.get(*empty)?;
-        *empty = page.next.get();
+    /// Takes a page from the empty ones. Claimed, and on no page list.
+    pub(super) fn exhume<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
+        let page = pages.get(self.empty)?;
+        self.empty = page.next.get();
         self.empty_pages -= 1;
         self.empty_low = self.empty_low.min(self.empty_pages);
         Some(page)
-    }
-
-    /// Takes any page that is empty.
-    pub(super) fn exhume_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
-        let from =
-            if self.own_empty { (0..POOLS).find(|&pool| self.pool[pool].empty != 0)? } else { 0 };
-        self.exhume(pages, from)
     }
 
     /// The first page of each page list: for walks.

@@ -26,9 +26,9 @@ use crate::address_map::MAP;
 
 use super::bag::{self, Bag};
 use super::cell::Num;
+use super::cycle::Phase;
 use super::gang::Chunk;
-use super::heap::{Heap, Phase};
-use super::held::StickyMarks;
+use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
 use super::page::Page;
@@ -141,8 +141,8 @@ impl Heap {
 
     /// Whether the marks of a page say who is old, and not only who is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
-        let swept = |page: &Page| page.held.is_swept(self.cycles.get());
-        self.phase() != Phase::Marking && self.pages.at_unit(head).is_some_and(swept)
+        let swept = |page: &Page| page.held.is_swept(self.cycle.number());
+        self.cycle.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
     }
 
     fn remember_at(&self, me: &Mutator, head: usize, parent: *mut u8) {
@@ -152,8 +152,8 @@ impl Heap {
         } else {
             stores.has(parent.addr())
         };
-        if !known && !stores.push(self, self.remembered.stores(), parent.addr()) {
-            self.remembered.lose();
+        if !known && !stores.push(self, self.generations.remembered.stores(), parent.addr()) {
+            self.generations.remembered.lose();
             self.give_mark(parent);
         }
     }
@@ -170,18 +170,18 @@ impl Heap {
     /// A minor collection begins: it gets what was remembered until now.
     pub(super) fn begin_telling(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
-        self.remembered.begin();
+        self.generations.remembered.begin();
     }
 
     /// Reports some of what is remembered. False: nothing is left.
     pub(super) fn trace_remembered(&self, tracer: &Tracer) -> bool {
-        let Some((chunk, again)) = self.remembered.take() else { return false };
+        let Some((chunk, again)) = self.generations.remembered.take() else { return false };
         // What is there twice is looked at once: it has no mark the first time.
         bag::each(chunk, |object: usize| _ = self.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| tracer.look_again(object));
         if again {
             // SAFETY: taken just now.
-            unsafe { self.remembered.next.again.give(chunk) };
+            unsafe { self.generations.remembered.next.again.give(chunk) };
         } else {
             self.give_back(chunk);
         }
@@ -192,15 +192,10 @@ impl Heap {
     /// stands still.
     pub(super) fn forget_remembered(&self) {
         self.begin_telling();
-        while let Some((chunk, _)) = self.remembered.take() {
+        while let Some((chunk, _)) = self.generations.remembered.take() {
             self.give_back(chunk);
         }
-        self.remembered.lost.set(0);
-    }
-
-    /// Whether marks say who is old, or will when the collection under way has ended.
-    pub(super) fn has_ages(&self) -> bool {
-        self.sticky_marks() != StickyMarks::Nothing && self.unstuck.get() == 0
+        self.generations.remembered.lost.set(0);
     }
 
     /// Calls `with` while objects have their marks that are remembered, and so are old. While the
@@ -213,7 +208,7 @@ impl Heap {
         struct Given<'a>(&'a Heap);
         impl Drop for Given<'_> {
             fn drop(&mut self) {
-                self.0.remembered.change(|word| {
+                self.0.generations.remembered.change(|word| {
                     if word & GIVEN != 0 {
                         self.0.take_mark(MAP.base().with_addr(word & !GIVEN));
                     }
@@ -221,12 +216,12 @@ impl Heap {
                 });
             }
         }
-        if !self.has_ages() {
+        if !self.generations.has_ages() {
             return with();
         }
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         let _given = Given(self);
-        self.remembered.change(|word| {
+        self.generations.remembered.change(|word| {
             let object = MAP.base().with_addr(word);
             // What has moved has its mark where it is now.
             if self.is_marked(object) || self.forwarded(object).is_some() {
@@ -246,6 +241,6 @@ impl Heap {
         // SAFETY: the count of a chunk that was taken from a bag.
         unsafe { count.write(0) };
         // SAFETY: taken from a bag, in no list, and of no items now.
-        unsafe { self.gang.give_empty(chunk) };
+        unsafe { self.marking.gang.give_empty(chunk) };
     }
 }

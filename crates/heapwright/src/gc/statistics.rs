@@ -133,7 +133,7 @@ impl Heap {
     /// What there is of the heap. Walks the mutators, and takes the heap's lock once.
     pub(super) fn statistics(&self) -> Statistics {
         let mut pool = [PoolStatistics::default(); POOLS];
-        let lists = self.page_lists.lock();
+        let lists = self.supply.lists.lock();
         for (number, (to, of)) in pool.iter_mut().zip(&lists.pool).enumerate() {
             let in_page = if number == LARGE { 1 } else { slots_in_page(of.slot.max(1)) };
             let slots = of.pages * in_page;
@@ -159,34 +159,34 @@ impl Heap {
             mutators += 1;
             handles = handles.wrapping_add(mutator.handles.balance.get());
         });
-        handles = handles.wrapping_add(self.handle_balance.get());
+        handles = handles.wrapping_add(self.handles.balance());
         let mut pause_histogram = [0; PAUSE_BUCKETS];
         for (to, bucket) in pause_histogram.iter_mut().zip(&self.pauses.buckets) {
             *to = bucket.get() as u64;
         }
-        let live_bytes = self.live.get() as u64;
+        let live_bytes = self.pacing.live() as u64;
         Statistics {
-            cycles: self.cycles.get() as u64,
+            cycles: self.cycle.number() as u64,
             pauses: self.pauses.count.get() as u64,
             live_bytes,
-            external_bytes: self.external.get() as u64,
-            goal_bytes: self.goal.get() as u64,
+            external_bytes: self.pacing.external() as u64,
+            goal_bytes: self.pacing.goal() as u64,
             eden_bytes: (in_use * UNIT) as u64,
             tomb_bytes: (empty_pages * UNIT) as u64,
             large_bytes: large as u64,
-            peak_bytes: self.peak.get() as u64,
-            allocated_bytes: (self.allocated_before.get() + self.allocated.get()) as u64,
+            peak_bytes: self.pacing.peak() as u64,
+            allocated_bytes: self.pacing.allocated_ever() as u64,
             pause_ns: self.pauses.wall.get() as u64,
             sweep_ns: self.pauses.sweep.get() as u64,
             pause_max_ns: self.pauses.longest.get() as u64,
             pause_histogram,
-            phase: self.phase() as u32,
+            phase: self.cycle.phase() as u32,
             pools: self.sizes().pools() as u32,
             mutators,
             finalizers_pending: self.finalizers.lock().pending() as u32,
             handles: handles as u64,
             pool,
-            minor_cycles: self.minors.get() as u64,
+            minor_cycles: self.generations.minors() as u64,
             old_bytes,
             cleared: self.weak.cleared.get() as u64,
             compactions: self.moving.rounds.get() as u64,

@@ -17,7 +17,8 @@
 //! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
 
 use super::bag;
-use super::heap::{Heap, Phase};
+use super::cycle::Phase;
+use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
 use super::tracer::{self, Tracer};
@@ -49,7 +50,7 @@ impl Heap {
     ) {
         let traced = |(_, page_list)| layout::is_traced(page_list);
         // While marking goes on, who has no mark has not reported anything yet.
-        let was_scanned = || self.phase() != Phase::Marking || self.is_marked(parent);
+        let was_scanned = || self.cycle.phase() != Phase::Marking || self.is_marked(parent);
         let recent = &me.tracer.stored;
         if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
             || !was_scanned()
@@ -61,7 +62,7 @@ impl Heap {
         if recent.push(self, &self.stored, entry) {
             return;
         }
-        if self.phase() == Phase::Marking {
+        if self.cycle.phase() == Phase::Marking {
             self.note_overflow(parent);
         } else {
             // Nobody will ask: so nothing that it may lead to moves.

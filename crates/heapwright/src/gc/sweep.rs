@@ -18,14 +18,13 @@
 
 use crate::os;
 use crate::size_class::UNIT;
-use crate::sync::atomic::Ordering;
 
+use super::cycle::Phase;
 use super::growth;
-use super::heap::{Heap, Phase};
+use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout;
 use super::page::{Evacuation, Found, Page};
-use super::raw::Sweep;
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.
 const MORE: usize = 16;
@@ -33,44 +32,43 @@ const MORE: usize = 16;
 impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
-        let sticky = self.sticky_marks();
-        if page.evacuation() != Evacuation::No && self.phase() == Phase::Moving {
+        let sticky = self.generations.sticky_marks();
+        if page.evacuation() != Evacuation::No && self.cycle.phase() == Phase::Moving {
             // It is whoever's who moves.
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
         if sticky == StickyMarks::Survivors && page.is_settled() {
-            return page.pass(self.cycles.get());
+            return page.pass(self.cycle.number());
         }
         if layout::is_freed(page.page_list.get()) {
             let size = page.slot.get();
-            self.freeing.add_shared(1);
-            page.each_dead(|object| self.runtime().free(object, size));
-            self.freeing.sub_shared(1);
+            let free = |object| self.runtime().free(object, size);
+            self.pacing.while_freeing(|| page.each_dead(free));
         }
-        page.sweep(self.cycles.get(), sticky)
+        page.sweep(self.cycle.number(), sticky)
     }
 
     /// Puts a page that was swept where it is to be found, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
-        let mut lists = self.page_lists.lock();
-        lists.note_swept(page, found, self.allowance.get());
+        let mut lists = self.supply.lists.lock();
+        lists.note_swept(page, found, self.pacing.allowance());
         if found.live > 0 {
             if found.live < page.slots() {
                 lists.put_available(page);
             }
         } else if page.is_large() || found.evacuated {
             drop(lists);
-            self.release(page);
+            self.supply.release(page);
         } else {
-            lists.bury(&self.pages, page);
+            lists.bury(&self.supply.pages, page);
         }
     }
 
     /// Sweeps the next page of the page list whose turn it is. False: none is left.
     fn sweep_next(&self) -> bool {
-        let mut lists = self.page_lists.lock();
-        let Some(page) = lists.take_unswept_in_turn(&self.pages) else {
+        let mut lists = self.supply.lists.lock();
+        let Some(page) = lists.take_unswept_in_turn(&self.supply.pages) else {
             drop(lists);
             let passed = self.sweep_passed();
             if !passed {
@@ -86,10 +84,7 @@ impl Heap {
 
     /// Every page has been claimed for the sweep.
     fn end_sweep(&self) {
-        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
-        let first =
-            self.phase.compare_exchange(sweeping, idle, Ordering::Relaxed, Ordering::Relaxed);
-        if first.is_ok() {
+        if self.cycle.end_sweep() {
             self.know_external();
             self.choose_to_move();
         }
@@ -107,11 +102,11 @@ impl Heap {
 
     /// A mutator's share, for a page that it takes.
     pub(super) fn sweep_share(&self) {
-        if self.phase() != Phase::Sweeping || self.sweep_policy() == Sweep::ToTheEnd {
+        if self.cycle.phase() != Phase::Sweeping {
             return;
         }
-        let unswept = self.page_lists.lock().unswept;
-        self.sweep_some(growth::sweep_share(unswept, self.allowance.get()));
+        let unswept = self.supply.lists.lock().unswept;
+        self.sweep_some(growth::sweep_share(unswept, self.pacing.allowance()));
     }
 
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
@@ -126,7 +121,7 @@ impl Heap {
             }
         }
         self.pauses.add_sweep(os::now_ns().saturating_sub(began));
-        through || self.phase() != Phase::Sweeping
+        through || self.cycle.phase() != Phase::Sweeping
     }
 
     /// Sweeps all there is. Returns how many pages that were.
@@ -137,14 +132,14 @@ impl Heap {
     /// Sweeps until pages that are empty, and large objects that went, have `bytes`, and gives
     /// them back, for something larger. Whether anything came of it.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
-        let before = self.page_lists.lock().bytes();
+        let before = self.supply.lists.lock().bytes();
         let found = || {
-            let lists = self.page_lists.lock();
+            let lists = self.supply.lists.lock();
             lists.empty_pages * UNIT + before.saturating_sub(lists.bytes())
         };
         while found() < bytes && self.sweep_next() {}
         let any = found() > 0;
-        self.trim();
+        self.supply.trim();
         any
     }
 }

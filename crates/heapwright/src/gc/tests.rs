@@ -29,9 +29,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::raw::{
-    Heap, Mutator, Options, Runtime, STRESS, Sweep, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
-};
+use super::raw::{Heap, Mutator, Options, Runtime, STRESS, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{FREED, LEAF, Layout, TRACED};
 
 const STEPS: usize = if cfg!(miri) { 12 } else { 400 };
@@ -256,10 +254,9 @@ fn options() -> impl Strategy<Value = Options> {
         Just(Layout::Powers),
         Just(Layout::Single)
     ];
-    let sweep = prop_oneof![Just(Sweep::Lazy), Just(Sweep::ToTheEnd)];
     let verify = VERIFY_HEAP | VERIFY_BARRIERS;
-    (layout, sweep, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        move |(layout, sweep, incremental, generations, stress)| {
+    (layout, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        move |(layout, incremental, generations, stress)| {
             // Under Miri some are verified, and none is stressed: it takes its time.
             let verify = match (cfg!(miri), stress) {
                 (true, false) => 0,
@@ -268,7 +265,6 @@ fn options() -> impl Strategy<Value = Options> {
             };
             Options {
                 layout,
-                sweep,
                 incremental,
                 generations,
                 verify,

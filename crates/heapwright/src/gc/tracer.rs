@@ -210,7 +210,7 @@ impl Tracer {
 
     /// Chooses how it marks.
     pub(super) fn mark_as(&self, marks: Marks) {
-        let local_marks = &self.heap().local_marks;
+        let local_marks = &self.heap().marking.local_marks;
         self.marks.set(marks as usize);
         self.choose_notes();
         let noted = self.heap().moving.is_on();
@@ -290,7 +290,7 @@ impl Tracer {
     /// Chooses what is to be done with what is marked.
     fn choose_notes(&self) {
         let heap = self.heap();
-        let young = if heap.is_minor() { YOUNG } else { 0 };
+        let young = if heap.generations.is_minor() { YOUNG } else { 0 };
         self.notes.set(young | if heap.weak.is_watching() { KEYS } else { 0 });
     }
 
@@ -307,17 +307,17 @@ impl Tracer {
             return;
         }
         let offset = object.addr() - MAP.address_of(unit).addr();
-        let page = heap.pages.at_unit(unit);
+        let page = heap.supply.pages.at_unit(unit);
         if page.is_some_and(|page| page.has_survived(offset))
-            && !self.survivors.push(heap, heap.remembered.survivors(), object.addr())
+            && !self.survivors.push(heap, heap.generations.remembered.survivors(), object.addr())
         {
-            heap.remembered.lose();
+            heap.generations.remembered.lose();
         }
     }
 
     /// Gives what it has put down to the heap.
     pub(super) fn give_notes(&self) {
-        let (remembered, weak) = (&self.heap().remembered, &self.heap().weak);
+        let (remembered, weak) = (&self.heap().generations.remembered, &self.heap().weak);
         self.stores.give(remembered.stores());
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());

@@ -146,7 +146,7 @@ impl Heap {
     /// are, and it `stops`. While the world stands still.
     fn look_over(&self, me: &Mutator, marked: bool, stops: bool) -> usize {
         me.tracer.publish();
-        let pages = self.pages.all().count();
+        let pages = self.supply.pages.all().count();
         let Some(seen) = Side::take((pages * size_of::<Bits>()).max(1)) else {
             Line::new().text("no memory to verify a collected heap with").write();
             return 0;
@@ -167,7 +167,7 @@ impl Heap {
                 0 => self.handles.each(|object| tracer.mark(object)),
                 1 => self.finalizers.lock().each_due(|object| tracer.mark(object)),
                 2 => self.runtime().roots(tracer),
-                _ => self.each_mutator(|mutator| mutator.scan_stack(tracer)),
+                _ => self.each_mutator(|mutator| mutator.stack.scan(tracer)),
             };
             me.tracer.looking(report, &mut |reference| walk.reach(reference));
             walk.run(&me.tracer);

@@ -1,7 +1,5 @@
 //! Walks: every object of a heap, while its world stands still.
 
-use crate::address_map::MAP;
-
 use super::heap::Heap;
 use super::held::State;
 use super::layout::PAGE_LISTS;
@@ -11,7 +9,7 @@ use super::page::Page;
 impl Heap {
     /// Calls `with` while the world stands still, and the pages know how far mutators have come.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
-        me.note_stack();
+        me.stack.note();
         while !self.world.stop(&me.handshake) {
             self.at_safepoint(me);
         }
@@ -30,8 +28,8 @@ impl Heap {
     /// Calls `with` for every page in use, page list by page list. While the world stands still.
     pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
         for page_list in 0..PAGE_LISTS {
-            let mut number = self.page_lists.lock().first(page_list);
-            while let Some(page) = self.pages.get(number) {
+            let mut number = self.supply.lists.lock().first(page_list);
+            while let Some(page) = self.supply.pages.get(number) {
                 number = page.next.get();
                 if page.state() == State::InUse && !with(page) {
                     return false;
@@ -55,15 +53,5 @@ impl Heap {
                     .all(|offset| visit(page.base().wrapping_add(offset), slot, kind))
             })
         })
-    }
-
-    /// The page of an address, if it begins one of the heap's objects, and its place there.
-    pub(super) fn object_at(&self, address: *const u8) -> Option<(&Page, usize)> {
-        if self.find(address)?.addr() != address.addr() {
-            return None;
-        }
-        let unit = MAP.unit_of(address.addr());
-        let page = self.pages.at_unit(unit)?;
-        Some((page, address.addr() - page.base().addr()))
     }
 }

@@ -4,18 +4,6 @@
 
 use super::super::layout::Layout;
 
-/// How a heap is swept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Sweep {
-    /// A little of every pool at each step; a pool that has nothing borrows.
-    #[default]
-    Lazy = 0,
-    /// A pool that has nothing and may not grow waits until all pools are swept, and free
-    /// pages stay with their pool: as in Ruby's Feature #18045. For comparison.
-    ToTheEnd = 1,
-}
-
 /// Verify the heap after each collection.
 pub const VERIFY_HEAP: u32 = 1;
 /// Verify, when marking ends, that no store was left unreported.
@@ -31,8 +19,6 @@ pub struct Options {
     pub size: usize,
     /// The pools' slot sizes.
     pub layout: Layout,
-    /// How it is swept.
-    pub sweep: Sweep,
     /// The memory target: percent of what is live. 0: 200.
     pub factor_percent: u32,
     /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
@@ -61,13 +47,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults: the fine layout, lazy sweeping, twice what is live, marking in one step.
+    /// The defaults: the fine layout, twice what is live, marking in one step.
     #[must_use]
     pub const fn new() -> Self {
         Self {
             size: size_of::<Self>(),
             layout: Layout::Fine,
-            sweep: Sweep::Lazy,
             factor_percent: 0,
             verify: 0,
             least: 0,

@@ -8,6 +8,7 @@ use std::vec::Vec;
 use heapwright_record::heap as record;
 
 use super::super::TRACED;
+use super::super::cycle;
 use super::super::heap;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{Head, references, trace};
@@ -238,7 +239,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
         // SAFETY: everything wanted is led to by handles.
         while !unsafe { world.mutator.step(20_000) } {
             steps += 1;
-            let dumps = &mut dumps[inner.phase() as usize];
+            let dumps = &mut dumps[inner.cycle.phase() as usize];
             if steps % 64 == 0 && steps < MANY || *dumps == 0 {
                 *dumps += 1;
                 let reported = dump(&world.mutator);
@@ -252,7 +253,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
                 world.put(steps % WIDTH / 2, 2);
             }
         }
-        assert!(dumps[heap::Phase::Marking as usize] > 0, "{dumps:?}");
+        assert!(dumps[cycle::Phase::Marking as usize] > 0, "{dumps:?}");
         if !major {
             world.mutator.resume_majors();
         }

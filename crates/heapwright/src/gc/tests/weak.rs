@@ -230,9 +230,9 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
         unsafe { mutator.free_root(root) };
     }
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-    inner.starved.set(usize::from(starved));
+    inner.marking.chunks.starved.set(usize::from(starved));
     collect(&mutator);
-    inner.starved.set(0);
+    inner.marking.chunks.starved.set(0);
     let count = || {
         let mut count = 0;
         // SAFETY: nothing is called.
@@ -296,9 +296,9 @@ fn memory_may_end_in_the_midst_of_ephemerons() {
             // SAFETY: what is wanted is led to by roots.
             unsafe { mutator.step(1) };
         }
-        inner.starved.set(1);
+        inner.marking.chunks.starved.set(1);
         collect(&mutator);
-        inner.starved.set(0);
+        inner.marking.chunks.starved.set(0);
         collect(&mutator);
         let mut count = 0;
         // SAFETY: nothing is called.

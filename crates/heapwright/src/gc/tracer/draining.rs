@@ -29,7 +29,7 @@ impl Tracer {
     /// Marks until nothing is left of its own, nor in the gang if it is one of several.
     /// False: the budget was used up.
     pub(in crate::gc) fn drain(&self, budget: Budget) -> bool {
-        let gang = &self.heap().gang;
+        let gang = &self.heap().marking.gang;
         let until = self.bytes.get().saturating_add(budget.bytes);
         loop {
             if !self.drain_own(budget.deadline, until) {
@@ -110,7 +110,7 @@ impl Tracer {
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
         if self.is_shared() {
-            let gang = &self.heap().gang;
+            let gang = &self.heap().marking.gang;
             if gang.is_stopped() {
                 return true;
             }

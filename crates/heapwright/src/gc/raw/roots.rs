@@ -1,0 +1,68 @@
+//! Roots: what keeps objects alive, weak cells, which do not, and pins, which keep them in place.
+
+use super::Mutator;
+
+impl Mutator {
+    /// A root: a cell that may be read and written freely. `None` where there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    #[must_use]
+    pub unsafe fn new_root(&self, object: *mut u8) -> Option<*mut *mut u8> {
+        self.heap().handles.make(&self.inner().handles, object).map(<*mut _>::cast)
+    }
+
+    /// Frees a root.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is a root of this heap that was not freed.
+    pub unsafe fn free_root(&self, cell: *mut *mut u8) {
+        self.heap().handles.free(&self.inner().handles, cell.cast());
+    }
+
+    /// A weak root: a cell that may be read and written freely, keeps nothing, and becomes null
+    /// when what it leads to has died, before its finalizers run. `None` where there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    #[must_use]
+    pub unsafe fn new_weak(&self, object: *mut u8) -> Option<*mut *mut u8> {
+        self.heap().weak.handles.make(&self.inner().weak, object).map(<*mut _>::cast)
+    }
+
+    /// Frees a weak root.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is a weak root of this heap that was not freed.
+    pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
+        self.heap().weak.handles.free(&self.inner().weak, cell.cast());
+    }
+
+    /// From now on the thread's C stack up to `base` is scanned for addresses; null: no more.
+    ///
+    /// # Safety
+    ///
+    /// `base` is within the calling thread's stack, above all frames that may hold objects.
+    pub unsafe fn scan_stack(&self, base: *const u8) {
+        self.inner().stack.base.set(base.cast_mut());
+    }
+
+    /// From now on an object stays where it is, until it is unpinned as often. It is not kept. False: it
+    /// is none of this heap.
+    pub fn pin(&self, object: *mut u8) -> bool {
+        self.heap().pin(object)
+    }
+
+    /// Ends a [`Mutator::pin`]. Before the object dies.
+    ///
+    /// # Safety
+    ///
+    /// The object was pinned more often than unpinned.
+    pub unsafe fn unpin(&self, object: *mut u8) {
+        self.heap().unpin(object);
+    }
+}

@@ -1,0 +1,39 @@
+//! Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
+
+use super::super::layout::PAGE_LISTS;
+use super::super::mutator::Mutator;
+use super::super::region::Region;
+use super::Tracer;
+use core::mem::offset_of;
+
+const fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
+    size_of::<F>()
+}
+
+macro_rules! place {
+    ($of:ty, $field:ident) => {
+        (offset_of!($of, $field), size_of_field(|of: &$of| &of.$field))
+    };
+}
+
+/// Regions of a mutator: pools times kinds.
+pub const REGIONS: usize = PAGE_LISTS;
+/// Where poll, barrier, heap, regions, places and marks are in a mutator: offset and size.
+pub const MUTATOR: [(usize, usize); 6] = [
+    place!(Mutator, poll),
+    place!(Mutator, barrier),
+    place!(Mutator, heap),
+    place!(Mutator, regions),
+    place!(Mutator, places),
+    place!(Mutator, marks),
+];
+/// Where next, end and by_slot are in a tracer.
+pub const TRACER: [(usize, usize); 3] =
+    [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
+/// The bit of a mutator's barrier that says that objects are being moved.
+pub const MOVING: u32 = super::super::cycle::MOVING;
+/// Where next, end, slot and page are in a region.
+pub const REGION: [(usize, usize); 4] =
+    [place!(Region, next), place!(Region, end), place!(Region, slot), place!(Region, page)];
+/// The size of a region.
+pub const REGION_SIZE: usize = size_of::<Region>();
