@@ -1,0 +1,206 @@
+//! `operator new` where the heap has no memory: the new-handler, and `std::bad_alloc`.
+//!
+//! **Failure.** Where the heap has no memory, the standard wants a loop: fetch
+//! the new-handler; none: throw `std::bad_alloc`; else call it, and try again.
+//! Both the handler and the thrower may throw, and Rust built with
+//! `panic=abort` cannot be unwound through. So no Rust frame is on the stack
+//! then: the operator ends in a tail call of [`new_slow`], which is assembly
+//! with its unwinding written out. It calls Rust only for what cannot throw.
+//! (A test throws through it, and another reads the disassembly to see that the
+//! operator *jumps* there.)
+//!
+//! ```text
+//!   caller (C++)                         caller (C++)
+//!   _Znwm (Rust) --tail call-->          new_slow (assembly, can be unwound)
+//!                                        the new-handler (C++, may throw)
+//! ```
+//!
+//! Called by the operators, by a tail call.
+
+use crate::cxx_runtime;
+use core::arch::naked_asm;
+use heapwright::heap::{self, NEW, NEW_ARRAY};
+use libc::{c_void, size_t};
+
+/// All of `operator new`: an attempt; where it fails, the new-handler and another
+/// attempt, for ever; without a handler, `std::bad_alloc`.
+///
+/// The frame keeps the request in two registers that the callee saves, and can be
+/// unwound at each call.
+///
+/// One for each array-ness, so that the attempt knows which it is.
+macro_rules! slow {
+    ($( $(#[$doc:meta])* $name:ident => $from:ident; )*) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(naked)]
+            pub(super) extern "C" fn $name(size: size_t, alignment: size_t) -> *mut c_void {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "push rbx",
+                    ".cfi_def_cfa_offset 16",
+                    ".cfi_offset rbx, -16",
+                    "push r14",
+                    ".cfi_def_cfa_offset 24",
+                    ".cfi_offset r14, -24",
+                    "push rax",
+                    ".cfi_def_cfa_offset 32",
+                    "mov rbx, rdi",
+                    "mov r14, rsi",
+                    "2:",
+                    "mov rdi, rbx",
+                    "mov rsi, r14",
+                    "call {attempt}",
+                    "test rax, rax",
+                    "jz 3f",
+                    "pop rcx",
+                    ".cfi_remember_state",
+                    ".cfi_def_cfa_offset 24",
+                    "pop r14",
+                    ".cfi_def_cfa_offset 16",
+                    "pop rbx",
+                    ".cfi_def_cfa_offset 8",
+                    "ret",
+                    ".cfi_restore_state",
+                    "3:",
+                    "mov rdi, r14",
+                    "call {helper}",
+                    "test rax, rax",
+                    "jz 4f",
+                    "call rax",
+                    "jmp 2b",
+                    "4:",
+                    "pop rcx",
+                    ".cfi_def_cfa_offset 24",
+                    "pop r14",
+                    ".cfi_def_cfa_offset 16",
+                    "pop rbx",
+                    ".cfi_def_cfa_offset 8",
+                    "jmp {throw}",
+                    ".cfi_endproc",
+                    attempt = sym attempt::<{ $from }>,
+                    helper = sym helper,
+                    throw = sym throw_bad_alloc,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "stp x29, x30, [sp, #-32]!",
+                    ".cfi_def_cfa_offset 32",
+                    ".cfi_offset w29, -32",
+                    ".cfi_offset w30, -24",
+                    "stp x19, x20, [sp, #16]",
+                    ".cfi_offset w19, -16",
+                    ".cfi_offset w20, -8",
+                    "mov x29, sp",
+                    "mov x19, x0",
+                    "mov x20, x1",
+                    "2:",
+                    "mov x0, x19",
+                    "mov x1, x20",
+                    "bl {attempt}",
+                    "cbz x0, 3f",
+                    "ldp x19, x20, [sp, #16]",
+                    "ldp x29, x30, [sp], #32",
+                    ".cfi_remember_state",
+                    ".cfi_restore w19",
+                    ".cfi_restore w20",
+                    ".cfi_restore w29",
+                    ".cfi_restore w30",
+                    ".cfi_def_cfa_offset 0",
+                    "ret",
+                    ".cfi_restore_state",
+                    "3:",
+                    "mov x0, x20",
+                    "bl {helper}",
+                    "cbz x0, 4f",
+                    "blr x0",
+                    "b 2b",
+                    "4:",
+                    "ldp x19, x20, [sp, #16]",
+                    "ldp x29, x30, [sp], #32",
+                    ".cfi_restore w19",
+                    ".cfi_restore w20",
+                    ".cfi_restore w29",
+                    ".cfi_restore w30",
+                    ".cfi_def_cfa_offset 0",
+                    "b {throw}",
+                    ".cfi_endproc",
+                    attempt = sym attempt::<{ $from }>,
+                    helper = sym helper,
+                    throw = sym throw_bad_alloc,
+                );
+            }
+        )*
+    };
+}
+
+slow! {
+    /// `operator new`, when the fast path was not enough; and all of the aligned form.
+    new_slow => NEW;
+    /// `operator new[]`, where it is distinguished.
+    new_array_slow => NEW_ARRAY;
+}
+
+/// One attempt: a block, or null. Cannot throw.
+extern "C" fn attempt<const FROM: u8>(size: size_t, alignment: size_t) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return core::ptr::null_mut();
+    }
+    heap::malloc_aligned_for::<FROM>(size, alignment).cast()
+}
+
+/// What may help after a failed attempt: the new-handler, or null where there is
+/// none, or where the alignment is none and no memory can help. Cannot throw.
+#[cold]
+extern "C" fn helper(alignment: size_t) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return core::ptr::null_mut();
+    }
+    cxx_runtime::new_handler()
+}
+
+/// Throws `std::bad_alloc` into the caller: asks how that is done in this
+/// process, gives up its own frame and jumps there.
+///
+/// The answer is four words on the stack: a function and its arguments.
+#[unsafe(naked)]
+extern "C" fn throw_bad_alloc() -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, 40",
+        ".cfi_def_cfa_offset 48",
+        "mov rdi, rsp",
+        "call {prepare}",
+        "mov rax, qword ptr [rsp]",
+        "mov rdi, qword ptr [rsp + 8]",
+        "mov rsi, qword ptr [rsp + 16]",
+        "mov rdx, qword ptr [rsp + 24]",
+        "add rsp, 40",
+        ".cfi_def_cfa_offset 8",
+        "jmp rax",
+        ".cfi_endproc",
+        prepare = sym cxx_runtime::prepare_bad_alloc,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "sub sp, sp, #48",
+        ".cfi_def_cfa_offset 48",
+        "str x30, [sp, #32]",
+        ".cfi_offset w30, -16",
+        "mov x0, sp",
+        "bl {prepare}",
+        "ldp x16, x0, [sp]",
+        "ldp x1, x2, [sp, #16]",
+        "ldr x30, [sp, #32]",
+        "add sp, sp, #48",
+        ".cfi_restore w30",
+        ".cfi_def_cfa_offset 0",
+        "br x16",
+        ".cfi_endproc",
+        prepare = sym cxx_runtime::prepare_bad_alloc,
+    );
+}

@@ -1,0 +1,318 @@
+//! Forms that forward to another, and how a debug heap learns which one was called.
+//!
+//! **Forwarding.** A program may replace some of the forms and rely on the
+//! others to call its own: programs that count their allocations replace
+//! `new(n)` and `delete(p)` alone, and the compiler calls `delete(p, n)`. So
+//! each forwarding form is one jump, which lands in the program's operator if
+//! there is one and in ours otherwise: through the symbol table, or through a
+//! table of our own, [`FORWARD`], which the dynamic linker fills in like the other.
+//!
+//! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and
+//! alignments that `delete` is given. The forms that do the work report the alignment: each
+//! falls through to a door of its own (`heap::NEW`). But what came by a forwarding
+//! form has lost where it came from. So in debug mode the constructor looks at each
+//! word of [`FORWARD`]: where it leads to our own operator, and that one's way on
+//! leads to ours too, it is replaced by a function that does the work at once and
+//! reports everything. Where the program has put itself in the way, the word stays:
+//! the program's operator is called, as the standard says, and what it then calls
+//! is reported as what it is.
+//!
+//! ```text
+//!                       fast mode              debug mode
+//!   delete[](p, n)  ->  delete[](p)        ->  free_sized_from::<NEW_ARRAY>(p, n)
+//!   delete[](p)     ->  delete(p)          ->  free_from::<NEW_ARRAY>(p)
+//!   new[](n)        ->  new(n)             ->  new_array_slow(n, 1)
+//!   nothrow forms   ->  what they forward to, which reports (they know no more)
+//! ```
+//!
+//! The price in fast mode is none: a jump through one word of memory instead of
+//! another. Nor is it a weaker place: the table lies in `.data.rel.ro`, which the
+//! dynamic linker makes read-only before any code runs, as the symbol table is. In
+//! debug mode alone the constructor makes its page writable again, and leaves it
+//! so: a debug run looks for wild writes, and this process is not one to attack.
+//!
+//! Called by the constructor, and by the operators.
+
+use super::failure::new_array_slow;
+use super::{_ZdlPv, _ZdlPvSt11align_val_t, _Znwm, _ZnwmSt11align_val_t};
+use crate::malloc_family::page_size;
+use core::arch::naked_asm;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use heapwright::heap::{self, NEW, NEW_ARRAY};
+use libc::{c_void, size_t};
+
+/// What the sized form forwards to, with the size behind it.
+#[unsafe(naked)]
+pub(super) extern "C" fn delete_sized(block: *mut c_void, size: size_t) {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        "jmp qword ptr [rip + {table} + {at}]",
+        table = sym FORWARD,
+        at = const DELETE_SIZED * 8,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        "adrp x16, {table} + {at}",
+        "ldr x16, [x16, :lo12:{table} + {at}]",
+        "br x16",
+        table = sym FORWARD,
+        at = const DELETE_SIZED * 8,
+    );
+}
+
+/// Where the forwarding forms forward to that lose something on the way.
+#[repr(C, align(64))]
+struct Forward([AtomicPtr<c_void>; FORWARDING]);
+
+/// How many there are, and the place of each.
+const FORWARDING: usize = 8;
+const NEW_ARRAY_PLAIN: usize = 0;
+const NEW_ARRAY_ALIGNED: usize = 1;
+const DELETE_SIZED: usize = 2;
+const DELETE_SIZED_ALIGNED: usize = 3;
+const DELETE_ARRAY: usize = 4;
+const DELETE_ARRAY_SIZED: usize = 5;
+const DELETE_ARRAY_ALIGNED: usize = 6;
+const DELETE_ARRAY_SIZED_ALIGNED: usize = 7;
+
+/// Filled in by the linker, or the dynamic linker, which put the program's own
+/// operators there if it has any. Read by the assembly of the forms.
+#[unsafe(link_section = ".data.rel.ro.heapwright_forward")]
+static FORWARD: Forward = Forward([
+    AtomicPtr::new(_Znwm as *mut c_void),
+    AtomicPtr::new(_ZnwmSt11align_val_t as *mut c_void),
+    AtomicPtr::new(_ZdlPv as *mut c_void),
+    AtomicPtr::new(_ZdlPvSt11align_val_t as *mut c_void),
+    AtomicPtr::new(_ZdlPv as *mut c_void),
+    AtomicPtr::new(_ZdaPv as *mut c_void),
+    AtomicPtr::new(_ZdlPvSt11align_val_t as *mut c_void),
+    AtomicPtr::new(_ZdaPvSt11align_val_t as *mut c_void),
+]);
+
+/// Of each form: what does its work at once and reports which form it was, and the form that
+/// its target is, if that is in the table, too.
+fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
+    match form {
+        NEW_ARRAY_PLAIN => (new_array as *mut c_void, None),
+        NEW_ARRAY_ALIGNED => (new_array_slow as *mut c_void, None),
+        DELETE_SIZED => (give_sized as *mut c_void, None),
+        DELETE_SIZED_ALIGNED => (give_sized_aligned::<NEW> as *mut c_void, None),
+        DELETE_ARRAY => (give_array as *mut c_void, None),
+        DELETE_ARRAY_SIZED => (give_array_sized as *mut c_void, Some(DELETE_ARRAY)),
+        DELETE_ARRAY_ALIGNED => (give_array_aligned as *mut c_void, None),
+        _ => (give_sized_aligned::<NEW_ARRAY> as *mut c_void, Some(DELETE_ARRAY_ALIGNED)),
+    }
+}
+
+/// Whether an address is one of this file's operators.
+fn is_ours(operator: *mut c_void) -> bool {
+    let (start, stop): (*mut c_void, *mut c_void);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: computes two addresses.
+    unsafe {
+        core::arch::asm!(
+            ".hidden __start_heapwright_operators",
+            ".hidden __stop_heapwright_operators",
+            "lea {}, [rip + __start_heapwright_operators]",
+            "lea {}, [rip + __stop_heapwright_operators]",
+            out(reg) start,
+            out(reg) stop,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: computes two addresses.
+    unsafe {
+        core::arch::asm!(
+            ".hidden __start_heapwright_operators",
+            ".hidden __stop_heapwright_operators",
+            "adrp {0}, __start_heapwright_operators",
+            "add {0}, {0}, :lo12:__start_heapwright_operators",
+            "adrp {1}, __stop_heapwright_operators",
+            "add {1}, {1}, :lo12:__stop_heapwright_operators",
+            out(reg) start,
+            out(reg) stop,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (start.addr()..stop.addr()).contains(&operator.addr())
+}
+
+/// Whether what a form forwards to ends in an operator of ours, and no other is
+/// on the way.
+fn leads_to_us(form: usize) -> bool {
+    let (_, next) = reporting(form);
+    is_ours(FORWARD.0[form].load(Ordering::Relaxed)) && next.is_none_or(leads_to_us)
+}
+
+/// Looks whether the program has an `operator delete(void*)` of its own; if so,
+/// the sized form forwards every block to it. Called by the constructor.
+pub(crate) fn notice_replacements() {
+    if !leads_to_us(DELETE_SIZED) {
+        // SAFETY: constructors run one at a time, before `main` and before `dlopen` returns. A
+        // thread that one of another library's has started would find the old tag or the new.
+        unsafe { heap::forward_sized_frees() };
+    }
+}
+
+/// Makes the forwarding forms report to the heap which one was called, where the program
+/// has not replaced what they forward to. Called by the constructor in debug mode.
+#[cold]
+pub(crate) fn report_forms_apart() {
+    // Decided before anything changes: what leads to us now is the linker's word.
+    let mut ours = [false; FORWARDING];
+    for (form, ours) in ours.iter_mut().enumerate() {
+        *ours = leads_to_us(form);
+    }
+    let page = page_size();
+    let start = FORWARD.0.as_ptr().addr() & !(page - 1);
+    // The table is aligned to its size, so it is in one page.
+    const { assert!(size_of::<Forward>() == align_of::<Forward>()) };
+    let whole = FORWARD.0.as_ptr().with_addr(start).cast_mut().cast();
+    // SAFETY: a page of ours becomes writable; its contents stay.
+    if unsafe { libc::mprotect(whole, page, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+        // Then new[] is reported as new, and delete[] as delete, which agree.
+        return;
+    }
+    for (form, word) in FORWARD.0.iter().enumerate() {
+        if ours[form] {
+            word.store(reporting(form).0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// `new[](n)`, reporting.
+#[unsafe(naked)]
+extern "C" fn new_array() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("mov esi, 1", "jmp {slow}", slow = sym new_array_slow);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("mov x1, #1", "b {slow}", slow = sym new_array_slow);
+}
+
+/// `delete(p, n)`, reporting.
+///
+/// # Safety
+///
+/// As the operator: so for those that follow.
+unsafe extern "C" fn give_sized(block: *mut c_void, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_from::<NEW>(block.cast(), size) };
+}
+
+/// `delete[](p)`, reporting.
+unsafe extern "C" fn give_array(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_from::<NEW_ARRAY>(block.cast()) };
+}
+
+/// `delete[](p, n)`, reporting.
+unsafe extern "C" fn give_array_sized(block: *mut c_void, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_from::<NEW_ARRAY>(block.cast(), size) };
+}
+
+/// `delete[](p, align)`, reporting.
+unsafe extern "C" fn give_array_aligned(block: *mut c_void, alignment: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_aligned_from::<NEW_ARRAY>(block.cast(), alignment) };
+}
+
+/// `delete(p, n, align)` and `delete[](p, n, align)`, reporting. The arguments have
+/// changed places already.
+unsafe extern "C" fn give_sized_aligned<const FROM: u8>(
+    block: *mut c_void,
+    alignment: size_t,
+    size: size_t,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_aligned_from::<FROM>(block.cast(), size, alignment) };
+}
+
+/// A form that calls another with the leading arguments it was given, and reports no
+/// more than that one: one jump through the global offset table, where the
+/// program's own operator is found if it has one.
+macro_rules! forwarding {
+    ($( $(#[$doc:meta])* $from:ident => $to:literal; )*) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            #[unsafe(link_section = "heapwright_operators")]
+            extern "C" fn $from() {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(concat!("jmp qword ptr [rip + ", $to, "@GOTPCREL]"));
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    concat!("adrp x16, :got:", $to),
+                    concat!("ldr x16, [x16, :got_lo12:", $to, "]"),
+                    "br x16",
+                );
+            }
+        )*
+    };
+}
+
+forwarding! {
+    /// `operator delete(void*, const std::nothrow_t&)`.
+    _ZdlPvRKSt9nothrow_t => "_ZdlPv";
+    /// `operator delete[](void*, const std::nothrow_t&)`.
+    _ZdaPvRKSt9nothrow_t => "_ZdaPv";
+    /// `operator delete(void*, std::align_val_t, const std::nothrow_t&)`.
+    _ZdlPvSt11align_val_tRKSt9nothrow_t => "_ZdlPvSt11align_val_t";
+    /// `operator delete[](void*, std::align_val_t, const std::nothrow_t&)`.
+    _ZdaPvSt11align_val_tRKSt9nothrow_t => "_ZdaPvSt11align_val_t";
+}
+
+/// A form that calls another, which cannot distinguish it from its own callers: one jump
+/// through its place in [`FORWARD`]. The instructions in brackets come before it,
+/// for x86-64 and for aarch64.
+macro_rules! forwarding_apart {
+    ($( $(#[$doc:meta])* $from:ident => $place:ident [$($x86:literal),*] [$($arm:literal),*]; )*) => {
+        $(
+            $(#[$doc])*
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            #[unsafe(link_section = "heapwright_operators")]
+            extern "C" fn $from() {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    $($x86,)*
+                    "jmp qword ptr [rip + {table} + {at}]",
+                    table = sym FORWARD,
+                    at = const $place * 8,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    $($arm,)*
+                    "adrp x16, {table} + {at}",
+                    "ldr x16, [x16, :lo12:{table} + {at}]",
+                    "br x16",
+                    table = sym FORWARD,
+                    at = const $place * 8,
+                );
+            }
+        )*
+    };
+}
+
+// Where the alignment is the third argument it must become the second; the size
+// goes where it was, and only a reporting function looks at it.
+forwarding_apart! {
+    /// `operator new[](std::size_t)`.
+    _Znam => NEW_ARRAY_PLAIN [] [];
+    /// `operator new[](std::size_t, std::align_val_t)`.
+    _ZnamSt11align_val_t => NEW_ARRAY_ALIGNED [] [];
+    /// `operator delete[](void*)`.
+    _ZdaPv => DELETE_ARRAY [] [];
+    /// `operator delete[](void*, std::size_t)`.
+    _ZdaPvm => DELETE_ARRAY_SIZED [] [];
+    /// `operator delete[](void*, std::align_val_t)`.
+    _ZdaPvSt11align_val_t => DELETE_ARRAY_ALIGNED [] [];
+    /// `operator delete(void*, std::size_t, std::align_val_t)`.
+    _ZdlPvmSt11align_val_t => DELETE_SIZED_ALIGNED
+        ["xchg rsi, rdx"] ["mov x16, x1", "mov x1, x2", "mov x2, x16"];
+    /// `operator delete[](void*, std::size_t, std::align_val_t)`.
+    _ZdaPvmSt11align_val_t => DELETE_ARRAY_SIZED_ALIGNED
+        ["xchg rsi, rdx"] ["mov x16, x1", "mov x1, x2", "mov x2, x16"];
+}
