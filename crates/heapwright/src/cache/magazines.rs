@@ -29,7 +29,7 @@
 //! Invariants: a block is in one list, one spare, one depot or a bit of its slab.
 //! The holder of the slot's lock touches all but the atomics.
 //!
-//! Called by `heap::common`.
+//! Called by `heap::shared`.
 
 use core::cell::Cell;
 use core::mem::offset_of;

@@ -14,7 +14,7 @@
 
 use core::arch::asm;
 
-use super::{common, door, fast, per_cpu};
+use super::{door, fast, per_cpu, shared};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
 use crate::cache::{Hot, Residue, hot};
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, residue: us
     // SAFETY: by the contract it is what is left of an entry.
     let residue = unsafe { Residue::of(residue) };
     // SAFETY: the entry says that the block is of a common slab; it is in use.
-    if unsafe { !common::free_here(block, hot, residue) } {
+    if unsafe { !shared::free_here(block, hot, residue) } {
         // SAFETY: by the contract: a block in use, or what the door refuses.
         unsafe { door::free_cold::<MALLOC>(block) }
     }

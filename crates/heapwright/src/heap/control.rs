@@ -4,7 +4,7 @@
 //! Called by the C layer (`malloc_trim`, `setrlimit`, `mlockall`).
 
 use super::start::{self, Mine};
-use super::{common, foreign};
+use super::{foreign, shared};
 use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Use, magazines};
 use crate::chunk;
@@ -64,7 +64,7 @@ pub fn trim(keep: usize) -> bool {
         }
     }
     given += cache::purge_abandoned();
-    if common::is_on() && !sync::holds_all() {
+    if shared::is_on() && !sync::holds_all() {
         given += magazines::purge_all();
     }
     given += chunk::purge_all(keep);

@@ -4,7 +4,7 @@
 //! Allocation asks what the *thread* has (a cache, the heap of threads whose
 //! cache is gone, nothing yet); everything else asks what the *block* is. This
 //! is the only place that makes those choices. Where the process debugs, the debug
-//! heap is asked first (`seen`), with what the call says (`request`).
+//! heap is asked first (`debug_hooks`), with what the call says (`request`).
 
 use crate::address_map::{COMMON, Kind, MAP};
 use crate::cache::{self, Allocated, CACHES, Cache, Use, central};
@@ -19,7 +19,7 @@ use crate::sync::atomic::Ordering;
 
 use super::source::Source;
 use super::start::{self, Mine};
-use super::{common, count, first_class, foreign, large, own_word, seen, trace};
+use super::{count, debug_hooks, first_class, foreign, large, own_word, shared, trace};
 use crate::request::{MALLOC, Origin, Request, Return};
 
 impl Request {
@@ -61,8 +61,8 @@ fn allocate(request: Request) -> *mut u8 {
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
         core::ptr::null_mut()
     } else {
-        let knew = seen::is_debugging();
-        if knew && let Some(block) = seen::allocate(request) {
+        let knew = debug_hooks::is_debugging();
+        if knew && let Some(block) = debug_hooks::allocate(request) {
             return done(request, block);
         }
         let mine = start::mine();
@@ -71,8 +71,8 @@ fn allocate(request: Request) -> *mut u8 {
         }
         // The first call of all is what found out that the process debugs.
         if !knew
-            && seen::is_debugging()
-            && let Some(block) = seen::allocate(request)
+            && debug_hooks::is_debugging()
+            && let Some(block) = debug_hooks::allocate(request)
         {
             return done(request, block);
         }
@@ -91,11 +91,11 @@ fn allocate(request: Request) -> *mut u8 {
 /// Serves a request of a thread that shares caches.
 fn allocate_shared(request: Request) -> *mut u8 {
     if let Some(class) = request.class()
-        && let Some(given) = common::alloc(class)
+        && let Some(given) = shared::alloc(class)
     {
         let usable = size_class::size(class);
         if options::detailed()
-            && let Some(held) = common::acquire()
+            && let Some(held) = shared::acquire()
         {
             count::allocation(&held.counters, request.size, usable);
         }
@@ -104,7 +104,7 @@ fn allocate_shared(request: Request) -> *mut u8 {
     if sync::is_interrupted() {
         return allocate_interrupted(request);
     }
-    match common::acquire() {
+    match shared::acquire() {
         Some(held) => allocate_from(&*held, request),
         None => allocate_late(request),
     }
@@ -122,7 +122,7 @@ fn allocate_interrupted(request: Request) -> *mut u8 {
 /// Serves a request of a thread that has no cache, and cannot have one.
 #[cold]
 fn allocate_late(request: Request) -> *mut u8 {
-    if common::is_on() {
+    if shared::is_on() {
         central::fill_reserves();
     }
     let Some(cache) = start::late() else { return core::ptr::null_mut() };
@@ -308,7 +308,7 @@ unsafe fn free_found<const FROM: u8>(
     trace::freed(block);
     let what = Return::new(call, Origin::of::<FROM>(), size, align);
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
-    if seen::is_debugging() && unsafe { seen::free(block, what) } {
+    if debug_hooks::is_debugging() && unsafe { debug_hooks::free(block, what) } {
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
@@ -341,7 +341,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
         match start::mine() {
             Mine::Cache(cache) | Mine::Late(cache) => count::free(&cache.counters, usable),
             Mine::Shared => {
-                if let Some(held) = common::acquire() {
+                if let Some(held) = shared::acquire() {
                     count::free(&held.counters, usable);
                 }
             }
@@ -356,7 +356,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
 unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     if owner == COMMON {
         // SAFETY: the caller gives the block of this class and a common slab away.
-        return unsafe { common::free_slot(class, block) };
+        return unsafe { shared::free_slot(class, block) };
     }
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
@@ -408,7 +408,7 @@ fn keep(unit: usize, units: usize) -> bool {
         let _order = cache.lock.lock();
         return cache.stash.keep(unit, units);
     }
-    if !common::is_on() {
+    if !shared::is_on() {
         return false;
     }
     if sync::is_interrupted() {
@@ -416,7 +416,7 @@ fn keep(unit: usize, units: usize) -> bool {
         unsafe { central::defer_run(unit) };
         return true;
     }
-    common::acquire().is_some_and(|held| held.stash.keep(unit, units))
+    shared::acquire().is_some_and(|held| held.stash.keep(unit, units))
 }
 
 /// Frees a block that must be of `heap`.
@@ -479,8 +479,8 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     if block.is_null() {
         return 0;
     }
-    if seen::is_debugging()
-        && let Some(usable) = seen::usable_size(block)
+    if debug_hooks::is_debugging()
+        && let Some(usable) = debug_hooks::usable_size(block)
     {
         return usable;
     }

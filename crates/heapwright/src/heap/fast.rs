@@ -13,7 +13,7 @@
 //! |- list has a block                        pop                          here
 //! |- list is empty: `missed`
 //! |  |- the thread's own cache               exclusive::missed -> Cache::refill
-//! |  |- a shared cache                       common::missed -> Magazines
+//! |  |- a shared cache                       shared::missed -> Magazines
 //! |  |- the CPU's arrays (head < 0)          per_cpu::malloc
 //! |  '- no cache yet, or looked at           door::malloc_cold -> allocate
 //! '- beyond the linear classes               malloc_medium, or door::malloc_cold -> large
@@ -22,7 +22,7 @@
 //! |- of this thread's cache                  push                         here
 //! |  '- the list is too long                 door::overflow -> Cache::overflow
 //! |- common, by the CPU's arrays             per_cpu::free
-//! |- common, by a shared cache               common::free -> Magazines
+//! |- common, by a shared cache               shared::free -> Magazines
 //! |- of the outgoing batch's owner           cache::send_along
 //! '- else                                    door::free_cold
 //!    |- of another cache                     Cache::free_remote, first of a batch
@@ -37,7 +37,7 @@ use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
-use super::{SENTINEL, common, door, exclusive, per_cpu};
+use super::{SENTINEL, door, exclusive, per_cpu, shared};
 use crate::request::{ALIGNED, MALLOC};
 
 // A linear class's list is where the request's size says.
@@ -149,7 +149,7 @@ fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     // First, because with a shared cache every call comes here.
     if hot.on_miss() == OnMiss::Shared {
-        return common::missed(size, hot, offset);
+        return shared::missed(size, hot, offset);
     }
     exclusive::missed(size, hot, offset)
 }
@@ -158,7 +158,7 @@ pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 #[inline(never)]
 fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
     if hot.on_miss() == OnMiss::Shared {
-        return common::missed(size, hot, offset);
+        return shared::missed(size, hot, offset);
     }
     exclusive::missed_from::<FROM>(size, align, hot, offset)
 }
@@ -305,7 +305,7 @@ pub unsafe fn free(block: *mut u8) {
 pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
+    let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
     let other = |hot: &Hot, residue| unsafe { free_other::<FROM>(block, hot, residue) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
@@ -347,7 +347,7 @@ pub unsafe fn free_sized(block: *mut u8, size: usize, align: usize) {
 pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { common::free_sized(block, size, hot, residue) };
+    let shared = |hot: &Hot, residue| unsafe { shared::free_sized(block, size, hot, residue) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
     let other = |hot: &Hot, residue| unsafe { free_sized_other::<FROM>(block, size, hot, residue) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
@@ -370,7 +370,7 @@ pub unsafe fn free_sized_from<const FROM: u8>(block: *mut u8, size: usize) {
 pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
+    let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
     let other =
         |hot: &Hot, residue| unsafe { free_aligned_other::<FROM>(block, align, hot, residue) };
@@ -394,7 +394,7 @@ pub unsafe fn free_aligned_from<const FROM: u8>(block: *mut u8, align: usize) {
 pub unsafe fn free_sized_aligned_from<const FROM: u8>(block: *mut u8, size: usize, align: usize) {
     // SAFETY: the caller gives the block away; `free_by` calls this for a common one, with the
     // thread's fast word.
-    let shared = |hot: &Hot, residue| unsafe { common::free(block, hot, residue) };
+    let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
     let other = |hot: &Hot, residue| unsafe {
         free_sized_aligned_other::<FROM>(block, size, align, hot, residue)
@@ -427,7 +427,7 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     }
     if residue.is_to_shared() {
         // SAFETY: the entry says that the slab is common; `hot` is the fast word's.
-        unsafe { common::free_sized(block, size, hot, residue) };
+        unsafe { shared::free_sized(block, size, hot, residue) };
         return true;
     }
     false

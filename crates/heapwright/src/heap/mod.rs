@@ -40,9 +40,9 @@
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 #[doc(hidden)]
 pub mod assembly;
-mod common;
 mod control;
 mod count;
+mod debug_hooks;
 mod door;
 mod exclusive;
 mod fast;
@@ -53,7 +53,7 @@ mod large;
 mod own_word;
 pub(crate) mod per_cpu;
 mod resize;
-mod seen;
+mod shared;
 mod source;
 mod start;
 mod trace;
@@ -61,8 +61,11 @@ mod walk;
 
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
-pub use common::raise_shared_caches;
 pub use control::{give_up_reserve, limit_address_space, owns, trim};
+#[cfg(any(test, feature = "observe"))]
+#[doc(hidden)]
+pub use debug_hooks::observe;
+pub use debug_hooks::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
 pub use door::{realloc_to_nothing, usable_size};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
@@ -71,10 +74,7 @@ pub use fast::{
 };
 pub use first_class::Heap;
 pub use resize::{realloc, realloc_sized_from};
-#[cfg(any(test, feature = "observe"))]
-#[doc(hidden)]
-pub use seen::observe;
-pub use seen::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
+pub use shared::raise_shared_caches;
 pub use trace::{trace_at_exit, traces};
 pub use walk::{Block, walk};
 

@@ -16,12 +16,12 @@
 //! Invariant: what a word leads to is never freed. Caches, stubs and gates are at multiples of 16,
 //! so the marks have room.
 //!
-//! Called by `start`, `common`, `exclusive` and `per_cpu`; nothing else reads the words but the
+//! Called by `start`, `shared`, `exclusive` and `per_cpu`; nothing else reads the words but the
 //! fast paths the fast one.
 
 use core::ptr;
 
-use super::{SENTINEL, foreign, seen};
+use super::{SENTINEL, debug_hooks, foreign};
 use crate::cache::magazines::{self, SharedCache};
 use crate::cache::{Cache, Hot};
 use crate::options;
@@ -107,7 +107,7 @@ pub(super) fn set_exited() {
 
 fn set(own: *mut u8, marks: usize, fast: *mut u8) {
     tls::set_own(own.map_addr(|address| address | marks));
-    if !options::detailed() && !seen::is_debugging() && foreign::peer().is_none() {
+    if !options::detailed() && !debug_hooks::is_debugging() && foreign::peer().is_none() {
         tls::set_fast(fast);
     }
 }

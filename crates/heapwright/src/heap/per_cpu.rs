@@ -26,7 +26,7 @@ mod calls;
 
 pub(super) use calls::{free, malloc, malloc_linear};
 
-use super::{common, door, own_word};
+use super::{door, own_word, shared};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::magazines::Magazines;
@@ -45,7 +45,7 @@ pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut 
 #[cold]
 pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize) -> *mut u8 {
     arrays::note_abort();
-    let block = common::acquire().and_then(|held| {
+    let block = shared::acquire().and_then(|held| {
         Magazines::note_fallback(&held);
         held.alloc(offset / CLASS_STEP)
     });
@@ -121,7 +121,7 @@ pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
 /// memory, or no lock to be had.
 fn refill(gate: &Gate, class: usize) -> *mut Block {
     gate.provide(gate.cpu());
-    let Some(held) = common::acquire() else { return core::ptr::null_mut() };
+    let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
     held.tend();
     let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
     for _ in 1..Gate::half(class) {
@@ -147,7 +147,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
 /// The block is of `class`, of a common slab, and in use.
 unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     gate.provide(gate.cpu());
-    let Some(held) = common::acquire() else {
+    let Some(held) = shared::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
         return unsafe { central::defer(class, block) };
     };
@@ -165,7 +165,7 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
 ///
 /// As [`drain`].
 unsafe fn put_in_shared(class: usize, block: *mut Block) {
-    let Some(held) = common::acquire() else {
+    let Some(held) = shared::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
         return unsafe { central::defer(class, block) };
     };

@@ -12,7 +12,7 @@
 //! Called by the C layer and the adapters.
 
 use super::door::{Found, find};
-use super::{common, count, foreign, large, own_word, seen, trace};
+use super::{count, debug_hooks, foreign, large, own_word, shared, trace};
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
@@ -95,12 +95,12 @@ unsafe fn resize<const FROM: u8>(
         trace::realloc_ends(new, size);
         return new;
     }
-    if seen::is_debugging() {
+    if debug_hooks::is_debugging() {
         let align = known.is_some().then_some(align);
         let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
-        if let Some(new) = unsafe { seen::realloc(block, size, what) } {
+        if let Some(new) = unsafe { debug_hooks::realloc(block, size, what) } {
             if new.is_null() {
                 os::set_errno(os::ENOMEM);
             }
@@ -167,7 +167,7 @@ unsafe fn resize_traced<const FROM: u8>(
 /// Resizes a large block without copying its bytes, if that can be done.
 fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let before = large::usable(unit);
-    if common::is_on() && sync::is_interrupted() {
+    if shared::is_on() && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
     let heap = large::heap_of(unit);
@@ -193,8 +193,8 @@ fn release_kept() {
     if let Some(cache) = own_word::cache() {
         let _order = cache.lock.lock();
         cache.stash.release();
-    } else if common::is_on()
-        && let Some(held) = common::acquire()
+    } else if shared::is_on()
+        && let Some(held) = shared::acquire()
     {
         held.stash.release();
     }

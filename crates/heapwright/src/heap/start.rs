@@ -28,11 +28,11 @@ use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use crate::sync::{self, Lock};
 
-use super::common;
 use super::foreign;
 use super::fork::HANDLERS;
 use super::own_word::{self, Own};
-use super::{seen, trace};
+use super::shared;
+use super::{debug_hooks, trace};
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -49,7 +49,7 @@ pub(super) enum Mine {
     Cache(&'static Cache),
     /// The heap of those whose cache is gone; take its lock.
     Late(&'static Cache),
-    /// One of the caches that threads share: see `common`.
+    /// One of the caches that threads share: see `shared`.
     Shared,
     /// Nothing: there is no memory for a cache.
     Nothing,
@@ -75,7 +75,7 @@ fn mine_slow(has_exited: bool) -> Mine {
     if has_exited {
         return late().map_or(Mine::Nothing, Mine::Late);
     }
-    if common::is_on() {
+    if shared::is_on() {
         return Mine::Shared;
     }
     // Starting may have allocated, and so given this thread its cache already.
@@ -100,7 +100,7 @@ fn mine_slow(has_exited: bool) -> Mine {
 pub(crate) fn publish_mine() {
     match own_word::cache() {
         Some(cache) => cache.publish(),
-        None => common::publish(),
+        None => shared::publish(),
     }
 }
 
@@ -157,11 +157,11 @@ fn start() -> bool {
     }
     #[cfg(feature = "debug")]
     if !peered {
-        seen::start();
+        debug_hooks::start();
     }
-    if !peered && !seen::is_debugging() {
+    if !peered && !debug_hooks::is_debugging() {
         // Where there is no memory for shared caches there is hardly any for others.
-        common::start();
+        shared::start();
     }
     if !peered {
         #[cfg(not(feature = "interpose"))]
