@@ -18,15 +18,15 @@
 //! There is no background thread: a thread that takes or gives a run
 //! looks at the queue, and pays for a bounded number of runs, outside the lock.
 //!
-//! A run queues at the place of its *oldest* part, so that a neighbour freed
+//! A merged run queues at the place of its *oldest* part, so that a neighbour freed
 //! again and again cannot keep a large run from its turn.
 //!
-//! Clean runs read as zero, which is what `calloc` asks about.
+//! Clean runs read as zero, which saves `calloc` its work.
 //!
 //! Runs merge only with runs of their own state; when the window is at its end,
 //! everything dirty is purged, so that all merge, before a request is refused.
 //!
-//! Where address space is limited, free runs are kept only as far as others do not
+//! Where address space is limited, free runs are kept only as far as other users of it do not
 //! lack it, and the rest is *absent*: see [`scarce`].
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks) and
