@@ -112,7 +112,7 @@ const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 pub(crate) const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 3;
 /// The sentinel's id, which owns nothing.
 pub(crate) const NOBODY: u32 = MAX_OWNER + 1;
-/// The owner of slabs that are everybody's, where threads share caches.
+/// The owner of all slabs where threads share caches.
 pub(crate) const COMMON: u32 = MAX_OWNER + 2;
 
 const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + PAGE_LISTS <= LARGE_HEAD);

@@ -212,7 +212,7 @@ impl<T: Sync + 'static> Recycled<T> {
         self.ids.get(id).map(|slot| &slot.value)
     }
 
-    /// All objects, those that nobody has as well.
+    /// All objects, those without an owner as well.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
         self.ids.all().map(|slot| &slot.value)
     }

@@ -32,7 +32,7 @@ use std::time::Duration;
 /// More output than this is not a benchmark.
 const MOST_OUTPUT: u64 = 256 << 20;
 
-/// How often we look whether somebody wants us to stop, and how much has been
+/// How often we look whether we are asked to stop, and how much has been
 /// printed.
 const LOOK_UP: Duration = Duration::from_millis(200);
 

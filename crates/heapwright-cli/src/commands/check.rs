@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     frames: Option<u8>,
 
-    /// Which blocks to put beside a page that nobody can touch
+    /// Which blocks to put beside guard pages
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
 

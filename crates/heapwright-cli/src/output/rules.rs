@@ -76,7 +76,7 @@ fn error(kind: FindingKind) -> Words {
         FindingKind::InvalidFree => (
             "Free of what is no block",
             "A pointer was freed that no allocation returned: to the stack, to data, into \
-             memory of somebody else, or a wild one.",
+             memory of another owner, or a wild one.",
             "Free only what was allocated, by the library that allocated it.",
         ),
         FindingKind::InteriorFree => (

@@ -103,7 +103,7 @@ pub(crate) struct Chunk<O: 'static> {
     /// The fewest dirty units since `low_since`, in milliseconds.
     low: usize,
     low_since: u32,
-    /// Units that nobody needed for a whole delay, and that still wait.
+    /// Units that were not needed for a whole delay, and that still wait.
     due: usize,
     region: Region,
     /// Whether the user wants huge pages.
@@ -324,7 +324,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Takes dirty units out of all indexes that were not needed for `delay`
     /// milliseconds, or that are too many: the oldest run, or the end of it. While
-    /// it is out, its tags say 0 units, so that nobody merges with it.
+    /// it is out, its tags say 0 units, so that nothing merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;
@@ -423,7 +423,7 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// Dirty units were taken or purged: what is left is the most that nobody needs.
+    /// Dirty units were taken or purged: what is left is the most that is not needed.
     fn note_fewer(&mut self) {
         self.low = self.low.min(self.dirty.units());
         self.due = self.due.min(self.dirty.units());
@@ -575,7 +575,7 @@ pub(crate) fn take(
     Some(run)
 }
 
-/// Units that waited to go back when somebody last looked.
+/// Units that waited to go back at the last look.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether runs wait to go back.

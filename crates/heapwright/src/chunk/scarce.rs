@@ -13,7 +13,7 @@
 //!
 //! - Free runs stay mapped up to an eighth of what is left to others. What is
 //!   more is unmapped, at once and not after a delay: clean runs first, then the oldest
-//!   dirty ones. Their units stay free, and are *absent* until somebody takes them. A heap
+//!   dirty ones. Their units stay free, and are *absent* until they are taken. A heap
 //!   that is empty so keeps at most a ninth of the limit.
 //! - Before a request is refused, all free runs become absent, and large blocks
 //!   lose the pages behind their last byte: a block of 100,000 bytes then takes 100 KiB
