@@ -54,7 +54,7 @@ impl Rule {
             Self::Error(kind) => error(kind),
             Self::Leak(reach) => leak(reach),
             Self::Growth => (
-                "Memory that grows and grows",
+                "Memory that keeps growing",
                 "The live bytes of one stack rose through most of the run. Nothing has to be \
                  lost: a cache without a bound, or a list that is only added to, looks so.",
                 "Look at what keeps the blocks, and whether it has a bound.",
