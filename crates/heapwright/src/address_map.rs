@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn one_compare_tells_owner_and_class() {
+    fn one_compare_gives_owner_and_class() {
         let tag = Entry::tag(5);
         let mine = |entry: Entry| ((entry.0 ^ tag) as usize) < SLAB_KINDS;
         assert!(mine(Entry::slab(5, 0)) && mine(Entry::slab(5, CLASSES - 1)));
