@@ -49,7 +49,7 @@ fn read(file: &[u8]) {
             _ => unreachable!("no other"),
         }
         if !matches!(entry, Entry::End(_)) {
-            read.push(told(&entry));
+            read.push(described(&entry));
         }
     }
     assert!(reader.position() as usize <= file.len());
@@ -68,7 +68,7 @@ fn read(file: &[u8]) {
     if started && plain {
         assert!(writer.end());
         let mut reader = Reader::new(&again).unwrap();
-        let same: Vec<_> = reader.by_ref().map(|entry| told(&entry)).collect();
+        let same: Vec<_> = reader.by_ref().map(|entry| described(&entry)).collect();
         assert!(reader.is_whole());
         let without_end = same.len() - 1;
         assert!(
@@ -78,13 +78,13 @@ fn read(file: &[u8]) {
     }
 }
 
-fn told(entry: &Entry<'_>) -> String {
+fn described(entry: &Entry<'_>) -> String {
     format!("{entry:?}")
 }
 
 /// The numbers of pools may have been written longer than need be.
-fn is_start(told: &str) -> bool {
-    told.starts_with("Start")
+fn is_start(text: &str) -> bool {
+    text.starts_with("Start")
 }
 
 /// The same file, but for its header: of the oldest version.

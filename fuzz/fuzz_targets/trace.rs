@@ -34,15 +34,15 @@ fn read(file: &[u8]) {
             }
             _ => unreachable!("no other"),
         }
-        read.push(told(chunk));
+        read.push(described(chunk));
     }
     assert!(reader.position() as usize <= file.len());
     assert!(reader.problem().is_some() || reader.position() as usize == file.len());
-    assert!(Reader::new(&again).unwrap().map(told).eq(read));
+    assert!(Reader::new(&again).unwrap().map(described).eq(read));
 }
 
 /// A chunk without the bytes it is read from, which may be written in other ways.
-fn told(chunk: Chunk<'_>) -> String {
+fn described(chunk: Chunk<'_>) -> String {
     match chunk {
         Chunk::Operations(operations) => {
             let all: Vec<_> = operations.collect();

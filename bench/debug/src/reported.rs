@@ -61,7 +61,10 @@ mod tests {
         let sanitizer = "==1==ERROR: LeakSanitizer: detected memory leaks\n\
                          Direct leak of 9 byte(s) in 7 object(s) allocated from:\n";
         assert_eq!(reported(sanitizer), Some((0.0, 7.0)));
-        assert_eq!(reported("==1==ERROR: AddressSanitizer: heap-use-after-free\n"), Some((1.0, 0.0)));
+        assert_eq!(
+            reported("==1==ERROR: AddressSanitizer: heap-use-after-free\n"),
+            Some((1.0, 0.0))
+        );
         assert_eq!(reported("a word\n"), None);
     }
 }

@@ -18,8 +18,8 @@ use std::process::{Command, Stdio};
 use figures::process::warm;
 
 use crate::plan::Planned;
-use crate::results::Writer;
 use crate::reported::Reported;
+use crate::results::Writer;
 
 /// After so many milliseconds a run is ended: valgrind on a long program.
 const LIMIT_MS: &str = "1200000";

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_told_in_words() {
+    fn endings_are_put_in_words() {
         assert_eq!(sh("printf %s \"$WORD\""), Ok("a b".to_owned()));
         assert_eq!(sh("echo no >&2; exit 7"), Err("it ended with 7; no".to_owned()));
         assert!(sh("kill -9 $$").unwrap_err().contains("was killed"));

@@ -16,7 +16,7 @@ const QUICK_STEP: f64 = 1.5;
 const LEAST: f64 = 256.0;
 const PATIENCE: f64 = 8.0;
 
-/// In KiB; nothing if it does not run at all, which the report is told.
+/// In KiB; nothing if it does not run at all, which the report knows.
 pub(crate) fn smallest(
     options: &Options,
     report: &mut Report,

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missed_figure_and_a_failed_run_are_told_apart() {
+    fn a_missed_figure_and_a_failed_run_are_distinguished() {
         let mut report = Report::new();
         assert!(report.is_sound() && report.holds());
         report.figure("x", Asked::AtMost(1.0), "x", Kind::Counted, &[2.0]);

@@ -13,7 +13,7 @@ use crate::report::Report;
 /// The status of a load that was refused memory.
 const OUT_OF_MEMORY: i32 = 3;
 
-/// A program and what it is told: what stands in a row of a table.
+/// A program and its settings: what stands in a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub(crate) name: String,

@@ -29,7 +29,7 @@ pub(crate) fn scudo(_: &Path) -> Result<Peer, String> {
 }
 
 /// scudo as it was part of the sanitizers' runtime. It ends a program that reallocates
-/// what memalign gave, which C allows; so it is told not to look at that.
+/// what memalign gave, which C allows; so it must not look at that.
 pub(crate) fn scudo_classic(_: &Path) -> Result<Peer, String> {
     let peer = of_clang("scudo-classic", "scudo")?;
     Ok(peer.variant("scudo-classic", "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))

@@ -34,7 +34,7 @@ pub(crate) const ALL: &[Entry] = &[
     Entry::new("mimalloc", "mimalloc v3, its defaults", mimalloc::v3),
     Entry::new(
         "mimalloc-no-thp",
-        "the same library, told not to ask for huge pages",
+        "the same library, set not to ask for huge pages",
         mimalloc::v3_no_thp,
     ),
     Entry::new("mimalloc2", "mimalloc v2, its defaults", mimalloc::v2),

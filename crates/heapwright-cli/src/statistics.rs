@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_apart_by_pid() {
+    fn files_are_distinguished_by_pid() {
         let folder = Folder::new().expect("made");
         let put = |name: &str, bytes: &[u8]| {
             fs::write(folder.path.join(name), bytes).expect("written");

@@ -43,11 +43,11 @@ fn entry<'a>(results: &'a Value, program: usize, allocator: &str) -> &'a Value {
 /// Asserts that something was refused in one line.
 #[track_caller]
 fn refused(output: &Output, exit: i32, words: &str) {
-    let told = stderr(output);
-    assert_eq!(output.status.code(), Some(exit), "{told}");
+    let printed = stderr(output);
+    assert_eq!(output.status.code(), Some(exit), "{printed}");
     assert_eq!(stdout(output), "");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(told.starts_with("heapwright: ") && told.contains(words), "{told}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(printed.starts_with("heapwright: ") && printed.contains(words), "{printed}");
 }
 
 /// A library that is no allocator, with more in it.
@@ -59,24 +59,24 @@ fn library(folder: &Folder, name: &str, source: &str) -> String {
 #[test]
 fn a_command_is_raced() {
     let output = done(&mut on_script(&[], "true"));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
-    let lines: Vec<&str> = told.lines().collect();
+    let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines[0], "heapwright bench: /bin/sh -c true, 2 allocators, 2 rounds");
     for column in ["time", "ratio to glibc", "CPU", "peak RSS", "faults"] {
-        assert!(lines[2].contains(column), "{told}");
+        assert!(lines[2].contains(column), "{printed}");
     }
     // The faster of the two comes first.
     for name in ["glibc", "heapwright"] {
         let row = lines[3..5].iter().find(|line| line.split_whitespace().next() == Some(name));
-        let row = row.unwrap_or_else(|| panic!("no row of {name}: {told}"));
-        assert!(row.contains(" ms ") && row.contains(" MiB "), "{told}");
+        let row = row.unwrap_or_else(|| panic!("no row of {name}: {printed}"));
+        assert!(row.contains(" ms ") && row.contains(" MiB "), "{printed}");
     }
     let sentence = lines[6];
     let tie = sentence.starts_with("heapwright and glibc are a tie in time: ");
     let certain = sentence.starts_with("heapwright is ") && sentence.contains(" than glibc: ");
-    assert!(tie || certain, "{told}");
-    assert!(told.contains("\nnote: with fewer than 6 rounds"), "{told}");
+    assert!(tie || certain, "{printed}");
+    assert!(printed.contains("\nnote: with fewer than 6 rounds"), "{printed}");
 }
 
 #[test]
@@ -172,8 +172,11 @@ fn an_allocator_that_crashes_is_a_row() {
     let flags = ["--with", &with, "--only", "crasher"];
     let output = done(&mut on_script(&flags, "true"));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = stdout(&output);
-    assert!(told.lines().any(|line| line == "crasher    crashed (signal 6, SIGABRT)"), "{told}");
+    let printed = stdout(&output);
+    assert!(
+        printed.lines().any(|line| line == "crasher    crashed (signal 6, SIGABRT)"),
+        "{printed}"
+    );
     let results = json(&mut on_script(&[&flags[..], &["--format", "json"]].concat(), "true"));
     let crasher = entry(&results, 0, "crasher");
     assert_eq!(
@@ -229,9 +232,9 @@ fn a_static_program_takes_no_preload() {
     let program = folder.compile("static", &["-static"], "int main(void) { return 0; }");
     let output = done(bench(&["--"]).arg(&program));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     let row = "heapwright not taken (it is statically linked: no loader runs that could preload a library)";
-    assert!(told.lines().any(|line| line == row), "{told}");
+    assert!(printed.lines().any(|line| line == row), "{printed}");
 }
 
 #[test]
@@ -258,7 +261,7 @@ fn output_that_is_never_the_same_is_not_compared() {
 }
 
 #[test]
-fn a_program_that_fails_by_itself_is_told() {
+fn a_program_that_fails_by_itself_is_reported() {
     refused(
         &done(&mut on_script(&[], "echo oh >&2; exit 3")),
         1,
@@ -283,7 +286,7 @@ fn a_program_that_fails_by_itself_is_told() {
 }
 
 #[test]
-fn unknown_names_are_told() {
+fn unknown_names_are_reported() {
     let with = |flags: &[&str]| done(heapwright().arg("bench").args(flags));
     refused(
         &with(&["--only", "nomalloc"]),
@@ -307,23 +310,23 @@ fn unknown_names_are_told() {
 }
 
 #[test]
-fn suites_that_are_wrong_are_told() {
+fn suites_that_are_wrong_are_reported() {
     let folder = Folder::new();
-    let told = |content: &str, words: &str| {
+    let printed = |content: &str, words: &str| {
         let suite = folder.file("suite.toml", content);
         refused(&done(&mut bench(&["--workloads", "none", "--suite", text(&suite)])), 2, words);
     };
-    told(
+    printed(
         "[[program]]\nname = \"x\"\ncomand = [\"true\"]\n",
         "suite.toml:3: unknown field `comand`",
     );
-    told(
+    printed(
         "[[program]]\nname = \"x\"\ncommand = [\"/nope\"]\n",
         "program 'x': /nope: command not found",
     );
-    told("", "has no [[program]]");
+    printed("", "has no [[program]]");
     let twice = "[[program]]\nname = \"x\"\ncommand = [\"true\"]\n".repeat(2);
-    told(&twice, "there are two programs called 'x'");
+    printed(&twice, "there are two programs called 'x'");
     let missing = folder.path("missing.toml");
     let output = done(&mut bench(&["--suite", text(&missing)]));
     refused(&output, 2, "missing.toml: No such file or directory");
@@ -361,7 +364,7 @@ fn a_suite_is_raced_with_its_surroundings() {
     }
     assert_eq!(results["programs"][0]["stands_for"], "A <b> & c.");
     assert_eq!(results["programs"][0]["kind"], "program");
-    // One that fails by itself does not keep the others from being told.
+    // One that fails by itself does not keep the others from being reported.
     let output = done(&mut bench(&flags));
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -375,11 +378,14 @@ fn a_suite_is_raced_with_its_surroundings() {
 fn allocators_and_workloads_are_listed() {
     let output = done(heapwright().args(["bench", "--list"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = stdout(&output);
-    assert!(told.starts_with("allocators\n  glibc"), "{told}");
-    assert!(told.contains("\n  heapwright") && told.contains("\nworkloads\n  empty"), "{told}");
-    let shown = told.lines().filter(|line| line.starts_with("  cfrac ")).count();
-    assert_eq!(shown, 1, "{told}");
+    let printed = stdout(&output);
+    assert!(printed.starts_with("allocators\n  glibc"), "{printed}");
+    assert!(
+        printed.contains("\n  heapwright") && printed.contains("\nworkloads\n  empty"),
+        "{printed}"
+    );
+    let shown = printed.lines().filter(|line| line.starts_with("  cfrac ")).count();
+    assert_eq!(shown, 1, "{printed}");
 }
 
 #[test]
@@ -452,14 +458,17 @@ fn an_interrupted_race_tells_what_it_has() {
     signal(&child, libc::SIGTERM);
     let output = child.wait_with_output().expect("ended");
     assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{}", stderr(&output));
-    let told = stdout(&output);
-    let heading = told.lines().next().unwrap_or_default();
+    let printed = stdout(&output);
+    let heading = printed.lines().next().unwrap_or_default();
     assert!(
         heading.contains("interrupted after ") && heading.ends_with(" of 1,000 rounds"),
-        "{told}"
+        "{printed}"
     );
-    assert!(told.contains("note: the race was interrupted: these figures are partial"), "{told}");
-    assert!(told.lines().filter(|line| line.contains(" ms ")).count() >= 2, "{told}");
+    assert!(
+        printed.contains("note: the race was interrupted: these figures are partial"),
+        "{printed}"
+    );
+    assert!(printed.lines().filter(|line| line.contains(" ms ")).count() >= 2, "{printed}");
     assert!(all_gone(&pids));
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Output;
 
-/// Frees twice if told to, and ends as it is told.
+/// Frees twice if asked to, and ends as it is asked to.
 const SOURCE: &str = "
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ fn a_bug_has_an_exit_code_of_its_own() {
     let program = program(&folder);
     let output = check(&[], &[text(&program), "twice"]);
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
-    let told = stderr(&output);
+    let printed = stderr(&output);
     for part in [
         "==ERROR: heapwright: double-free: free of a 40-byte block that was freed before",
         "in main ",
@@ -46,7 +46,7 @@ fn a_bug_has_an_exit_code_of_its_own() {
         "    to suppress it: double-free:^main$",
         "== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
     let output = check(&["--exit-code", "3"], &[text(&program), "twice", "7"]);
     assert_eq!(output.status.code(), Some(3));
@@ -67,17 +67,17 @@ fn without_one_the_programs_end_is_handed_on() {
 }
 
 #[test]
-fn what_it_starts_is_told_with_it() {
+fn what_it_starts_is_shown_with_it() {
     let folder = Folder::new();
     let program = program(&folder);
     let report = folder.path("report.json");
     let script = format!("{0} twice; {0} once; {0} twice 5", text(&program));
     let output = check(&["--format", "json", "-o", text(&report)], &["sh", "-c", &script]);
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
-    let told = std::fs::read_to_string(&report).expect("was written");
-    let object: Value = serde_json::from_str(&told).expect("is JSON");
+    let printed = std::fs::read_to_string(&report).expect("was written");
+    let object: Value = serde_json::from_str(&printed).expect("is JSON");
     let errors = object["errors"].as_array().expect("a list");
-    assert_eq!(errors.len(), 1, "{told}");
+    assert_eq!(errors.len(), 1, "{printed}");
     assert_eq!((&errors[0]["times"], &errors[0]["processes"]), (&json!(2), &json!(2)));
 }
 
@@ -92,9 +92,9 @@ fn suppressed_is_clean() {
         let file = folder.file(name, suppression);
         let output = check(&["--suppress", text(&file)], &[text(&program), "twice", "4"]);
         assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-        let told = stderr(&output);
-        assert!(told.contains("== Suppressions used:\n"), "{told}");
-        assert!(told.contains("(suppressed: 1 from 1)"), "{told}");
+        let printed = stderr(&output);
+        assert!(printed.contains("== Suppressions used:\n"), "{printed}");
+        assert!(printed.contains("(suppressed: 1 from 1)"), "{printed}");
     }
     // Its mistakes cost no run.
     let file = folder.file("wrong", "leek:x\n");

@@ -87,16 +87,16 @@ fn two_runs_are_compared() {
     let after = folder.file("after", record(0x70_0000, [[40, 80], [40, 120]], true));
     let output = diff(&[text(&before), text(&after)]);
     assert_eq!(output.status.code(), Some(1));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     for part in ["+40 bytes, +1 blocks: 80 bytes", "\nnew: ==7==ERROR: heapwright: double-free: "] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert!(!told.contains("prog+0x100)"), "{told}");
+    assert!(!printed.contains("prog+0x100)"), "{printed}");
     let object = folder.path("object");
     let output = diff(&["--format", "json", "-o", text(&object), text(&after), text(&before)]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(1), String::new()));
-    let told = std::fs::read(&object).expect("was written");
-    let object: Value = serde_json::from_slice(&told).expect("is JSON");
+    let printed = std::fs::read(&object).expect("was written");
+    let object: Value = serde_json::from_slice(&printed).expect("is JSON");
     assert_eq!(object["stacks"][0]["bytes"], json!(-40));
     assert_eq!(object["stacks"][0]["frames"][0], json!("/nonexistent/prog+0x200"));
     assert_eq!(object["gone"]["errors"][0]["kind"], json!("double-free"));

@@ -84,7 +84,7 @@ fn static_programs_are_not() {
 }
 
 #[test]
-fn files_that_are_no_programs_are_told() {
+fn files_that_are_no_programs_are_reported() {
     let folder = Folder::new();
     let library = folder.compile("lib.so", &["-shared", "-fPIC"], "int x;");
     says(&library, 1, &["not-a-program"]);
@@ -100,7 +100,7 @@ fn files_that_are_no_programs_are_told() {
 }
 
 #[test]
-fn foreign_formats_are_told() {
+fn foreign_formats_are_reported() {
     let folder = Folder::new();
     let bytes = fs::read(folder.compile("x", &[], HELLO)).expect("there");
     let patched = |name: &str, at: usize, value: u8| {
@@ -169,7 +169,7 @@ fn linked_allocators_are_preceded() {
 }
 
 #[test]
-fn rust_programs_are_told_by_their_allocator() {
+fn rust_programs_are_known_by_their_allocator() {
     let folder = Folder::new();
     let rust = |name: &str, flags: &[&str], source: &str| {
         let code = folder.file(&format!("{name}.rs"), source);
@@ -210,7 +210,7 @@ fn rust_programs_are_told_by_their_allocator() {
 }
 
 #[test]
-fn programs_that_gain_privileges_are_told() {
+fn programs_that_gain_privileges_are_reported() {
     let folder = Folder::new();
     let program = folder.compile("gains", &[], HELLO);
     let owner = fs::metadata(&program).expect("there").uid();

@@ -1,4 +1,4 @@
-//! `heapwright heap`: dumps made here with the library's writer, told as text, as JSON and
+//! `heapwright heap`: dumps made here with the library's writer, summarised as text, as JSON and
 //! as a page; and files that are no dumps.
 
 mod common;
@@ -151,7 +151,7 @@ fn heap(flags: &[&str], dump: &Path) -> Output {
 }
 
 #[test]
-fn a_dump_is_told_by_type_size_and_path() {
+fn a_dump_is_summarised_by_type_size_and_path() {
     let folder = Folder::new();
     let file = folder.file("app.heap", sample());
     let output = heap(&[], &file);
@@ -192,20 +192,20 @@ largest retainers
       root stack #1 of mutator 2 -> Array 0x7f00000200a0
 "
     );
-    let told = stdout(&heap(&["--top", "1"], &file));
-    assert!(told.contains("\n  and 2 more types (--top 0 shows all)\n"), "{told}");
-    assert_eq!(told.matches(" -> ").count(), 1, "{told}");
+    let printed = stdout(&heap(&["--top", "1"], &file));
+    assert!(printed.contains("\n  and 2 more types (--top 0 shows all)\n"), "{printed}");
+    assert_eq!(printed.matches(" -> ").count(), 1, "{printed}");
     assert_eq!(stdout(&heap(&["--top", "0"], &file)), stdout(&output));
 }
 
 #[test]
-fn one_type_and_one_object_are_told_of() {
+fn one_type_and_one_object_are_shown() {
     let folder = Folder::new();
     let file = folder.file("app.heap", sample());
     let output =
         heap(&["--type", "Array", "--path", "0x7f0000020043", "--path", "7f0000020080"], &file);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     let expected = "
 Array: 3 objects, 96 bytes (0.2 %), retained 96 (0.2 %)
   no root leads to 1 of them, 32 bytes
@@ -228,10 +228,10 @@ largest retainers
 Array 0x7f0000020080, 32 bytes, retains 0
   no root leads to it
 ";
-    assert!(told.ends_with(expected), "{told}");
+    assert!(printed.ends_with(expected), "{printed}");
     // What is held from two sides, nothing alone keeps.
-    let told = stdout(&heap(&["--path", "0x7f0000020060"], &file));
-    assert!(told.ends_with("retains 32\n  no other object alone keeps it\n"), "{told}");
+    let printed = stdout(&heap(&["--path", "0x7f0000020060"], &file));
+    assert!(printed.ends_with("retains 32\n  no other object alone keeps it\n"), "{printed}");
 
     for (flags, line) in [
         (["--type", "arr"], "there is no type 'arr'; there is Array"),
@@ -312,7 +312,7 @@ fn the_page_shows_the_pages() {
 }
 
 #[test]
-fn generations_and_moves_are_told() {
+fn generations_and_moves_are_reported() {
     let folder = Folder::new();
     let file = folder.file("app.heap", generations());
     let output = heap(&["--path", "0x7f0000020040"], &file);
@@ -353,8 +353,8 @@ Table 0x7f0000020040, 64 bytes, retains 64
   each of these alone keeps it: Table 0x7f0000020000, Table 0x7f0000010000
 "
     );
-    let told = stdout(&heap(&["--type", "Table"], &file));
-    assert!(told.contains("\n  2 of them are old, 128 bytes\n"), "{told}");
+    let printed = stdout(&heap(&["--type", "Table"], &file));
+    assert!(printed.contains("\n  2 of them are old, 128 bytes\n"), "{printed}");
 
     let output = heap(&["--format", "json", "--path", "0x7f0000020000"], &file);
     let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
@@ -407,24 +407,27 @@ Table 0x7f0000020040, 64 bytes, retains 64
 }
 
 #[test]
-fn a_dump_of_the_first_version_is_told_as_ever() {
+fn a_dump_of_the_first_version_is_summarised_as_ever() {
     let folder = Folder::new();
     let lines = include_str!("../../heapwright-record/src/heap/version_1.hex");
     let digits: Vec<u8> = lines.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |two: &[u8]| u8::from_str_radix(str::from_utf8(two).expect("is text"), 16);
     let bytes: Result<Vec<u8>, _> = digits.chunks(2).map(byte).collect();
     let output = heap(&[], &folder.file("old.heap", bytes.expect("are digits")));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
-        told.contains(" 5,000 bytes live, next collection at 8,388,608, after 12 collections\n"),
-        "{told}"
+        printed.contains(" 5,000 bytes live, next collection at 8,388,608, after 12 collections\n"),
+        "{printed}"
     );
-    assert!([" old ", " moved ", " pinned "].iter().all(|word| !told.contains(word)), "{told}");
+    assert!(
+        [" old ", " moved ", " pinned "].iter().all(|word| !printed.contains(word)),
+        "{printed}"
+    );
 }
 
 #[test]
-fn a_damaged_dump_is_told_as_far_as_it_goes() {
+fn a_damaged_dump_is_read_as_far_as_it_goes() {
     let folder = Folder::new();
     let whole = dump(&[32], |writer| {
         writer.type_name(1, "Node");
@@ -449,7 +452,7 @@ fn a_damaged_dump_is_told_as_far_as_it_goes() {
         let file = folder.file("cut.heap", content);
         let output = heap(&[], &file);
         assert_eq!(output.status.code(), Some(1), "{reason}");
-        let (told, said) = (stdout(&output), stderr(&output));
+        let (printed, said) = (stdout(&output), stderr(&output));
         let lines: Vec<&str> = said.lines().collect();
         let begin = format!("heapwright: {}: {reason}", text(&file));
         assert!(
@@ -458,8 +461,8 @@ fn a_damaged_dump_is_told_as_far_as_it_goes() {
             "{said}"
         );
         assert_eq!(lines.len(), 2, "{said}");
-        assert!(told.contains("\nby type") && told.contains("\n  Node "), "{told}");
-        assert!(told.contains("root handle #1 -> Node 0x7f0000010000\n"), "{told}");
+        assert!(printed.contains("\nby type") && printed.contains("\n  Node "), "{printed}");
+        assert!(printed.contains("root handle #1 -> Node 0x7f0000010000\n"), "{printed}");
         let object: Value =
             serde_json::from_str(&stdout(&heap(&["--format", "json"], &file))).expect("is JSON");
         assert_eq!(
@@ -472,11 +475,11 @@ fn a_damaged_dump_is_told_as_far_as_it_goes() {
     let said = stderr(&output);
     assert!(said.ends_with(": 1 references lead to no object of the dump\n"), "{said}");
     assert_eq!(output.status.code(), Some(0));
-    // A list of ten thousand is told with its middle left out.
-    let told = stdout(&heap(&["--path", "0x7f000005e1e0"], &folder.path("whole.heap")));
+    // A list of ten thousand is shown with its middle left out.
+    let printed = stdout(&heap(&["--path", "0x7f000005e1e0"], &folder.path("whole.heap")));
     assert!(
-        told.contains("\n  -> (9,000 more)\n") && told.contains(", and 9,983 more\n"),
-        "{told}"
+        printed.contains("\n  -> (9,000 more)\n") && printed.contains(", and 9,983 more\n"),
+        "{printed}"
     );
 }
 

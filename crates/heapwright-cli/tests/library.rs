@@ -125,8 +125,8 @@ fn a_program_that_becomes_another_user_still_loads_it() {
     command.arg("/etc/passwd").uid(NOBODY).gid(NOBODY).current_dir("/");
     let output = done(command.env("LD_PRELOAD", &path).env("HEAPWRIGHT", "stats=exit"));
     assert!(output.status.success());
-    let told = stderr(&output);
-    assert!(told.starts_with("heapwright: memory of process"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.starts_with("heapwright: memory of process"), "{printed}");
 }
 
 #[test]

@@ -63,10 +63,10 @@ fn number(value: &Value, name: &str) -> u64 {
 /// One line on stderr, an exit code of 2, nothing on stdout.
 #[track_caller]
 fn refused(output: &Output) -> String {
-    let told = stderr(output);
-    assert_eq!((output.status.code(), &*stdout(output)), (Some(2), ""), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    told.trim_end().to_owned()
+    let printed = stderr(output);
+    assert_eq!((output.status.code(), &*stdout(output)), (Some(2), ""), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    printed.trim_end().to_owned()
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn the_trace_that_lies_here_is_replayed() {
         replayed(&file, flags);
     }
     let output = replay(&file, &["--rounds", "1"]);
-    let told = stdout(&output);
+    let printed = stdout(&output);
     assert!(
-        told.starts_with("heapwright replay: handover.trace (handover)\n13 threads, "),
-        "{told}"
+        printed.starts_with("heapwright replay: handover.trace (handover)\n13 threads, "),
+        "{printed}"
     );
-    assert!(told.contains("\nglibc ") && told.contains("\nheapwright "), "{told}");
+    assert!(printed.contains("\nglibc ") && printed.contains("\nheapwright "), "{printed}");
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn a_threaded_program_is_recorded_as_it_is() {
     let file = folder.path("out.trace");
     let output = record(&file, &[text(&program)]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = stderr(&output);
-    assert!(told.starts_with(&format!("heapwright: wrote {} (", file.display())), "{told}");
-    assert!(told.contains(": handover: 13 threads, "), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.starts_with(&format!("heapwright: wrote {} (", file.display())), "{printed}");
+    assert!(printed.contains(": handover: 13 threads, "), "{printed}");
     // What was recorded once is recorded again.
     let (ours, theirs) = (replayed(&file, &[]), replayed(&traces().join("handover.trace"), &[]));
     for name in ["threads", "reallocs", "cross_thread_frees"] {
@@ -131,8 +131,8 @@ fn a_forked_child_has_a_story_of_its_own() {
     let notes = value["notes"].to_string();
     assert!(notes.contains("1 free of blocks that the trace has not seen made"), "{notes}");
     assert!(notes.contains("forked"), "{notes}");
-    let told = refused(&replay(&file, &["--process", "1"]));
-    assert!(told.contains(": there is no process 1 in it, but "), "{told}");
+    let printed = refused(&replay(&file, &["--process", "1"]));
+    assert!(printed.contains(": there is no process 1 in it, but "), "{printed}");
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn the_programs_end_is_handed_on() {
     let quiet = done(heapwright().args(["record", "--quiet", "-o", text(&file), "ls", "/"]));
     assert_eq!((quiet.status.code(), &*stderr(&quiet)), (Some(0), ""));
     let program = folder.compile("idle", &[], "int main(void) { return 0; }");
-    let told = stderr(&record(&folder.path("none"), &[text(&program)]));
-    assert!(told.ends_with(", or it never asked for memory\n"), "{told}");
+    let printed = stderr(&record(&folder.path("none"), &[text(&program)]));
+    assert!(printed.ends_with(", or it never asked for memory\n"), "{printed}");
     assert!(!folder.path("none").exists());
 }
 
@@ -195,7 +195,7 @@ fn a_killed_program_leaves_what_it_had_written() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_told_and_spoils_nothing() {
+fn what_cannot_be_recorded_is_reported_and_spoils_nothing() {
     let folder = Folder::new();
     let file = folder.file("precious.trace", "what was there");
     let output = record(&file, &["/nonexistent/program"]);
@@ -207,9 +207,9 @@ fn what_cannot_be_recorded_is_told_and_spoils_nothing() {
     assert!(!new.exists());
 
     let output = record(&folder.path("no/such/folder/x"), &["true"]);
-    let told = stderr(&output);
-    assert_eq!((output.status.code(), told.lines().count()), (Some(2), 1), "{told}");
-    assert!(told.contains("cannot write ") && told.contains("No such file"), "{told}");
+    let printed = stderr(&output);
+    assert_eq!((output.status.code(), printed.lines().count()), (Some(2), 1), "{printed}");
+    assert!(printed.contains("cannot write ") && printed.contains("No such file"), "{printed}");
 
     let flags = ["record", "-o", text(&file), "--option", "trace=/tmp/x", "true"];
     let output = done(heapwright().args(flags));
@@ -229,9 +229,12 @@ fn the_option_by_hand_says_where_it_cannot_write() {
     let output =
         done(heapwright().env("HEAPWRIGHT", "trace=/nonexistent/x").args(["run", "echo", "hi"]));
     assert_eq!((output.status.code(), &*stdout(&output)), (Some(0), "hi\n"));
-    let told = stderr(&output);
-    assert!(told.starts_with("heapwright: cannot make the trace \"/nonexistent/x."), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let printed = stderr(&output);
+    assert!(
+        printed.starts_with("heapwright: cannot make the trace \"/nonexistent/x."),
+        "{printed}"
+    );
+    assert_eq!(printed.lines().count(), 1, "{printed}");
 }
 
 #[test]
@@ -290,8 +293,11 @@ fn a_trace_that_is_cut_short_is_replayed_as_far_as_it_goes() {
 
     let mut damaged = bytes.clone();
     damaged[60] ^= 1;
-    let told = refused(&replay(&folder.file("damaged", &damaged), &[]));
-    assert!(told.contains(": checksum at byte 16 does not match; the 0 operations"), "{told}");
+    let printed = refused(&replay(&folder.file("damaged", &damaged), &[]));
+    assert!(
+        printed.contains(": checksum at byte 16 does not match; the 0 operations"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -308,25 +314,25 @@ fn what_is_no_trace_is_refused_in_a_line() {
         (b"PK\x03\x04", "cannot be unpacked: "),
     ] {
         let file = folder.file("x.trace", content);
-        let told = refused(&replay(&file, &[]));
+        let printed = refused(&replay(&file, &[]));
         let expected = format!("heapwright: {}: {why}", file.display());
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(printed.starts_with(&expected), "{printed}");
     }
-    let told = refused(&replay(&folder.path("missing"), &[]));
+    let printed = refused(&replay(&folder.path("missing"), &[]));
     assert!(
-        told.ends_with("missing: cannot be read: No such file or directory (os error 2)"),
-        "{told}"
+        printed.ends_with("missing: cannot be read: No such file or directory (os error 2)"),
+        "{printed}"
     );
-    let told = refused(&replay(&folder.path(""), &[]));
-    assert!(told.ends_with(": is a folder, not a trace"), "{told}");
+    let printed = refused(&replay(&folder.path(""), &[]));
+    assert!(printed.ends_with(": is a folder, not a trace"), "{printed}");
     let file = folder.file("secret", "1: malloc 0x10 1\n");
     fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("set");
     if fs::read(&file).is_err() {
         // Not as root, who may read all.
-        let told = refused(&replay(&file, &[]));
+        let printed = refused(&replay(&file, &[]));
         assert!(
-            told.ends_with("secret: cannot be read: Permission denied (os error 13)"),
-            "{told}"
+            printed.ends_with("secret: cannot be read: Permission denied (os error 13)"),
+            "{printed}"
         );
     }
 }
@@ -334,25 +340,25 @@ fn what_is_no_trace_is_refused_in_a_line() {
 #[test]
 fn wrong_command_lines_are_refused_in_a_line() {
     let file = traces().join("handover.trace");
-    let told = refused(&replay(&file, &["--with", "nosuchmalloc"]));
+    let printed = refused(&replay(&file, &["--with", "nosuchmalloc"]));
     assert!(
-        told.starts_with(
+        printed.starts_with(
             "heapwright: --with nosuchmalloc: no such allocator here; there are glibc, heapwright"
         ),
-        "{told}"
+        "{printed}"
     );
-    let told = refused(&replay(&file, &["--with", "mine=/nonexistent.so"]));
-    assert!(told.contains("--with mine: cannot be preloaded"), "{told}");
+    let printed = refused(&replay(&file, &["--with", "mine=/nonexistent.so"]));
+    assert!(printed.contains("--with mine: cannot be preloaded"), "{printed}");
     for (flags, why) in [
         (&["--cache", "shared:0"][..], "is none of exclusive, shared, shared:K, percpu"),
         (&["--rounds", "0"], "0 is not in 1..=1000"),
         (&["--touch", "some"], "invalid value 'some'"),
     ] {
-        let told = refused(&replay(&file, flags));
-        assert!(told.contains(why), "{told}");
+        let printed = refused(&replay(&file, flags));
+        assert!(printed.contains(why), "{printed}");
     }
-    let told = refused(&replay(&file, &["--format", "json", "-o", "/nonexistent/x.json"]));
-    assert!(told.contains("cannot write /nonexistent/x.json: "), "{told}");
+    let printed = refused(&replay(&file, &["--format", "json", "-o", "/nonexistent/x.json"]));
+    assert!(printed.contains("cannot write /nonexistent/x.json: "), "{printed}");
 }
 
 #[test]

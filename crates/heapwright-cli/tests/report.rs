@@ -1,4 +1,4 @@
-//! `heapwright report`: debug records made here, told as text and as JSON, with
+//! `heapwright report`: debug records made here, reported as text and as JSON, with
 //! names from programs compiled for it; and files that are no records.
 
 mod common;
@@ -193,10 +193,10 @@ fn names_are_demangled_and_suppressions_know_both() {
     let record = in_program(&folder, &program, address, BUILD_ID, 1);
     let first = &frames(&record)[0];
     assert!(first.contains(" in void shop::fill<shop::Cart>(shop::Cart*) "), "{first}");
-    let told = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
+    let printed = stdout(&report(&["--gen-suppressions", "valgrind"], &record));
     let block = "{\n   double-free in prog -x\n   Heapwright:double-free\n   \
                  fun:_ZN4shop4fillINS_4CartEEEvPT_\n   ...\n}\n";
-    assert!(told.contains(block), "{told}");
+    assert!(printed.contains(block), "{printed}");
     for (name, text) in [
         ("block", block),
         ("mangled", "double-free:_ZN4shop4fill"),
@@ -206,8 +206,8 @@ fn names_are_demangled_and_suppressions_know_both() {
         let output = report(&["--suppress", file.to_str().expect("is text")], &record);
         assert_eq!(output.status.code(), Some(0), "{name}: {}", stdout(&output));
     }
-    let told = stdout(&report(&["--gen-suppressions", "no"], &record));
-    assert!(!told.contains("suppress it"), "{told}");
+    let printed = stdout(&report(&["--gen-suppressions", "no"], &record));
+    assert!(!printed.contains("suppress it"), "{printed}");
 }
 
 #[test]
@@ -284,9 +284,9 @@ fn what_would_move_the_cursor_is_spelt_out() {
     let cut = Stack { id: 1, frames: Frames::new(&addresses) };
     let record = bytes(&[process(1), thread.into(), cut.into(), double_free().into()]);
     let output = report(&[], &folder.file("record", record));
-    let told = stdout(&output);
-    assert!(told.contains("\n    here, thread 1 (worker\\n\\u{1b}[31m):\n"), "{told}");
-    assert!(told.contains("\n    #63 0x10\n    (more frames were not kept)\n"), "{told}");
+    let printed = stdout(&output);
+    assert!(printed.contains("\n    here, thread 1 (worker\\n\\u{1b}[31m):\n"), "{printed}");
+    assert!(printed.contains("\n    #63 0x10\n    (more frames were not kept)\n"), "{printed}");
 }
 
 #[test]
@@ -355,15 +355,15 @@ fn an_access_is_at_its_first_frame() {
     let entries = [process(1), module.into(), stack.into(), finding.into()];
     let record = folder.file("record", bytes(&entries));
     let output = report(&[], &record);
-    let told = stdout(&output);
+    let printed = stdout(&output);
     let heading = "==4242==ERROR: heapwright: use-after-free: read at offset 8 of a 40-byte block \
                    after it was freed";
-    assert_eq!(told.lines().next(), Some(heading), "{told}");
+    assert_eq!(printed.lines().next(), Some(heading), "{printed}");
     assert_eq!(
         frames(&record),
         [format!("    #0 {address:#x} ({path}+{address:#x})"), format!("    #1 {address:#x}"),]
     );
-    assert!(told.contains("it did not say how it ended"), "{told}");
+    assert!(printed.contains("it did not say how it ended"), "{printed}");
 }
 
 #[test]
@@ -530,14 +530,14 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
 }
 
 #[test]
-fn what_has_one_cause_is_told_once() {
+fn what_has_one_cause_is_reported_once() {
     let folder = Folder::new();
     // In another process, loaded elsewhere.
     folder.file("record.7", leaking(7, 5, 1));
     folder.file("record.8", leaking(8, 6, 10));
     folder.file("notes", "not a record");
     let output = report(&[], &folder.path(""));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     for part in [
         "==7==LEAK: heapwright: definitely-lost: 440 bytes in 11 blocks (and 44,000 bytes in 220 ",
         "\n    found in 2 processes\n",
@@ -545,9 +545,9 @@ fn what_has_one_cause_is_told_once() {
         "\n==8== prog\n",
         "\n==7== 2 processes in all: 0 blocks allocated, 0 freed\n",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert_eq!(told.matches("==LEAK: ").count(), 1, "{told}");
+    assert_eq!(printed.matches("==LEAK: ").count(), 1, "{printed}");
 
     // Findings of two programs in one process, with counts.
     let address = [0x10_0100_u64, 0x10_0010];
@@ -577,9 +577,9 @@ fn what_has_one_cause_is_told_once() {
         end(1),
     ];
     let record = folder.file("twice", bytes(&entries));
-    let told = stdout(&report(&[], &record));
-    assert!(told.contains("\n    found 71 times in 2 processes\n"), "{told}");
-    assert!(told.ends_with("ERROR SUMMARY: 71 errors from 1 contexts (suppressed: 0 from 0)\n"));
+    let printed = stdout(&report(&[], &record));
+    assert!(printed.contains("\n    found 71 times in 2 processes\n"), "{printed}");
+    assert!(printed.ends_with("ERROR SUMMARY: 71 errors from 1 contexts (suppressed: 0 from 0)\n"));
 }
 
 #[test]
@@ -615,14 +615,14 @@ fn roots_are_named_by_the_programs_variables() {
             Checked { check: 1, ..Checked::default() }.into(),
         ];
         let record = folder.file("record", bytes(&entries));
-        let told = stdout(&report(&["--show", "reachable"], &record));
+        let printed = stdout(&report(&["--show", "reachable"], &record));
         let line = format!("\n    reachable from global `{expected}` of {path}\n");
-        assert!(told.contains(&line), "{line}: {told}");
+        assert!(printed.contains(&line), "{line}: {printed}");
     }
 }
 
 #[test]
-fn what_grows_and_grows_is_told() {
+fn what_grows_and_grows_is_reported() {
     let folder = Folder::new();
     let frames = [[0x100_u64], [0x200]];
     let stack =
@@ -641,12 +641,12 @@ fn what_grows_and_grows_is_told() {
     let record = folder.file("grows", bytes(&entries));
     let output = report(&[], &record);
     assert_eq!(output.status.code(), Some(0));
-    let told = stdout(&output);
+    let printed = stdout(&output);
     let line = "==4242==GROWTH: heapwright: grows by 1.0 MiB/s, tau 1.00, 1.0 MiB -> 30.0 MiB in 29.00 s\n\
                 Live blocks allocated from:\n    #0 0x100\n";
-    assert!(told.starts_with(line), "{told}");
-    assert_eq!(told.matches("==GROWTH").count(), 1);
-    assert!(!told.contains("LEAK SUMMARY"), "{told}");
+    assert!(printed.starts_with(line), "{printed}");
+    assert_eq!(printed.matches("==GROWTH").count(), 1);
+    assert!(!printed.contains("LEAK SUMMARY"), "{printed}");
     assert_eq!(report(&["--fail-on", "growth"], &record).status.code(), Some(1));
     let object: Value =
         serde_json::from_str(&stdout(&report(&["--format", "json"], &record))).expect("is JSON");
@@ -663,12 +663,15 @@ fn a_limit_is_said() {
         entries.push(Finding { size, here, freed: here, allocated: here, ..double_free() }.into());
     }
     let record = folder.file("many", bytes(&entries));
-    let told = stdout(&report(&["--limit", "3"], &record));
-    assert_eq!(told.matches("==ERROR").count(), 3, "{told}");
-    assert!(told.contains("7 different errors more are not shown: only the first 3 are"), "{told}");
-    assert!(told.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{told}");
-    let told = stdout(&report(&["--limit", "0"], &record));
-    assert_eq!(told.matches("==ERROR").count(), 10, "{told}");
+    let printed = stdout(&report(&["--limit", "3"], &record));
+    assert_eq!(printed.matches("==ERROR").count(), 3, "{printed}");
+    assert!(
+        printed.contains("7 different errors more are not shown: only the first 3 are"),
+        "{printed}"
+    );
+    assert!(printed.contains("ERROR SUMMARY: 10 errors from 10 contexts"), "{printed}");
+    let printed = stdout(&report(&["--limit", "0"], &record));
+    assert_eq!(printed.matches("==ERROR").count(), 10, "{printed}");
 }
 
 #[test]
@@ -698,21 +701,21 @@ fn a_record_without_findings_is_a_success() {
 }
 
 #[test]
-fn a_damaged_record_is_told_as_far_as_it_goes() {
+fn a_damaged_record_is_read_as_far_as_it_goes() {
     let folder = Folder::new();
     let whole = bytes(&[process(1), double_free().into(), end(1)]);
     let before_end = bytes(&[process(1), double_free().into()]).len();
     let cut = folder.file("cut", &whole[..whole.len() - 3]);
     let output = report(&[], &cut);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
-    let told = stdout(&output);
-    assert!(told.starts_with("==4242==ERROR: heapwright: double-free: "), "{told}");
+    let printed = stdout(&output);
+    assert!(printed.starts_with("==4242==ERROR: heapwright: double-free: "), "{printed}");
     let problem = format!(
         "the file ends in the middle of an entry at byte {before_end}: the process died while \
          writing, or the copy is incomplete"
     );
     let note = format!("{}: the record is damaged: {problem}", text(&cut));
-    assert!(told.contains(&format!("\n==4242== note: {note}\n")), "{told}");
+    assert!(printed.contains(&format!("\n==4242== note: {note}\n")), "{printed}");
     let object: Value =
         serde_json::from_str(&stdout(&report(&["--format", "json"], &cut))).expect("is JSON");
     assert_eq!(object["notes"], json!([note]));
@@ -723,8 +726,8 @@ fn a_damaged_record_is_told_as_far_as_it_goes() {
     changed[HEADER.len() + 9] ^= 1;
     let output = report(&[], &folder.file("changed", changed));
     assert_eq!(output.status.code(), Some(2));
-    let told = stdout(&output);
-    assert!(told.contains(": the record is damaged: checksum at byte 16 does not"), "{told}");
+    let printed = stdout(&output);
+    assert!(printed.contains(": the record is damaged: checksum at byte 16 does not"), "{printed}");
 }
 
 const WHAT_IS_ONE: &str =

@@ -375,7 +375,7 @@ fn ctrl_c_still_gives_the_report() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_in_one_line() {
+fn what_cannot_be_started_is_reported_in_one_line() {
     let folder = Folder::new();
     let lost = folder.script("lost", "#!/nonexistent/interpreter\n");
     let plain = folder.file("plain", "echo hello\n");
@@ -400,7 +400,7 @@ fn what_cannot_be_started_is_told_in_one_line() {
 }
 
 #[test]
-fn our_own_failures_are_told_in_one_line() {
+fn our_own_failures_are_reported_in_one_line() {
     let folder = Folder::new();
     let text_file = folder.file("library.so", "not a library");
     let cases: [(&[&str], i32, &str); 8] = [

@@ -1,4 +1,4 @@
-//! `heapwright run --stats`: what is told after a program has ended, on real
+//! `heapwright run --stats`: what is printed after a program has ended, on real
 //! programs with the real library, and with libraries that misbehave.
 
 mod common;
@@ -106,7 +106,7 @@ fn allocations_are_counted_by_size() {
 }
 
 #[test]
-fn the_text_is_told_after_the_program() {
+fn the_text_is_printed_after_the_program() {
     let output = done(&mut run(&["--stats"], &["sh", "-c", "echo out; echo err >&2; exit 5"]));
     assert_eq!(output.status.code(), Some(5));
     assert_eq!(stdout(&output), "out\n");
@@ -193,7 +193,7 @@ fn a_program_that_becomes_another_is_measured_as_that() {
 }
 
 #[test]
-fn why_there_are_none_is_told() {
+fn why_there_are_none_is_reported() {
     let folder = Folder::new();
     let fixed = folder.compile("static", &["-static"], "int main(void) { return 9; }");
     let raw = "#include <sys/syscall.h>\n#include <unistd.h>\n\
@@ -210,10 +210,10 @@ fn why_there_are_none_is_told() {
         let output = done(&mut run(&["--stats"], words));
         let got = output.status.code().or(output.status.signal().map(|signal| -signal));
         assert_eq!(got, Some(status), "{words:?}");
-        let told = stderr(&output);
-        let line = told.lines().find(|line| line.starts_with("no statistics of its heap: "));
-        assert!(line.is_some_and(|line| line.contains(reason)), "{words:?}: {told}");
-        assert!(told.contains("page faults"), "the kernel's figures are missing: {told}");
+        let printed = stderr(&output);
+        let line = printed.lines().find(|line| line.starts_with("no statistics of its heap: "));
+        assert!(line.is_some_and(|line| line.contains(reason)), "{words:?}: {printed}");
+        assert!(printed.contains("page faults"), "the kernel's figures are missing: {printed}");
         let output = done(&mut run(&["--format", "json"], words));
         let object = object(&output);
         assert_eq!(object["stats"], Value::Null);
@@ -221,7 +221,7 @@ fn why_there_are_none_is_told() {
     }
 }
 
-/// A preload library that writes what it is told to, instead of statistics.
+/// A preload library that writes what a test asks for, instead of statistics.
 fn misbehaving(folder: &Folder, name: &str, bytes: &str) -> std::path::PathBuf {
     let source = format!(
         r#"
@@ -259,9 +259,9 @@ fn corrupt_statistics_cost_a_line_not_the_exit_code() {
         let flags = ["--stats", "--library", text(&library)];
         let output = done(&mut run(&flags, &[text(&program)]));
         assert_eq!(output.status.code(), Some(42));
-        let told = stderr(&output);
+        let printed = stderr(&output);
         let line = format!("no statistics of its heap: what it left is unreadable: {problem}");
-        assert_eq!(told.lines().filter(|l| l.starts_with(&line)).count(), 1, "{told}");
+        assert_eq!(printed.lines().filter(|l| l.starts_with(&line)).count(), 1, "{printed}");
     }
 }
 
@@ -321,8 +321,8 @@ fn a_missing_temporary_folder_is_told_and_another_used() {
     let mut command = run(&["--format", "json"], &["sh", "-c", "exit 3"]);
     let output = done(command.env("TMPDIR", "/nonexistent/folder"));
     assert_eq!(output.status.code(), Some(3));
-    let told = stderr(&output);
-    let (line, object) = told.split_once('\n').expect("is a line");
+    let printed = stderr(&output);
+    let (line, object) = printed.split_once('\n').expect("is a line");
     assert_eq!(
         line,
         "heapwright: TMPDIR=/nonexistent/folder cannot be used (No such file or directory (os error \

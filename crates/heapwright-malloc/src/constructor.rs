@@ -30,7 +30,7 @@ pub(crate) fn begin_debugging() {
     // SAFETY: null, or a block of ours, freed once.
     unsafe { heap::free(block) };
     heapwright::process::write_findings_with(stderr_copy::write);
-    cxx::report_forms_apart();
+    cxx::distinguish_forms();
     fault_handler::install(heap::fault);
     heap::debug_prepare();
 }

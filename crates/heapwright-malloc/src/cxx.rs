@@ -22,7 +22,7 @@ mod failure;
 mod forward;
 mod nothrow;
 
-pub(crate) use forward::{notice_replacements, report_forms_apart};
+pub(crate) use forward::{distinguish_forms, notice_replacements};
 
 use core::arch::naked_asm;
 use failure::new_slow;

@@ -28,7 +28,7 @@ fn both(name: &str, flags: &[&str], argument: &str) -> Vec<(How, Outcome)> {
 }
 
 #[test]
-fn every_form_is_told_apart() {
+fn every_form_is_distinguished() {
     for way_out in ["return", "_exit", "quick_exit"] {
         let Some(outcome) = observed("observe_origins.cc", &["-ldl"], &[way_out]) else { return };
         outcome.is_fine(way_out);

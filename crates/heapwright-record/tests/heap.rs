@@ -17,7 +17,7 @@ fn address() -> impl Strategy<Value = u64> {
 
 /// What may be written behind the start.
 #[derive(Clone, Debug)]
-enum Told {
+enum Written {
     Type(u32, String),
     Page(Page, Vec<u64>),
     Object(Object),
@@ -25,12 +25,12 @@ enum Told {
     Root(Root),
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn any_written() -> impl Strategy<Value = Written> {
     let object =
         (address(), prop_oneof![Just(32), number()], number(), 0..4_u8, 0..5_u32, any::<bool>())
             .prop_filter("there is none at 0", |object| object.0 != 0)
             .prop_map(|(address, size, used, kind, type_id, old)| {
-                Told::Object(Object { address, size, used, kind, type_id, old })
+                Written::Object(Object { address, size, used, kind, type_id, old })
             });
     let state = prop_oneof![Just(PageState::Eden), Just(PageState::Tomb), Just(PageState::Large)];
     let aside = prop_oneof![Just(Aside::No), Just(Aside::Candidate), Just(Aside::Evacuated)];
@@ -56,18 +56,18 @@ fn told() -> impl Strategy<Value = Told> {
         },
     );
     let root = (0..5_usize, any::<u32>(), address()).prop_map(|(kind, mutator, address)| {
-        Told::Root(Root { kind: RootKind::ALL[kind], mutator, address })
+        Written::Root(Root { kind: RootKind::ALL[kind], mutator, address })
     });
     prop_oneof![
-        1 => (any::<u32>(), ".{0,9}").prop_map(|(id, name)| Told::Type(id, name)),
-        1 => (page, vec(any::<u64>(), 10)).prop_map(|(page, bits)| Told::Page(page, bits)),
+        1 => (any::<u32>(), ".{0,9}").prop_map(|(id, name)| Written::Type(id, name)),
+        1 => (page, vec(any::<u64>(), 10)).prop_map(|(page, bits)| Written::Page(page, bits)),
         5 => object,
-        9 => address().prop_map(Told::Reference),
+        9 => address().prop_map(Written::Reference),
         2 => root,
     ]
 }
 
-fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Told], room: usize) -> Vec<u8> {
+fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Written], room: usize) -> Vec<u8> {
     let (mut buffer, mut file) = (vec![0xa5; Writer::LEAST + room], Vec::new());
     let mut writer = Writer::new(&mut buffer, |piece: &[u8]| {
         file.extend_from_slice(piece);
@@ -76,41 +76,41 @@ fn written(heap: &Heap, layout: &str, pools: &[u64], all: &[Told], room: usize) 
     writer.start(heap, layout, pools);
     for one in all {
         assert!(match one {
-            Told::Type(id, name) => writer.type_name(*id, name),
-            Told::Page(page, bits) => writer.page(page, bits),
-            Told::Object(object) => writer.object(object),
-            Told::Reference(to) => writer.reference(*to),
-            Told::Root(root) => writer.root(root),
+            Written::Type(id, name) => writer.type_name(*id, name),
+            Written::Page(page, bits) => writer.page(page, bits),
+            Written::Object(object) => writer.object(object),
+            Written::Reference(to) => writer.reference(*to),
+            Written::Root(root) => writer.root(root),
         });
     }
     assert!(writer.end());
     file
 }
 
-/// Whether an entry is what was told.
-fn is(entry: &Entry<'_>, told: &Told) -> bool {
-    match (entry, told) {
-        (Entry::Type { id, name }, Told::Type(other, text)) => {
+/// Whether an entry is what was written.
+fn is(entry: &Entry<'_>, written: &Written) -> bool {
+    match (entry, written) {
+        (Entry::Type { id, name }, Written::Type(other, text)) => {
             id == other && *name == text.as_bytes()
         }
-        (Entry::Page(page, bits), Told::Page(other, words)) => {
+        (Entry::Page(page, bits), Written::Page(other, words)) => {
             let bit = |slot: u32| words[slot as usize / 64] >> (slot % 64) & 1 != 0;
             page == other && (0..page.slots).all(|slot| bits.is_taken(slot) == bit(slot))
         }
-        (Entry::Object(object), Told::Object(other)) => object == other,
-        (Entry::Reference(to), Told::Reference(other)) => to == other,
-        (Entry::Root(root), Told::Root(other)) => root == other,
+        (Entry::Object(object), Written::Object(other)) => object == other,
+        (Entry::Reference(to), Written::Reference(other)) => to == other,
+        (Entry::Root(root), Written::Root(other)) => root == other,
         _ => false,
     }
 }
 
 /// References before the first object are nobody's, and not written.
-fn owned(all: Vec<Told>) -> Vec<Told> {
+fn owned(all: Vec<Written>) -> Vec<Written> {
     let mut owner = false;
     all.into_iter()
         .filter(|one| {
-            owner |= matches!(one, Told::Object(_));
-            owner || !matches!(one, Told::Reference(_))
+            owner |= matches!(one, Written::Object(_));
+            owner || !matches!(one, Written::Reference(_))
         })
         .collect()
 }
@@ -118,7 +118,7 @@ fn owned(all: Vec<Told>) -> Vec<Told> {
 proptest! {
     #[test]
     fn heaps_come_back(
-        all in vec(told(), 0..400), numbers in vec(number(), 18), pid: u32, layout in ".{0,20}",
+        all in vec(any_written(), 0..400), numbers in vec(number(), 18), pid: u32, layout in ".{0,20}",
         pools in vec(number(), 0..64), room in 0..5000_usize,
     ) {
         let [
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_loses_what_is_at_the_end(all in vec(told(), 1..400), share in 0.0..1.0_f64) {
+    fn a_cut_loses_what_is_at_the_end(all in vec(any_written(), 1..400), share in 0.0..1.0_f64) {
         let file = written(&Heap::default(), "", &[], &all, 0);
         let all = owned(all);
         let cut = HEADER.len() + ((file.len() - HEADER.len()) as f64 * share) as usize;

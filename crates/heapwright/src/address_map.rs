@@ -112,7 +112,7 @@ const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 pub(crate) const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 3;
 /// The sentinel's id, which owns nothing.
 pub(crate) const NOBODY: u32 = MAX_OWNER + 1;
-/// The owner of slabs that are everybody's, where threads share caches.
+/// The owner of all slabs where threads share caches.
 pub(crate) const COMMON: u32 = MAX_OWNER + 2;
 
 const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + PAGE_LISTS <= LARGE_HEAD);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn one_compare_tells_owner_and_class() {
+    fn one_compare_gives_owner_and_class() {
         let tag = Entry::tag(5);
         let mine = |entry: Entry| ((entry.0 ^ tag) as usize) < SLAB_KINDS;
         assert!(mine(Entry::slab(5, 0)) && mine(Entry::slab(5, CLASSES - 1)));

@@ -1,8 +1,8 @@
-//! Whose is this address? An answer in constant time, without touching it.
+//! What an address belongs to, in constant time and without touching it.
 //!
 //! One load says whether the address is in the window and what its unit is;
 //! arithmetic and one record give the block. Nothing at the address is read,
-//! so the address may be anything at all.
+//! so any address may be asked about.
 //!
 //! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps and
 //! collected heaps, which lie above and have records of their own, say how ([`read_with`]).

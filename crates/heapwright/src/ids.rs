@@ -6,11 +6,11 @@
 //!
 //! Objects are made in the heap's metadata and never freed, so an id that was
 //! read from an address map entry a moment ago always leads to a valid object,
-//! whatever has happened since. Ids count up from 1; 0 is nobody. Finding one
-//! takes no lock; making one is its caller's to serialise.
+//! whatever has happened since. Ids count up from 1; 0 is no object's. Finding one
+//! takes no lock; callers that make one exclude each other.
 //!
-//! [`Recycled`] hands such objects out and takes them back: what must outlive
-//! whatever owner has it, because a fork may have to hold its lock, or a late reader find it.
+//! [`Recycled`] lends such objects to owners that come and go: an object must outlive
+//! its owner, because a fork may have to hold its lock, or a late reader find it.
 //!
 //! `registry` makes thread caches of them; `names`, `pool` and `arena` recycle theirs.
 
@@ -212,7 +212,7 @@ impl<T: Sync + 'static> Recycled<T> {
         self.ids.get(id).map(|slot| &slot.value)
     }
 
-    /// All objects, those that nobody has as well.
+    /// All objects, those without an owner as well.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
         self.ids.all().map(|slot| &slot.value)
     }

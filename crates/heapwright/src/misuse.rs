@@ -164,7 +164,7 @@ pub(crate) fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
 
-/// Objects of a pool that nobody gave back are lost with the pool: checked builds
+/// Objects of a pool that were not given back are lost with the pool: checked builds
 /// say so. Not an end: their memory goes back all the same.
 #[cold]
 pub(crate) fn live_at_end(pool: &str, objects: usize, size: usize) {

@@ -28,7 +28,7 @@ pub(crate) struct Name {
 static NAMES: Recycled<Name> = Recycled::new();
 
 impl Name {
-    /// An id that nobody has, with a name. `None` where there is no memory.
+    /// An unused id, with a name. `None` where there is no memory.
     pub(crate) fn take(name: &str) -> Option<&'static Slot<Self>> {
         let bytes = [const { AtomicU8::new(0) }; LONGEST];
         let found = NAMES.take(Self { length: AtomicU8::new(0), bytes })?;

@@ -235,7 +235,7 @@ impl Tenure {
         Self(AtomicU32::new(HELD))
     }
 
-    /// Tries to become the owner of what nobody holds, for a moment.
+    /// Tries to become the owner of what no thread holds, for a moment.
     pub(crate) fn try_claim(&self) -> bool {
         self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -260,14 +260,14 @@ impl Tenure {
         !stack.is_empty()
     }
 
-    /// After a push: whether nobody holds this, so that the pusher must try to
+    /// After a push: whether no thread holds this, so that the pusher must try to
     /// claim it and take what it pushed.
     pub(crate) fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);
         self.is_orphaned()
     }
 
-    /// Whether nobody holds this.
+    /// Whether no thread holds this.
     pub(crate) fn is_orphaned(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ORPHANED
     }

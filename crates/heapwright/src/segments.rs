@@ -10,7 +10,7 @@
 //! takes no lock: a segment is made by the first thread that wants a number in it, zeroed, in
 //! the heap's metadata, and never freed. Two threads that make the same one both go on
 //! with the one that was stored first. The other's is lost: once a doubling at most,
-//! and pages of zeroes that nobody touches are no memory.
+//! and pages of zeroes that are never touched take no memory.
 //!
 //! `ids` keeps pointers in one; the debug heap its sites (`sample`) and its threads. A
 //! table whose memory goes back with it (`debug::table`) only shares the arithmetic,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_leads_to_one_place_whoever_makes_it() {
+    fn a_number_leads_to_one_place_whatever_thread_makes_it() {
         assert!(crate::substrate::open(crate::options::get));
         let table = Segments::<AtomicU32, 4, 3>::new();
         assert!(table.get(0).is_none());

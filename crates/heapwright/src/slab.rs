@@ -12,11 +12,11 @@
 //! A slot is in one of four states, and only its slab's owner moves it:
 //!
 //! ```text
-//!   untouched --carve--> out (in a list, or the program's) --put--> returned
+//!   untouched --carve--> out (in a list, or in use) --put--> returned
 //!                            ^---------------take---------------------+
 //! ```
 //!
-//! *Carving* advances a frontier a page at a time, so memory that nobody asked
+//! *Carving* advances a frontier a page at a time, so memory that was not asked
 //! for is not touched (where slabs lie in huge pages it is there, see
 //! `chunk::dense`). Slots *returned* to the slab are bits, not links: they are
 //! taken lowest address first, a slot returned twice is seen, and a page whose

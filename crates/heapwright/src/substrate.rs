@@ -28,7 +28,7 @@ static OPENING: Lock<()> = Lock::new(());
 static STARTED_AT: AtomicU64 = AtomicU64::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Opens the window as the options say, if nobody has. False: there is no memory.
+/// Opens the window as the options say, if it is not open yet. False: there is no memory.
 pub(crate) fn open(options: impl FnOnce() -> &'static Options) -> bool {
     match STATE.load(Ordering::Acquire) {
         READY => true,
@@ -100,7 +100,7 @@ pub(crate) fn started_at() -> u64 {
 /// Whether the caller runs in the process the substrate knows of: false in a
 /// child of `vfork`, which borrows its parent's memory and must not speak for it.
 ///
-/// True as long as nothing has started: it can speak for nobody else.
+/// True as long as nothing has started: there is no other process yet.
 pub(crate) fn is_original_process() -> bool {
     let process = PROCESS.load(Ordering::Relaxed);
     process == 0 || process == os::process_id()

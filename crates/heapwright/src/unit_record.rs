@@ -9,7 +9,7 @@
 //!   64  bitmap                                               slab
 //! ```
 //!
-//! One struct for every kind of unit: which fields mean something is said by the unit's
+//! One struct for every kind of unit: which fields have a meaning depends on the unit's
 //! entry in the address map. All fields are relaxed atomics, because `describe` and
 //! statistics look from other threads; only the unit's owner (or the holder of the
 //! chunk's lock, for units in no slab) writes.

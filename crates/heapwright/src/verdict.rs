@@ -5,7 +5,7 @@
 #[repr(u8)]
 pub enum Verdict {
     /// The memory is not the debug heap's: the program's own handler is called,
-    /// as if nobody else had looked.
+    /// as if the debug heap had not looked.
     NotOurs = 0,
     /// The cause was removed: the program goes on where it was.
     GoOn = 1,

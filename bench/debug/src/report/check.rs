@@ -108,7 +108,7 @@ impl Report<'_> {
     }
 
     /// What the checkers reported of each program; nothing of the plain run.
-    fn told_table(&self, section: &str) -> String {
+    fn reported_table(&self, section: &str) -> String {
         let columns: Vec<&str> =
             self.results.columns(section).into_iter().filter(|c| *c != "glibc").collect();
         let mut head = vec!["program"];
@@ -200,7 +200,7 @@ impl Report<'_> {
             let peak =
                 "Peak RSS of the largest process: the plain run's, the others' ratios to it:";
             text += &self.programs_table(section, peak, "rss_kib", mib);
-            text += &self.told_table(section);
+            text += &self.reported_table(section);
         }
         if self.has(TOOLS) {
             text += "## What each finds\n\n";

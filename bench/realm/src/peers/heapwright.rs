@@ -1,8 +1,8 @@
 //! heapwright's safe door. Each tree and each turn is one `mutate`, which pays for what it
 //! allocated when it returns: nothing else has to be called.
 //!
-//! References are copied freely, and what changes lies in a `Cell`, which is told in which object
-//! it lies. Strings lie in the realm too.
+//! References are copied freely, and what changes lies in a `Cell`, which is given the object
+//! it lies in. Strings lie in the realm too.
 
 use heapwright::Rootable;
 use heapwright::gc::raw::Options;
@@ -50,9 +50,9 @@ impl Peer for Heapwright {
 
 /// What the statistics say of the collector.
 fn collector<R: ?Sized + for<'gc> Rootable<'gc>>(realm: &Realm<R>) -> Option<Collector> {
-    let told = realm.statistics();
-    let ns = told.pause_ns + told.sweep_ns;
-    Some(Collector { ns, cycles: told.cycles, minor_cycles: told.minor_cycles })
+    let statistics = realm.statistics();
+    let ns = statistics.pause_ns + statistics.sweep_ns;
+    Some(Collector { ns, cycles: statistics.cycles, minor_cycles: statistics.minor_cycles })
 }
 
 // --- binary-trees ---

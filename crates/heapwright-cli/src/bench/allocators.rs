@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_allocator_is_told() {
+    fn what_is_not_an_allocator_is_reported() {
         assert_eq!(
             complaint("mimalloc"),
             "--with 'mimalloc': is not of the form NAME=PATH or 'NAME=VAR=VALUE PATH'"

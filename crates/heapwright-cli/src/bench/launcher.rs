@@ -32,7 +32,7 @@ use std::time::Duration;
 /// More output than this is not a benchmark.
 const MOST_OUTPUT: u64 = 256 << 20;
 
-/// How often we look whether somebody wants us to stop, and how much has been
+/// How often we look whether we are asked to stop, and how much has been
 /// printed.
 const LOOK_UP: Duration = Duration::from_millis(200);
 
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn ends_are_distinguished() {
         assert_eq!(ran("exit 7", LONG).end, End::Code(7));
         assert_eq!(ran("kill -KILL $$", LONG).end, End::Signal(9));
         let short = Duration::from_millis(200);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_told_apart() {
+    fn outputs_are_distinguished() {
         let of = |script: &str| ran(script, LONG).output;
         assert_eq!(of("echo a"), of("echo a"));
         assert_ne!(of("echo a"), of("echo b"));

@@ -65,7 +65,7 @@ fn cpu() -> String {
     named("model name").or_else(part).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// Bytes that nobody uses, not even for the cache of files; 0 if that is unknown.
+/// Bytes that are not used, not even for the cache of files; 0 if that is unknown.
 pub(super) fn unused() -> u64 {
     memory(&read("/proc/meminfo"), "MemFree:")
 }

@@ -43,7 +43,7 @@ pub(crate) struct Race<'a> {
     pub(crate) limit: Option<Duration>,
 }
 
-/// What came of it.
+/// The results.
 pub(crate) struct Raced {
     /// For each program, one entry for each allocator.
     pub(crate) entries: Vec<Vec<Entry>>,
@@ -73,7 +73,7 @@ struct Lane<'a> {
     broken: Option<String>,
 }
 
-/// An allocator in a lane.
+/// An allocator's runs of one program.
 #[derive(Default)]
 struct Place {
     runs: Vec<Run>,
@@ -99,7 +99,7 @@ impl Race<'_> {
         self.programs.iter().map(|program| turns(program) * self.allocators.len()).sum()
     }
 
-    /// Races.
+    /// Runs the race.
     pub(crate) fn run(&self, progress: &Progress) -> anyhow::Result<Raced> {
         let mut lanes: Vec<Lane<'_>> = self.programs.iter().map(|p| self.lane(p)).collect();
         let mut notes = Vec::new();
@@ -380,7 +380,7 @@ impl Lane<'_> {
         racing.map(|place| place.takes).sum::<Duration>().saturating_mul(rounds)
     }
 
-    /// Drops the runs of a round that not everybody has had.
+    /// Drops the runs of a round that not every allocator has had.
     fn keep_whole_rounds(&mut self) {
         let racing = || self.places.iter().filter(|place| place.failure.is_none());
         let whole = racing().map(|place| place.runs.len()).min().unwrap_or_default();

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn what_is_not_there_is_reported() {
         let of = |more: &str| {
             let text = format!("[[program]]\nname = \"x\"\n{more}");
             let suite = parse(&text).map_err(|(_, why)| why).expect("is one");

@@ -1,4 +1,4 @@
-//! Memory made warm before a run.
+//! Warms memory up before a run.
 //!
 //! ```text
 //! free memory of the system   |cold|cold|cold|cold|cold|cold|cold|
@@ -13,7 +13,7 @@
 //! given back: what was freed last is handed out first. It is the same before every
 //! run, whatever the allocator. On a machine of its own it changes little.
 //!
-//! Only memory that nobody uses is touched: the files that runs read stay in the page
+//! Only memory that is free is touched: the files that runs read stay in the page
 //! cache, which the host does not take. It is done in a process of its own, the
 //! kernel's first choice if there is less memory than it seems (in a container).
 
@@ -25,9 +25,9 @@ const SPARE: u64 = 64 << 20;
 /// A touch in each of these is enough: the smallest page there is.
 const STEP: usize = 4096;
 
-/// Makes the memory warm that a run will take which was seen to take `peak` bytes at
-/// most; never more than half of what is unused. Nothing is reported if it cannot
-/// be done: the run is the colder for it, and that is all.
+/// Warms up as much memory as a run takes that was seen to take `peak` bytes at most, but
+/// never more than half of what is unused. A failure is not reported: the run is only the
+/// colder for it.
 pub(crate) fn warm(peak: u64) {
     let bytes = wanted(peak, machine::unused());
     // SAFETY: the child makes system calls and writes to memory it has just mapped,

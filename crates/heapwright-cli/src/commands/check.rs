@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputArgs,
 
-    /// What gives the exit code of --exit-code: errors, leaks (definitely lost),
+    /// Which findings give the exit code of --exit-code: errors, leaks (definitely lost),
     /// possible (leaks), growth, or none; several are joined by commas
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
@@ -77,15 +77,15 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Leaks::Full)]
     leaks: Leaks,
 
-    /// Count live blocks while the program runs, to see what grows and grows
+    /// Count live blocks while the program runs, to find what keeps growing
     #[arg(long)]
     growth: bool,
 
-    /// Keep N frames of each stack, at most 64; 12 unless something else is said
+    /// Keep N frames of each stack, at most 64 [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     frames: Option<u8>,
 
-    /// Which blocks to put beside a page that nobody can touch
+    /// Which blocks to put beside guard pages
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
 
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 
-    /// Run a program that cannot be checked itself, for what it starts
+    /// Run a program that cannot be checked itself, to check its child processes
     #[arg(long)]
     anyway: bool,
 

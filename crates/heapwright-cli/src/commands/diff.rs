@@ -22,7 +22,7 @@ pub(crate) const COULD_NOT: u8 = 2;
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
 Examples:
-  heapwright diff server.4242@1 server.4242        what it holds more than at first
+  heapwright diff server.4242@1 server.4242        what it holds and did not at first
   heapwright diff server.4242@10s server.4242@60s
   heapwright diff --format json before/ after/ | jq '.new.errors[].sentence'")]
 pub(crate) struct Args {

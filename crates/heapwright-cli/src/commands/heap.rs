@@ -32,7 +32,7 @@ Examples:
   heapwright heap app.heap
   heapwright heap --format html -o heap.html app.heap    with a picture of the pages
   heapwright heap --type Table --top 5 app.heap          of one type, and what refers to it
-  heapwright heap --path 0x7f1200340120 app.heap         why this object is still there
+  heapwright heap --path 0x7f1200340120 app.heap         what keeps this object
   heapwright heap --format json app.heap | jq '.types[:3]'")]
 pub(crate) struct Args {
     #[command(flatten)]

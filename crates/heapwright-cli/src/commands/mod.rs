@@ -55,7 +55,7 @@ pub(crate) struct OutputsArgs<F: ValueEnum + Send + Sync + 'static> {
     #[arg(long = "format", value_enum, value_name = "FORMAT")]
     formats: Vec<F>,
 
-    /// Write to FILE, in the format beside it; the text then goes to stdout, too
+    /// Write to FILE, the n-th one in the n-th --format; the text then goes to stdout, too
     #[arg(short, long = "output", value_name = "FILE")]
     outputs: Vec<PathBuf>,
 

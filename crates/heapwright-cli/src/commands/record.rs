@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", default_value = "heapwright.trace")]
     output: PathBuf,
 
-    /// Say nothing of what was recorded
+    /// Print nothing about what was recorded
     #[arg(long)]
     quiet: bool,
 

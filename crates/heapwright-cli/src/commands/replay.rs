@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// A row of heapwright for each of these: exclusive, shared, shared:K, percpu
+    /// Replay heapwright with each of these cache models: exclusive, shared, shared:K, percpu
     #[arg(long, value_name = "MODEL,...", value_delimiter = ',', value_parser = cache_model)]
     cache: Vec<String>,
 
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Touch::Pages)]
     touch: Touch,
 
-    /// One thread does all, in the order of the trace
+    /// Replay with one thread, in the order of the trace
     #[arg(long)]
     sequential: bool,
 

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) output_args: OutputArgs,
 
-    /// What makes the exit code 1: errors, leaks (definitely lost), possible
+    /// Which findings make the exit code 1: errors, leaks (definitely lost), possible
     /// (leaks), growth, or none; several are joined by commas
     #[arg(long, value_name = "WHAT", default_value = "errors,leaks")]
     fail_on: FailOn,
@@ -65,7 +65,7 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Hide what FILE says, in LeakSanitizer's or valgrind's language; may be
+    /// Hide the findings that FILE lists, in LeakSanitizer's or valgrind's language; may be
     /// repeated
     #[arg(long, value_name = "FILE")]
     suppress: Vec<PathBuf>,

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// Run a program on heapwright, and report what its memory did if asked to.
+/// Run a program on heapwright and, if asked to, report what its memory did.
 ///
 /// Signals go to the program, and its exit code or fatal signal is handed on.
 /// Failures before the program starts give 127 (no such command), 126 (it

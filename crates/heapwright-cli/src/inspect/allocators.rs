@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_told_from_namesakes() {
+    fn libraries_are_distinguished_from_namesakes() {
         let name = |file| of_library(file).map(|allocator| allocator.name);
         assert_eq!(name("libjemalloc.so.2"), Some("jemalloc"));
         assert_eq!(name("libtcmalloc_minimal.so.4"), Some("tcmalloc"));

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn rust_allocators_are_told_by_their_symbols() {
+    fn rust_allocators_are_known_by_their_symbols() {
         let of = |names: &[&str]| {
             let mut symbols = RustSymbols::default();
             names.iter().for_each(|name| symbols.symbol(name));

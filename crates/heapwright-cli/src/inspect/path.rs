@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_told_apart() {
+    fn what_is_no_program_is_distinguished() {
         assert_eq!(find_on("sh", "/nonexistent"), Err(Problem::Missing));
         assert_eq!(find_on("", "/bin"), Err(Problem::Missing));
         assert_eq!(find_on("/bin", "/bin"), Err(Problem::Folder));

@@ -1,7 +1,7 @@
 //! Programs that keep a heap of their own above malloc.
 //!
 //! A preload takes effect on them, but on less than their users expect, or
-//! only after a setting. They are reported by the program's name or by a library
+//! only after a setting. They are recognised by the program's name or by a library
 //! it needs; a wrong guess costs a remark, so guessing is fine.
 
 /// What to know about a program.

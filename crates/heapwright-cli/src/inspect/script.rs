@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_told_apart() {
+    fn other_files_are_distinguished() {
         assert_eq!(parse(b"echo hello\n"), Script::Plain);
         assert_eq!(parse(b""), Script::Plain);
         assert_eq!(parse(b"#!\n"), Script::Plain);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_in_words() {
+    fn failures_are_put_in_words() {
         let printed = |outcome, detail| failure(&failed("x", outcome, detail)).expect("failed");
         assert_eq!(printed(Outcome::Crashed, "signal 11, SIGSEGV"), "crashed (signal 11, SIGSEGV)");
         assert_eq!(printed(Outcome::Differs, "it printed something else"), "differs in output");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_failure_everywhere_is_told_once() {
+    fn the_same_failure_everywhere_is_reported_once() {
         let results = example(&[("odd", Kind::Program), ("a", Kind::Program)]);
         assert_eq!(
             failures(&results),

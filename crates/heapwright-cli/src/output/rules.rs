@@ -54,7 +54,7 @@ impl Rule {
             Self::Error(kind) => error(kind),
             Self::Leak(reach) => leak(reach),
             Self::Growth => (
-                "Memory that grows and grows",
+                "Memory that keeps growing",
                 "The live bytes of one stack rose through most of the run. Nothing has to be \
                  lost: a cache without a bound, or a list that is only added to, looks so.",
                 "Look at what keeps the blocks, and whether it has a bound.",
@@ -76,7 +76,7 @@ fn error(kind: FindingKind) -> Words {
         FindingKind::InvalidFree => (
             "Free of what is no block",
             "A pointer was freed that no allocation returned: to the stack, to data, into \
-             memory of somebody else, or a wild one.",
+             memory of another owner, or a wild one.",
             "Free only what was allocated, by the library that allocated it.",
         ),
         FindingKind::InteriorFree => (

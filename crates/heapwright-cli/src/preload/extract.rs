@@ -157,7 +157,7 @@ impl Place {
         let sticky = meta.mode() & 0o1000 != 0;
         let ours = meta.uid() == uid;
         ensure!(ours || self.shared, "{shown} belongs to another user");
-        ensure!(sticky || meta.mode() & 0o002 == 0, "anybody may rename files in {shown}");
+        ensure!(sticky || meta.mode() & 0o002 == 0, "any user may rename files in {shown}");
         // Root may rename anything anyway; another owner must not be able to.
         ensure!(ours || meta.uid() == 0, "{shown} belongs to another user");
         Ok(())
@@ -358,7 +358,7 @@ mod tests {
         place.hold(&X, uid()).expect("held");
 
         fs::set_permissions(&place.base, PermissionsExt::from_mode(0o777)).expect("opened");
-        assert_eq!(complaint(), format!("anybody may rename files in {}", place.base.display()));
+        assert_eq!(complaint(), format!("any user may rename files in {}", place.base.display()));
     }
 
     #[test]

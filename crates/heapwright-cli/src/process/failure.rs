@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_told_as_shells_tell_them() {
+    fn failures_are_put_as_shells_put_them() {
         let explained = |name: &str, number, file: Option<&str>| {
             let error = io::Error::from_raw_os_error(number);
             explain(OsStr::new(name), &error, file.map(Path::new))

@@ -4,7 +4,7 @@
 //!
 //! - [`replace`]: this process becomes the program. Nothing of heapwright is
 //!   left, so signals, job control and the exit status need no care at all.
-//! - [`watch`]: the program is a child, because somebody has to be there after
+//! - [`watch`]: the program is a child, because a process has to be there after
 //!   it to report what it did. The parent stands in for it: it passes signals on
 //!   ([`signals`]), and [`Exit`] then ends it in the child's own way.
 //!

@@ -10,7 +10,7 @@
 //! Kendall's tau at least 0.8             nine pairs of points in ten go up; a plateau's
 //!                                        ties count as not going up, so that steps, such
 //!                                        as a table that doubles, are not a slope
-//! 64 KiB, and a tenth of its median      less is noise, or nobody's trouble
+//! 64 KiB, and a tenth of its median      less is noise, or does no harm
 //! the last third goes up, too            what has stopped growing is no leak
 //! ```
 //!

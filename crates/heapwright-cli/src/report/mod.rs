@@ -14,7 +14,7 @@
 //! interner      every distinct stack once
 //! gather        entries become what is known
 //! growth        arithmetic: does it grow for good?
-//! suppressions  what somebody decided not to see
+//! suppressions  which findings are hidden
 //! naming        stacks get frames, and frames names; source: lines around them
 //! point         a check, or a time
 //! diff          two points in time, or two runs, compared

@@ -1,4 +1,4 @@
-//! Findings that somebody has decided not to see.
+//! Suppressions: findings that the user decided to hide.
 //!
 //! Two languages, which people have files of already; a file may mix them.
 //!

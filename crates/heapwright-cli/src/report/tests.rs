@@ -94,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_entries_in_any_order_are_told(
+    fn any_entries_in_any_order_are_reported(
         entries in vec((0_u8..15, [number(), number(), number(), number(), number(), number(), number(), number()]), 0..60),
         cut in 0_usize..20,
         everything in any::<bool>(),

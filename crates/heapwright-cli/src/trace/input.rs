@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_told() {
+    fn what_is_no_trace_is_reported() {
         assert_eq!(refused(b""), "is empty");
         assert!(refused(b"\x7fELF....").starts_with("is not a trace: "));
         assert_eq!(refused(b"1: free\n1: free 0x0\n"), "line 1 free has no pointer");

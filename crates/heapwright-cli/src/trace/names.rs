@@ -12,8 +12,8 @@
 //! A realloc may come in two halves. In between, its old name can already be another
 //! block's; the block itself waits at its thread.
 //!
-//! What cannot be is counted and mended, so that a story is always one that can be
-//! replayed: a free of a name that is nobody's is left out; a block that is made under a
+//! Impossible events are counted and corrected, so that a story is always one that can be
+//! replayed: a free of a name that no block has is left out; a block that is made under a
 //! live one's name ends that one first.
 
 use super::story::{Event, Story, What};
@@ -24,7 +24,7 @@ use std::collections::hash_map::Entry;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-/// Makes a story.
+/// Builds a story, event by event.
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) story: Story,
@@ -43,12 +43,12 @@ pub(super) enum Ask {
 }
 
 impl Builder {
-    /// For a story that begins so.
+    /// Continues a story that begins so.
     pub(super) fn new(story: Story) -> Self {
         Self { story, ..Self::default() }
     }
 
-    /// The end.
+    /// The finished story.
     pub(super) fn story(self) -> Story {
         self.story
     }
@@ -75,7 +75,7 @@ impl Builder {
         Ok(())
     }
 
-    /// A block was got.
+    /// A block was allocated.
     pub(super) fn made(
         &mut self,
         thread: u64,
@@ -95,7 +95,7 @@ impl Builder {
         self.event(thread, what)
     }
 
-    /// A block is given back.
+    /// A block is freed.
     pub(super) fn freed(&mut self, thread: u64, name: u64) -> Result<(), TooMany> {
         match self.blocks.remove(&name) {
             Some(block) => self.event(thread, What::Free { block }),
@@ -116,7 +116,7 @@ impl Builder {
         }
     }
 
-    /// Its second half; what there was no first one for is a block that is made.
+    /// Its second half; without a first one it is an allocation.
     pub(super) fn realloc_ends(
         &mut self,
         thread: u64,
@@ -148,7 +148,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Something that is about no block.
+    /// An event that is about no block.
     pub(super) fn other(&mut self, thread: u64, what: What) -> Result<(), TooMany> {
         self.event(thread, what)
     }

@@ -158,7 +158,7 @@ pub(crate) fn notice_replacements() {
 /// Makes the forwarding forms report to the heap which one was called, where the program
 /// has not replaced what they forward to. Called by the constructor in debug mode.
 #[cold]
-pub(crate) fn report_forms_apart() {
+pub(crate) fn distinguish_forms() {
     // Decided before anything changes: what leads to us now is the linker's word.
     let mut ours = [false; FORWARDING];
     for (form, ours) in ours.iter_mut().enumerate() {

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn frees_are_told() {
+    fn frees_are_reported() {
         use FindingKind::*;
         let double = on(DoubleFree, Call::Free, 40);
         assert_eq!(said(&double), "free of a 40-byte block that was freed before");
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_that_are_no_blocks_are_told() {
+    fn pointers_that_are_no_blocks_are_reported() {
         use FindingKind::*;
         let interior = on(InteriorFree, Call::Free, 96);
         for (offset, words) in [
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_are_told() {
+    fn accesses_are_reported() {
         use FindingKind::*;
         let over = Finding { offset: 40, ..on(Overflow, Call::Free, 40) };
         assert_eq!(said(&over), "write of 0x41 at offset 40 of a 40-byte block");

@@ -123,7 +123,7 @@ fn version_2_is_these_bytes() {
 }
 
 #[test]
-fn version_1_is_read_and_told_nothing_of_ages_and_moves() {
+fn version_1_is_read_and_has_nothing_of_ages_and_moves() {
     let (old, new) = (damage::bytes(include_str!("version_1.hex")), file(&frames()));
     let mut reader = Reader::new(&old).unwrap();
     let read: Vec<_> = reader.by_ref().collect();

@@ -8,14 +8,14 @@
 //!
 //! A fresh page costs a fault, and a huge page one fault for 512 pages, and one
 //! entry of the processor's page cache instead of 512. But a heap that asks the kernel
-//! for huge pages everywhere pays with memory nobody uses: blocks that are
+//! for huge pages everywhere pays with memory that is not used: blocks that are
 //! partly touched, slabs that stay few, pages given back and put in again by
 //! the kernel's collector.
 //!
 //! So they are asked for only where nearly all of the 2 MiB will be used: in a heap
 //! that holds more than that already, for slabs of classes that have filled many and
 //! leave no more than a sixteenth behind their last slot. No other slab and no large
-//! block may lie there: they would be in memory before anybody touches them.
+//! block may lie there: they would be in memory before they are touched.
 //! (Measured: with all slabs in them from the start, and large blocks in what was
 //! left over, git needed a fifth more memory, and was no faster.)
 //!
@@ -27,7 +27,7 @@
 //! the kernel neither makes nor remakes one later.
 //!
 //! Invariants: `opened` and `end` are multiples of 2 MiB as addresses; units from
-//! `next` to `end` are taken by nobody, their entries say `METADATA`, and they
+//! `next` to `end` are not taken, their entries say `METADATA`, and they
 //! read as zero.
 //!
 //! Called by `chunk` alone, under its lock; the huge page is put behind by its caller,
@@ -138,7 +138,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some((from + pad, units))
     }
 
-    /// Units that are in memory and nobody's.
+    /// Units that are in memory and not in use.
     pub(super) fn opened_units(&self) -> usize {
         self.region.opened - self.region.next
     }
@@ -162,7 +162,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Gives up what is left of the region: somebody needs any memory there is.
+    /// Gives up what is left of the region: all memory there is is needed.
     pub(super) fn end_region(&mut self, now: u32) {
         self.close_region(now);
         let Region { next, end, .. } = core::mem::replace(&mut self.region, Region::none());

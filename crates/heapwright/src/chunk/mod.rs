@@ -18,15 +18,15 @@
 //! There is no background thread: a thread that takes or gives a run
 //! looks at the queue, and pays for a bounded number of runs, outside the lock.
 //!
-//! A run queues at the place of its *oldest* part, so that a neighbour freed
+//! A merged run queues at the place of its *oldest* part, so that a neighbour freed
 //! again and again cannot keep a large run from its turn.
 //!
-//! Clean runs read as zero, which is what `calloc` asks about.
+//! Clean runs read as zero, which saves `calloc` its work.
 //!
 //! Runs merge only with runs of their own state; when the window is at its end,
 //! everything dirty is purged, so that all merge, before a request is refused.
 //!
-//! Where address space is limited, free runs are kept only as far as others do not
+//! Where address space is limited, free runs are kept only as far as other users of it do not
 //! lack it, and the rest is *absent*: see [`scarce`].
 //!
 //! Called by `cache` (units for slabs), `heap` (large blocks) and
@@ -99,7 +99,7 @@ pub(crate) struct Chunk<O: 'static> {
     /// The fewest dirty units since `low_since`, in milliseconds.
     low: usize,
     low_since: u32,
-    /// Units that nobody needed for a whole delay, and that still wait.
+    /// Units that were not needed for a whole delay, and that still wait.
     due: usize,
     region: Region,
     /// Whether the user wants huge pages.
@@ -320,7 +320,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Takes dirty units out of all indexes that were not needed for `delay`
     /// milliseconds, or that are too many: the oldest run, or the end of it. While
-    /// it is out, its tags say 0 units, so that nobody merges with it.
+    /// it is out, its tags say 0 units, so that nothing merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;
@@ -419,7 +419,7 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// Dirty units were taken or purged: what is left is the most that nobody needs.
+    /// Dirty units were taken or purged: what is left is the most that is not needed.
     fn note_fewer(&mut self) {
         self.low = self.low.min(self.dirty.units());
         self.due = self.due.min(self.dirty.units());

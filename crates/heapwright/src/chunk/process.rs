@@ -129,7 +129,7 @@ pub(crate) fn take(
     Some(run)
 }
 
-/// Units that waited to go back when a thread last looked.
+/// Units that waited to go back at the last look.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether runs wait to go back.

@@ -1,4 +1,4 @@
-//! The window: how much address space there is, and how much of it is ours to
+//! The window: how much address space there is, and how much of it may be
 //! touch.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! *Generous*: all of the span (1 TiB, or halved until it fits) is reserved at
 //! once; it costs nothing until it is touched. *Thrifty*: where address space
 //! is limited (`ulimit -v`) or cannot be had in one piece, only the range is
-//! chosen, and reservations follow the frontier in pieces; what somebody else
+//! chosen, and reservations follow the frontier in pieces; what another part of the process
 //! maps into the range is stepped over and stays foreign. Either way there is
 //! one base and one table, so `free` knows one way to find an entry.
 //!

@@ -1,4 +1,4 @@
-//! Bytes that nobody may change: the canary around a block, the fill of a freed one.
+//! Bytes that must not change: the canary around a block, the fill of a freed one.
 //!
 //! ```text
 //!   | lead ..... | block ............. | slack | next block ....

@@ -3,7 +3,7 @@
 //! ```text
 //!   begin   a scope for this thread and those it starts (see `scope`)
 //!   run     the closure; a panic passes through
-//!   judge   a sweep: what was written where nobody may
+//!   judge   a sweep: writes to bytes that must not change
 //!           findings of the scope?           \
 //!           blocks of the scope still live,   > panic
 //!           which nothing leads to (`reach`)? /

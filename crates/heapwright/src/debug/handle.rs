@@ -149,7 +149,7 @@ impl DebugHeap {
         self.heap().map_or(0, Heap::peak)
     }
 
-    /// Looks after all blocks, live and freed, now: writes that nobody has run into
+    /// Looks after all blocks, live and freed, now: writes that no call has found
     /// yet become findings. Takes time in proportion to the heap.
     pub fn sweep(&self) {
         if let Some(heap) = self.heap() {
@@ -177,7 +177,7 @@ impl DebugHeap {
     /// goes back. Takes time in proportion to the heap.
     ///
     /// It takes the heap itself, so no collection can still have blocks of it; a
-    /// block that somebody has a pointer to is lost.
+    /// block that is still referred to is lost.
     ///
     /// ```
     /// use heapwright::debug::{Config, DebugHeap, Leaks};

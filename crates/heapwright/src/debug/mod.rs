@@ -10,19 +10,18 @@
 //!       reach      which blocks something still leads to
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
-//!         lookup   other ways to find a bucket, for benches only
 //!       thread_state  a thread's current buckets                        (no lock)
 //!         lifetime which blocks belong in one bucket
 //!       sample     which blocks stand between guards
-//!       hot        which did badly in an earlier run
-//!       span       whose is this address? bucket, slot, block, in O(1)
+//!       flagged    sites of blocks that were damaged in an earlier run
+//!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
 //!         shape      slots, leads, buckets: arithmetic
 //!         side       guarded memory for all this
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error
 //!       recorder   the record file
-//!     fault      accesses caught in the act
+//!     fault      accesses that a guard page caught
 //! ```
 //!
 //! After Zig's `GeneralPurposeAllocator` and its pull request 17383: buckets whose
@@ -62,9 +61,9 @@ mod check;
 mod checked;
 #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
 mod fault;
+mod flagged;
 mod handle;
 mod heap;
-mod hot;
 mod leak_check;
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod leaks;

@@ -98,7 +98,7 @@ pub(crate) fn start() -> bool {
         slot.value.reporter.record_to(prefix);
     }
     if let Some(path) = options::sites_file()
-        && !slot.value.hot.read(path)
+        && !slot.value.flagged.read(path)
     {
         let line = Line::new().text("option \"sites\": \"").bytes(path.to_bytes());
         line.text("\" is no record of an earlier run (ignored)").write();

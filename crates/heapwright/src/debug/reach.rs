@@ -1,4 +1,4 @@
-//! Reach: of some live blocks, those that something outside of them leads to.
+//! Reach: which of some live blocks are referred to from outside of them.
 //!
 //! ```text
 //!   roots    all modules' data | the thread's own words | its callers' stack frames
@@ -11,7 +11,7 @@
 //! Conservative: a number that looks like an address counts as one. What a debug heap
 //! frees it fills, and it hardly ever uses an address again soon, so few words lead to
 //! a block by chance. The stack below the caller is left out: that is where all
-//! pointers of the work that just ended lie about.
+//! stale pointers of the work that just ended are.
 //!
 //! Called by `check`. Reads live blocks under their heap's lock.
 

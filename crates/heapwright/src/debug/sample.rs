@@ -1,4 +1,4 @@
-//! The sample: which blocks stand alone between guards.
+//! The sample: it chooses the blocks that stand alone between guard pages.
 //!
 //! ```text
 //!   site (a stack)   | turn 1 | blocks to go until the next one 23 | guarded so far 8 |
@@ -11,8 +11,8 @@
 //! its beginning in turn: a read beyond the end is caught by the one, a read before
 //! the start by the other.
 //!
-//! A site where something was found late (a canary was hit) is *hot*: all its blocks
-//! are guarded from then on, so the next time the culprit is caught in the act.
+//! A site where something was found late (a canary was hit) is *flagged*: all its blocks
+//! are guarded from then on, so the next wrong access is caught as it happens.
 //!
 //! Guarded blocks take a page each, so no more stand at a time than fill a quarter
 //! of what is live (at least 4 MiB); a site's turn then waits until some were freed.
@@ -29,7 +29,7 @@ const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
 /// Guarded pages that may stand, whatever is live.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
-const HOT: u32 = 255;
+const FLAGGED: u32 = 255;
 /// Which end the next block stands at that is guarded whatever the odds.
 const TURN: u32 = 1 << 31;
 
@@ -54,11 +54,11 @@ fn next(word: u32) -> (u32, Option<Side>) {
     if to_go > 0 {
         return (word - 256, None);
     }
-    if guarded == HOT {
+    if guarded == FLAGGED {
         return (word, Some(Side::Right));
     }
     let side = if guarded % 2 == 0 { Side::Right } else { Side::Left };
-    let guarded = (guarded + 1).min(HOT - 1);
+    let guarded = (guarded + 1).min(FLAGGED - 1);
     let pause = match guarded.checked_sub(FIRST) {
         None => 0,
         Some(times) => THEN.checked_shl(2 * times).unwrap_or(MOST).min(MOST),
@@ -106,9 +106,9 @@ impl Sites {
     }
 
     /// Something was found late in a block that `stack` asked for.
-    pub(crate) fn heat(&self, stack: u32) {
+    pub(crate) fn flag(&self, stack: u32) {
         if let Some(site) = self.site(stack) {
-            site.store(HOT, Ordering::Relaxed);
+            site.store(FLAGGED, Ordering::Relaxed);
         }
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     fn a_hot_site_is_always_guarded_and_a_full_budget_never() {
         assert!(crate::substrate::open(crate::options::get));
         let sites = Sites::new();
-        sites.heat(70_000);
+        sites.flag(70_000);
         for _ in 0..10 {
             assert!(sites.draw(70_000, || (0, 0)).is_some());
             assert!(sites.draw(70_000, || (PAGES_LEAST, 0)).is_none());

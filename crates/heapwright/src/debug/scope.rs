@@ -1,4 +1,4 @@
-//! Scopes: which threads, and so which blocks and findings, a check is about.
+//! Scopes: the threads of a check, and so its blocks and findings.
 //!
 //! ```text
 //!   check   takes a scope: 50,000 + its number becomes the thread's mark (os thread tag)

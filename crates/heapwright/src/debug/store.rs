@@ -1,4 +1,4 @@
-//! The store: which bucket next, and what is remembered of the emptied ones.
+//! The store: it chooses the next bucket, and remembers emptied ones.
 //!
 //! ```text
 //!   open      a bucket of the class that can be used again, lowest first in a span;
@@ -17,7 +17,7 @@
 //! page against 0.4 us for filling and verifying, so by default the first of each
 //! class are guarded, then one in eight; `guard=all` guards all.
 //!
-//! The history is what makes addresses rest: while a bucket is in it, its slots'
+//! The history keeps addresses from being used again: while a bucket is in it, its slots'
 //! records are, and the report of a late `free` of one of its blocks names the block and
 //! what freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
 //! says; the oldest go first.

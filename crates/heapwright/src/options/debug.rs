@@ -8,7 +8,7 @@
 
 use super::{Wrong, number};
 
-/// Which blocks stand beside a page that nobody can touch.
+/// Which blocks stand beside guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Guard {
     /// None, live or freed, but at the ends of blocks of more than 28 KiB. Other writes

@@ -142,12 +142,12 @@ pub(crate) unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
 /// None: nothing is done.
 pub(crate) unsafe fn keep_out_of_dumps(_at: *mut u8, _size: usize) {}
 
-/// Nobody knows here how much there is.
+/// Not known here.
 pub(crate) fn is_more_than_there_is(_size: usize) -> bool {
     false
 }
 
-/// Nobody asks here whose a range is.
+/// Not asked here.
 pub(crate) fn note_own(_at: usize, _size: usize) {}
 
 /// Pages cannot be moved here.
@@ -183,16 +183,16 @@ pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Nobody sleeps here.
+/// No thread sleeps here.
 pub(crate) fn futex_wake_all(_word: &AtomicU32) {}
 
 /// Waiters here look again by themselves.
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 
-/// Nobody looks from outside.
+/// Names are not used here.
 pub(crate) fn name_thread(_name: &CStr) {}
 
-/// The signals that a thread had blocked. Nobody is interrupted here.
+/// The signals that a thread had blocked. No thread is interrupted here.
 #[derive(Clone, Copy)]
 pub(crate) struct SignalMask;
 
@@ -252,7 +252,7 @@ pub(crate) fn process_id() -> u32 {
     if cfg!(miri) { 1 } else { std::process::id() }
 }
 
-/// Nobody knows.
+/// Not known here.
 pub(crate) fn parent_id() -> u32 {
     0
 }
@@ -267,7 +267,7 @@ pub(crate) fn append_file(_path: &[u8], _bytes: &[u8], _make: bool) -> bool {
     false
 }
 
-/// Nobody knows.
+/// Not known here.
 pub(crate) fn current_folder(_out: &mut [u8]) -> usize {
     0
 }
@@ -315,7 +315,7 @@ pub(crate) fn thread_id() -> u32 {
     (thread_token() >> 4) as u32 | 1
 }
 
-/// Nobody knows.
+/// Not known here.
 pub(crate) fn unix_ns() -> u64 {
     0
 }

@@ -1,4 +1,4 @@
-//! The front of a pool: where a slot goes that comes back, and comes from next.
+//! The front of a pool: a stack of free slots; a slot that is freed is handed out next.
 //!
 //! ```text
 //!   | count | slot | slot | ... | slot |  room for the rest |     128 slots
@@ -9,10 +9,10 @@
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```
 //!
-//! A stack of free slots is hot, but after objects died in random order it is in random
+//! A stack of free slots is in the processor's cache, but after objects died in random order it is in random
 //! order too, and objects made one after another lie anywhere. Sets of bits give the
 //! lowest slot, so that live objects draw together, but an operation costs more. This is
-//! both: short and hot, refilled from the sets. A list through the free slots, an array
+//! both: short, in the cache, and refilled from the sets. A list through the free slots, an array
 //! of all of them, and the sets alone lost to it: docs/pools.md, `bench/pools/src/lists.rs`.
 //!
 //! Invariants: below `count`, slots are free slots of the store's, not null, each there

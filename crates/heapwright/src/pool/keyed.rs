@@ -1,4 +1,4 @@
-//! Keys: an index and a generation, for objects that come and go while somebody
+//! Keys: an index and a generation, for objects that come and go while a holder
 //! still remembers them.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! a stale key meets an even or a later number, and is refused. A slot that had
 //! 2^31 keyed objects begins again; a key that old would be believed.
 //!
-//! Only keyed objects have generations, in segments where somebody asked for a key:
+//! Only keyed objects have generations, in segments where a key was asked for:
 //! users of handles or pointers pay nothing.
 
 use core::fmt;

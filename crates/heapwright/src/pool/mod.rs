@@ -5,14 +5,14 @@
 //!   SharedPool<T>   the same for many threads
 //!   RawPool         slots whose size is known when the program runs
 //!        |
-//!     front         128 free slots: where one goes that comes back
+//!     front         128 free slots: destroyed last, handed out first
 //!     store         fresh slots in a row; returned ones in sets of bits
 //!     segments      runs of units that double, found from any address
 //! ```
 //!
-//! A pool knows the size before it is asked, so it has no classes, no headers and
-//! no questions: an object is a slot, made by taking the slot that was destroyed
-//! last, or the next of a row that nobody has touched. Pointers are stable;
+//! A pool knows the size beforehand, so it has no classes, no headers and
+//! no checks: an object is a slot, made by taking the slot that was destroyed
+//! last, or the next of an untouched row. Pointers are stable;
 //! pointer and index lead to each other by arithmetic; whether an address is in
 //! the pool is one lookup in the address map, like every such question.
 //!

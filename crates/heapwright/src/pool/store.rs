@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Fresh slots are never threaded onto anything: the frontier moves over them in
-//! order of their addresses, so memory that nobody asked for is not touched, and
+//! order of their addresses, so memory that was not asked for is not touched, and
 //! a pool of a million objects begins as an array. It is *closed* (`next == end`)
-//! while slots wait in sets, so that its owner asks one question on the way.
+//! while slots wait in sets, so that one test of its owner covers both.
 //!
 //! Invariants: every carved slot is out, in the owner's front, or in its
 //! segment's set; `returned` names exactly the segments with a set that is not

@@ -337,7 +337,7 @@ fn huge_pages_change_nothing_but_the_alignment() {
 }
 
 #[test]
-fn a_reset_keeps_what_it_is_told_to() {
+fn a_reset_keeps_what_it_is_asked_to() {
     let mut pool: Pool<[u8; 64]> = Pool::new();
     let objects = if cfg!(miri) { 2000 } else { 5000 };
     let fill = |pool: &Pool<[u8; 64]>| (0..objects).for_each(|_| _ = pool.create([1; 64]));

@@ -1,8 +1,8 @@
 //! The exclusive registry: objects of which a thread has one, by id, for ever.
 //!
 //! ```text
-//!   a thread starts: adopt one that rests, else make one
-//!   a thread ends:   its object rests; anyone may claim it for a moment
+//!   a thread starts: adopt an abandoned object, else make one
+//!   a thread ends:   its object is abandoned; any thread may claim it for a moment
 //! ```
 //!
 //! Objects and their ids are those of `ids`: never freed.
@@ -22,35 +22,35 @@ pub(crate) trait Member: Sized {
     ///
     /// # Safety
     ///
-    /// `at` is zeroed, aligned memory for one object that nobody else knows.
+    /// `at` is zeroed, aligned memory for one object that nothing else knows.
     unsafe fn make(at: *mut Self, id: u32);
     /// Which thread may act as its owner.
     fn tenure(&self) -> &Tenure;
-    /// The registry's link for objects at rest.
+    /// The registry's link for abandoned objects.
     fn abandoned(&self) -> &AtomicPtr<Self>;
 }
 
-struct Resting<T> {
+struct Abandoned<T> {
     first: *mut T,
     /// Where the next visit begins; null: at the first.
     next_visit: *mut T,
 }
 
 // SAFETY: the pointers lead to objects that any thread may reach.
-unsafe impl<T> Send for Resting<T> {}
+unsafe impl<T> Send for Abandoned<T> {}
 
 /// All objects of one kind.
 pub(crate) struct Exclusive<T> {
     ids: Ids<T>,
-    abandoned: Lock<Resting<T>>,
+    abandoned: Lock<Abandoned<T>>,
 }
 
 impl<T: Member + 'static> Exclusive<T> {
-    /// A registry of nothing.
+    /// An empty registry.
     pub(crate) const fn new() -> Self {
         Self {
             ids: Ids::new(),
-            abandoned: Lock::new(Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() }),
+            abandoned: Lock::new(Abandoned { first: ptr::null_mut(), next_visit: ptr::null_mut() }),
         }
     }
 
@@ -69,7 +69,7 @@ impl<T: Member + 'static> Exclusive<T> {
         self.ids.made()
     }
 
-    /// An object for the calling thread: one that rests, or a new one. `None`
+    /// An object for the calling thread: an abandoned one, or a new one. `None`
     /// where there is no memory.
     pub(crate) fn adopt_or_make(&self) -> Option<&T> {
         let mut abandoned = self.abandoned.lock();
@@ -82,8 +82,8 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Takes the first object at rest that nobody works on just now.
-    fn adopt(abandoned: &mut Resting<T>) -> Option<&'static T> {
+    /// Takes the first abandoned object that no thread works on just now.
+    fn adopt(abandoned: &mut Abandoned<T>) -> Option<&'static T> {
         let mut before: Option<&T> = None;
         let mut at = abandoned.first;
         while !at.is_null() {
@@ -107,7 +107,7 @@ impl<T: Member + 'static> Exclusive<T> {
         None
     }
 
-    /// Makes an object; `prepare` gets it before anyone else can find it.
+    /// Makes an object; `prepare` gets it before any other thread can find it.
     pub(crate) fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
         let _unique = self.abandoned.lock();
         let make = |at: *mut T, id| {
@@ -120,7 +120,7 @@ impl<T: Member + 'static> Exclusive<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// Puts an object to rest whose thread ended. The caller still holds its
+    /// Abandons an object whose thread ended. The caller still holds its
     /// tenure and lets go of it next.
     pub(crate) fn rest(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
@@ -128,7 +128,7 @@ impl<T: Member + 'static> Exclusive<T> {
         abandoned.first = ptr::from_ref(object).cast_mut();
     }
 
-    /// Calls `visit` with up to `most` objects at rest, claimed for the moment,
+    /// Calls `visit` with up to `most` abandoned objects, claimed for the moment,
     /// going on where the last visit ended; it lets go of the object, and returns
     /// true to stop. Returns whether it did. Gives up where the registry is busy.
     pub(crate) fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
@@ -152,9 +152,9 @@ impl<T: Member + 'static> Exclusive<T> {
         false
     }
 
-    /// In a forked child: puts exactly the objects to rest that `rests` picks.
+    /// In a forked child: abandons exactly the objects that `rests` picks.
     pub(crate) fn rest_after_fork(&self, rests: impl Fn(&T) -> bool) {
-        *self.abandoned.lock() = Resting { first: ptr::null_mut(), next_visit: ptr::null_mut() };
+        *self.abandoned.lock() = Abandoned { first: ptr::null_mut(), next_visit: ptr::null_mut() };
         for object in self.all().filter(|object| rests(object)) {
             self.rest(object);
         }

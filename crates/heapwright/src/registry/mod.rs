@@ -23,7 +23,7 @@
 //! ```
 //!
 //! A cache of malloc's has slabs, and other threads send blocks home to it: it needs an id
-//! in the address map, and somebody to adopt it. What a pool keeps for a thread is only at
+//! in the address map, and a thread to adopt it. What a pool keeps for a thread is only at
 //! hand there, and there are many pools: it is found by a number, and nothing needs doing
 //! in each pool when a thread ends.
 //!

@@ -10,7 +10,7 @@
 //!
 //! The registry does not remember which thread uses which slot: the thread does, in a word of
 //! its own, and passes it. An acquire returns beside the slot whether an unlock is
-//! owed (in a register: a flag in the slot would be a load for everybody).
+//! owed (in a register: a flag in the slot would be a load for every caller).
 //!
 //! **The lock.** A try is one locked instruction, an unlock a plain store. A thread that has to
 //! wait counts itself in `sleepers` and sleeps on `state`; an unlock looks at

@@ -1,4 +1,4 @@
-//! Stacks where nobody knows how to walk them, and under Miri: there are none.
+//! Call stacks where they cannot be walked, and under Miri: there are none.
 
 use core::ffi::c_void;
 
@@ -63,7 +63,7 @@ pub(super) fn symbol_of(_pc: usize, _found: impl FnOnce(&[u8], usize)) -> bool {
     false
 }
 
-/// Nobody knows.
+/// Not known here.
 pub(super) fn own_module() -> Option<core::ops::Range<usize>> {
     None
 }

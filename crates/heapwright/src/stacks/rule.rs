@@ -60,7 +60,7 @@ pub(super) enum Frame {
     AtCfa(i64),
     /// At `fp + offset`.
     AtFp(i64),
-    /// Nobody knows.
+    /// Not known.
     Lost,
 }
 
@@ -89,7 +89,7 @@ fn words(offset: i64) -> Option<u64> {
 }
 
 impl Rule {
-    /// The outermost frame: nobody called it.
+    /// The outermost frame: it has no caller.
     pub(super) const END: Self = Self(1);
     /// The kernel's frame below a signal handler.
     pub(super) const SIGNAL: Self = Self(2);

@@ -1,4 +1,4 @@
-//! Synchronisation: the one door to atomics and locks.
+//! Synchronisation: the one source of atomics and locks.
 //!
 //! Everything above takes its atomics from here, so that under `--cfg loom`
 //! the lock-free parts run on loom's model of memory instead of the machine's.

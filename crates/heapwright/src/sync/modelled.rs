@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A sleep ends when it is woken and no sooner: not after a while, as most real ones do. So
-//! who forgets to wake somebody has loom say that all threads sleep.
+//! where a wake is forgotten, loom says that all threads sleep.
 
 extern crate std;
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Parts that are equally full, of pages equally old, are one SVG path, so that a heap of a
-//! gigabyte is a page of a megabyte. There are no scripts: what a page is, a few thousand of
-//! them say under the pointer.
+//! gigabyte is a page of a megabyte. There are no scripts: a few thousand pages have a tip that
+//! says what they are.
 
 use crate::heap::{Line, PageRow, Path, RootLine, SEGMENTS, SizeRow, Summary, TypeRow};
 use crate::output::{time, units};
@@ -97,7 +97,7 @@ struct Tip {
 struct Type {
     name: String,
     own: String,
-    /// What they retain more than their own.
+    /// What they retain beyond their own size.
     more: String,
     objects: String,
     bytes: String,
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_tomb_and_large_ones_are_apart() {
+    fn pools_empty_and_large_pages_are_apart() {
         let rows = [
             row(PageState::Large, 300, 5, [255; SEGMENTS]),
             row(PageState::Eden, 64, 4, [0; SEGMENTS]),

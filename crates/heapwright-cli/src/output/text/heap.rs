@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_told_with_what_is_left_out() {
+    fn a_path_is_shown_with_what_is_left_out() {
         let printed =
             |mutators, path: &Path| way(&Summary { mutators, ..Summary::default() }, path);
         assert_eq!(printed(false, &path(1, 0)), "root stack #1,234 -> Node 0x100");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_what_is_not_there() {
+    fn nothing_is_shown_of_what_is_not_there() {
         let printed = summary(&Summary::default(), "x", 20, Look::PLAIN);
         assert!(printed.starts_with("heapwright heap: x: 0 objects, 0 bytes\n"), "{printed}");
         assert!(!printed.contains("retainers") && !printed.contains("no root"), "{printed}");

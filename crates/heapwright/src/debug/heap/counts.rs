@@ -39,7 +39,7 @@ impl Heap {
         }
     }
 
-    /// The most bytes that were live when somebody looked.
+    /// The most bytes that were live at the moments of a count.
     pub(in crate::debug) fn peak(&self) -> u64 {
         self.note_peak();
         self.peak_live.load(Ordering::Relaxed)

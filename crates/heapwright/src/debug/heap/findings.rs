@@ -6,7 +6,7 @@ use heapwright_record::debug::{Call, Finding, FindingKind, Moment, Origin, Regio
 
 use crate::sync::atomic::Ordering;
 
-use super::super::hot;
+use super::super::flagged;
 use super::super::slot::{State, Word};
 use super::super::span::Place;
 use super::Heap;
@@ -105,10 +105,10 @@ impl Heap {
     /// Something was found late in a block that `stack` asked for: its blocks are
     /// guarded from now on, in this run and, through the record, in the next.
     #[cold]
-    pub(super) fn heat(&self, stack: u32, kind: FindingKind) {
+    pub(super) fn flag(&self, stack: u32, kind: FindingKind) {
         if stack != 0 {
-            self.sites.heat(stack);
-            self.reporter.record_site(hot::key(stack), kind);
+            self.sites.flag(stack);
+            self.reporter.record_site(flagged::key(stack), kind);
         }
     }
 

@@ -203,7 +203,7 @@ impl Heap {
         }
         // SAFETY: the slack is ours; put right, so that it is reported once.
         unsafe { bytes::fill(end, behind) };
-        self.heat(place.record().made_at.load(Ordering::Relaxed), FindingKind::Overflow);
+        self.flag(place.record().made_at.load(Ordering::Relaxed), FindingKind::Overflow);
         self.report(Finding {
             kind: FindingKind::Overflow,
             access: Access::Write,
@@ -229,7 +229,7 @@ impl Heap {
         let from = place.block().wrapping_sub(near);
         // SAFETY: the bytes before the block are ours; put right, to be reported once.
         unsafe { bytes::fill(from, near) };
-        self.heat(place.record().made_at.load(Ordering::Relaxed), FindingKind::Underflow);
+        self.flag(place.record().made_at.load(Ordering::Relaxed), FindingKind::Underflow);
         self.report(Finding {
             kind: FindingKind::Underflow,
             access: Access::Write,

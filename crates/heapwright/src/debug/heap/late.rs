@@ -79,7 +79,7 @@ impl Heap {
         }
         let here =
             Moment { thread: u32::from(thread), ns: self.reporter.now(), ..Moment::default() };
-        self.heat(finding.allocated.stack, finding.kind);
+        self.flag(finding.allocated.stack, finding.kind);
         self.report(Finding { call, here, ..*finding });
     }
 }

@@ -45,7 +45,7 @@ use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-use super::hot::Hot;
+use super::flagged::FlaggedSites;
 use super::report::Reporter;
 use super::sample::Sites;
 use super::store::{Limits, Store};
@@ -85,7 +85,7 @@ pub(crate) struct Heap {
     forked_from: AtomicU32,
     forked_sequence: AtomicU32,
     sites: Sites,
-    pub(super) hot: Hot,
+    pub(super) flagged: FlaggedSites,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
     pub(crate) threads: Threads,
@@ -136,7 +136,7 @@ impl Heap {
             forked_from: AtomicU32::new(0),
             forked_sequence: AtomicU32::new(0),
             sites: Sites::new(),
-            hot: Hot::new(),
+            flagged: FlaggedSites::new(),
             table: Lock::new(Table::new()),
             threads: Threads::new(),
             reporter: Reporter::new(),

@@ -22,7 +22,7 @@ use crate::size_class::MIN_ALIGN;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
-use super::super::hot;
+use super::super::flagged;
 use super::super::leaks;
 use super::super::lifetime::Lifetime;
 use super::super::sample::Side;
@@ -70,11 +70,11 @@ impl Heap {
         match self.rules.guard.load(Ordering::Relaxed) {
             GUARD_NEVER => None,
             GUARD_ALL => Some(self.sites.turn(stack)),
-            _ if !self.hot.is_empty()
+            _ if !self.flagged.is_empty()
                 && self.sites.is_new(stack)
-                && self.hot.has(hot::key(stack)) =>
+                && self.flagged.has(flagged::key(stack)) =>
             {
-                self.sites.heat(stack);
+                self.sites.flag(stack);
                 Some(Side::Right)
             }
             _ => self.sites.draw(stack, || {

@@ -7,7 +7,7 @@
 //!
 //! Called by `leaks`.
 
-use super::zeroed::{Plain, Zeroed};
+use super::zeroed::{Plain, ZeroedArray};
 
 /// Some blocks.
 #[derive(Clone, Copy)]
@@ -60,14 +60,14 @@ impl Group {
 
 /// All groups.
 pub(super) struct Groups {
-    table: Zeroed<Group>,
+    table: ZeroedArray<Group>,
     count: usize,
 }
 
 impl Groups {
     /// `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        Some(Self { table: Zeroed::new(1 << 10)?, count: 0 })
+        Some(Self { table: ZeroedArray::new(1 << 10)?, count: 0 })
     }
 
     /// The group of these, which may be empty. `None`: there is no memory for another.
@@ -86,7 +86,7 @@ impl Groups {
     }
 
     fn grow(&mut self) -> Option<()> {
-        let mut larger = Zeroed::<Group>::new(self.table.len() * 4)?;
+        let mut larger = ZeroedArray::<Group>::new(self.table.len() * 4)?;
         for group in self.table.iter().filter(|group| group.key != 0) {
             let place = place(&larger, group.key);
             larger[place] = *group;
@@ -113,7 +113,7 @@ impl Groups {
 
 /// Groups in order.
 pub(super) struct Sorted {
-    table: Zeroed<Group>,
+    table: ZeroedArray<Group>,
     count: usize,
 }
 

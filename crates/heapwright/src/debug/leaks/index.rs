@@ -19,7 +19,7 @@ use crate::sync::atomic::Ordering;
 use super::super::heap::Heap;
 use super::super::slot::{State, Word};
 use super::super::span::{BucketRef, Found, Place, Span, Stage};
-use super::zeroed::{Plain, Zeroed};
+use super::zeroed::{Plain, ZeroedArray};
 
 /// A span and the number of its first slot.
 #[derive(Clone, Copy)]
@@ -34,8 +34,8 @@ unsafe impl Plain for Numbered {}
 /// All slots of a heap.
 pub(super) struct Index {
     heap: u32,
-    first: Zeroed<u32>,
-    spans: Zeroed<Numbered>,
+    first: ZeroedArray<u32>,
+    spans: ZeroedArray<Numbered>,
     /// One more than the last number.
     pub(super) slots: usize,
 }
@@ -57,8 +57,8 @@ impl Index {
         let limit = MAP.limit();
         let spans = || (0..limit).filter_map(|unit| Span::heading(unit, id));
         let count = spans().count();
-        let mut first = Zeroed::<u32>::new(limit)?;
-        let mut numbered = Zeroed::<Numbered>::new(count)?;
+        let mut first = ZeroedArray::<u32>::new(limit)?;
+        let mut numbered = ZeroedArray::<Numbered>::new(count)?;
         let mut slots = 0;
         for (place, span) in numbered.iter_mut().zip(spans()) {
             *place = Numbered { first: slots, span: Some(span) };

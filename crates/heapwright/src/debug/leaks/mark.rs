@@ -35,7 +35,7 @@ use crate::os::ProcMem;
 
 use super::index::{Block, Index};
 use super::roots::{Region, Roots};
-use super::zeroed::Zeroed;
+use super::zeroed::ZeroedArray;
 
 /// How far behind a block's start a pointer surely leads to it.
 const NEAR: usize = 64;
@@ -67,15 +67,15 @@ pub(super) struct Marks<'a> {
     index: &'a Index,
     proc_mem: &'a ProcMem,
     /// A block's reach.
-    reach: Zeroed<u8>,
+    reach: ZeroedArray<u8>,
     /// The address of the word that led to it first. Of a block that is lost with
     /// another: one more than that one's number.
-    via: Zeroed<usize>,
+    via: ZeroedArray<usize>,
     /// Starts of blocks to be read.
-    queue: Zeroed<usize>,
+    queue: ZeroedArray<usize>,
     next: usize,
     end: usize,
-    piece: Option<Zeroed<usize>>,
+    piece: Option<ZeroedArray<usize>>,
     /// Bytes that were read.
     pub(super) read: u64,
 }
@@ -86,12 +86,12 @@ impl<'a> Marks<'a> {
         Some(Self {
             index,
             proc_mem,
-            reach: Zeroed::new(index.slots)?,
-            via: Zeroed::new(index.slots)?,
-            queue: Zeroed::new(index.slots)?,
+            reach: ZeroedArray::new(index.slots)?,
+            via: ZeroedArray::new(index.slots)?,
+            queue: ZeroedArray::new(index.slots)?,
             next: 0,
             end: 0,
-            piece: Some(Zeroed::new(PIECE / size_of::<usize>())?),
+            piece: Some(ZeroedArray::new(PIECE / size_of::<usize>())?),
             read: 0,
         })
     }

@@ -60,7 +60,7 @@ use mark::Marks;
 use report::LeakReport;
 use roots::{Caller, Roots};
 use timeline::Timeline;
-use zeroed::Zeroed;
+use zeroed::ZeroedArray;
 
 pub(super) use request::{prepare, tick};
 
@@ -199,7 +199,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let others = count_threads().ok_or(THREADS)?.saturating_sub(1);
     // They may start some before they are held.
     let mut room =
-        Zeroed::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
+        ZeroedArray::<Answer>::new(if others == 0 { 0 } else { others * 2 + 64 }).ok_or(MEMORY)?;
     let (at, length) = (room.as_mut_ptr(), room.len());
     // SAFETY: the array stays until nobody reads there any more: where a thread may still do,
     // it is forgotten, and not given back.

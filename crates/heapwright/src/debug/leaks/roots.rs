@@ -32,7 +32,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::super::span::Span;
-use super::zeroed::{Plain, Zeroed};
+use super::zeroed::{Plain, ZeroedArray};
 
 /// Mappings that cannot be touched are read up to this size, and those of files that are
 /// shared.
@@ -81,7 +81,7 @@ pub(super) struct Caller {
 
 /// Everything that counts.
 pub(super) struct Roots {
-    regions: Zeroed<Region>,
+    regions: ZeroedArray<Region>,
     count: usize,
     caller: Caller,
     answers: &'static [Answer],
@@ -112,7 +112,7 @@ impl Roots {
         })
         .then_some(())?;
         // Each mapping may be in parts, between what is ours.
-        let regions = Zeroed::new(2 * mappings + MAP.limit() + 512)?;
+        let regions = ZeroedArray::new(2 * mappings + MAP.limit() + 512)?;
         let mut roots = Self { regions, count: 0, caller, answers, thread_local };
         let mut before: Option<Mapping> = None;
         os::each_mapping(&mut |mapping| {

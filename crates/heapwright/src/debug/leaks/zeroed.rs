@@ -34,13 +34,13 @@ unsafe impl Plain for usize {}
 unsafe impl Plain for Answer {}
 
 /// So many zeroes, to be written over.
-pub(super) struct Zeroed<T: Plain> {
+pub(super) struct ZeroedArray<T: Plain> {
     at: *mut u8,
     count: usize,
     of: PhantomData<T>,
 }
 
-impl<T: Plain> Zeroed<T> {
+impl<T: Plain> ZeroedArray<T> {
     /// Room for `count` of them. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
         let at = room(count.checked_mul(size_of::<T>())?.max(1));
@@ -48,7 +48,7 @@ impl<T: Plain> Zeroed<T> {
     }
 }
 
-impl<T: Plain> Deref for Zeroed<T> {
+impl<T: Plain> Deref for ZeroedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -57,14 +57,14 @@ impl<T: Plain> Deref for Zeroed<T> {
     }
 }
 
-impl<T: Plain> DerefMut for Zeroed<T> {
+impl<T: Plain> DerefMut for ZeroedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: so many, zeroed at first, aligned to a page; ours alone while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }
 
-impl<T: Plain> Drop for Zeroed<T> {
+impl<T: Plain> Drop for ZeroedArray<T> {
     fn drop(&mut self) {
         let bytes = (self.count * size_of::<T>()).max(1);
         // SAFETY: made with so many bytes, and nobody has it any more.

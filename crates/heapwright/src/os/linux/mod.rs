@@ -485,7 +485,7 @@ const LEAST_MOVE: usize = 256 << 10;
 /// Of the `size` bytes at `from`, how many from the start lie in one mapping; 0: unknown.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
-    // grow past it. So this always fails, and how says whether all is one mapping.
+    // grow past it. So this always fails, and the error says whether all is one mapping.
     // SAFETY: reads a value that the kernel gave the process.
     let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let page = kernel_page_size();
@@ -494,7 +494,7 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     };
     let too_long = too_long.next_multiple_of(page) + page;
     let is_one = |size: usize| {
-        // SAFETY: without flags the mapping could only grow in place, and it cannot: see above.
+        // SAFETY: without flags the mapping could only grow in place, which the stack behind it forbids.
         let got = unsafe { libc::mremap(from.cast(), size, too_long, 0) };
         got == libc::MAP_FAILED && errno() != libc::EFAULT
     };

@@ -6,7 +6,7 @@
 //!                 --> its answer; waits in a futex
 //!   copy()      clone without a thread, a signal or anything shared: the copy has all
 //!               memory as it is now, and nothing else of the process runs in it
-//!   release()   the futex: everybody goes on
+//!   release()   the futex: all threads go on
 //! ```
 //!
 //! No ptrace: a process may always signal itself, in any container. Signal 33 is the
@@ -39,7 +39,7 @@ pub(crate) const REGISTERS: usize = 34;
 const SIGNAL: c_int = 33;
 /// In the value of our signals, so that no other is taken for one.
 const MARK: usize = 0x6877_0000;
-/// How long nobody answers before the rest is given up, and how long all may take.
+/// How long no thread answers before the rest is given up, and how long all may take.
 const PATIENCE_NS: u64 = 40_000_000;
 const LONGEST_NS: u64 = 400_000_000;
 
@@ -374,8 +374,8 @@ fn is_over(thread: u32) -> bool {
 struct Aligned([u8; 4096]);
 
 /// Holds every other thread. `room`: zeroed memory for answers, which stays until
-/// [`release`] or [`is_unused`] said that nobody is inside. False: threads cannot be
-/// known, or there are too many; nobody is held.
+/// [`release`] or [`is_unused`] said that no thread is inside. False: threads cannot be
+/// known, or there are too many; no thread is held.
 ///
 /// Of several callers, one at a time.
 pub(crate) fn hold(room: &'static [Answer]) -> bool {
@@ -499,8 +499,8 @@ fn wait_for(asked: &[Answer], began: u64) {
     }
 }
 
-/// Lets everybody go on, and waits until nobody reads the answers' memory any more.
-/// False: somebody may; it must stay.
+/// Lets all threads go on, and waits until none reads the answers' memory any more.
+/// False: one may; it must stay.
 pub(crate) fn release() -> bool {
     ROUND.fetch_add(1, Ordering::SeqCst);
     futex_wake_all(&ROUND);
@@ -515,7 +515,7 @@ pub(crate) fn release() -> bool {
     true
 }
 
-/// Whether nobody reads answers.
+/// Whether no thread reads answers.
 pub(crate) fn is_unused() -> bool {
     INSIDE.load(Ordering::SeqCst) == 0
 }

@@ -11,9 +11,9 @@
 //!                                                                 into the store
 //! ```
 //!
-//! Which of the first two has an answer is said by the process's cache model, and by
+//! Which of the first two has an answer depends on the process's cache model, and on
 //! nothing else: where threads share, no thread has an index, and so the first misses by
-//! itself. The two halves, `alloc` and `free`, are the same way in opposite directions.
+//! itself. `alloc` and `free` are the same steps in opposite directions.
 //! Each step is a function of its own, and out of line, so that none saves registers or
 //! makes room on the stack for what the next one does.
 //!
@@ -21,7 +21,7 @@
 //! store has room for more slots than the limit says, and the objects themselves are
 //! counted, in `live`: one atomic addition each way, and none in a pool without a limit.
 //!
-//! Checked builds have no magazines: each slot goes by the store, which looks it over.
+//! Checked builds have no magazines: each slot goes through the store, which checks it.
 //!
 //! Invariants: a slot that was handed out is in use, in one magazine, or in a set of the
 //! store. A magazine's lock is taken before the store's. There is a store wherever there is
@@ -54,7 +54,7 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Hidden, for a caller that knew it to be its own argument would keep it for itself.
+    // Opaque, because a caller that knew it to be its own argument would keep it in a register of its own.
     core::hint::black_box(slot)
 }
 
@@ -89,7 +89,7 @@ impl Slots {
         self.config.limit < u32::MAX
     }
 
-    /// Counts an object in. False: the limit is reached.
+    /// Counts a new object. False: the limit is reached.
     #[inline(always)]
     fn count_one(&self) -> bool {
         let limit = self.config.limit;
@@ -119,7 +119,7 @@ impl Slots {
         slot
     }
 
-    /// A slot where the thread's own magazine is empty or missing: from a shared one, most of the time.
+    /// A slot where the thread's own magazine is empty or missing: mostly from a shared one.
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, exclusive: Option<&Magazine>) -> Option<NonNull<u8>> {

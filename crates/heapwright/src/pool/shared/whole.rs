@@ -37,7 +37,7 @@ impl Slots {
         self.magazines.all().map(Magazine::count).sum()
     }
 
-    /// As [`Store::trim`], after the magazines that are the calling thread's, or anybody's,
+    /// As [`Store::trim`], after the magazines that are the calling thread's, or shared,
     /// have given what they hold.
     pub(super) fn trim(&self) -> usize {
         let Some(store) = self.store.made() else { return 0 };

@@ -188,7 +188,7 @@ fn who_sleeps_for_a_cache_is_woken() {
 }
 
 #[test]
-fn what_was_contended_longest_is_told() {
+fn what_was_contended_longest_is_reported() {
     let registry = caches(2);
     let slot = registry.slot(0);
     assert!(slot.try_lock());

@@ -88,7 +88,7 @@ impl Cache {
 
 /// Forgets all rules.
 pub(in super::super) fn forget_code() {
-    // 0 is no generation. Nobody unloads code four billion times.
+    // 0 is no generation. Code is not unloaded four billion times.
     GENERATION.fetch_add(1, Ordering::AcqRel);
     fence(Ordering::SeqCst);
     let at = TABLE.peek();

@@ -475,7 +475,7 @@ impl Registers {
     }
 }
 
-/// Registers of nobody.
+/// Registers that are all zero.
 #[cfg(test)]
 pub(in super::super) fn registers_for_test(pc: usize, sp: usize, fp: usize) -> Registers {
     Registers { pc, sp, fp, link: 0 }

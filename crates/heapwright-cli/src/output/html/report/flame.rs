@@ -6,7 +6,7 @@
 //! main                     | main             2: the outermost function
 //! ```
 //!
-//! Every box is an SVG of its own with its place in percent: it is as wide as the page
+//! Every box is an SVG of its own, placed in percent: it is as wide as the page
 //! lets it be, cuts its name off at its end, and is zoomed by changing two attributes.
 //! What would be too narrow to be seen is left out, the more the larger the graph is.
 

@@ -22,7 +22,7 @@ pub(super) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,
-    /// There were more, which nobody kept.
+    /// There were more, which were not kept.
     cut: bool,
 }
 

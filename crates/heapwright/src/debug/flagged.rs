@@ -1,10 +1,10 @@
-//! Hot sites: places where something was found late, from run to run.
+//! Flagged sites: places where something was found late, from run to run.
 //!
 //! ```text
 //!   this run    a canary was hit in a block of stack S --> all of S's blocks are guarded
 //!               record=PREFIX: Site { key of S } goes into the record, too
 //!   the next    sites=RECORD: the keys are read at the start; a stack that is new is
-//!               hot if its key is among them
+//!               flagged if its key is among them
 //! ```
 //!
 //! Addresses change from run to run. A key is made of what does not: of each frame
@@ -21,13 +21,13 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Keys that are kept; what a record has beyond them is left out.
 const KEYS: usize = 512;
 
-/// The hot sites of an earlier run.
-pub(crate) struct Hot {
+/// The flagged sites of an earlier run.
+pub(crate) struct FlaggedSites {
     keys: [AtomicU64; KEYS],
     count: AtomicUsize,
 }
 
-impl Hot {
+impl FlaggedSites {
     pub(crate) const fn new() -> Self {
         Self { keys: [const { AtomicU64::new(0) }; KEYS], count: AtomicUsize::new(0) }
     }
