@@ -26,8 +26,8 @@ fn numbers() -> Heap {
         pid: 4242,
         time: 1_700_000_000_000_000_000,
         live: 1064,
-        eden: 131_072,
-        tomb: 65_536,
+        in_use: 131_072,
+        empty: 65_536,
         large: 65_536,
         external: 77,
         goal: 4 << 20,
@@ -69,7 +69,7 @@ fn sample() -> Vec<u8> {
         let pages = [
             (Page { number: 1, address: BASE, pool: 1, slot: 64, slots: 1024, ..page }, 1),
             (Page { number: 2, address: small(0), slot: 32, slots: 2048, ..page }, 0b11_1110),
-            (Page { number: 3, address: 0x7f00_0003_0000, state: PageState::Tomb, ..page }, 0),
+            (Page { number: 3, address: 0x7f00_0003_0000, state: PageState::Empty, ..page }, 0),
             (
                 Page {
                     number: 4,
@@ -161,7 +161,7 @@ fn a_dump_is_told_by_type_size_and_path() {
         "\
 heapwright heap: app.heap: 7 objects, 40,224 bytes; layout fine; process 4242
   heap     1,064 bytes live, next collection at 4,194,304, after 12 collections
-  pages    eden 131,072, tomb 65,536, large 65,536; the runtime's own memory 77
+  pages    in use 131,072, empty 65,536, large 65,536; the runtime's own memory 77
   roots    1 handle, 1 callback, 1 stack
   graph    5 references
   no root  leads to 1 object of 32 bytes: 1 Array
@@ -175,7 +175,7 @@ by size        objects           bytes    pages  occupancy  empty slots  behind 
   32                 5             160        1      0.2 %        2,043             0            10
   64                 1              64        1      0.1 %        1,023             0             -
   large              1          40,000        1     61.0 %            0        25,536             -
-  and 1 page wholly free (tomb)
+  and 1 page wholly free (empty)
 
 largest retainers
   40,000 bytes (99.4 %)  String 0x7f0000040000, 40,000 bytes
@@ -294,7 +294,7 @@ fn the_page_shows_the_pages() {
         "<title>heapwright heap: app.heap</title>",
         "<p class=\"verdict\">39.3 KiB in 7 objects<",
         "<h3>32 B a slot <small>1 page, 0.2 % taken</small></h3>",
-        "<h3>Tomb <small>1 page, wholly free, any pool&#39;s</small></h3>",
+        "<h3>Empty <small>1 page, wholly free, any pool&#39;s</small></h3>",
         "<h3>Large objects <small>1 object, 64.0 KiB</small></h3>",
         "<title>page 2 at 0x7f0000020000, traced: 5 of 2,048 slots (0.2 %)</title>",
         "<code>Table</code>",
@@ -322,7 +322,7 @@ fn generations_and_moves_are_told() {
         "\
 heapwright heap: app.heap: 4 objects, 256 bytes; layout fine; process 4242
   heap     1,064 bytes live, next collection at 4,194,304, after 12 collections
-  pages    eden 131,072, tomb 65,536, large 65,536; the runtime's own memory 77
+  pages    in use 131,072, empty 65,536, large 65,536; the runtime's own memory 77
   old      640 bytes (60.2 %); 9 of the collections were minor
   moved    1,234 objects of 56,789 bytes, by 2 compactions; pages: 12 evacuated, 3 kept
   pinned   1 page, by 3 pins

@@ -61,7 +61,7 @@ impl Heap {
             drop(lists);
             self.supply.release(page);
         } else {
-            lists.bury(&self.supply.pages, page);
+            lists.put_empty(&self.supply.pages, page);
         }
     }
 

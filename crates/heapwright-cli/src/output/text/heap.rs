@@ -71,9 +71,9 @@ fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
         out,
         "pages",
         &format!(
-            "eden {}, tomb {}, large {}; the runtime's own memory {}",
-            units::count(heap.eden),
-            units::count(heap.tomb),
+            "in use {}, empty {}, large {}; the runtime's own memory {}",
+            units::count(heap.in_use),
+            units::count(heap.empty),
             units::count(heap.large),
             units::count(heap.external)
         ),
@@ -233,10 +233,10 @@ fn sizes(out: &mut String, summary: &Summary, look: Look) {
             columns(are, [row.old, row.pinned, row.moved_in].map(units::count)),
         );
     }
-    let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Tomb).count();
-    if tombs != 0 {
-        let pages = units::counted(tombs as u64, "page");
-        let _ = writeln!(out, "  and {pages} wholly free (tomb)");
+    let empty = summary.pages.iter().filter(|row| row.page.state == PageState::Empty).count();
+    if empty != 0 {
+        let pages = units::counted(empty as u64, "page");
+        let _ = writeln!(out, "  and {pages} wholly free (empty)");
     }
 }
 
