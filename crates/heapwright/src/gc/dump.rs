@@ -10,7 +10,7 @@
 //! nothing of the heap is changed, but that what is remembered has its mark meanwhile
 //! ([`Heap::with_marks_of_remembered`]).
 //!
-//! **Who is old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
+//! **Old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
 //! what the sweep will say; while a minor collection marks, what it has found so far that had survived
 //! before; once the next one is to be a major one, nothing.
 

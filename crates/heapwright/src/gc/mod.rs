@@ -28,7 +28,7 @@
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `find`: the page, slot and object of an address
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
-//! - [`raw`]: the door for runtimes; the C interface is made of it
+//! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
 

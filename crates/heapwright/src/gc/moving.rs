@@ -256,7 +256,7 @@ impl Heap {
         begins.then(|| page.moved_to(offset)).flatten()
     }
 
-    /// A reference to `child` was stored into a slot of `parent`; null: who knows which.
+    /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
     pub(super) fn note_store(
         &self,
         me: &Mutator,
@@ -268,13 +268,13 @@ impl Heap {
             return;
         }
         if parent.is_null() {
-            // In a root, whoever looks after that.
+            // A root: it is not known whether its slot will be reported.
             return self.stays_where_it_is(child);
         }
         if slot.is_null() {
             return self.note_stored(me, parent, parent, stored::whole);
         }
-        // While marking goes on, who has no mark has not reported anything yet.
+        // While marking goes on, an object without a mark was not traced yet.
         if self.cycle.phase() != Phase::Marking || self.is_marked(parent) {
             self.note_slot(&me.tracer, slot, child);
         }

@@ -9,7 +9,7 @@
 //! A minor collection looks at no old object but these. It must know every old object
 //! that leads to one which is not old yet. An object becomes old when it survives a second
 //! time. So an object that was stored into an old one when it was new survives once as young, and
-//! who leads to it is reported twice; and an object that becomes old may lead to others that are
+//! the old one is reported twice; and an object that becomes old may lead to others that are
 //! younger than itself by one collection, and is reported once more. After that all they led to then
 //! is old as well, or dead. After a major collection everything is old.
 //!
@@ -128,18 +128,18 @@ impl Remembered {
 }
 
 impl Heap {
-    /// A reference to `child` was stored into `parent`, which has its mark, while marks say who is
+    /// A reference to `child` was stored into `parent`, which has its mark, while marks say what is
     /// old.
     pub(super) fn remember(&self, me: &Mutator, parent: *mut u8, child: *mut u8) {
         let Some(head) = self.head_of(parent.addr()) else { return };
         let Some((unit, _)) = tracer::list_of(child.addr(), self.tag()) else { return };
-        // A minor collection need not hear of an old child.
+        // A minor collection does not look at an old child.
         if !self.has_marks_that_stay(unit) || !self.is_marked(child) {
             self.remember_at(me, head, parent);
         }
     }
 
-    /// Whether the marks of a page say who is old, and not only who is live.
+    /// Whether the marks of a page say what is old, and not only what is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let swept = |page: &Page| page.held.is_swept(self.cycle.number());
         self.cycle.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
@@ -158,8 +158,8 @@ impl Heap {
         }
     }
 
-    /// Whatever was stored into `parent`, and perhaps more will be until the next safepoint: it is to
-    /// be remembered, if it is old.
+    /// Something was stored into `parent`, or will be before the next safepoint: it is remembered if it
+    /// is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
         let Some((head, page_list)) = tracer::list_of(parent.addr(), self.tag()) else { return };
         if layout::is_traced(page_list) && self.is_marked(parent) {
@@ -235,7 +235,7 @@ impl Heap {
 
     /// Keeps a chunk that was taken from a bag, whose words were looked at.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
-        // A tracer that takes it believes what it says.
+        // A tracer that takes it relies on its count.
         // SAFETY: taken from a bag, and in no list.
         let count = unsafe { &raw mut (*chunk).count };
         // SAFETY: the count of a chunk that was taken from a bag.

@@ -1,4 +1,4 @@
-//! Places that were stored into since they reported what they lead to, for who does not say what was stored.
+//! Stored places: places that were stored into after they were traced, by stores that did not say what.
 //!
 //! ```text
 //!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot noted (see
-//! `moving`). Who only says that it is about to store somewhere is asked afterwards, while the world
+//! `moving`). A place of which a caller says only that it is about to be stored into is traced afterwards, while the world
 //! stands still: the place, and not the whole object that it lies in, which may be a large
 //! array. The same place is often reported again and again; each mutator knows the last few dozen
 //! ([`Recent`](super::bag::Recent)).
@@ -23,13 +23,13 @@ use super::layout;
 use super::mutator::Mutator;
 use super::tracer::{self, Tracer};
 
-/// How a place reports what it leads to.
+/// Traces a place: reports what it leads to.
 pub(super) type TracePlace = unsafe fn(place: *mut u8, tracer: &Tracer);
 
-/// A place, and how it is asked.
+/// A place, and the function that traces it.
 type Place = (*mut u8, TracePlace);
 
-/// How an object is asked of which nobody says where it was stored into.
+/// Traces an object of which it is not known where it was stored into.
 ///
 /// # Safety
 ///
@@ -49,7 +49,7 @@ impl Heap {
         trace: TracePlace,
     ) {
         let traced = |(_, page_list)| layout::is_traced(page_list);
-        // While marking goes on, who has no mark has not reported anything yet.
+        // While marking goes on, an object without a mark was not traced yet.
         let was_scanned = || self.cycle.phase() != Phase::Marking || self.is_marked(parent);
         let recent = &me.tracer.stored;
         if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
@@ -65,7 +65,7 @@ impl Heap {
         if self.cycle.phase() == Phase::Marking {
             self.note_overflow(parent);
         } else {
-            // Nobody will ask: so nothing that it may lead to moves.
+            // The place will not be traced again: so nothing that it may lead to moves.
             self.give_plan_up();
         }
     }
@@ -75,7 +75,7 @@ impl Heap {
     pub(super) fn ask_stored(&self, tracer: &Tracer) {
         while let Some(chunk) = self.stored.take() {
             bag::each(chunk, |(place, trace): Place| {
-                // SAFETY: whoever reported it said how it is asked; its object had reported already,
+                // SAFETY: the caller that reported it gave the function for it; its object was traced already,
                 // marked or new, and so lives until the sweep after next.
                 unsafe { trace(place, tracer) };
             });

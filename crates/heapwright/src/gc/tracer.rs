@@ -3,7 +3,7 @@
 //! ```text
 //!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
 //!                                               pops ^
-//!   item   object            an edge: whoever it leads to is to be marked, and then looked at
+//!   item   object            an edge: the object it leads to is to be marked, and then traced
 //!          object | 1        marked already (by a barrier): only to be looked at
 //!          object | 4        an edge that was reported by its slot, while objects are to be moved
 //!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
