@@ -12,7 +12,7 @@
 //! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and its caller
 //! does without.
 //!
-//! Used by `remembered`, `stored` and `weak`; the buffers are tracers'.
+//! Used by `remembered`, `dirty_slots` and `weak`; the buffers are tracers'.
 
 use core::ptr;
 

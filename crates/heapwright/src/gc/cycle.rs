@@ -224,7 +224,7 @@ impl Heap {
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
-            mutator.tracer.stored.give(&self.stored);
+            mutator.tracer.dirty_slots.give(&self.dirty_slots);
         });
         if self.cycle.phase() == Phase::Idle {
             self.begin();
@@ -262,7 +262,7 @@ impl Heap {
             if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
         );
         if minor {
-            self.begin_telling();
+            self.begin_remembered();
         } else {
             self.moving.note_begin();
             self.forget_remembered();

@@ -148,7 +148,7 @@ impl Heap {
         let mut reported = false;
         self.weak.stop_watching();
         me.tracer.mark_as(Marks::Alone);
-        self.ask_stored(&me.tracer);
+        self.trace_dirty_slots(&me.tracer);
         loop {
             // Roots are reported again in each step that comes so far. If they lead to little that is new, the
             // step goes on however late it is: or one that is too short for them would never be the last.

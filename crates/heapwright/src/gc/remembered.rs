@@ -35,7 +35,7 @@ use super::page::Page;
 use super::tracer::{self, Tracer};
 
 /// What is remembered for one minor collection.
-struct Piles {
+struct Bags {
     /// A store was reported.
     stores: Bag,
     /// It was reported to the last minor collection, because of a store before.
@@ -47,14 +47,14 @@ struct Piles {
 /// The remembered set of a heap. Zero is an empty one.
 pub(super) struct Remembered {
     /// For the next minor collection.
-    next: Piles,
+    next: Bags,
     /// What is still to be reported to the one under way.
-    now: Piles,
+    now: Bags,
     /// Something was not remembered for want of memory.
     lost: Num,
 }
 
-impl Piles {
+impl Bags {
     fn all(&self) -> [&Bag; 3] {
         [&self.stores, &self.again, &self.survivors]
     }
@@ -97,22 +97,22 @@ impl Remembered {
 
     /// Changes each object's address. While the world stands still.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
-        self.each_pile(|bag| bag.change(&mut with));
+        self.each_bag(|bag| bag.change(&mut with));
     }
 
-    fn each_pile(&self, with: impl FnMut(&Bag)) {
+    fn each_bag(&self, with: impl FnMut(&Bag)) {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
 
     /// Forgets all; the memory goes with the heap's.
     pub(super) fn end(&self) {
-        self.each_pile(Bag::end);
+        self.each_bag(Bag::end);
         self.lost.set(0);
     }
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
-        self.each_pile(Bag::before_fork);
+        self.each_bag(Bag::before_fork);
     }
 
     /// Gives them back on either side of a fork.
@@ -123,7 +123,7 @@ impl Remembered {
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        self.each_pile(|bag| unsafe { bag.after_fork() });
+        self.each_bag(|bag| unsafe { bag.after_fork() });
     }
 }
 
@@ -168,7 +168,7 @@ impl Heap {
     }
 
     /// A minor collection begins: it gets what was remembered until now.
-    pub(super) fn begin_telling(&self) {
+    pub(super) fn begin_remembered(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         self.generations.remembered.begin();
     }
@@ -191,7 +191,7 @@ impl Heap {
     /// Forgets what is remembered: everything becomes old, or is looked at anyway. While the world
     /// stands still.
     pub(super) fn forget_remembered(&self) {
-        self.begin_telling();
+        self.begin_remembered();
         while let Some((chunk, _)) = self.generations.remembered.take() {
             self.give_back(chunk);
         }

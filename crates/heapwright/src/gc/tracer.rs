@@ -86,8 +86,8 @@ pub struct Tracer {
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
     ephemerons: Buffer,
-    /// Places that were stored into (see `stored`), and where slots are noted (see `references`).
-    pub(super) stored: Recent,
+    /// Places that were stored into (see `dirty_slots`), and where slots are noted (see `references`).
+    pub(super) dirty_slots: Recent,
     pub(super) room: Room,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
@@ -322,7 +322,7 @@ impl Tracer {
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());
-        self.stored.give(&self.heap().stored);
+        self.dirty_slots.give(&self.heap().dirty_slots);
     }
 
     /// An old object is to be looked at once more, if it has no mark; it has its mark again. While nobody else marks.

@@ -108,7 +108,7 @@ impl Tracer {
     /// An edge that was reported by its value: while objects are to be moved, this one stays.
     pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
-            self.heap().stays_where_it_is(object);
+            self.heap().keep_in_place(object);
         }
     }
 
