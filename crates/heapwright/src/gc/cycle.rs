@@ -293,12 +293,12 @@ impl Heap {
         let young_bytes = lists.young_bytes;
         drop(lists);
         let allocated = self.pacing.end_allocating();
-        // How much of what the runtime has elsewhere goes with what is dead the sweep will
-        // report; until then as much as of the heap itself.
         let marked = self.marking.take_counts(&mut live);
         let slots = old_bytes + marked;
         let first = self.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
+        // How many external bytes go with dead objects is known when the sweep is over; until then
+        // the share of dead bytes of slots is taken for it.
         self.set_goal(self.pacing.estimate_live(slots, allocated));
         self.choose_next(survival);
         self.cycle.end_marking();
