@@ -780,11 +780,11 @@ typedef struct hw_gc_statistics {
   /**
    * Bytes of pages in use, without large objects.
    */
-  uint64_t eden_bytes;
+  uint64_t in_use_bytes;
   /**
    * Bytes of pages that are wholly free.
    */
-  uint64_t tomb_bytes;
+  uint64_t empty_bytes;
   /**
    * Bytes of the pages of large objects.
    */

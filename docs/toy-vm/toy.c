@@ -515,9 +515,9 @@ static void print_statistics(struct vm *vm) {
     fprintf(stderr, "%llu collections, %llu pauses, the longest %.3f ms; %lu steps while idle\n",
             (unsigned long long)s.cycles, (unsigned long long)s.pauses, (double)s.pause_max_ns / 1e6,
             vm->idle_steps);
-    fprintf(stderr, "live %llu, goal %llu, eden %llu, tomb %llu, large %llu, external %llu bytes\n",
+    fprintf(stderr, "live %llu, goal %llu, in use %llu, empty %llu, large %llu, external %llu bytes\n",
             (unsigned long long)s.live_bytes, (unsigned long long)s.goal_bytes,
-            (unsigned long long)s.eden_bytes, (unsigned long long)s.tomb_bytes,
+            (unsigned long long)s.in_use_bytes, (unsigned long long)s.empty_bytes,
             (unsigned long long)s.large_bytes, (unsigned long long)s.external_bytes);
     fprintf(stderr, "%llu compactions, %llu objects moved\n", (unsigned long long)s.compactions,
             (unsigned long long)s.moved_objects);

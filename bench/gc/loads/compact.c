@@ -70,7 +70,7 @@ static void link_some(size_t n, size_t among) {
         hw_gc_write(mutator, from, &from->edges[next_random(&randoms) % EDGES], to);
 }
 
-static size_t pages(const hw_gc_statistics *told) { return told->eden_bytes + told->tomb_bytes + told->large_bytes; }
+static size_t pages(const hw_gc_statistics *told) { return told->in_use_bytes + told->empty_bytes + told->large_bytes; }
 
 static uint64_t checked(size_t nodes) {
     uint64_t sum = 0;

@@ -26,8 +26,8 @@ fn numbers() -> Heap {
         pid: 4242,
         time: 1_700_000_000_000_000_000,
         live: 1064,
-        eden: 131_072,
-        tomb: 65_536,
+        in_use: 131_072,
+        empty: 65_536,
         large: 65_536,
         external: 77,
         goal: 4 << 20,
@@ -69,7 +69,7 @@ fn sample() -> Vec<u8> {
         let pages = [
             (Page { number: 1, address: BASE, pool: 1, slot: 64, slots: 1024, ..page }, 1),
             (Page { number: 2, address: small(0), slot: 32, slots: 2048, ..page }, 0b11_1110),
-            (Page { number: 3, address: 0x7f00_0003_0000, state: PageState::Tomb, ..page }, 0),
+            (Page { number: 3, address: 0x7f00_0003_0000, state: PageState::Empty, ..page }, 0),
             (
                 Page {
                     number: 4,

@@ -254,9 +254,9 @@ pub struct GcStatistics {
     /// Bytes that may be live or garbage when the next collection ends.
     pub goal_bytes: u64,
     /// Bytes of pages in use, without large objects.
-    pub eden_bytes: u64,
+    pub in_use_bytes: u64,
     /// Bytes of pages that are wholly free.
-    pub tomb_bytes: u64,
+    pub empty_bytes: u64,
     /// Bytes of the pages of large objects.
     pub large_bytes: u64,
     /// The most bytes the heap ever had, external ones included.
@@ -304,7 +304,7 @@ pub struct GcStatistics {
 
 mirror! {
     GcStatistics, Statistics;
-    cycles pauses live_bytes external_bytes goal_bytes eden_bytes tomb_bytes large_bytes peak_bytes
+    cycles pauses live_bytes external_bytes goal_bytes in_use_bytes empty_bytes large_bytes peak_bytes
     allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
     finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
     moved_bytes evacuated_pages kept_pages

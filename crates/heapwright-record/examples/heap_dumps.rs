@@ -101,7 +101,7 @@ fn page<S: FnMut(&[u8]) -> bool>(dump: &mut Dump<'_, S>, address: u64, slot: u64
         bytes: PAGE,
         pool: POOLS.iter().position(|&other| other == slot).unwrap_or_default() as u32,
         kind: kind::FREED,
-        state: PageState::Eden,
+        state: PageState::InUse,
         slot,
         slots,
         pins: u64::from((address / PAGE).is_multiple_of(50)),

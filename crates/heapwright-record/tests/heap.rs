@@ -32,7 +32,7 @@ fn any_written() -> impl Strategy<Value = Written> {
             .prop_map(|(address, size, used, kind, type_id, old)| {
                 Written::Object(Object { address, size, used, kind, type_id, old })
             });
-    let state = prop_oneof![Just(PageState::Eden), Just(PageState::Tomb), Just(PageState::Large)];
+    let state = prop_oneof![Just(PageState::InUse), Just(PageState::Empty), Just(PageState::Large)];
     let aside = prop_oneof![Just(Aside::No), Just(Aside::Candidate), Just(Aside::Evacuated)];
     let place = (number(), address(), number(), any::<u32>());
     let moves = (number(), number(), any::<u32>(), aside);
@@ -122,11 +122,11 @@ proptest! {
         pools in vec(number(), 0..64), room in 0..5000_usize,
     ) {
         let [
-            page_size, _, time, live, eden, tomb, large, external, goal, cycles, flags,
+            page_size, _, time, live, in_use, empty, large, external, goal, cycles, flags,
             minor_cycles, old, compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages,
         ] = numbers[..] else { unreachable!() };
         let heap = Heap {
-            page_size, pid, time, live, eden, tomb, large, external, goal, cycles, flags,
+            page_size, pid, time, live, in_use, empty, large, external, goal, cycles, flags,
             minor_cycles, old, compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages,
         };
         let file = written(&heap, &layout, &pools, &all, room);

@@ -25,7 +25,7 @@ typedef struct {
 } hw_gc_runtime;
 typedef struct { uint64_t slot_size, pages, live, free_slots; uint32_t decision; } hw_gc_pool_statistics;
 typedef struct {
-    uint64_t cycles, pauses, pause_max_ns, live_bytes, goal_bytes, eden_bytes, tomb_bytes, large_bytes;
+    uint64_t cycles, pauses, pause_max_ns, live_bytes, goal_bytes, in_use_bytes, empty_bytes, large_bytes;
     uint64_t external_bytes, compactions, moved_objects;
     hw_gc_pool_statistics pool[HW_GC_POOLS];
 } hw_gc_statistics;

@@ -50,7 +50,7 @@ impl PageRow {
     /// Bytes that no slot has: behind the last one of a page.
     pub(super) fn tail(&self) -> u64 {
         match self.page.state {
-            PageState::Tomb => 0,
+            PageState::Empty => 0,
             _ => {
                 let slots = u64::from(self.page.slots).saturating_mul(self.page.slot);
                 self.page.bytes.saturating_sub(slots)

@@ -311,7 +311,7 @@ fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     let mut rows: Vec<SizeRow> =
         all.pools.iter().map(|&slot| SizeRow { slot: Some(slot), ..SizeRow::default() }).collect();
     // A dump that does not say its pools: those of its pages.
-    for row in pages.iter().filter(|row| row.page.state == PageState::Eden) {
+    for row in pages.iter().filter(|row| row.page.state == PageState::InUse) {
         if !rows.iter().any(|other| other.slot == Some(row.page.slot)) {
             rows.push(SizeRow { slot: Some(row.page.slot), ..SizeRow::default() });
         }
@@ -329,9 +329,9 @@ fn sizes(all: &Gathered, pages: &[PageRow]) -> Vec<SizeRow> {
     };
     for row in pages {
         let at = match row.page.state {
-            PageState::Eden => place(row.page.slot),
+            PageState::InUse => place(row.page.slot),
             PageState::Large => large,
-            PageState::Tomb => continue,
+            PageState::Empty => continue,
         };
         let sums = &mut rows[at];
         sums.pages += 1;

@@ -26,9 +26,9 @@ pub struct Heap {
     /// Bytes of live objects, as the collector counts them.
     pub live: u64,
     /// Bytes of pages in use.
-    pub eden: u64,
+    pub in_use: u64,
     /// Bytes of wholly free pages that are kept.
-    pub tomb: u64,
+    pub empty: u64,
     /// Bytes of large objects' pages.
     pub large: u64,
     /// The runtime's own memory that it reported.
@@ -63,8 +63,8 @@ impl Heap {
             u64::from(self.pid),
             self.time,
             self.live,
-            self.eden,
-            self.tomb,
+            self.in_use,
+            self.empty,
             self.large,
             self.external,
             self.goal,
@@ -93,8 +93,8 @@ impl Heap {
             pid: u32::try_from(next()?).ok()?,
             time: next()?,
             live: next()?,
-            eden: next()?,
-            tomb: next()?,
+            in_use: next()?,
+            empty: next()?,
             large: next()?,
             external: next()?,
             goal: next()?,
@@ -154,9 +154,9 @@ impl Iterator for Pools<'_> {
 pub enum PageState {
     /// Objects lie in it, or may.
     #[default]
-    Eden = 0,
+    InUse = 0,
     /// It is wholly free, and any pool's.
-    Tomb = 1,
+    Empty = 1,
     /// It holds one large object.
     Large = 2,
 }
@@ -164,8 +164,8 @@ pub enum PageState {
 impl PageState {
     pub(super) const fn of(number: u8) -> Option<Self> {
         match number {
-            0 => Some(Self::Eden),
-            1 => Some(Self::Tomb),
+            0 => Some(Self::InUse),
+            1 => Some(Self::Empty),
             2 => Some(Self::Large),
             _ => None,
         }
@@ -174,13 +174,13 @@ impl PageState {
     /// A word for it.
     ///
     /// ```
-    /// assert_eq!(heapwright_record::heap::PageState::Tomb.word(), "tomb");
+    /// assert_eq!(heapwright_record::heap::PageState::Empty.word(), "empty");
     /// ```
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Eden => "eden",
-            Self::Tomb => "tomb",
+            Self::InUse => "in_use",
+            Self::Empty => "empty",
             Self::Large => "large",
         }
     }
@@ -241,7 +241,7 @@ pub struct Page {
     pub kind: u8,
     /// What it is there for.
     pub state: PageState,
-    /// Bytes of a slot; of a large object, what was asked for. Of a tomb's page, 0.
+    /// Bytes of a slot; of a large object, what was asked for. Of an empty page, 0.
     pub slot: u64,
     /// How many slots it has: at most [`Page::MOST_SLOTS`].
     pub slots: u32,

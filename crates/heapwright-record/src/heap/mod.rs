@@ -17,7 +17,7 @@
 //! +-------+----------+----------------+------------+
 //!
 //! tag                           n: LEB128; text: n, then so many bytes
-//!   1  Start    n: page size | pid | unix ns | live, eden, tomb, large, external,
+//!   1  Start    n: page size | pid | unix ns | live, in_use, empty, large, external,
 //!               goal: bytes | cycles | flags | text: layout | n: pools | n: a slot's
 //!               bytes, for each pool | minor cycles | old: bytes | compactions |
 //!               moved: objects, bytes | evacuated, kept: pages

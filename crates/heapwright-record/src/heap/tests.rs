@@ -20,8 +20,8 @@ fn heap() -> Heap {
         pid: 4242,
         time: 1_700_000_000_123_456_789,
         live: 5000,
-        eden: 1 << 17,
-        tomb: 1 << 16,
+        in_use: 1 << 17,
+        empty: 1 << 16,
         large: 3 << 20,
         external: 77,
         goal: 8 << 20,
@@ -44,7 +44,7 @@ fn page() -> Page {
         bytes: 64 << 10,
         pool: 2,
         kind: kind::LEAF,
-        state: PageState::Eden,
+        state: PageState::InUse,
         slot: 32,
         slots: 70,
         pins: 3,
@@ -105,7 +105,7 @@ fn frames_of(references: u64) -> Vec<Vec<u8>> {
     }
     writer.page(&Page { state: PageState::Large, slots: 1, slot: 3 << 20, ..page() }, &[1]);
     let evacuated = Page { aside: Aside::Evacuated, ..page() };
-    writer.page(&Page { state: PageState::Tomb, slots: 0, slot: 0, ..evacuated }, &[]);
+    writer.page(&Page { state: PageState::Empty, slots: 0, slot: 0, ..evacuated }, &[]);
     assert!(writer.is_good() && writer.end());
     assert_eq!(pieces.remove(0), HEADER);
     pieces

@@ -133,7 +133,7 @@ impl Scheme {
     fn stay_below_limit(&mut self) -> Result<(), Failure> {
         let has = |realm: &Realm<_>| {
             let told = realm.statistics();
-            told.eden_bytes + told.large_bytes
+            told.in_use_bytes + told.large_bytes
         };
         if self.limit == u64::MAX || has(&self.realm) <= self.limit {
             return Ok(());

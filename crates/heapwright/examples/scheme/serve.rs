@@ -94,7 +94,7 @@ pub(crate) fn serve(scheme: &mut Scheme, time: Duration) -> Result<(), Failure> 
                 "serve at={:.0} requests={number} resident_kib={} heap_kib={} live_kib={} collections={} minor={} compactions={} moved={}",
                 began.elapsed().as_secs_f64(),
                 resident(),
-                (told.eden_bytes + told.tomb_bytes + told.large_bytes) >> 10,
+                (told.in_use_bytes + told.empty_bytes + told.large_bytes) >> 10,
                 told.live_bytes >> 10,
                 told.cycles,
                 told.minor_cycles,

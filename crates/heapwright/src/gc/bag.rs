@@ -9,10 +9,10 @@
 //!
 //! A collection has to remember things that it comes by: old objects that were stored into, weak
 //! slots, ephemerons. How many, nobody knows before. They lie in chunks as marking's own items do, and
-//! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and whoever calls it
+//! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and its caller
 //! does without.
 //!
-//! Used by `remembered`, `stored` and `weak`; the buffers are tracers'.
+//! Used by `remembered`, `dirty_slots` and `weak`; the buffers are tracers'.
 
 use core::ptr;
 

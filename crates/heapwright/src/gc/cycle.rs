@@ -18,7 +18,7 @@
 //!
 //! A runtime that reports no stores has its marking done in one step.
 //!
-//! The world's stop is the only lock here: whoever stops it is the collector.
+//! The world's stop is the only lock here: the thread that stops it is the collector.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -34,7 +34,7 @@ use super::tracer::Budget;
 
 /// What stores are reported for: the marking under way.
 pub(super) const MARKING: u32 = 1;
-/// And for the next one, a minor collection: who is old has a mark.
+/// And for the next one, a minor collection, while marks say what is old.
 pub(super) const STORES: u32 = 2;
 
 /// And while objects are to be moved: all stores, whatever has a mark.
@@ -142,14 +142,14 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for who knows that the world stands still.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         me.stack.note();
         self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
     }
 
-    /// Whether there is a plan of what is to be moved, or somebody waits for one.
+    /// Whether there is a plan of what is to be moved, or one was asked for.
     pub(super) fn is_to_compact(&self) -> bool {
         self.moving.is_begun() || self.moving.is_asked() && !self.generations.are_majors_deferred()
     }
@@ -224,7 +224,7 @@ impl Heap {
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
-            mutator.tracer.stored.give(&self.stored);
+            mutator.tracer.dirty_slots.give(&self.dirty_slots);
         });
         if self.cycle.phase() == Phase::Idle {
             self.begin();
@@ -262,7 +262,7 @@ impl Heap {
             if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
         );
         if minor {
-            self.begin_telling();
+            self.begin_remembered();
         } else {
             self.moving.note_begin();
             self.forget_remembered();
@@ -293,12 +293,12 @@ impl Heap {
         let young_bytes = lists.young_bytes;
         drop(lists);
         let allocated = self.pacing.end_allocating();
-        // How much of what the runtime has elsewhere goes with what is dead the sweep will
-        // report; until then as much as of the heap itself.
         let marked = self.marking.take_counts(&mut live);
         let slots = old_bytes + marked;
         let first = self.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
+        // How many external bytes go with dead objects is known when the sweep is over; until then
+        // the share of dead bytes of slots is taken for it.
         self.set_goal(self.pacing.estimate_live(slots, allocated));
         self.choose_next(survival);
         self.cycle.end_marking();
@@ -314,7 +314,7 @@ impl Heap {
         }
     }
 
-    /// Collects at an allocation, because it is asked to at each.
+    /// Collects at an allocation: of a heap that is stressed, at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
         if me.deferred.get() > 0 || self.cycle.is_held() {
@@ -322,8 +322,8 @@ impl Heap {
         }
         let verify = self.options().verify;
         if self.options().incremental && verify & super::raw::VERIFY_HEAP == 0 {
-            // Little steps, so that stores come between them. Who looks for forgotten roots
-            // wants whole collections.
+            // Little steps, so that stores come between them. The verifier of the heap, which looks for
+            // forgotten roots, wants whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {

@@ -10,7 +10,7 @@
 //! nothing of the heap is changed, but that what is remembered has its mark meanwhile
 //! ([`Heap::with_marks_of_remembered`]).
 //!
-//! **Who is old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
+//! **Old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
 //! what the sweep will say; while a minor collection marks, what it has found so far that had survived
 //! before; once the next one is to be a major one, nothing.
 
@@ -127,8 +127,8 @@ impl Heap {
             pid: os::process_id(),
             time: os::unix_ns(),
             live: statistics.live_bytes,
-            eden: statistics.eden_bytes,
-            tomb: statistics.tomb_bytes,
+            in_use: statistics.in_use_bytes,
+            empty: statistics.empty_bytes,
             large: statistics.large_bytes,
             external: statistics.external_bytes,
             goal: statistics.goal_bytes,
@@ -165,9 +165,9 @@ impl Heap {
             pool: page.pool() as u32,
             kind: page.kind() as u8,
             state: match (empty, page.is_large()) {
-                (true, _) => record::PageState::Tomb,
+                (true, _) => record::PageState::Empty,
                 (_, true) => record::PageState::Large,
-                _ => record::PageState::Eden,
+                _ => record::PageState::InUse,
             },
             slot: of_page(slot),
             slots: of_page(page.slots()) as u32,

@@ -38,7 +38,7 @@ pub(super) struct Finalizers {
     taken: usize,
 }
 
-// SAFETY: objects are whoever's whose heap it is; the lock around this orders all else.
+// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all else.
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {

@@ -136,7 +136,7 @@ fn in_child(alone: bool) {
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };
-            // What it made is found by those who look for objects by address.
+            // What it made is found by address.
             other.settle();
             other.each_page_in_use(|page| heap.note_used(page));
             heap.forget_mutator(other);

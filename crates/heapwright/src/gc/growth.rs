@@ -95,7 +95,7 @@ pub(super) struct Outcome {
 }
 
 /// Allocations from which on what survives of them is a measure.
-const TELLS: usize = 64 << 10;
+const MEASURABLE: usize = 64 << 10;
 
 /// Whether the next cycle of a heap with generations is to be a major one. Garbage that is old may
 /// have taken half of what might be allocated. Or minor cycles do not pay: they mark what has
@@ -110,7 +110,7 @@ pub(super) fn is_major_due(outcome: Outcome) -> bool {
     let freed = allocated.saturating_sub(survived);
     // What is marked for a byte that is freed; a minor one is to do with half.
     let (minor, major) = (survived as f64 * room as f64, live_at_major as f64 * freed as f64);
-    allocated >= TELLS && minor > major * 0.5
+    allocated >= MEASURABLE && minor > major * 0.5
 }
 
 /// What was decided for a pool.

@@ -33,7 +33,7 @@ pub(super) type Cell = AtomicPtr<u8>;
 /// A chain of free cells: the first, or null.
 struct Chain(*mut Cell);
 
-// SAFETY: free cells are whoever's who has their chain.
+// SAFETY: free cells belong to the owner of their chain.
 unsafe impl Send for Chain {}
 
 struct Inner {

@@ -5,7 +5,7 @@
 //!               pacing        allowance, debt                   moving        plan, evacuation
 //!   space       supply        pages, their lists                handles       roots, one word each
 //!   mechanism   world         stops at safepoints                  marking       gang, helpers, mark chunks
-//!               weak, stored, finalizers: what is looked at when marking ends, or again
+//!               weak, dirty_slots, finalizers: what is looked at when marking ends, or again
 //! ```
 //!
 //! Each part owns its fields. `Heap` only joins them: what needs several parts is a method of `Heap` in the
@@ -68,8 +68,8 @@ pub(super) struct Heap {
     pub(super) handles: Handles,
     pub(super) weak: Weak,
     pub(super) moving: Moving,
-    /// Places to be asked what was stored there: see `stored`.
-    pub(super) stored: Bag,
+    /// Places to be traced again: see `dirty_slots`.
+    pub(super) dirty_slots: Bag,
     pub(super) finalizers: Lock<Finalizers>,
 
     /// Its part in a fork.
@@ -178,7 +178,7 @@ impl Heap {
         heap.handles.end();
         heap.weak.end();
         heap.moving.end();
-        heap.stored.end();
+        heap.dirty_slots.end();
         heap.finalizers.lock().end();
         heap.marking.end();
         heap.generations.end();
@@ -291,7 +291,7 @@ impl Heap {
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
         self.moving.before_fork();
-        self.stored.before_fork();
+        self.dirty_slots.before_fork();
         self.finalizers.acquire();
         self.supply.before_fork();
         self.marking.before_fork();
@@ -325,7 +325,7 @@ impl Heap {
         unsafe { self.finalizers.release() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.stored.after_fork() };
+        unsafe { self.dirty_slots.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.moving.after_fork() };

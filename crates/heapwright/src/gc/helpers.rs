@@ -31,15 +31,15 @@ use super::heap::Heap;
 use super::tracer::{Budget, Marks, Tracer};
 use super::waiting::{Patience, Then, wait, wake};
 
-/// Who marks at most, where the options do not say: more of them wait for memory.
+/// Threads that mark at most, where the options do not say: more of them wait for memory.
 const MARKERS: usize = 4;
-/// Bytes that must be expected to be marked, a few milliseconds' work: for less, who marks alone
+/// Bytes that must be expected to be marked, a few milliseconds' work: for less, a thread that marks alone
 /// is soon through, and a thread that comes takes a processor from somebody (two processes of
 /// 4 MiB each on two processors: 1.15 of the time).
 const WORTH: usize = 8 << 20;
 /// How long a helper waits for a call.
 const A_SECOND: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000_000) };
-/// How long the heap waits for those who are to end.
+/// How long the heap waits for a helper to end.
 const UNTIL_ONE_ENDS: Patience = Patience { looks: 100, then: Then::SleepFor(1_000_000) };
 
 /// The helpers of one heap. Zero has none.
@@ -105,7 +105,7 @@ extern "C" fn run(heap: *mut c_void) -> *mut c_void {
     let tracer = Tracer::new(heap);
     let helpers = &heap.marking.helpers;
     loop {
-        // Acquire: who moved it to end this has said so before.
+        // Acquire: `end` sets `ending` before it moves this.
         let seen = helpers.calls.load(Ordering::Acquire);
         if helpers.ending.load(Ordering::Relaxed) != 0 {
             break;
@@ -129,7 +129,7 @@ impl Heap {
         if left >= WORTH { self.markers().saturating_sub(1 + others) } else { 0 }
     }
 
-    /// Those who mark at most: never more than the caller, whose they are, may use processors.
+    /// Threads that mark at most: never more than the processors that the caller may use.
     fn markers(&self) -> usize {
         match self.options().markers as usize {
             0 => os::cpus().min(MARKERS),

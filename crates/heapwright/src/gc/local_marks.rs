@@ -1,4 +1,4 @@
-//! Local marks: marks of two who mark at a time, without a locked instruction.
+//! Local marks: how two threads mark at a time without a locked instruction.
 //!
 //! ```text
 //!   the map's side bitmaps   | page 0 | page 1 | page 2 | ...     written by the first, read by both
@@ -14,8 +14,8 @@
 //! each may miss the other's mark, and both look at it: that is no mistake, only done twice, and
 //! when local marks are merged such objects are seen and counted once.
 //!
-//! More than two share the map's bitmaps, with locked instructions; as do those who mark in steps,
-//! because merging looks at each of the heap's pages, and those who have much to mark. The local bitmap is
+//! More than two share the map's bitmaps, with locked instructions; as do threads that mark in steps,
+//! because merging looks at each of the heap's pages, and threads that have much to mark. The local bitmap is
 //! address space of its own, as long as the map is, and has memory where the second has marked: less
 //! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
 //!
@@ -95,7 +95,7 @@ impl LocalMarks {
         self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
     }
 
-    /// Whether whoever comes to help is to mark in the local bitmap.
+    /// Whether the thread that comes to help is to mark in the local bitmap.
     pub(super) fn is_used(&self) -> bool {
         self.used.get() != 0
     }

@@ -1,4 +1,4 @@
-//! Marking: what is reachable gets its mark, by all who stand still and by helpers.
+//! Marking: what is reachable gets its mark, by all threads that stand still and by helpers.
 //!
 //! ```text
 //!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
@@ -11,8 +11,8 @@
 //!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by page list
 //! ```
 //!
-//! [`Marking`] owns what those who mark share: the gang, its helpers, the memory of its chunks, the
-//! local bitmap, the step's deadline, and the counts of those who have left. The mark of an object is a bit
+//! [`Marking`] owns what the marking threads share: the gang, its helpers, the memory of its chunks, the
+//! local bitmap, the step's deadline, and the counts of threads that have left. The mark of an object is a bit
 //! of the map's side bitmap.
 //!
 //! Called by `cycle`; `tracer` does the work.
@@ -32,7 +32,7 @@ use super::mutator::Mutator;
 use super::page::{self, Page};
 use super::tracer::{self, Budget, Marks, Tracer};
 
-/// What those who mark one heap share. Zero has nothing to mark.
+/// What the threads that mark one heap share. Zero has nothing to mark.
 pub(super) struct Marking {
     pub(super) gang: Gang,
     pub(super) helpers: Helpers,
@@ -40,7 +40,7 @@ pub(super) struct Marking {
     pub(super) chunks: MarkChunks,
     /// Whether a page is to be looked through, because there was no chunk for an object of it.
     overflowed: AtomicU32,
-    /// The deadline of the step under way, for those who help.
+    /// The deadline of the step under way, for threads that help.
     deadline: Num,
     /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
     counted: [Num; PAGE_LISTS],
@@ -148,7 +148,7 @@ impl Heap {
         let mut reported = false;
         self.weak.stop_watching();
         me.tracer.mark_as(Marks::Alone);
-        self.ask_stored(&me.tracer);
+        self.trace_dirty_slots(&me.tracer);
         loop {
             // Roots are reported again in each step that comes so far. If they lead to little that is new, the
             // step goes on however late it is: or one that is too short for them would never be the last.
@@ -175,7 +175,7 @@ impl Heap {
         }
     }
 
-    /// Marks what is known to be left, with all who stand still, and with helpers.
+    /// Marks what is known to be left, with all threads that stand still, and with helpers.
     fn drain(&self, me: &Mutator, budget: Budget) -> bool {
         let mut parked = 0;
         self.world.each(|handshake| {
@@ -194,7 +194,7 @@ impl Heap {
             }
             return through;
         }
-        // What this one has is for all; nothing is not worth calling anybody for.
+        // What this one has is for all; nothing is not worth a call.
         me.tracer.publish();
         if self.marking.gang.is_empty() {
             return true;
@@ -223,8 +223,8 @@ impl Heap {
         self.finalizers.lock().each_due(|object| tracer.edge(object));
         tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
-            // Each stack's in a chunk of its own: what one mutator made lies together, in its
-            // processor's caches, and those who mark should not meet in the same lines of marks.
+            // Each stack's references in a chunk of its own: what one mutator made lies together, in its
+            // processor's caches, and marking threads should not meet in the same lines of marks.
             tracer.publish();
             mutator.stack.scan(tracer);
             tracer.publish_for(&mutator.tracer);

@@ -19,7 +19,7 @@
 //! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
 //! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
-//! - `stored`: places to be asked again, because something was stored there
+//! - `dirty_slots`: places to be traced again, because something was stored there
 //! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
 //! - `pacing`: how much may be allocated before a collection, and what pays for it
 //! - `cycle`, `sweep`: a collection's steps, and its end
@@ -28,7 +28,7 @@
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `find`: the page, slot and object of an address
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
-//! - [`raw`]: the door for runtimes; the C interface is made of it
+//! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
 
@@ -40,6 +40,8 @@ mod bits;
 mod cell;
 #[cfg(not(loom))]
 mod cycle;
+#[cfg(not(loom))]
+mod dirty_slots;
 #[cfg(not(loom))]
 mod dump;
 #[cfg(not(loom))]
@@ -99,8 +101,6 @@ mod region;
 mod remembered;
 #[cfg(not(loom))]
 mod statistics;
-#[cfg(not(loom))]
-mod stored;
 #[cfg(not(loom))]
 mod sweep;
 #[cfg(not(loom))]

@@ -49,13 +49,13 @@ use crate::sync::Lock;
 use super::array::Array;
 use super::cell::Num;
 use super::cycle::Phase;
+use super::dirty_slots;
 use super::heap::Heap;
 use super::layout::{self, LARGE, PAGE_LISTS};
 use super::mutator::Mutator;
 use super::page::{self, Evacuation, Page};
 use super::plan::{Census, Choice};
 use super::references::References;
-use super::stored;
 use super::tracer::{self, Tracer};
 
 mod candidates;
@@ -230,7 +230,7 @@ impl Heap {
     }
 
     /// What leads to this object cannot be changed: it stays, with its page.
-    pub(super) fn stays_where_it_is(&self, object: *mut u8) {
+    pub(super) fn keep_in_place(&self, object: *mut u8) {
         if let Some((page, _)) = self.candidate(object) {
             page.set_evacuation(Evacuation::No);
         }
@@ -256,7 +256,7 @@ impl Heap {
         begins.then(|| page.moved_to(offset)).flatten()
     }
 
-    /// A reference to `child` was stored into a slot of `parent`; null: who knows which.
+    /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
     pub(super) fn note_store(
         &self,
         me: &Mutator,
@@ -268,13 +268,13 @@ impl Heap {
             return;
         }
         if parent.is_null() {
-            // In a root, whoever looks after that.
-            return self.stays_where_it_is(child);
+            // A root: it is not known whether its slot will be reported.
+            return self.keep_in_place(child);
         }
         if slot.is_null() {
-            return self.note_stored(me, parent, parent, stored::whole);
+            return self.note_dirty_slot(me, parent, parent, dirty_slots::whole);
         }
-        // While marking goes on, who has no mark has not reported anything yet.
+        // While marking goes on, an object without a mark was not traced yet.
         if self.cycle.phase() != Phase::Marking || self.is_marked(parent) {
             self.note_slot(&me.tracer, slot, child);
         }
@@ -282,7 +282,7 @@ impl Heap {
 
     /// Nothing moves any more.
     #[cold]
-    pub(super) fn give_plan_up(&self) {
+    pub(super) fn abandon_plan(&self) {
         for page in
             self.supply.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate)
         {
@@ -296,7 +296,7 @@ impl Heap {
             && layout::is_traced(page.page_list.get())
             && !self.moving.fresh.lock().0.push(page.number.get() as u32)
         {
-            self.give_plan_up();
+            self.abandon_plan();
         }
     }
 
@@ -304,7 +304,7 @@ impl Heap {
     pub(super) fn pin(&self, object: *mut u8) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         page.pins.add_shared(1);
-        self.stays_where_it_is(object);
+        self.keep_in_place(object);
         true
     }
 

@@ -1,4 +1,4 @@
-//! A mutator: a thread's way into one heap, and how it allocates.
+//! A mutator: a thread's access to one heap, and how it allocates.
 //!
 //! ```text
 //!   public   poll | barrier | heap | regions: 256 x { next, end, slot, page } | table
@@ -36,7 +36,7 @@ const REGION: usize = 8 << 10;
 const OWES: usize = 256 << 10;
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
 
-/// A thread's way into a heap. Zero is nobody's.
+/// A thread's access to a heap. Zero is one of no thread.
 #[repr(C)]
 pub(super) struct Mutator {
     pub(super) poll: AtomicU32,
@@ -125,7 +125,7 @@ impl Mutator {
         MUTATORS.give(slot);
     }
 
-    /// Makes it what zero is, for who has it next.
+    /// Makes it what zero is, for its next use.
     pub(super) fn clear(&self) {
         self.poll.store(0, Ordering::Relaxed);
         self.barrier.store(0, Ordering::Relaxed);

@@ -259,7 +259,7 @@ impl Heap {
         self.set_goal(self.pacing.know_live());
     }
 
-    /// Bytes it has now, of pages and elsewhere.
+    /// Bytes it has now, in pages and in malloc.
     pub(super) fn bytes_now(&self) -> usize {
         self.pacing.with_external(self.supply.lists.lock().bytes())
     }

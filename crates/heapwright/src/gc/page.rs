@@ -21,8 +21,8 @@
 //!
 //! Any thread may ask what a page holds, while all of this goes on: see `held`.
 //!
-//! Who changes a record: whoever took the page from its lists (under the heap's
-//! lock), or the collector while the world stands still.
+//! A record is changed by the thread that took the page from its lists (under the heap's
+//! lock), or by the collector while the world stands still.
 //!
 //! Used by all of the collected heap.
 
@@ -99,7 +99,7 @@ pub(super) struct Page {
     pub(super) resized: Num,
     /// Up to where objects that were allocated since it was swept have reported what they lead to.
     pub(super) scanned_to: Num,
-    /// Whether the sweep passed it while objects were moved, so that whoever moves sweeps it.
+    /// Whether the sweep passed it while objects were moved, so that it is swept when they have moved.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
     pub(super) moved_in: Num,
@@ -290,7 +290,7 @@ impl Page {
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         let moved = !bits::is_set(self.held.taken(), offset);
-        // SAFETY: whoever moved the object wrote it there, and nobody has allocated here since.
+        // SAFETY: the collector that moved the object wrote it there, and nothing was allocated here since.
         moved.then(|| unsafe { first.read() })
     }
 

@@ -270,7 +270,7 @@ impl PageLists {
     }
 
     /// Moves a page without objects from its page list to the empty pages. It is claimed.
-    pub(super) fn bury(&mut self, pages: &Pages, page: &Page) {
+    pub(super) fn put_empty(&mut self, pages: &Pages, page: &Page) {
         self.remove(pages, page);
         page.held.close(State::Empty);
         page.next.set(self.empty);
@@ -279,7 +279,7 @@ impl PageLists {
     }
 
     /// Takes a page from the empty ones. Claimed, and on no page list.
-    pub(super) fn exhume<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
+    pub(super) fn take_empty<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
         let page = pages.get(self.empty)?;
         self.empty = page.next.get();
         self.empty_pages -= 1;

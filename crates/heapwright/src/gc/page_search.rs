@@ -149,7 +149,8 @@ impl Mutator {
     /// Claims a page of a page list that has free slots, for objects that move.
     pub(super) fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        // Nothing is freed while the world stands still: whoever has a lock that it takes may stand, too.
+        // No `free` is called while the world stands still: a thread that stands still may hold a lock that
+        // it would take.
         let page = if layout::is_freed(page_list) {
             heap.supply.lists.lock().take_available(&heap.supply.pages, page_list)
         } else {

@@ -101,7 +101,7 @@ impl PageSupply {
     /// A page from the empty ones.
     pub(super) fn take_empty(&self, wanted: Wanted) -> Option<&Page> {
         let mut lists = self.lists.lock();
-        let page = lists.exhume(&self.pages)?;
+        let page = lists.take_empty(&self.pages)?;
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         lists.add(&self.pages, page);
@@ -155,7 +155,7 @@ impl PageSupply {
 
     /// Gives one empty page back. False: there is none.
     fn give_empty(&self, lists: &mut PageLists) -> bool {
-        let Some(page) = lists.exhume(&self.pages) else { return false };
+        let Some(page) = lists.take_empty(&self.pages) else { return false };
         Self::give_units(page);
         self.pages.give(page);
         true

@@ -9,7 +9,7 @@
 //! A minor collection looks at no old object but these. It must know every old object
 //! that leads to one which is not old yet. An object becomes old when it survives a second
 //! time. So an object that was stored into an old one when it was new survives once as young, and
-//! who leads to it is reported twice; and an object that becomes old may lead to others that are
+//! the old one is reported twice; and an object that becomes old may lead to others that are
 //! younger than itself by one collection, and is reported once more. After that all they led to then
 //! is old as well, or dead. After a major collection everything is old.
 //!
@@ -35,7 +35,7 @@ use super::page::Page;
 use super::tracer::{self, Tracer};
 
 /// What is remembered for one minor collection.
-struct Piles {
+struct Bags {
     /// A store was reported.
     stores: Bag,
     /// It was reported to the last minor collection, because of a store before.
@@ -47,14 +47,14 @@ struct Piles {
 /// The remembered set of a heap. Zero is an empty one.
 pub(super) struct Remembered {
     /// For the next minor collection.
-    next: Piles,
+    next: Bags,
     /// What is still to be reported to the one under way.
-    now: Piles,
+    now: Bags,
     /// Something was not remembered for want of memory.
     lost: Num,
 }
 
-impl Piles {
+impl Bags {
     fn all(&self) -> [&Bag; 3] {
         [&self.stores, &self.again, &self.survivors]
     }
@@ -97,22 +97,22 @@ impl Remembered {
 
     /// Changes each object's address. While the world stands still.
     pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
-        self.each_pile(|bag| bag.change(&mut with));
+        self.each_bag(|bag| bag.change(&mut with));
     }
 
-    fn each_pile(&self, with: impl FnMut(&Bag)) {
+    fn each_bag(&self, with: impl FnMut(&Bag)) {
         self.now.all().into_iter().chain(self.next.all()).for_each(with);
     }
 
     /// Forgets all; the memory goes with the heap's.
     pub(super) fn end(&self) {
-        self.each_pile(Bag::end);
+        self.each_bag(Bag::end);
         self.lost.set(0);
     }
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
-        self.each_pile(Bag::before_fork);
+        self.each_bag(Bag::before_fork);
     }
 
     /// Gives them back on either side of a fork.
@@ -123,23 +123,23 @@ impl Remembered {
     pub(super) unsafe fn after_fork(&self) {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        self.each_pile(|bag| unsafe { bag.after_fork() });
+        self.each_bag(|bag| unsafe { bag.after_fork() });
     }
 }
 
 impl Heap {
-    /// A reference to `child` was stored into `parent`, which has its mark, while marks say who is
+    /// A reference to `child` was stored into `parent`, which has its mark, while marks say what is
     /// old.
     pub(super) fn remember(&self, me: &Mutator, parent: *mut u8, child: *mut u8) {
         let Some(head) = self.head_of(parent.addr()) else { return };
         let Some((unit, _)) = tracer::list_of(child.addr(), self.tag()) else { return };
-        // A minor collection need not hear of an old child.
+        // A minor collection does not look at an old child.
         if !self.has_marks_that_stay(unit) || !self.is_marked(child) {
             self.remember_at(me, head, parent);
         }
     }
 
-    /// Whether the marks of a page say who is old, and not only who is live.
+    /// Whether the marks of a page say what is old, and not only what is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
         let swept = |page: &Page| page.held.is_swept(self.cycle.number());
         self.cycle.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
@@ -158,8 +158,8 @@ impl Heap {
         }
     }
 
-    /// Whatever was stored into `parent`, and perhaps more will be until the next safepoint: it is to
-    /// be remembered, if it is old.
+    /// Something was stored into `parent`, or will be before the next safepoint: it is remembered if it
+    /// is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
         let Some((head, page_list)) = tracer::list_of(parent.addr(), self.tag()) else { return };
         if layout::is_traced(page_list) && self.is_marked(parent) {
@@ -168,7 +168,7 @@ impl Heap {
     }
 
     /// A minor collection begins: it gets what was remembered until now.
-    pub(super) fn begin_telling(&self) {
+    pub(super) fn begin_remembered(&self) {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         self.generations.remembered.begin();
     }
@@ -191,7 +191,7 @@ impl Heap {
     /// Forgets what is remembered: everything becomes old, or is looked at anyway. While the world
     /// stands still.
     pub(super) fn forget_remembered(&self) {
-        self.begin_telling();
+        self.begin_remembered();
         while let Some((chunk, _)) = self.generations.remembered.take() {
             self.give_back(chunk);
         }
@@ -235,7 +235,7 @@ impl Heap {
 
     /// Keeps a chunk that was taken from a bag, whose words were looked at.
     pub(super) fn give_back(&self, chunk: *mut Chunk) {
-        // A tracer that takes it believes what it says.
+        // A tracer that takes it relies on its count.
         // SAFETY: taken from a bag, and in no list.
         let count = unsafe { &raw mut (*chunk).count };
         // SAFETY: the count of a chunk that was taken from a bag.

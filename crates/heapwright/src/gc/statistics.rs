@@ -81,9 +81,9 @@ pub struct Statistics {
     /// Bytes that may be live or garbage when the next collection ends.
     pub goal_bytes: u64,
     /// Bytes of pages in use, without large objects.
-    pub eden_bytes: u64,
+    pub in_use_bytes: u64,
     /// Bytes of pages that are wholly free.
-    pub tomb_bytes: u64,
+    pub empty_bytes: u64,
     /// Bytes of large objects, in whole units.
     pub large_bytes: u64,
     /// The most bytes the heap ever had, external ones included.
@@ -171,8 +171,8 @@ impl Heap {
             live_bytes,
             external_bytes: self.pacing.external() as u64,
             goal_bytes: self.pacing.goal() as u64,
-            eden_bytes: (in_use * UNIT) as u64,
-            tomb_bytes: (empty_pages * UNIT) as u64,
+            in_use_bytes: (in_use * UNIT) as u64,
+            empty_bytes: (empty_pages * UNIT) as u64,
             large_bytes: large as u64,
             peak_bytes: self.pacing.peak() as u64,
             allocated_bytes: self.pacing.allocated_ever() as u64,

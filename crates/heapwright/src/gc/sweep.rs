@@ -1,4 +1,4 @@
-//! Sweeping: a little at a time, of every pool, by whoever takes pages.
+//! Sweeping: a little at a time, of every pool, by the mutators that take pages.
 //!
 //! ```text
 //!   a page is swept     by the mutator that needs one of its page list, which then allocates from it,
@@ -34,7 +34,7 @@ impl Heap {
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
         let sticky = self.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.cycle.phase() == Phase::Moving {
-            // It is whoever's who moves.
+            // It is swept when its objects have moved (see `moving`).
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
@@ -61,7 +61,7 @@ impl Heap {
             drop(lists);
             self.supply.release(page);
         } else {
-            lists.bury(&self.supply.pages, page);
+            lists.put_empty(&self.supply.pages, page);
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
 //!                                               pops ^
-//!   item   object            an edge: whoever it leads to is to be marked, and then looked at
+//!   item   object            an edge: the object it leads to is to be marked, and then traced
 //!          object | 1        marked already (by a barrier): only to be looked at
 //!          object | 4        an edge that was reported by its slot, while objects are to be moved
 //!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
@@ -86,8 +86,8 @@ pub struct Tracer {
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
     ephemerons: Buffer,
-    /// Places that were stored into (see `stored`), and where slots are noted (see `references`).
-    pub(super) stored: Recent,
+    /// Places that were stored into (see `dirty_slots`), and where slots are noted (see `references`).
+    pub(super) dirty_slots: Recent,
     pub(super) room: Room,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
@@ -322,7 +322,7 @@ impl Tracer {
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());
-        self.stored.give(&self.heap().stored);
+        self.dirty_slots.give(&self.heap().dirty_slots);
     }
 
     /// An old object is to be looked at once more, if it has no mark; it has its mark again. While nobody else marks.

@@ -30,7 +30,7 @@ use super::mutator::Mutator;
 use super::tracer::Tracer;
 
 /// How many findings are reported at most.
-const TELL: usize = 10;
+const REPORTED: usize = 10;
 /// How many objects of a path are named.
 const PATH: usize = 12;
 /// The tag of an entry whose object was looked at: a part of the path.
@@ -103,7 +103,7 @@ impl Walk<'_> {
     #[cold]
     fn report(&mut self, reference: *mut u8, why: &str) {
         self.found += 1;
-        if self.found > TELL {
+        if self.found > REPORTED {
             return;
         }
         let path = || {

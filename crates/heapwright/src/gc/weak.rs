@@ -25,8 +25,8 @@
 //! looked through again and again; where there is none to put one down its value is marked: a
 //! collection that frees less, and the next one frees it.
 //!
-//! With generations nothing changes: who holds a weak reference to something young is looked at like
-//! any other who does.
+//! With generations nothing changes: an object with a weak reference to something young is traced like
+//! any other.
 //!
 //! Called by `cycle`; filled by `tracer`.
 
@@ -62,7 +62,7 @@ struct Waiting {
     mask: usize,
 }
 
-// SAFETY: slots are whoever's whose heap it is; the lock orders all else.
+// SAFETY: slots are memory of the heap that this is part of; the lock orders all else.
 unsafe impl Send for Waiting {}
 
 #[derive(Clone, Copy)]

@@ -221,8 +221,8 @@ fn facts(summary: &Summary) -> Vec<String> {
 
 fn tiles(summary: &Summary) -> Vec<Tile> {
     let heap = &summary.heap;
-    let eden = || summary.pages.iter().filter(|row| row.page.state == PageState::Eden);
-    let (taken, bytes) = eden().fold((0_u64, 0_u64), |(taken, bytes), row| {
+    let in_use = || summary.pages.iter().filter(|row| row.page.state == PageState::InUse);
+    let (taken, bytes) = in_use().fold((0_u64, 0_u64), |(taken, bytes), row| {
         (taken.saturating_add(row.taken_bytes()), bytes.saturating_add(row.page.bytes))
     });
     let mut tiles = Vec::new();
@@ -240,8 +240,8 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
     } else {
         format!("{} of its pages are taken", units::percent(taken, bytes))
     };
-    add("calm", "in use", heap.eden, full);
-    add("", "empty", heap.tomb, "kept for any pool".to_owned());
+    add("calm", "in use", heap.in_use, full);
+    add("", "empty", heap.empty, "kept for any pool".to_owned());
     add("", "large objects", heap.large, String::new());
     if heap.external != 0 {
         add("", "the runtime's own", heap.external, String::new());
@@ -268,13 +268,13 @@ fn groups(pages: &[PageRow]) -> Vec<Group> {
     let key = |row: &PageRow| (row.page.state, row.page.slot, row.page.address);
     let mut sorted: Vec<&PageRow> = pages.iter().collect();
     sorted.sort_by_key(|row| match row.page.state {
-        PageState::Eden => (0, row.page.slot, row.page.address),
-        PageState::Tomb => (1, 0, row.page.address),
+        PageState::InUse => (0, row.page.slot, row.page.address),
+        PageState::Empty => (1, 0, row.page.address),
         PageState::Large => (2, 0, row.page.address),
     });
     let same = |one: &&PageRow, other: &&PageRow| {
         key(one).0 == key(other).0
-            && (one.page.state != PageState::Eden || one.page.slot == other.page.slot)
+            && (one.page.state != PageState::InUse || one.page.slot == other.page.slot)
     };
     let with_tips = pages.len() <= MOST_TIPS;
     sorted.chunk_by(same).map(|rows| group(rows, with_tips)).collect()
@@ -286,11 +286,11 @@ fn group(rows: &[&PageRow], with_tips: bool) -> Group {
     let taken = rows.iter().map(|row| row.taken_bytes()).fold(0, u64::saturating_add);
     let count = units::counted(rows.len() as u64, "page");
     let (title, about) = match state {
-        PageState::Eden => (
+        PageState::InUse => (
             format!("{} a slot", units::round_bytes(rows[0].page.slot)),
             format!("{count}, {} taken", units::percent(taken, bytes)),
         ),
-        PageState::Tomb => ("Empty".to_owned(), format!("{count}, usable by any pool")),
+        PageState::Empty => ("Empty".to_owned(), format!("{count}, usable by any pool")),
         PageState::Large => (
             "Large objects".to_owned(),
             format!("{}, {}", units::counted(rows.len() as u64, "object"), units::bytes(bytes)),
@@ -394,11 +394,11 @@ fn tip_text(row: &PageRow) -> String {
     let kinds: Vec<&str> = kinds.collect();
     let share = format!("{:.1} %", row.share() * 100.0);
     let _ = match page.state {
-        PageState::Tomb => write!(text, ", free"),
+        PageState::Empty => write!(text, ", free"),
         PageState::Large => {
             write!(text, ": {} of {}", units::bytes(page.slot), units::bytes(page.bytes))
         }
-        PageState::Eden => write!(
+        PageState::InUse => write!(
             text,
             ", {}: {} of {} slots ({share})",
             if kinds.is_empty() { "traced".to_owned() } else { kinds.join(", ") },
@@ -551,7 +551,7 @@ mod tests {
     fn a_full_page_is_one_square_and_others_as_few_as_may_be() {
         let drawn = |parts| {
             let mut paths = vec![String::new(); LEVELS];
-            draw(&row(PageState::Eden, 32, 0, parts), 14, 28, &mut paths);
+            draw(&row(PageState::InUse, 32, 0, parts), 14, 28, &mut paths);
             paths
         };
         let full = drawn([255; SEGMENTS]);
@@ -570,11 +570,11 @@ mod tests {
     fn pools_empty_and_large_pages_are_apart() {
         let rows = [
             row(PageState::Large, 300, 5, [255; SEGMENTS]),
-            row(PageState::Eden, 64, 4, [0; SEGMENTS]),
-            row(PageState::Tomb, 0, 3, [0; SEGMENTS]),
-            row(PageState::Eden, 32, 2, [0; SEGMENTS]),
+            row(PageState::InUse, 64, 4, [0; SEGMENTS]),
+            row(PageState::Empty, 0, 3, [0; SEGMENTS]),
+            row(PageState::InUse, 32, 2, [0; SEGMENTS]),
             row(PageState::Large, 200, 6, [255; SEGMENTS]),
-            row(PageState::Eden, 64, 1, [0; SEGMENTS]),
+            row(PageState::InUse, 64, 1, [0; SEGMENTS]),
         ];
         let groups = groups(&rows);
         let titles: Vec<&str> = groups.iter().map(|group| &*group.title).collect();
@@ -585,7 +585,7 @@ mod tests {
 
     #[test]
     fn a_page_is_as_old_as_its_objects() {
-        let mut page = row(PageState::Eden, 64, 1, [255; SEGMENTS]);
+        let mut page = row(PageState::InUse, 64, 1, [255; SEGMENTS]);
         let ages = [0, 1, 2, 3, 4, 5, 9].map(|objects| {
             page.page.old = objects;
             old(&page)
@@ -602,7 +602,7 @@ mod tests {
     fn very_many_pages_are_a_page_that_opens() {
         let mut parts = [0; SEGMENTS];
         parts[3] = 100;
-        let rows = vec![row(PageState::Eden, 32, 1, parts); MOST_DRAWN + 7];
+        let rows = vec![row(PageState::InUse, 32, 1, parts); MOST_DRAWN + 7];
         let summary = Summary { pages: rows, ..Summary::default() };
         let page = page(&summary, "x").expect("is made");
         assert!(

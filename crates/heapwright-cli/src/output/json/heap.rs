@@ -4,7 +4,7 @@
 //! ```text
 //! format      1
 //! whole       bool: it was read to its end        notes: [string]
-//! heap        {pid, time: ns since 1970, layout, page_size, live, eden, tomb, large,
+//! heap        {pid, time: ns since 1970, layout, page_size, live, in_use, empty, large,
 //!              external, goal: bytes, cycles, flags, minor_cycles, old: bytes,
 //!              compactions, moved_objects, moved_bytes, evacuated_pages, kept_pages}
 //! objects, bytes, references                      of the dump
@@ -53,8 +53,8 @@ fn object(summary: &Summary) -> Object<'_> {
             layout: &summary.layout,
             page_size: heap.page_size,
             live: heap.live,
-            eden: heap.eden,
-            tomb: heap.tomb,
+            in_use: heap.in_use,
+            empty: heap.empty,
             large: heap.large,
             external: heap.external,
             goal: heap.goal,
@@ -208,8 +208,8 @@ struct Heap<'a> {
     layout: &'a str,
     page_size: u64,
     live: u64,
-    eden: u64,
-    tomb: u64,
+    in_use: u64,
+    empty: u64,
     large: u64,
     external: u64,
     goal: u64,

@@ -72,8 +72,8 @@ fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
         "pages",
         &format!(
             "in use {}, empty {}, large {}; the runtime's own memory {}",
-            units::count(heap.eden),
-            units::count(heap.tomb),
+            units::count(heap.in_use),
+            units::count(heap.empty),
             units::count(heap.large),
             units::count(heap.external)
         ),
@@ -233,7 +233,7 @@ fn sizes(out: &mut String, summary: &Summary, look: Look) {
             columns(are, [row.old, row.pinned, row.moved_in].map(units::count)),
         );
     }
-    let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Tomb).count();
+    let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Empty).count();
     if tombs != 0 {
         let pages = units::counted(tombs as u64, "page");
         let _ = writeln!(out, "  and {pages} empty");

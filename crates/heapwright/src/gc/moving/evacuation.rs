@@ -55,7 +55,7 @@ impl Heap {
     pub(in crate::gc) fn move_stopped(&self, me: &Mutator, deadline: u64) {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         me.tracer.publish();
-        if !self.ask_fresh(me, is_over) {
+        if !self.trace_fresh(me, is_over) {
             return;
         }
         self.pin_roots(me);
@@ -84,14 +84,14 @@ impl Heap {
 
     /// Asks all objects what they lead to that were made, or stored into, since they reported. Whether
     /// there was time for all.
-    fn ask_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
+    fn trace_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
         let ask = |page: &Page| {
             let report = |tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object));
-            me.tracer.looking_at(Slots::Note, report, &mut |child| self.stays_where_it_is(child));
+            me.tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
         };
         self.each_mutator(|mutator| mutator.tracer.give_notes());
-        let stored = |tracer: &Tracer| self.ask_stored(tracer);
-        me.tracer.looking_at(Slots::Note, stored, &mut |child| self.stays_where_it_is(child));
+        let dirty = |tracer: &Tracer| self.trace_dirty_slots(tracer);
+        me.tracer.looking_at(Slots::Note, dirty, &mut |child| self.keep_in_place(child));
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
             if let Some(page) = self.supply.pages.get(number as usize) {
@@ -117,7 +117,7 @@ impl Heap {
             self.runtime().roots(tracer);
             self.each_mutator(|mutator| mutator.stack.scan(tracer));
         };
-        me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.stays_where_it_is(object));
+        me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.keep_in_place(object));
     }
 
     /// Roots lead to where objects are now.

@@ -6,7 +6,7 @@
 //!           & MOVING    the slot is noted with the child's page
 //!
 //!   write   stores, and reports            wrote, shade   report what was stored
-//!   touch   reports that something is: the place is asked afterwards (see `stored`)
+//!   touch   reports that something is: the place is traced afterwards (see `dirty_slots`)
 //! ```
 
 use core::ptr;
@@ -14,7 +14,7 @@ use core::ptr;
 use crate::sync::atomic::Ordering;
 
 use super::super::cycle::{MARKING, MOVING, STORES};
-use super::super::stored::{self, TracePlace};
+use super::super::dirty_slots::{self, TraceSlot};
 use super::Mutator;
 
 impl Mutator {
@@ -63,22 +63,22 @@ impl Mutator {
     /// a caller that cannot say what.
     #[inline]
     pub fn touch(&self, parent: *mut u8) {
-        self.touch_at(parent, parent, stored::whole);
+        self.touch_at(parent, parent, dirty_slots::whole);
     }
 
     /// As [`Mutator::touch`], for a caller that knows where in `parent`, and how that place is traced.
     #[inline]
-    pub(in crate::gc) fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TracePlace) {
+    pub(in crate::gc) fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
             self.note_touched(parent, place, trace);
         }
     }
 
     #[cold]
-    fn note_touched(&self, parent: *mut u8, place: *mut u8, trace: TracePlace) {
+    fn note_touched(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let barrier = self.inner().barrier.load(Ordering::Relaxed);
         if barrier & (MARKING | MOVING) != 0 {
-            self.heap().note_stored(self.inner(), parent, place, trace);
+            self.heap().note_dirty_slot(self.inner(), parent, place, trace);
         }
         if barrier & STORES != 0 {
             self.heap().touch(self.inner(), parent);

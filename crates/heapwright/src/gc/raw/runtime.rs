@@ -1,7 +1,7 @@
 //! The runtime's callbacks, as the C interface has them, and how they are called.
 //!
 //! Each is called as its duties allow (see [`raw`](super)): those that look at objects by any thread,
-//! `free` by whoever sweeps or ends the heap, `wanted` and `moved` while the world stands still.
+//! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still.
 //!
 //! Called by `tracer`, `cycle`, `sweep`, `moving`, `heap`, `dump` and `verify`.
 

@@ -495,7 +495,7 @@ fn leave(mutator: Mutator, root: *mut *mut u8) {
 #[cfg(not(miri))]
 fn bytes(heap: &Heap) -> u64 {
     let statistics = heap.statistics();
-    statistics.eden_bytes + statistics.tomb_bytes + statistics.large_bytes
+    statistics.in_use_bytes + statistics.empty_bytes + statistics.large_bytes
 }
 
 /// Bytes of pages that are partly full: one a page list.

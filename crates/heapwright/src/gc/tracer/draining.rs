@@ -8,7 +8,7 @@
 //! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
 //! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `cycle` (the collector, and those who help it) and `helpers`; `trace` also by `moving`, `stored`,
+//! Called by `cycle` (the collector, and those who help it) and `helpers`; `trace` also by `moving`, `dirty_slots`,
 //! `dump` and `verify`.
 
 use core::ptr;
@@ -69,7 +69,7 @@ impl Tracer {
                 if MOVE && item.addr() & TAGS == MOVABLE {
                     item = item.map_addr(|at| at & !TAGS);
                 } else if MOVE && item.addr() & TAGS == 0 {
-                    self.heap().stays_where_it_is(item);
+                    self.heap().keep_in_place(item);
                 }
                 if item.addr() & TAGS != 0 {
                     self.special(item);

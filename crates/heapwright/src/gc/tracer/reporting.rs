@@ -14,13 +14,13 @@
 //! A tracer may also *look*: then what a callback reports is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
 //!
-//! Called by runtimes, `cycle`, `weak`, `moving`, and whoever looks.
+//! Called by runtimes, `cycle`, `weak`, `moving`, and by all that look.
 
 use core::ptr;
 
 use super::{Look, MOVABLE, Slots, TAGS, Tracer};
 
-/// References that are reported before they are handed to whoever looks.
+/// References that are reported before they are handed to the closure that looks.
 const LOOK: usize = 256;
 
 impl Tracer {
@@ -94,7 +94,7 @@ impl Tracer {
         }
     }
 
-    /// Reports a reference that whoever has it will change if its object moves.
+    /// Reports a reference that is changed by its owner if its object moves.
     pub(in crate::gc) fn edge(&self, object: *mut u8) {
         if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
             if !object.is_null() && object.addr() & TAGS == 0 {
@@ -108,7 +108,7 @@ impl Tracer {
     /// An edge that was reported by its value: while objects are to be moved, this one stays.
     pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
-            self.heap().stays_where_it_is(object);
+            self.heap().keep_in_place(object);
         }
     }
 
@@ -258,7 +258,7 @@ impl Tracer {
         self.show();
     }
 
-    /// Hands what was reported to whoever looks.
+    /// Hands what was reported to the closure that looks.
     pub(super) fn show(&self) {
         let start = self.end.get().wrapping_sub(LOOK);
         let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();

@@ -1,18 +1,18 @@
-//! Places that were stored into since they reported what they lead to, for who does not say what was stored.
+//! Dirty slots: places that were stored into after they were traced, by stores that did not say what.
 //!
 //! ```text
 //!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
 //!                                                                             |
-//!   the next step: each place is asked once more what it leads to <-----------+
+//!   the next step: each place is traced once more <---------------------------+
 //! ```
 //!
 //! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot noted (see
-//! `moving`). Who only says that it is about to store somewhere is asked afterwards, while the world
+//! `moving`). A place of which a caller says only that it is about to be stored into is traced afterwards, while the world
 //! stands still: the place, and not the whole object that it lies in, which may be a large
 //! array. The same place is often reported again and again; each mutator knows the last few dozen
 //! ([`Recent`](super::bag::Recent)).
 //!
-//! The object lives until the sweep after next, because it had reported already: it was marked, or is new.
+//! The object lives until the sweep after next, because it was traced already: it was marked, or is new.
 //!
 //! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
 
@@ -23,13 +23,13 @@ use super::layout;
 use super::mutator::Mutator;
 use super::tracer::{self, Tracer};
 
-/// How a place reports what it leads to.
-pub(super) type TracePlace = unsafe fn(place: *mut u8, tracer: &Tracer);
+/// Traces a place: reports what it leads to.
+pub(super) type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
 
-/// A place, and how it is asked.
-type Place = (*mut u8, TracePlace);
+/// A place, and the function that traces it.
+type Place = (*mut u8, TraceSlot);
 
-/// How an object is asked of which nobody says where it was stored into.
+/// Traces an object of which it is not known where it was stored into.
 ///
 /// # Safety
 ///
@@ -39,19 +39,19 @@ pub(super) unsafe fn whole(object: *mut u8, tracer: &Tracer) {
 }
 
 impl Heap {
-    /// Something is stored in `place`, in the object `parent`, before the next safepoint: then it is
-    /// to be asked, if it has reported already. While all is marked, or objects are moved.
-    pub(super) fn note_stored(
+    /// Something is stored in `place`, in the object `parent`, before the next safepoint: `place` is traced
+    /// again if it was before. While all is marked, or objects are moved.
+    pub(super) fn note_dirty_slot(
         &self,
         me: &Mutator,
         parent: *mut u8,
         place: *mut u8,
-        trace: TracePlace,
+        trace: TraceSlot,
     ) {
         let traced = |(_, page_list)| layout::is_traced(page_list);
-        // While marking goes on, who has no mark has not reported anything yet.
+        // While marking goes on, an object without a mark was not traced yet.
         let was_scanned = || self.cycle.phase() != Phase::Marking || self.is_marked(parent);
-        let recent = &me.tracer.stored;
+        let recent = &me.tracer.dirty_slots;
         if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
             || !was_scanned()
             || recent.has(place.addr())
@@ -59,23 +59,22 @@ impl Heap {
             return;
         }
         let entry: Place = (place, trace);
-        if recent.push(self, &self.stored, entry) {
+        if recent.push(self, &self.dirty_slots, entry) {
             return;
         }
         if self.cycle.phase() == Phase::Marking {
             self.note_overflow(parent);
         } else {
-            // Nobody will ask: so nothing that it may lead to moves.
-            self.give_plan_up();
+            // The place will not be traced again: so nothing that it may lead to moves.
+            self.abandon_plan();
         }
     }
 
-    /// Has all places report what they lead to. While the world stands still, and tracers have
-    /// given what they had.
-    pub(super) fn ask_stored(&self, tracer: &Tracer) {
-        while let Some(chunk) = self.stored.take() {
+    /// Traces all dirty slots. While the world stands still, and tracers have given what they had.
+    pub(super) fn trace_dirty_slots(&self, tracer: &Tracer) {
+        while let Some(chunk) = self.dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {
-                // SAFETY: whoever reported it said how it is asked; its object had reported already,
+                // SAFETY: the caller that reported it gave the function for it; its object was traced already,
                 // marked or new, and so lives until the sweep after next.
                 unsafe { trace(place, tracer) };
             });
