@@ -1,4 +1,4 @@
-//! What a process leaves behind: statistics, a trace, and the debug heap's last look.
+//! The end of a process: statistics, the end of a trace, and the debug heap's last checks.
 //!
 //! A process ends in one of three ways that a library sees: through `exit` (our
 //! destructor runs), through `quick_exit` (our handler runs), or through
@@ -12,7 +12,7 @@
 //! looks here for blocks that were never freed, sees all that a program frees at its
 //! end, but for what such a library does. It looks before the statistics are taken.
 //!
-//! **Invariants.** At most one report a process, and one last look: the flag holds
+//! **Invariants.** At most one report and one last check a process: the flag holds
 //! the process that reported, so a child that a late fork makes reports for itself.
 //! A child of `vfork` shares our memory, is not yet a process of its own, and
 //! reports nothing: its parent will.

@@ -49,7 +49,7 @@
 //! sets is the kernel's business alone (`signals`), so its parent remembers what it
 //! did. After an exec handlers are gone. But a program that ignores SIGSEGV is, for
 //! the kernel, one with a handler: what it executes does not find the signal
-//! ignored, where it would without us. (It matters only for SIGSEGV that somebody
+//! ignored, where it would without us. (It matters only for SIGSEGV that a process
 //! sends.)
 
 use crate::own_stack;

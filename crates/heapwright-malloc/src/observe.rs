@@ -2,7 +2,7 @@
 //!
 //! A test program calls `hw_observe` with a function, as if the process had been
 //! started in debug mode: the C++ forms are distinguished, our fault handler is
-//! installed, and the function hears of every call that comes to the door in threads
+//! installed, and the function is called for every call that reaches the cold door in threads
 //! that *begin* to allocate afterwards. To allocate in it is the program's own
 //! mistake.
 

@@ -1,4 +1,4 @@
-//! Symbols that need not exist, and the functions that ours stand before.
+//! Symbols that need not exist, and the functions that ours interpose.
 
 use core::ffi::CStr;
 use core::mem::transmute;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Lifetimes do the bookkeeping: what is made in an [`Arena`] borrows it, so a
-//! reset finds nobody; what is made in a [`Scope`] cannot leave it, and while an
+//! reset finds nothing in use; what is made in a [`Scope`] cannot leave it, and while an
 //! inner scope is open the outer one makes nothing, so going back to the mark
 //! takes exactly what the inner one made.
 

@@ -8,8 +8,8 @@
 //!
 //! Position and end belong to a chunk, not to the arena, so a thread that still
 //! sees the last chunk compares what belongs together: it takes what is left there
-//! or finds no room. Chunks stay with the arena until it is reset or dropped, which
-//! nobody else may use it for.
+//! or finds no room. Chunks stay with the arena until it is reset or dropped, for which
+//! the caller has the arena alone.
 //!
 //! The chunks and their lock are recycled and never freed, so that a fork can hold
 //! the locks of all arenas, wherever the arenas are.

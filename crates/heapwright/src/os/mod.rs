@@ -4,7 +4,7 @@
 //! which lives on Rust's own allocator so that Miri can run the heap. One is
 //! chosen at compile time; nothing above knows which.
 //!
-//! Memory has three states: *reserved* (an address range nobody else will
+//! Memory has three states: *reserved* (an address range nothing else will
 //! get, not accessible), *committed* (readable and writable, zero until
 //! touched), and, after [`Memory::decommit`], committed and zero again.
 //!

@@ -1,8 +1,8 @@
 //! The pools' part in a fork: the locks of names, of pools that threads share, and of
 //! their magazines where those are shared, too.
 //!
-//! A pool of one thread is whole in the child if it is that thread's; else nobody
-//! there may use it. Of a shared pool, what was free in other threads' magazines is lost
+//! A pool of one thread is whole in the child if it is that thread's; else it
+//! must not be used there. Of a shared pool, what was free in other threads' magazines is lost
 //! to the child, once: their thread indices stay taken. A child that walks, resets or drops a
 //! pool takes it back, as far as it was copied whole. Where threads share magazines,
 //! nothing is lost: a fork holds their locks.

@@ -1,4 +1,4 @@
-//! Handles: objects that are owned, and what ends an object's life.
+//! Handles: owned objects, and the end of an object's life.
 //!
 //! ```text
 //!   Boxed, SharedBoxed   { object, pool }

@@ -1,7 +1,8 @@
 //! System calls on files, and sleep, that are no cancellation points.
 //!
-//! POSIX lists what is one: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid` among them.
-//! `malloc` and `free` are none. A thread that somebody cancels would otherwise end inside them, on
+//! POSIX lists the cancellation points: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid`
+//! among them.
+//! `malloc` and `free` are none. A thread that is cancelled would otherwise end inside them, on
 //! the first message or the first look at a file under /proc, with whatever it holds there. The C
 //! library's wrappers are the points, its `syscall` is not.
 

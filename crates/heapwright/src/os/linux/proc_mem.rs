@@ -7,7 +7,7 @@
 //!
 //! The kernel copies, so a page that cannot be touched, or whose file was cut, is an
 //! answer and no signal. Pages that were never touched are not read: reading would give
-//! them memory. A private page of a file that nobody changed holds no pointer that the
+//! them memory. A private page of a file that was not changed holds no pointer that the
 //! program made, and is not read either.
 //!
 //! Called by `debug::leaks`.

@@ -7,8 +7,8 @@
 //!
 //! A reservation has a place while it is there. Where there is none left, one is not
 //! noted, and what it holds counts as the program's: blocks may then look reachable
-//! that are not, and none looks lost that is not. The window is not here: it knows
-//! itself.
+//! that are not, and none looks lost that is not. The window is not listed here: the map
+//! knows it.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

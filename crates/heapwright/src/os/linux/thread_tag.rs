@@ -1,8 +1,9 @@
-//! Thread tag: what a thread hands on to those it starts, and where its pointers are.
+//! Thread tag: a mark that a thread hands on to the threads it starts; and where a process keeps
+//! pointers outside its heap: modules' data, thread-local variables.
 //!
 //! Linux gives each thread a timer slack (how late its timers may be, 50 us unless
-//! somebody says otherwise), and a new thread that of its creator. It is the one
-//! attribute that is inherited, can be any number, and hurts nobody by a few
+//! it is set otherwise), and a new thread that of its creator. It is the one
+//! attribute that is inherited, can be any number, and does no harm by a few
 //! microseconds more: so a number in it marks a thread and all that descend from it.
 
 use core::ffi::{c_int, c_void};

@@ -11,7 +11,7 @@
 //! puts a thread's control block above the thread's stack, and the loader wrote
 //! down where the first thread's stack began. What is between the stack pointer
 //! and that end was pushed by the thread, so it is mapped in one piece and stays so
-//! while the thread lives. That this is so is not believed but tried, once a page
+//! while the thread lives. This is not assumed but tested, once a page
 //! and thread: `os::is_readable` has the kernel read a word of each.
 //!
 //! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread

@@ -7,7 +7,7 @@
 //! Two threads may write an entry at once, and a reader may see one word of each.
 //! It believes a rule only if both words together give the address it looks for
 //! (the trick of chess programs' tables, by Hyatt), so a torn pair is a miss. A
-//! miss costs a microsecond; nobody waits.
+//! miss costs a microsecond; no thread waits.
 //!
 //! # What is forgotten
 //!

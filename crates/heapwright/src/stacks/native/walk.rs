@@ -17,13 +17,13 @@
 //!
 //! # Where it stops
 //!
-//! At the end of the stack that the tables give, at an address
+//! At the outermost frame that the tables name, at an address
 //! where no code can be (0), at `depth` frames, at
 //! a word that cannot be read (`bounds`), at a CFA that is not above the last, and
 //! at tables that do not fit in a rule. Code without tables (made at run time,
 //! assembly) is passed by its frame pointer if that points upward, at two words that
 //! can be read, the second of which may be an address; else the walk stops.
-//! A short stack is the worst that may come of a damaged one.
+//! The worst result of a damaged stack is a short one.
 //!
 //! # Its caller's duties
 //!
