@@ -72,7 +72,7 @@
 #define HW_GC_VERIFY_HEAP 1
 
 /**
- * Verify when marking ends that every store was told.
+ * Verify when marking ends that every store was reported.
  */
 #define HW_GC_VERIFY_BARRIERS 2
 
@@ -556,12 +556,12 @@ typedef struct hw_gc_options {
    */
   uint64_t step_ns;
   /**
-   * Whether all stores of references are told (hw_gc_write), so that marking goes in
+   * Whether all stores of references are reported (hw_gc_write), so that marking goes in
    * steps.
    */
   bool incremental;
   /**
-   * Whether all stores of references are told (hw_gc_write), so that most collections need
+   * Whether all stores of references are reported (hw_gc_write), so that most collections need
    * not look at what has survived two others: minor ones.
    */
   bool generations;
@@ -581,7 +581,7 @@ typedef struct hw_gc_options {
 } hw_gc_options;
 
 /**
- * What references are told to, in a callback and during its call. What is not declared
+ * What references are reported to, in a callback and during its call. What is not declared
  * here is heapwright's own.
  */
 typedef struct hw_gc_tracer {
@@ -594,7 +594,7 @@ typedef struct hw_gc_tracer {
    */
   void **end;
   /**
-   * Not 0: objects are to be moved, and slots are told to hw_gc_mark_slot_moving.
+   * Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
    */
   size_t by_slot;
 } hw_gc_tracer;
@@ -614,11 +614,11 @@ typedef struct hw_gc_runtime {
    */
   void *data;
   /**
-   * Tells every reference that object holds: hw_gc_mark for each.
+   * Reports every reference that object holds: hw_gc_mark for each.
    */
   void (*trace)(struct hw_gc_tracer *tracer, void *object, void *data);
   /**
-   * Tells the roots that are neither handles nor on a stack that is scanned.
+   * Reports the roots that are neither handles nor on a stack that is scanned.
    */
   void (*roots)(struct hw_gc_tracer *tracer, void *data);
   /**
@@ -674,7 +674,7 @@ typedef struct hw_gc_mutator {
    */
   uint32_t poll;
   /**
-   * Not 0: stores of references must be told; HW_GC_MOVING: all of them.
+   * Not 0: stores of references must be reported; HW_GC_MOVING: all of them.
    */
   uint32_t barrier;
   /**
@@ -770,7 +770,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t live_bytes;
   /**
-   * Bytes the runtime has elsewhere and told of.
+   * Bytes that the runtime has in malloc and reported.
    */
   uint64_t external_bytes;
   /**
@@ -866,7 +866,7 @@ typedef struct hw_gc_statistics {
    */
   uint64_t evacuated_pages;
   /**
-   * Pages that were to be, and were not: something in them was pinned, told by value, or led
+   * Pages that were to be, and were not: something in them was pinned, reported by value, or led
    * to by more slots than a step has time for.
    */
   uint64_t kept_pages;
@@ -1254,9 +1254,9 @@ void *hw_gc_alloc(struct hw_gc_mutator *mutator,
                   uint32_t kind);
 
 /**
- * Tells that a reference to child was stored into parent: what hw_gc_write calls while the
+ * Reports that a reference to child was stored into parent: what hw_gc_write calls while the
  * heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
- * child; of what is old nothing is told then.
+ * child; old objects are not remembered for it then.
  *
  * The program's duties:
  *
@@ -1280,7 +1280,7 @@ void hw_gc_wrote(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * Tells that something was stored into parent, or will be before the next safepoint: for a memcpy of
+ * Reports that something was stored into parent, or will be before the next safepoint: for a memcpy of
  * many references, or a store of which nobody knows what it stores.
  *
  * The program's duties:
@@ -1291,7 +1291,7 @@ void hw_gc_touch(struct hw_gc_mutator *mutator,
                  void *parent);
 
 /**
- * Tells a reference: what hw_gc_mark calls when there is no room.
+ * Reports a reference: what hw_gc_mark calls when there is no room.
  *
  * The program's duties:
  *
@@ -1309,7 +1309,7 @@ void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
 void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 
 /**
- * Tells the references in count words at slots, which lie within the object that is being traced.
+ * Reports the references in count words at slots, which lie within the object that is being traced.
  * They are looked at later, some at a time, so an object may have millions.
  *
  * The program's duties:
@@ -1322,7 +1322,7 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
                       size_t count);
 
 /**
- * Tells that the reference in slot is weak: the object that it leads to may die, and slot becomes
+ * Reports that the reference in slot is weak: the object that it leads to may die, and slot becomes
  * NULL then, before the object's finalizers run.
  *
  * The program's duties:
@@ -1333,7 +1333,7 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
                      void **slot);
 
 /**
- * Tells an ephemeron: the reference in key is weak, and the one in value leads to its object for as
+ * Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for as
  * long as the key's lives. When that has died, both become NULL. A key that is no object of the
  * heap lives for ever, but for NULL.
  *
@@ -1347,7 +1347,7 @@ void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
                           void **value);
 
 /**
- * Tells a word that may be an address within an object, or anything else.
+ * Reports a word that may be an address within an object, or anything else.
  *
  * The program's duties:
  *
@@ -1356,7 +1356,7 @@ void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
 void hw_gc_mark_maybe(struct hw_gc_tracer *tracer, void *word);
 
 /**
- * Tells every word from from up to to, as hw_gc_mark_maybe.
+ * Reports every word from from up to to, as hw_gc_mark_maybe.
  *
  * The program's duties:
  *
@@ -1449,7 +1449,7 @@ void hw_gc_enter(struct hw_gc_mutator *mutator);
 
 /**
  * Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
- * Where stores are not told, marking is one step, however long.
+ * Where stores are not reported, marking is one step, however long.
  *
  * Returns whether nothing is left to do.
  *
@@ -1471,12 +1471,12 @@ void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
  * Collects, moves objects to where they lie close together, and gives pages back that have none any
- * more. What is pinned, told by hw_gc_mark, or may be led to by a stack that is scanned
+ * more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
  * stays, with what else lies in its page.
  *
  * The program's duties:
  *
- * The duties of heapwright_gc.h, also those of who has objects moved.
+ * The duties of heapwright_gc.h, also those for objects that move.
  */
 void hw_gc_compact(struct hw_gc_mutator *mutator);
 
@@ -1592,7 +1592,7 @@ void hw_gc_resume_majors(struct hw_gc_mutator *mutator);
 bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
 
 /**
- * The runtime has bytes more, or less, elsewhere that go with objects of the heap: they count
+ * The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
  * in its budget.
  *
  * The program's duties:

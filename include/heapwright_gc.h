@@ -6,15 +6,15 @@
  *                               ^ next               ^ end      allocating moves next
  *
  *   tracer    | reference | reference | ............ |
- *                                     ^ next         ^ end      telling one stores it there
+ *                                     ^ next         ^ end      reporting one stores it there
  *
  * What the program must see to (docs/gc.md says why, step by step):
  *
  *  1. Roots. Whenever something may be collected (hw_gc_new, hw_gc_alloc, hw_gc_poll,
  *     hw_gc_safepoint, hw_gc_step, hw_gc_collect), every object that is still wanted is led
- *     to by a handle, by what the runtime's roots tells, by a stack that is scanned, or by
+ *     to by a handle, by what the runtime's roots reports, by a stack that is scanned, or by
  *     such an object.
- *  2. Tracing. The runtime's trace tells every reference an object holds, by the address
+ *  2. Tracing. The runtime's trace reports every reference an object holds, by the address
  *     that the allocation gave. It changes nothing and calls nothing but the functions on
  *     tracers. Any thread may call it, several at a time: mutators, and threads of the
  *     heap's own that only mark (see markers in hw_gc_options).
@@ -26,9 +26,9 @@
  *     all others wait for it. A mutator is one thread's; a thread has one a heap.
  *  6. Freeing. The runtime's free looks at no other object, and allocates nothing.
  *  7. Moving. On a heap with compact, or when it calls hw_gc_compact: an object that may move is
- *     led to by handles and by slots that are told as such (hw_gc_mark_slot, hw_gc_mark_range,
+ *     led to by handles and by slots that are reported as such (hw_gc_mark_slot, hw_gc_mark_range,
  *     weak ones), and by nothing else that the program uses afterwards. A slot holds a reference,
- *     NULL, or a word that is no address of an object, as long as its object lives. What is told by
+ *     NULL, or a word that is no address of an object, as long as its object lives. What is reported by
  *     hw_gc_mark, may be led to by a stack that is scanned, or is pinned, stays where it is. A function
  *     that may collect may move: what a local variable holds is read again from its handle.
  *
@@ -86,7 +86,7 @@ HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot,
     }
 }
 
-/* Tells a reference: an object's address. NULL, and words that are no multiple of 8 (small
+/* Reports a reference: an object's address. NULL, and words that are no multiple of 8 (small
  * integers that a runtime tags), are passed over. */
 HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
     void **next = tracer->next;
@@ -100,7 +100,7 @@ HW_GC_INLINE void hw_gc_mark(hw_gc_tracer *tracer, void *object) {
     }
 }
 
-/* Tells the reference in a slot of the object that is traced, or of a root. As hw_gc_mark, but
+/* Reports the reference in a slot of the object that is traced, or of a root. As hw_gc_mark, but
  * the object may be moved, and then the slot is changed. */
 HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
     if (HW_GC_LIKELY(tracer->by_slot == 0)) {

@@ -1,7 +1,7 @@
 //! The collected heaps of `include/heapwright.h`: memory that is found to be free.
 //!
-//! A thin coat over the library's raw door. The fast paths (allocating, storing a reference,
-//! telling one, polling) are inline functions of `heapwright_gc.h`, written by hand,
+//! A thin layer over the library's `gc::raw`. The fast paths (allocating, storing a reference,
+//! reporting one, polling) are inline functions of `heapwright_gc.h`, written by hand,
 //! over the heads of the structs that are declared here. The comments on the public items
 //! are the header's documentation; the duties of a caller are listed in `heapwright_gc.h`.
 
@@ -196,9 +196,9 @@ pub unsafe extern "C" fn hw_gc_alloc(
     object.cast()
 }
 
-/// Tells that a reference to child was stored into parent: what hw_gc_write calls while the
+/// Reports that a reference to child was stored into parent: what hw_gc_write calls while the
 /// heap marks, and for parents that are old. parent may be NULL while the heap marks, which keeps
-/// child; of what is old nothing is told then.
+/// child; old objects are not remembered for it then.
 ///
 /// # Safety
 ///
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn hw_gc_wrote(
     unsafe { of(mutator) }.wrote(parent.cast(), slot.cast(), child.cast());
 }
 
-/// Tells that something was stored into parent, or will be before the next safepoint: for a memcpy of
+/// Reports that something was stored into parent, or will be before the next safepoint: for a memcpy of
 /// many references, or a store of which nobody knows what it stores.
 ///
 /// # Safety
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn hw_gc_touch(mutator: *mut GcMutator, parent: *mut c_voi
     unsafe { of(mutator) }.touch(parent.cast());
 }
 
-/// Tells a reference: what hw_gc_mark calls when there is no room.
+/// Reports a reference: what hw_gc_mark calls when there is no room.
 ///
 /// # Safety
 ///
@@ -262,11 +262,11 @@ pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_v
 pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mut *mut c_void) {
     // SAFETY: by the contract the tracer is what the running callback was given.
     let tracer = unsafe { tracer_of(tracer) };
-    // SAFETY: by the contract the slot is a reference in the object that the callback tells of.
+    // SAFETY: by the contract the slot is a reference in the object that the callback traces.
     unsafe { tracer.mark_slot(slot.cast()) };
 }
 
-/// Tells the references in count words at slots, which lie within the object that is being traced.
+/// Reports the references in count words at slots, which lie within the object that is being traced.
 /// They are looked at later, some at a time, so an object may have millions.
 ///
 /// # Safety
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     unsafe { tracer.mark_range(slots.cast(), count) };
 }
 
-/// Tells that the reference in slot is weak: the object that it leads to may die, and slot becomes
+/// Reports that the reference in slot is weak: the object that it leads to may die, and slot becomes
 /// NULL then, before the object's finalizers run.
 ///
 /// # Safety
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
     unsafe { tracer.mark_weak(slot.cast()) };
 }
 
-/// Tells an ephemeron: the reference in key is weak, and the one in value leads to its object for as
+/// Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for as
 /// long as the key's lives. When that has died, both become NULL. A key that is no object of the
 /// heap lives for ever, but for NULL.
 ///
@@ -319,7 +319,7 @@ pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     unsafe { tracer.mark_ephemeron(key.cast(), value.cast()) };
 }
 
-/// Tells a word that may be an address within an object, or anything else.
+/// Reports a word that may be an address within an object, or anything else.
 ///
 /// # Safety
 ///
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn hw_gc_mark_maybe(tracer: *mut GcTracer, word: *mut c_vo
     unsafe { tracer_of(tracer) }.mark_maybe(word.cast());
 }
 
-/// Tells every word from from up to to, as hw_gc_mark_maybe.
+/// Reports every word from from up to to, as hw_gc_mark_maybe.
 ///
 /// # Safety
 ///
@@ -486,7 +486,7 @@ pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
 }
 
 /// Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
-/// Where stores are not told, marking is one step, however long.
+/// Where stores are not reported, marking is one step, however long.
 ///
 /// Returns whether nothing is left to do.
 ///
@@ -515,18 +515,18 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
 }
 
 /// Collects, moves objects to where they lie close together, and gives pages back that have none any
-/// more. What is pinned, told by hw_gc_mark, or may be led to by a stack that is scanned
+/// more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
 /// stays, with what else lies in its page.
 ///
 /// # Safety
 ///
-/// The duties of heapwright_gc.h, also those of who has objects moved.
+/// The duties of heapwright_gc.h, also those for objects that move.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached, and the caller's.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller does what heapwright_gc.h asks of those who have objects
-    // moved.
+    // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
+    // move.
     unsafe { mutator.compact() };
 }
 
@@ -540,8 +540,8 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
 pub unsafe extern "C" fn hw_gc_ask_compact(mutator: *mut GcMutator) {
     // SAFETY: by the contract the mutator is attached, and the caller's.
     let mutator = unsafe { of(mutator) };
-    // SAFETY: by the contract the caller does what heapwright_gc.h asks of those who have objects
-    // moved.
+    // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
+    // move.
     unsafe { mutator.ask_compact() };
 }
 
@@ -671,7 +671,7 @@ pub unsafe extern "C" fn hw_gc_major_owed(mutator: *mut GcMutator) -> bool {
     unsafe { of(mutator) }.is_major_owed()
 }
 
-/// The runtime has bytes more, or less, elsewhere that go with objects of the heap: they count
+/// The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
 /// in its budget.
 ///
 /// # Safety

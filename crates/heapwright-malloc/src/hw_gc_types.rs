@@ -32,7 +32,7 @@ pub const GC_PAUSE_BUCKETS: usize = 64;
 
 /// Verify after each collection that all references lead to objects.
 pub const GC_VERIFY_HEAP: u32 = 1;
-/// Verify when marking ends that every store was told.
+/// Verify when marking ends that every store was reported.
 pub const GC_VERIFY_BARRIERS: u32 = 2;
 /// Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
 /// asked for, make a small step.
@@ -62,7 +62,7 @@ pub struct GcRegion {
 pub struct GcMutator {
     /// Not 0: a call of hw_gc_safepoint is asked for.
     pub poll: u32,
-    /// Not 0: stores of references must be told; HW_GC_MOVING: all of them.
+    /// Not 0: stores of references must be reported; HW_GC_MOVING: all of them.
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
@@ -90,7 +90,7 @@ const _: () = {
     assert!(shown::REGION_SIZE == size_of::<GcRegion>());
 };
 
-/// What references are told to, in a callback and during its call. What is not declared
+/// What references are reported to, in a callback and during its call. What is not declared
 /// here is heapwright's own.
 #[repr(C)]
 pub struct GcTracer {
@@ -98,7 +98,7 @@ pub struct GcTracer {
     pub next: *mut *mut c_void,
     /// Where there is no more room.
     pub end: *mut *mut c_void,
-    /// Not 0: objects are to be moved, and slots are told to hw_gc_mark_slot_moving.
+    /// Not 0: objects are to be moved, and slots are reported to hw_gc_mark_slot_moving.
     pub by_slot: usize,
 }
 
@@ -118,10 +118,10 @@ pub struct GcRuntime {
     pub size: usize,
     /// Handed to each callback.
     pub data: *mut c_void,
-    /// Tells every reference that object holds: hw_gc_mark for each.
+    /// Reports every reference that object holds: hw_gc_mark for each.
     pub trace:
         Option<unsafe extern "C" fn(tracer: *mut GcTracer, object: *mut c_void, data: *mut c_void)>,
-    /// Tells the roots that are neither handles nor on a stack that is scanned.
+    /// Reports the roots that are neither handles nor on a stack that is scanned.
     pub roots: Option<unsafe extern "C" fn(tracer: *mut GcTracer, data: *mut c_void)>,
     /// An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
     /// object.
@@ -180,10 +180,10 @@ pub struct GcOptions {
     /// The longest step on the allocation path of an incremental heap, in nanoseconds.
     /// 0: 500000.
     pub step_ns: u64,
-    /// Whether all stores of references are told (hw_gc_write), so that marking goes in
+    /// Whether all stores of references are reported (hw_gc_write), so that marking goes in
     /// steps.
     pub incremental: bool,
-    /// Whether all stores of references are told (hw_gc_write), so that most collections need
+    /// Whether all stores of references are reported (hw_gc_write), so that most collections need
     /// not look at what has survived two others: minor ones.
     pub generations: bool,
     /// Threads that mark at most, mutators that stand still among them. Where there is much
@@ -249,7 +249,7 @@ pub struct GcStatistics {
     pub pauses: u64,
     /// Bytes that the last collection found live, external ones included.
     pub live_bytes: u64,
-    /// Bytes the runtime has elsewhere and told of.
+    /// Bytes that the runtime has in malloc and reported.
     pub external_bytes: u64,
     /// Bytes that may be live or garbage when the next collection ends.
     pub goal_bytes: u64,
@@ -297,7 +297,7 @@ pub struct GcStatistics {
     pub moved_bytes: u64,
     /// Pages whose objects were moved elsewhere.
     pub evacuated_pages: u64,
-    /// Pages that were to be, and were not: something in them was pinned, told by value, or led
+    /// Pages that were to be, and were not: something in them was pinned, reported by value, or led
     /// to by more slots than a step has time for.
     pub kept_pages: u64,
 }

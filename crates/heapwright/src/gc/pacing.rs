@@ -364,3 +364,35 @@ impl Heap {
             || self.is_to_compact()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: Target = Target { factor: 200, least: 0, most: usize::MAX, incremental: false };
+
+    #[test]
+    fn external_bytes_are_estimated_when_marking_ends_and_known_when_the_sweep_does() {
+        // SAFETY: zero has no accounts.
+        let pacing: Pacing = unsafe { core::mem::zeroed() };
+        pacing.add_external(100);
+        pacing.add_allocated(300);
+        assert_eq!((pacing.used(), pacing.peak()), (400, 100));
+        // A third of the slots is live: so much is taken of the external bytes.
+        let allocated = pacing.end_allocating();
+        let live = pacing.estimate_live(100, allocated);
+        assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
+        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1);
+        assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
+        // What is freed belonged to dead objects, and frees nothing of what was added since.
+        pacing.add_external(10);
+        pacing.while_freeing(|| pacing.add_external(-60));
+        assert_eq!((pacing.external(), pacing.used()), (50, 10));
+        assert_eq!(pacing.know_live(), 140);
+        // Of pages and malloc: what is dead there counts against the limit alone.
+        assert!(pacing.admits(216, 266, usize::MAX) && !pacing.admits(217, 266, usize::MAX));
+        assert!(pacing.is_below(950, 1000) && !pacing.is_below(951, 1000));
+        pacing.end();
+        assert_eq!((pacing.used(), pacing.external(), pacing.peak()), (0, 0, 0));
+    }
+}

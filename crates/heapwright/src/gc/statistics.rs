@@ -76,7 +76,7 @@ pub struct Statistics {
     pub pauses: u64,
     /// Bytes that the last collection found live, external ones included.
     pub live_bytes: u64,
-    /// Bytes that the runtime has elsewhere and reported.
+    /// Bytes that the runtime has in malloc and reported.
     pub external_bytes: u64,
     /// Bytes that may be live or garbage when the next collection ends.
     pub goal_bytes: u64,
