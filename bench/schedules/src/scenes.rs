@@ -7,8 +7,8 @@ use loom::thread;
 
 use crate::marks::Marks;
 use crate::registry::common;
-use crate::registry::thread_index::Indices;
 use crate::registry::shared::{Shared, Slot};
+use crate::registry::thread_index::Indices;
 
 /// The scenes and their names.
 pub(crate) const ALL: [(&str, fn()); 6] = [

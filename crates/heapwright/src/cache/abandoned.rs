@@ -64,7 +64,7 @@ impl Cache {
             self.cool();
         }
         self.is_abandoned.store(true, Ordering::Relaxed);
-        CACHES.rest(self);
+        CACHES.abandon(self);
         self.let_go();
     }
 

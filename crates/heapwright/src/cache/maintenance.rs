@@ -84,7 +84,7 @@ impl Magazines {
         let cache = unsafe { SharedCache::containing(self) };
         match cache.front().on_miss() {
             OnMiss::Shared => {
-                cache.knock(poll);
+                cache.ask_to_poll(poll);
                 if turn == Turn::Enough && !self.has_withheld.replace(true) {
                     self.withhold_lists();
                 }

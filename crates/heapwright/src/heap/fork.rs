@@ -138,5 +138,5 @@ fn in_child(alone: bool) {
             cache.regain_after_fork(Slab::at(&MAP, unit, class));
         }
     }
-    CACHES.rest_after_fork(is_gone);
+    CACHES.abandon_after_fork(is_gone);
 }

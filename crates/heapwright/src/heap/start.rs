@@ -165,7 +165,7 @@ fn start() -> bool {
     }
     if !peered {
         #[cfg(not(feature = "interpose"))]
-        options::tell_withheld();
+        options::report_not_honoured();
         trace::start();
     }
     os::on_thread_exit(Exit::Cache, thread_exit);

@@ -392,7 +392,7 @@ fn withhold(mut options: Options) -> Options {
 /// Says which options this copy does not honour, a line each. Called by the heap that serves a
 /// program's allocations: where another copy does, that one honours them.
 #[cfg(not(feature = "interpose"))]
-pub(crate) fn tell_withheld() {
+pub(crate) fn report_not_honoured() {
     let asked = ASKED_FOR.load(Ordering::Relaxed);
     for (bit, (name, ..)) in WITHHELD.iter().enumerate() {
         if asked & 1 << bit != 0 {

@@ -122,7 +122,7 @@ impl<T: Member + 'static> Exclusive<T> {
 
     /// Abandons an object whose thread ended. The caller still holds its
     /// tenure and lets go of it next.
-    pub(crate) fn rest(&self, object: &T) {
+    pub(crate) fn abandon(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
         object.abandoned().store(abandoned.first, Ordering::Relaxed);
         abandoned.first = ptr::from_ref(object).cast_mut();
@@ -152,11 +152,11 @@ impl<T: Member + 'static> Exclusive<T> {
         false
     }
 
-    /// In a forked child: abandons exactly the objects that `rests` picks.
-    pub(crate) fn rest_after_fork(&self, rests: impl Fn(&T) -> bool) {
+    /// In a forked child: abandons exactly the objects that `is_gone` picks.
+    pub(crate) fn abandon_after_fork(&self, is_gone: impl Fn(&T) -> bool) {
         *self.abandoned.lock() = Abandoned { first: ptr::null_mut(), next_visit: ptr::null_mut() };
-        for object in self.all().filter(|object| rests(object)) {
-            self.rest(object);
+        for object in self.all().filter(|object| is_gone(object)) {
+            self.abandon(object);
         }
     }
 

@@ -42,7 +42,7 @@ use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// In `sleepers`: a maintenance poll is asked for, and the next unlock makes it. See [`Slot::knock`].
+/// In `sleepers`: a maintenance poll is asked for, and the next unlock makes it. See [`Slot::ask_to_poll`].
 const POLL: u16 = 1 << 15;
 
 /// The orders of taking a lock and of giving it back.
@@ -207,7 +207,7 @@ impl<T, F> Slot<T, F> {
     /// Asks each unlock from now on for a maintenance poll, as if a thread slept for the lock; or
     /// no more. The caller holds the lock.
     #[cfg(not(loom))]
-    pub(crate) fn knock(&self, on: bool) {
+    pub(crate) fn ask_to_poll(&self, on: bool) {
         if on {
             self.sleepers.fetch_or(POLL, Ordering::Relaxed);
         } else {
