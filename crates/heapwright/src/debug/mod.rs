@@ -64,6 +64,7 @@ mod fault;
 mod flagged;
 mod handle;
 mod heap;
+mod history;
 mod leak_check;
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod leaks;

@@ -1,26 +1,13 @@
-//! The store: it chooses the next bucket, and remembers emptied ones.
+//! The store: it chooses the next bucket, and retires emptied ones to the history.
 //!
 //! ```text
 //!   open      a bucket of the class that can be used again, lowest first in a span;
 //!             else one never used; else a new span. No other bucket is looked at:
 //!             all but the current ones have no slot to hand out.
 //!
-//!   retire    all slots freed --> filled or guarded --> history, newest
-//!
-//!   history   newest <-- ... <-- oldest --> verified --> can be used again
-//!             as many as the budget holds
+//!   retire    all slots freed --> filled or guarded --> history (see there), newest
+//!             the history's oldest --> verified --> can be used again
 //! ```
-//!
-//! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that
-//! touches them is caught) or stays *filled* (a write to it is found out
-//! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
-//! page against 0.4 us for filling and verifying, so by default the first of each
-//! class are guarded, then one in eight; `guard=all` guards all.
-//!
-//! The history keeps addresses from being used again: while a bucket is in it, its slots'
-//! records are, and the report of a late `free` of one of its blocks names the block and
-//! what freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
-//! says; the oldest go first.
 //!
 //! Called by `heap`, under its lock.
 
@@ -35,9 +22,10 @@ use crate::size_class::{CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
 use super::bytes;
+use super::history::{FILLED_MOST, History, extent, guarded_range, verify};
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
-use super::slot::{Slot, Word};
+use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
 
 /// Lists of spans with a bucket to open: classes, the sampled, large by units.
@@ -46,12 +34,6 @@ const LARGE: usize = CLASSES + 1;
 /// Large spans up to so many units are used again as they are.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// Large blocks up to so many bytes stay filled, where they are not guarded.
-const FILLED_MOST: usize = 256 << 10;
-/// What an entry of the history costs besides its memory.
-const ENTRY_COST: usize = 64;
-/// What a unit costs, for a span that is remembered.
-const UNIT_COST: usize = 700;
 /// The history's budget is not below this.
 const BUDGET_LEAST: usize = 2 << 20;
 /// Retired buckets that are guarded before it becomes one in [`GUARD_ONE_IN`].
@@ -86,9 +68,7 @@ pub(crate) struct Store {
     available: [*mut Span; LISTS],
     spare: [u32; LISTS],
     retired: [u32; LISTS],
-    newest: *mut Span,
-    oldest: *mut Span,
-    history_bytes: usize,
+    history: History,
     /// Bytes in open buckets, and how many there are.
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
@@ -130,9 +110,7 @@ impl Store {
             available: [ptr::null_mut(); LISTS],
             spare: [0; LISTS],
             retired: [0; LISTS],
-            newest: ptr::null_mut(),
-            oldest: ptr::null_mut(),
-            history_bytes: 0,
+            history: History::new(),
             open_bytes: 0,
             open_buckets: 0,
             sampled_pages: 0,
@@ -467,44 +445,18 @@ impl Store {
         let record = bucket.record();
         record.set_stage(if left == Memory::Pattern { Stage::Filled } else { Stage::Guarded });
         record.set_memory(left);
-        record.next.store(ptr::null_mut(), Ordering::Relaxed);
-        let this = bucket.pack();
-        match BucketRef::unpack(self.newest) {
-            Some(newest) => newest.record().next.store(this, Ordering::Relaxed),
-            None => self.oldest = this,
-        }
-        self.newest = this;
-        self.history_bytes += Self::cost(bucket);
+        self.history.push(bucket);
         let budget = match self.limits.memory {
             _ if self.limits.retain => usize::MAX,
             0 => BUDGET_LEAST.max(self.open_bytes / 4),
             memory => memory.saturating_sub(self.side.used()),
         };
-        while self.history_bytes > budget && self.forget_oldest(found) {}
-    }
-
-    fn cost(bucket: BucketRef) -> usize {
-        let records = bucket.span.slots_a_bucket() * size_of::<Slot>();
-        let memory = match bucket.record().stage() {
-            Stage::Filled if bucket.span.form() == Form::Large => {
-                bucket.record().room.load(Ordering::Relaxed)
-            }
-            Stage::Filled => bucket.span.bucket_bytes(),
-            // A guard is a word a page in the page tables; a unit has its row, its
-            // record and its entry.
-            _ => bucket.span.bucket_bytes() / (PAGE / 8) + bucket.span.units() * UNIT_COST,
-        };
-        memory + records + ENTRY_COST
+        while self.history.bytes() > budget && self.forget_oldest(found) {}
     }
 
     /// Forgets the oldest bucket of the history: it can be used again.
     fn forget_oldest(&mut self, found: Verify<'_>) -> bool {
-        let Some(bucket) = BucketRef::unpack(self.oldest) else { return false };
-        self.oldest = bucket.record().next.load(Ordering::Relaxed);
-        if self.oldest.is_null() {
-            self.newest = ptr::null_mut();
-        }
-        self.history_bytes -= Self::cost(bucket);
+        let Some(bucket) = self.history.pop() else { return false };
         if self.limits.fills
             && bucket.record().stage() == Stage::Filled
             // SAFETY: filled when it was retired, and nobody guards it now.
@@ -592,9 +544,8 @@ impl Store {
         self.available = [ptr::null_mut(); LISTS];
         self.spare = [0; LISTS];
         self.retired = [0; LISTS];
-        (self.newest, self.oldest) = (ptr::null_mut(), ptr::null_mut());
-        (self.history_bytes, self.open_bytes) = (0, 0);
-        (self.open_buckets, self.sampled_pages) = (0, 0);
+        self.history = History::new();
+        (self.open_bytes, self.open_buckets, self.sampled_pages) = (0, 0, 0);
         self.sweep_at = (0, 0);
     }
 
@@ -605,7 +556,7 @@ impl Store {
 
     /// What the buckets that are remembered although they are empty cost, in bytes.
     pub(crate) fn history(&self) -> usize {
-        self.history_bytes
+        self.history.bytes()
     }
 
     /// The bucket to be looked after next, passing at most `most` units.
@@ -625,75 +576,5 @@ impl Store {
     }
 }
 
-/// What of a guarded bucket is guarded, and only then.
-pub(crate) fn guarded_range(bucket: BucketRef) -> (*mut u8, usize) {
-    match bucket.span.form() {
-        Form::Sampled => (bucket.start().wrapping_add(PAGE), PAGE),
-        _ => (bucket.start(), bucket.span.bucket_bytes()),
-    }
-}
-
-/// Leaves an emptied bucket to the history: guarded, if that is wanted and can be had;
-/// else a large one without its pages; else as it is, holding the pattern.
-///
-/// # Safety
-///
-/// The bucket is nobody's, and not in the history.
-pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
-    let (from, length) = guarded_range(bucket);
-    // SAFETY: the bucket is nobody's, and its pages are whole, as the caller promises.
-    if guard && unsafe { os::guard(from, length) } {
-        return Memory::Guarded;
-    }
-    if bucket.span.form() != Form::Small {
-        let (from, length) = extent(bucket);
-        // Large blocks may be sparse: to fill them would make them what they are not. All of the span
-        // goes: behind this block an earlier, longer one may have left the pattern, where its
-        // pages were to be guarded and the kernel refused. Guards stay.
-        let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
-        // SAFETY: the bucket's pages, which are nobody's.
-        if length > FILLED_MOST && unsafe { SYSTEM.decommit(start, all) } {
-            return Memory::Zero;
-        }
-        // SAFETY: the bucket's bytes, which are nobody's.
-        unsafe { bytes::fill(from, length) };
-    } else if guard {
-        // A guard that was refused half way may have taken the pattern.
-        let (from, length) = extent(bucket);
-        // SAFETY: the bucket's bytes, which are nobody's, and not guarded.
-        unsafe { bytes::fill(from, length) };
-    }
-    Memory::Pattern
-}
-
 /// Open bytes from which new spans may lie in huge pages.
 const DENSE_FROM: usize = 4 << 20;
-
-/// What of an emptied bucket holds the pattern.
-pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
-    let span = bucket.span;
-    match span.form() {
-        Form::Small => {
-            let shape = span.shape();
-            let from = shape.lead as usize - shape.lead_watched();
-            let (end, length) = shape.tail();
-            (bucket.start().wrapping_add(from), end + length - from)
-        }
-        Form::Large => {
-            (span.start().wrapping_add(PAGE), bucket.record().room.load(Ordering::Relaxed))
-        }
-        _ => (bucket.start().wrapping_add(PAGE), PAGE),
-    }
-}
-
-/// Whether an emptied bucket still holds the pattern; the damage is relative to
-/// [`extent`].
-///
-/// # Safety
-///
-/// It was filled, and is not guarded.
-pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
-    let (from, length) = extent(bucket);
-    // SAFETY: the bucket was filled and can be read, as the caller promises.
-    unsafe { bytes::check(from, length) }
-}

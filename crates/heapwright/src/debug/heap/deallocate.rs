@@ -21,9 +21,9 @@ use crate::os;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
+use super::super::history;
 use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 use super::super::span::{BucketRef, Form, Found, Place, Span};
-use super::super::store;
 use super::Heap;
 use super::enter::EnteredState;
 use super::late::Late;
@@ -166,12 +166,12 @@ impl Heap {
         if bucket.span.form() == Form::Small && fills && wants {
             // The last look before the bytes are gone. (A filled bucket's is later.)
             // SAFETY: all its slots were filled.
-            if let Some(damage) = unsafe { store::verify(bucket) } {
+            if let Some(damage) = unsafe { history::verify(bucket) } {
                 late.note(bucket, damage);
             }
         }
         // SAFETY: the bucket is nobody's, and not yet in the history.
-        let left = unsafe { store::leave(bucket, wants) };
+        let left = unsafe { history::leave(bucket, wants) };
         {
             let mut store = self.store.lock();
             store.retire(bucket, left, &mut |bucket, damage| late.note(bucket, damage));

@@ -9,9 +9,9 @@ use heapwright_record::debug::{Access, Call, Finding, FindingKind, Moment};
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes::Damage;
+use super::super::history;
 use super::super::slot::State;
 use super::super::span::{BucketRef, Form, Found, Place};
-use super::super::store;
 use super::Heap;
 use super::findings::of_block;
 
@@ -37,7 +37,7 @@ impl Late {
     /// Damage in an emptied bucket, counted from the start of its extent.
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
-        self.push(bucket, store::extent(bucket).0.addr() + damage.first, damage)
+        self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
     }
 
     /// Damage at an address.

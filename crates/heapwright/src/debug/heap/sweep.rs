@@ -15,9 +15,10 @@ use crate::os;
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
+use super::super::history;
 use super::super::slot::State;
 use super::super::span::{Bucket, BucketRef, Form, Place, Span, Stage};
-use super::super::store::{self, Store};
+use super::super::store::Store;
 use super::late::Late;
 use super::{Heap, PATIENCE};
 
@@ -146,10 +147,10 @@ impl Heap {
         if self.rules.fill.load(Ordering::Relaxed)
             && bucket.record().stage() == Stage::Filled
             // SAFETY: filled, and not guarded while the store is locked.
-            && let Some(damage) = unsafe { store::verify(bucket) }
+            && let Some(damage) = unsafe { history::verify(bucket) }
             && late.push_in(bucket, damage)
         {
-            let (from, _) = store::extent(bucket);
+            let (from, _) = history::extent(bucket);
             // SAFETY: nobody's bytes.
             unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         }
