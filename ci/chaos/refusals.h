@@ -7,7 +7,8 @@
  * loader's mappings, its own malloc) do not come here: what is refused is refused to
  * heapwright alone, and so are the calls of `os`.
  *
- *   mmap munmap mprotect mremap     ENOMEM: too many mappings, or no memory
+ *   mmap munmap mprotect mremap     ENOMEM: too many mappings, or no memory (mremap: before or after
+ *                                   the destination was unmapped)
  *   madvise                         ENOMEM, or EAGAIN
  *   mincore                         EAGAIN
  *   membarrier                      EPERM: a sandbox
@@ -157,6 +158,9 @@ void *mremap(void *at, size_t old, size_t size, int flags, ...)
     void *to = flags & MREMAP_FIXED ? va_arg(rest, void *) : NULL;
     va_end(rest);
     if (refuses(R_MREMAP)) {
+        /* The kernel may have unmapped the destination before it finds that it cannot move. */
+        if (to && next_random(&refusal_state) % 2)
+            raw_call(SYS_munmap, (long)to, (long)size, 0, 0, 0, 0);
         errno = ENOMEM;
         return MAP_FAILED;
     }

@@ -7,7 +7,7 @@
 //!   new(n, align)       _ZnwmSt11align_val_t      new[](n, align)       -> new(n, align)
 //!   delete(p)           _ZdlPv                    delete[](p)           -> delete(p)
 //!   delete(p, n)        _ZdlPvm (see there)       delete[](p, n)        -> delete[](p)
-//!   delete(p, align)    _ZdlPvSt11align_val_t     ... (the tables below)
+//!   delete(p, align)    _ZdlPvSt11align_val_t     ... (see `forward`)
 //!   new(n, nothrow)     try { new(n) } catch (...) { return nullptr; }, and its kin
 //! ```
 //!
@@ -95,7 +95,7 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 
 /// `operator delete(void*, std::size_t)`: the form that most programs call.
 ///
-/// A forwarding form like those below, but where [`notice_replacements`] saw
+/// A forwarding form like those of [`forward`], but where [`notice_replacements`] saw
 /// that it would forward to us, the way is spared.
 ///
 /// # Safety

@@ -116,7 +116,7 @@ pub(crate) struct Request {
 
 #[cfg(feature = "debug")]
 impl Request {
-    /// The call, in the words of records. (`realloc` asks in another's.)
+    /// The call that makes a new block, in the words of records.
     #[inline(always)]
     pub(crate) const fn call(self) -> record::Call {
         match self.origin {

@@ -104,7 +104,7 @@ fn reporting(form: usize) -> (*mut c_void, Option<usize>) {
     }
 }
 
-/// Whether an address is one of this file's operators.
+/// Whether an address is one of our operators.
 fn is_ours(operator: *mut c_void) -> bool {
     let (start, stop): (*mut c_void, *mut c_void);
     #[cfg(target_arch = "x86_64")]

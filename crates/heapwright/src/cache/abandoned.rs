@@ -128,7 +128,7 @@ impl Cache {
     pub(crate) fn forget_after_fork(&self) {
         // SAFETY: the thread that held it is not in this process, which has one thread.
         unsafe { self.lock.release() };
-        self.hot.refresh();
+        self.hot.raise_limit();
         for class in 0..CLASSES {
             self.bins[class].withheld.forget_after_fork();
             let _forgotten = self.empty(class);

@@ -256,10 +256,10 @@ const _: () = assert!(size_of::<HotStub>() == size_of::<Hot>());
 const _: () = assert!(align_of::<HotStub>() == align_of::<Hot>());
 const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
-// SAFETY: its cells are written by `become_stub`, while nobody else knows it, and by `forward_sized`,
+// SAFETY: its cells are written by `become_stub`, while no other thread knows it, and by `forward_sized`,
 // while there is no other thread. Threads that reach it by a fast word write none: `pop` takes no
-// block from an empty list, `push` is for blocks of the part's owner, of which there are none,
-// and `refresh` for caches.
+// block from an empty list, `push` is for blocks of the part's owner, of which there are none, and
+// `send_along` does nothing, for the outgoing batch's tag stays 0 and no residue of a stub is a list.
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
@@ -419,9 +419,15 @@ impl Hot {
         &self.lists[class]
     }
 
-    /// Looks again how far the window goes.
-    pub(super) fn refresh(&self) {
+    /// Looks where the window is. Before another thread knows the cache.
+    pub(super) fn know_window(&mut self) {
         self.base.set(MAP.base());
+        self.raise_limit();
+    }
+
+    /// Looks again how far the window goes. The cache's thread calls this, or a visitor of its
+    /// cache; the window only grows.
+    pub(super) fn raise_limit(&self) {
         self.limit.store(MAP.limit(), Ordering::Relaxed);
     }
 }

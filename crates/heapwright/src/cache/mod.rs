@@ -213,7 +213,7 @@ impl Member for Cache {
             cache.fill(class, DepotChain::EMPTY, 0);
             cache.bins[class].want.set(first_length(class));
         }
-        cache.hot.refresh();
+        cache.hot.know_window();
         cache.inbox.tenure = Tenure::held();
     }
 

@@ -54,9 +54,9 @@ const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 /// Blocks of another owner on their way home. Zero is an empty one.
 #[repr(C)]
 pub(super) struct Outgoing {
-    /// The owner's tag without the cache's own: what is left of an entry, without this too, is
-    /// the offset of a list if the block goes into the batch. 0: the batch is empty, or
-    /// the hot part is no cache's.
+    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored with
+    /// both this and the cache's tag is a list's offset exactly if its slab is the batch owner's. 0:
+    /// the batch is empty, or the hot part is no cache's.
     tag: Cell<usize>,
     head: Cell<*mut Block>,
     tail: Cell<*mut Block>,
@@ -91,9 +91,11 @@ impl Outgoing {
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away.
+    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away; `tail`
+    /// is set, and the batch is the calling thread's.
     #[inline(always)]
     unsafe fn push(&self, class: usize, block: *mut Block) {
+        debug_assert!(!self.tail.get().is_null());
         // SAFETY: the caller gives the block away.
         unsafe { Block::set_next(block, self.head.get()) };
         self.head.set(block);
@@ -114,7 +116,8 @@ impl Outgoing {
         }
         let (head, tail) = (self.head.get(), self.tail.get());
         self.forget();
-        // SAFETY: the batch's blocks, of the owner's, which it has just forgotten.
+        // SAFETY: the batch's blocks are linked from head to tail and of the owner's slabs, and the
+        // batch has forgotten them.
         let owner = unsafe { push_to(self.owner.get(), head, tail, count, bytes) };
         if let Some(owner) = owner {
             owner.drain_if_much_waits();
@@ -136,7 +139,8 @@ impl Outgoing {
 /// # Safety
 ///
 /// `hot` is what the thread's fast word leads to, and `residue` what it left of the entry of the
-/// block's unit. If `block` is a block, it is in use, and free from now on.
+/// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a block,
+/// it is in use, and free from now on.
 #[inline(always)]
 pub(crate) unsafe fn send_along(hot: &Hot, residue: Residue, block: *mut u8) -> bool {
     let residue = residue.without(hot.outgoing.tag.get());
@@ -148,8 +152,8 @@ pub(crate) unsafe fn send_along(hot: &Hot, residue: Residue, block: *mut u8) -> 
     if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
         return false;
     }
-    // SAFETY: a slot begins here, and it is not one of the cache's own, for those do not come here:
-    // so the entry says that it is of the batch's owner, and of what class.
+    // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so the tag is
+    // not 0, there is a batch, and the entry says that the slot is of its owner, and of what class.
     unsafe { hot.outgoing.push(residue.class(), block.cast()) };
     true
 }
@@ -225,8 +229,10 @@ impl Cache {
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of `owner`, and in use.
+    /// The block is of `class`, of a slab of `owner`, which is another cache, and in use. This is the
+    /// calling thread's cache.
     pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
+        debug_assert!(owner != self.id());
         let out = &self.hot.outgoing;
         if out.owner.get() != owner {
             out.flush();
@@ -237,7 +243,7 @@ impl Cache {
         }
         out.tag.set(Entry::tag(owner) as usize ^ self.hot.tag);
         // The window may have grown since this thread last took a slab of its own.
-        self.hot.refresh();
+        self.hot.raise_limit();
         // SAFETY: a block of the batch's owner, which the caller gives away.
         unsafe { out.push(class, block) };
     }

@@ -71,7 +71,7 @@ impl Cache {
         Slab::at(&MAP, run.unit, class).open(run.zero);
         self.own(run.unit, class);
         // First: what has this cache's tag must be below its limit.
-        self.hot.refresh();
+        self.hot.raise_limit();
         MAP.set_entries(run.unit, 1, entry);
         self.publish();
         Some(run.unit)
@@ -186,7 +186,7 @@ impl Cache {
         self.own(unit, class);
         from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
         // First: what has this cache's tag must be below its limit.
-        self.hot.refresh();
+        self.hot.raise_limit();
         MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
         self.bins[class].partial.push(&MAP, unit);
         slab.set_listed(true);

@@ -8,6 +8,7 @@
 //! ```text
 //!   the thread    fast paths: lists          no lock
 //!                 slow paths: all but lists  lock
+//!                 outgoing batch, limit      no lock
 //!   a visitor     all but lists, outgoing    try_lock, and the tenure is held
 //! ```
 //!

@@ -18,7 +18,8 @@
 //! what freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
 //! says; the oldest go first.
 //!
-//! Called by `store`, and by `heap` (what an emptied bucket is left as), under the heap's lock.
+//! [`History`] is `store`'s, under the heap's lock. The functions for one bucket are called by `heap`
+//! too, without the lock: they make system calls, and the bucket is in no use.
 
 use core::ptr;
 

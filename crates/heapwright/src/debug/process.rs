@@ -160,7 +160,10 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
         return Some(unsafe { heap.realloc(span, address, what, request) });
     }
     // As if it had given none: the program goes on with a new block.
-    if report_if_foreign(address, what) { Some(heap()?.allocate(request)) } else { None }
+    if !report_if_foreign(address, what) {
+        return None;
+    }
+    Some(heap()?.allocate_for(what.call, request))
 }
 
 /// The bytes of a block. `None`: it is somebody else's.

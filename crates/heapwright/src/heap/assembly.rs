@@ -131,7 +131,7 @@ pub unsafe extern "C" fn free_unknown(block: *mut u8) {
 ///
 /// # Safety
 ///
-/// As `free`; `rest` is what is left of the block's entry, and says so.
+/// As `free`; `residue` is what is left of the block's entry, and says so.
 pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, residue: usize) {
     // SAFETY: the fast word leads to a stub, which is never freed.
     let hot = unsafe { &*hot.cast::<Hot>() };
@@ -148,14 +148,14 @@ pub unsafe extern "C" fn free_shared(block: *mut u8, hot: *const u8, residue: us
 ///
 /// # Safety
 ///
-/// As `free`, for a block of the common owner's; `hot` leads to the gate, and `rest` is what
+/// As `free`, for a block of the common owner's; `hot` leads to the gate, and `residue` is what
 /// is left of the block's entry.
 pub unsafe extern "C" fn free_full(block: *mut u8, hot: *const u8, residue: usize) {
     // SAFETY: by the contract it leads to the gate, which is never freed.
     let gate = unsafe { &*hot.cast::<Gate>() };
     // SAFETY: by the contract it is what is left of an entry.
     let residue = unsafe { Residue::of(residue) };
-    // SAFETY: by the contract a block in use, of a common slab of the class that `rest` names.
+    // SAFETY: by the contract a block in use, of a common slab of the class that `residue` names.
     unsafe { per_cpu::full(block, gate, residue) }
 }
 
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn free_aborted(block: *mut u8, hot: *const u8, residue: u
     let gate = unsafe { &*hot.cast::<Gate>() };
     // SAFETY: by the contract it is what is left of an entry.
     let residue = unsafe { Residue::of(residue) };
-    // SAFETY: by the contract a block in use, of a common slab of the class that `rest` names.
+    // SAFETY: by the contract a block in use, of a common slab of the class that `residue` names.
     unsafe { per_cpu::aborted_free(block, gate, residue) }
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The fast word leads to a cache of the thread's own only where no call is counted, traced or
-//! passed on, and the process does not debug (`start`). So nothing of that is asked here.
+//! passed on, and the process does not debug (`own_word`). So nothing of that is asked here.
 //!
 //! Called by `fast`.
 

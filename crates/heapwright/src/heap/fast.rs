@@ -46,7 +46,7 @@ const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 #[inline(always)]
 fn hot() -> &'static Hot {
     // SAFETY: the fast word leads to the sentinel, to the hot part of this thread's cache, to
-    // the closed one of a shared cache, or to the gate's; none of the four is ever freed.
+    // the stub of a shared cache, or to the gate's; none of the four is ever freed.
     unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
 }
 
@@ -554,7 +554,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
 ///
 /// # Safety
 ///
-/// As [`free`]; `rest` is what `hot`, the calling thread's, left of the entry of the block's
+/// As [`free`]; `residue` is what `hot`, the calling thread's, left of the entry of the block's
 /// slab, and [`Residue::is_mine`].
 #[inline(always)]
 unsafe fn free_here(hot: &Hot, residue: Residue, block: *mut u8) -> bool {

@@ -178,8 +178,8 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     } else {
         Some(0)
     };
-    // `None`: there may be a hole in the new block, and nothing may use its units again. It stays
-    // handed out, to nobody. That takes a kernel that refuses a move, and then a mapping.
+    // `None`: there may be a hole in the new block, and its units must not be used again. It stays
+    // handed out, to no caller. That happens once in a process, for it moves no more pages then.
     let moved = moved?;
     let (from, to) = (old.wrapping_add(moved), new.block.wrapping_add(moved));
     // SAFETY: both blocks have `length` bytes, and the new one is ours alone.

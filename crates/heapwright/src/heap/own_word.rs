@@ -16,8 +16,7 @@
 //! Invariant: what a word leads to is never freed. Caches, stubs and gates are at multiples of 16,
 //! so the marks have room.
 //!
-//! Called by `start`, `shared`, `exclusive` and `per_cpu`; nothing else reads the words but the
-//! fast paths the fast one.
+//! Called by the rest of `heap`; the fast paths read the fast word by themselves.
 
 use core::ptr;
 

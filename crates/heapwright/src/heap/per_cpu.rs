@@ -52,14 +52,14 @@ pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize
     block.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Allocated { block, .. }| block)
 }
 
-/// The CPU has no room for another block of the list that `rest` names.
+/// The CPU has no room for another block of the list that `residue` names.
 ///
 /// # Safety
 ///
 /// As `heap::free`, for a block of the common owner's.
 #[cold]
 pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Residue) {
-    // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
+    // SAFETY: the caller gives the block of a common slab away, whose class `residue` names.
     unsafe { drain(gate, residue.class(), block.cast()) };
 }
 
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Resid
 #[cold]
 pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, residue: Residue) {
     arrays::note_abort();
-    // SAFETY: the caller gives the block of a common slab away, whose class `rest` names.
+    // SAFETY: the caller gives the block of a common slab away, whose class `residue` names.
     unsafe { put_in_shared(residue.class(), block.cast()) };
 }
 

@@ -210,7 +210,7 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, and `rest` is common.
+/// As `free`; `hot` is what the thread's fast word leads to, and `residue` is common.
 #[inline(never)]
 pub(super) unsafe fn free(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
@@ -278,7 +278,7 @@ fn wake(hot: &Hot) {
 
 /// # Safety
 ///
-/// As [`free_slot`], for the class of the list that `rest` names.
+/// As [`free_slot`], for the class of the list that `residue` names.
 #[cold]
 #[inline(never)]
 unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {

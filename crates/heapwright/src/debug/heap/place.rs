@@ -39,12 +39,18 @@ impl Heap {
     /// Serves a request. Null: there is no memory, or the limit is reached.
     #[inline]
     pub(crate) fn allocate(&'static self, request: Request) -> *mut u8 {
+        self.allocate_for(request.call(), request)
+    }
+
+    /// [`Heap::allocate`] for a call that does more than make a block, such as `realloc`.
+    #[inline]
+    pub(crate) fn allocate_for(&'static self, call: Call, request: Request) -> *mut u8 {
         let Some(mut entered) = self.enter() else { return ptr::null_mut() };
         let mine = entered.mine();
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
         let block = self.place(&mut entered, request, stack);
         if self.reporter.logs() {
-            self.log(request.call(), block, request.size, stack);
+            self.log(call, block, request.size, stack);
         }
         block
     }

@@ -435,18 +435,21 @@ pub(crate) unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
     });
 }
 
-/// Moves the pages of `[from, from + size)` to `to` without copying bytes, as far as the kernel
-/// moves them. Returns how many bytes moved, from the start: there the source stays committed and
-/// reads as zero. Behind them the source is as it was, and what the destination reads as is not
-/// known. `None`: nothing moved, and the destination may be mapped no more.
+/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns how many bytes moved,
+/// from the start: there the source stays committed and reads as zero. Behind them the source
+/// is as it was, and what the destination reads as is not known; it begins where the kernel
+/// refused, where a mapping is too small to be worth a move, or where there may be no more moves.
+/// `None`: the source is as it was, and the destination may be mapped no more, or by another
+/// part of the process; the caller must not use it again.
 ///
 /// One mapping is moved at a time. The kernel moves either all of a mapping or nothing; of several
 /// (since Linux 6.17) it may move some before it refuses, and does not say which.
 ///
-/// It unmaps the destination before it finds that it cannot move, so after a refusal the
-/// destination is mapped again where it is gone. That, too, may be refused. Each move leaves
-/// mappings that never merge, and a process may have only so many, so there are only so
-/// many moves.
+/// The kernel may unmap the destination before it finds that it cannot move. So after a refusal the
+/// destination is mapped again if it is gone. If it is not, it may be as it was, or another thread
+/// may have mapped something there: it is given up, and there are no more moves in this process.
+/// Each move leaves mappings that never merge, and a process may have only so many, so there
+/// are only so many moves in any case.
 ///
 /// # Safety
 ///
@@ -457,20 +460,27 @@ pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Opti
         let mut moved = 0;
         while moved < size {
             let (source, target) = (from.wrapping_add(moved), to.wrapping_add(moved));
-            let piece = mapped_as_one(source, size - moved);
-            if piece < LEAST_MOVE || MOVES_LEFT.load(Ordering::Relaxed) == 0 {
+            if MOVES_LEFT.load(Ordering::Relaxed) == 0 {
                 break;
             }
-            MOVES_LEFT.fetch_sub(1, Ordering::Relaxed);
+            let piece = mapped_as_one(source, size - moved);
+            let fewer = |left: u32| left.checked_sub(1);
+            if piece < LEAST_MOVE
+                || MOVES_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_err()
+            {
+                break;
+            }
             // SAFETY: parts of the caller's ranges, and the source is in one mapping.
             if unsafe { move_mapping(source, target, piece) } {
                 moved += piece;
                 continue;
             }
-            // SAFETY: a part of the destination, which is the caller's, and not used.
-            if !unsafe { map_where_gone(target, piece) } {
+            if !map_if_gone(target, piece) {
+                MOVES_LEFT.store(0, Ordering::Relaxed);
                 // SAFETY: both ranges have as many bytes, and are mapped: these pages moved.
                 unsafe { ptr::copy_nonoverlapping(to, from, moved) };
+                // SAFETY: a part of the destination that is as it was moved, and not used.
+                unsafe { libc::madvise(to.cast(), moved, libc::MADV_DONTNEED) };
                 return None;
             }
             break;
@@ -479,13 +489,14 @@ pub(crate) unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Opti
     })
 }
 
-/// The least that is moved at once: what a page fault for each page costs less than.
+/// Below this a move costs more than copying.
 const LEAST_MOVE: usize = 256 << 10;
 
 /// Of the `size` bytes at `from`, how many from the start lie in one mapping; 0: unknown.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
-    // grow past it. So this always fails, and the error says whether all is one mapping.
+    // grow past it. So a request to grow that far always fails, by EFAULT where the range is not one
+    // mapping. (If it succeeded, the mapping would have grown, over nothing that is used.)
     // SAFETY: reads a value that the kernel gave the process.
     let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let page = kernel_page_size();
@@ -522,21 +533,20 @@ unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
     unsafe { libc::mremap(from.cast(), size, size, how, target) == target }
 }
 
-/// Maps a range again where it is not mapped. False: it cannot be had.
-///
-/// # Safety
-///
-/// The range is page aligned, the caller's, and its contents are not used.
-unsafe fn map_where_gone(at: *mut u8, size: usize) -> bool {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // Changes nothing where the range is as it was, and fails where there is a hole.
-    // SAFETY: the range is the caller's, and was committed.
-    if unsafe { libc::mprotect(at.cast(), size, access) } == 0 {
-        return true;
+/// Maps a range again that was committed, if nothing of it is mapped. False: something is, or there
+/// is no address space.
+fn map_if_gone(at: *mut u8, size: usize) -> bool {
+    let got = System.reserve_at(at.addr(), size);
+    if got.is_null() {
+        return false;
     }
-    let flags = RESERVE_FLAGS | libc::MAP_FIXED;
-    // SAFETY: the range is the caller's, and its contents are not used.
-    unsafe { libc::mmap(at.cast(), size, access, flags, -1, 0) != libc::MAP_FAILED }
+    // SAFETY: reserved just now.
+    let done = unsafe { System.commit(got, size) };
+    if !done {
+        // SAFETY: reserved just now, and no other thread knows it.
+        unsafe { unmap(got, size) };
+    }
+    done
 }
 
 /// Writes to `resident` one byte a kernel page of `[at, at + size)`, whose low

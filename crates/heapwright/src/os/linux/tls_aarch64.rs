@@ -3,7 +3,7 @@
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
-//! own    the thread's cache, or null, or EXITED
+//! own    what the thread allocates from: see `heap::own_word`
 //! index  the thread's index (see `registry::thread_index`), or 0
 //! locks  how many locks the thread has, or is about to have
 //! ```
@@ -120,6 +120,6 @@ pub(crate) fn set_locks(number: usize) {
     // SAFETY: the block is four words.
     let locks = unsafe { block().add(3) };
     // SAFETY: the fourth word of this thread's block; only this module touches it.
-    unsafe { locks.write_volatile(core::ptr::without_provenance_mut(word)) };
+    unsafe { locks.write_volatile(core::ptr::without_provenance_mut(number)) };
     compiler_fence(Ordering::SeqCst);
 }
