@@ -209,8 +209,10 @@ pub unsafe extern "C" fn hw_gc_shade(
     parent: *mut c_void,
     child: *mut c_void,
 ) {
-    // SAFETY: as the caller promises.
-    unsafe { of(mutator) }.shade(parent.cast(), child.cast());
+    // SAFETY: by the contract the mutator is attached, and the caller's.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: both are objects of its heap or no addresses in it, as the caller promises.
+    unsafe { mutator.shade(parent.cast(), child.cast()) };
 }
 
 /// As hw_gc_shade, and says to which slot of parent the reference was stored: cheaper while
@@ -227,7 +229,10 @@ pub unsafe extern "C" fn hw_gc_wrote(
     child: *mut c_void,
 ) {
     // SAFETY: by the contract the mutator is attached, and the caller's.
-    unsafe { of(mutator) }.wrote(parent.cast(), slot.cast(), child.cast());
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: both are objects of its heap or no addresses in it, and the slot lies in the parent,
+    // as the caller promises.
+    unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 
 /// Reports that something was stored into parent, or will be before the next safepoint: for a memcpy of

@@ -63,15 +63,23 @@ fn link(next: *mut Cell) -> *mut u8 {
 }
 
 /// Puts a cell on a chain.
-fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of the heap, which lives as long as it.
+///
+/// # Safety
+///
+/// The cell is one of a heap that lives, and free from now on.
+unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a cell of a heap that lives, as the caller says.
     unsafe { &*cell }.store(link(free), Ordering::Relaxed);
     cell
 }
 
 /// The cell behind the first of a chain.
-fn behind(cell: *mut Cell) -> *mut Cell {
-    // SAFETY: a cell of the heap, which lives as long as it.
+///
+/// # Safety
+///
+/// The cell is one of a heap that lives, in a chain of free ones.
+unsafe fn behind(cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a cell of a heap that lives, as the caller says.
     unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
 }
 
@@ -82,7 +90,8 @@ impl Handles {
             own.free.set(self.take_batch()?);
         }
         let cell = own.free.get();
-        own.free.set(behind(cell));
+        // SAFETY: the first of the mutator's free cells.
+        own.free.set(unsafe { behind(cell) });
         own.balance.add(1);
         // SAFETY: a cell of the heap, free until now and the mutator's.
         unsafe { &*cell }.store(object, Ordering::Relaxed);
@@ -90,8 +99,13 @@ impl Handles {
     }
 
     /// Frees a cell.
-    pub(super) fn free(&self, own: &Own, cell: *mut Cell) {
-        own.free.set(put(own.free.get(), cell));
+    ///
+    /// # Safety
+    ///
+    /// [`Handles::make`] made it, and it is not used any more.
+    pub(super) unsafe fn free(&self, own: &Own, cell: *mut Cell) {
+        // SAFETY: a cell of this heap's, which the caller gives back.
+        own.free.set(unsafe { put(own.free.get(), cell) });
         own.balance.set(own.balance.get().wrapping_sub(1));
     }
 
@@ -106,10 +120,12 @@ impl Handles {
                 ptr::from_ref(cell).cast_mut()
             } else {
                 let cell = inner.free.0;
-                inner.free.0 = behind(cell);
+                // SAFETY: the first of the heap's free cells.
+                inner.free.0 = unsafe { behind(cell) };
                 cell
             };
-            chain = put(chain, cell);
+            // SAFETY: a cell that was just made, or taken out of the free ones.
+            chain = unsafe { put(chain, cell) };
         }
         self.made.store(inner.made, Ordering::Release);
         (!chain.is_null()).then_some(chain)
@@ -121,8 +137,10 @@ impl Handles {
         let mut cell = own.free.get();
         own.free.set(ptr::null_mut());
         while !cell.is_null() {
-            let next = behind(cell);
-            inner.free.0 = put(inner.free.0, cell);
+            // SAFETY: one of the mutator's free cells, in their chain.
+            let next = unsafe { behind(cell) };
+            // SAFETY: a free cell, which has left the mutator's chain.
+            inner.free.0 = unsafe { put(inner.free.0, cell) };
             cell = next;
         }
     }

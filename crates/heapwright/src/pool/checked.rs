@@ -35,9 +35,13 @@ pub(super) fn alloc(store: &mut Store) -> *mut u8 {
 }
 
 /// Takes a slot back.
-pub(super) fn free(store: &mut Store, slot: *mut u8) {
+///
+/// # Safety
+///
+/// The slot is the pool's, and nobody uses it any more.
+pub(super) unsafe fn free(store: &mut Store, slot: *mut u8) {
     store.note_out(slot, false);
-    // SAFETY: the slot is the pool's, and nobody uses it any more.
+    // SAFETY: the slot is the pool's, and nobody uses it any more, as the caller promises.
     unsafe { slot.write_bytes(POISON, store.shape().size()) };
     store.put(&[slot]);
 }
@@ -54,11 +58,12 @@ fn look_over(store: &Store, slot: *mut u8) {
 }
 
 /// Before all slots are taken back, those that are out as if they were given back:
-/// nobody is to write to them either.
+/// nothing is to write to them either.
 pub(super) fn before_reset(store: &mut Store) {
     let mut walk = Walk::default();
     while let Some((segment, slot)) = store.next_out(&mut walk) {
-        free(store, store.slot(segment, slot));
+        // SAFETY: a slot of the pool's, and the caller is about to take all of them back.
+        unsafe { free(store, store.slot(segment, slot)) };
     }
     look_over_all(store);
 }

@@ -132,20 +132,26 @@ impl RawPool {
     #[inline(always)]
     pub unsafe fn free(&mut self, slot: *mut u8) {
         if cfg!(feature = "checked") {
-            return checked::free(&mut self.store, slot);
+            // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
+            // promises.
+            return unsafe { checked::free(&mut self.store, slot) };
         }
         // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
         // promises.
         if !unsafe { self.front.push(slot) } {
-            self.free_cold(slot);
+            // SAFETY: a slot of this pool, in use, that nobody uses afterwards, as the caller
+            // promises.
+            unsafe { self.free_cold(slot) };
         }
     }
 
+    /// # Safety
+    ///
+    /// As [`RawPool::free`].
     #[cold]
     #[inline(never)]
-    fn free_cold(&mut self, slot: *mut u8) {
-        // SAFETY: `free` alone calls this, whose caller promises that the slot is this pool's and
-        // nobody's any more.
+    unsafe fn free_cold(&mut self, slot: *mut u8) {
+        // SAFETY: the slot is this pool's, and nobody uses it any more, as the caller promises.
         unsafe { self.front.overflow(&mut self.store, slot) };
     }
 

@@ -28,18 +28,28 @@ impl Mutator {
         // SAFETY: by the contract.
         unsafe { slot.write(child) };
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
-            self.wrote(parent, slot, child);
+            // SAFETY: by the contract the child lies in a slot of the parent's, since just now.
+            unsafe { self.wrote(parent, slot, child) };
         }
     }
 
     /// Reports that a reference to `child` was stored into `parent`.
-    pub fn shade(&self, parent: *mut u8, child: *mut u8) {
-        self.wrote(parent, ptr::null_mut(), child);
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super). Both are objects of this heap, or no addresses in it.
+    pub unsafe fn shade(&self, parent: *mut u8, child: *mut u8) {
+        // SAFETY: as the caller promises; no slot is given.
+        unsafe { self.wrote(parent, ptr::null_mut(), child) };
     }
 
     /// As [`Mutator::shade`], with the slot that was stored to: cheaper while objects are moved.
+    ///
+    /// # Safety
+    ///
+    /// As [`Mutator::shade`]; `slot` is null or the place in `parent`.
     #[cold]
-    pub fn wrote(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
+    pub unsafe fn wrote(&self, parent: *mut u8, slot: *mut *mut u8, child: *mut u8) {
         let (heap, inner) = (self.heap(), self.inner());
         let barrier = inner.barrier.load(Ordering::Relaxed);
         if barrier == 0 || child.is_null() || child.addr() & 7 != 0 {

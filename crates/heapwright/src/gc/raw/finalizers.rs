@@ -53,7 +53,8 @@ impl Mutator {
                     self.heap().unpin(next.object);
                 }
             }
-            handles.free(own, root);
+            // SAFETY: made above, and not used any more.
+            unsafe { handles.free(own, root) };
             if next.is_none() {
                 break;
             }

@@ -19,7 +19,8 @@ impl Mutator {
     ///
     /// `cell` is a root of this heap that was not freed.
     pub unsafe fn free_root(&self, cell: *mut *mut u8) {
-        self.heap().handles.free(&self.inner().handles, cell.cast());
+        // SAFETY: a root of this heap that was not freed, as the caller promises.
+        unsafe { self.heap().handles.free(&self.inner().handles, cell.cast()) };
     }
 
     /// A weak root: a cell that may be read and written freely, keeps nothing, and becomes null
@@ -39,7 +40,8 @@ impl Mutator {
     ///
     /// `cell` is a weak root of this heap that was not freed.
     pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
-        self.heap().weak.handles.free(&self.inner().weak, cell.cast());
+        // SAFETY: a weak root of this heap that was not freed, as the caller promises.
+        unsafe { self.heap().weak.handles.free(&self.inner().weak, cell.cast()) };
     }
 
     /// From now on the thread's C stack up to `base` is scanned for addresses; null: no more.

@@ -203,7 +203,8 @@ impl Model<'_> {
         } else {
             // SAFETY: a slot of a live object, which nobody else writes.
             unsafe { slot.write(child) };
-            self.mutator.shade(at, child);
+            // SAFETY: objects of the mutator's heap.
+            unsafe { self.mutator.shade(at, child) };
         }
     }
 
@@ -682,7 +683,8 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     let first = (0..COUNT / 10).find(|&n| !load(table, n).is_null()).unwrap();
     // SAFETY: a slot of the table.
     unsafe { slots(table).wrapping_add(first + 1).write(load(table, first)) };
-    mutator.shade(table, load(table, first));
+    // SAFETY: objects of the mutator's heap.
+    unsafe { mutator.shade(table, load(table, first)) };
     inner.marking.chunks.starved.set(0);
     // SAFETY: everything wanted is led to by handles.
     while !unsafe { mutator.step(100_000) } {}
@@ -760,7 +762,8 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     }
     // SAFETY: the table is live.
     let kept = load(unsafe { root.read() }, all[all.len() / 2]);
-    mutator.shade(ptr::null_mut(), kept);
+    // SAFETY: an object of the mutator's heap.
+    unsafe { mutator.shade(ptr::null_mut(), kept) };
     end_moving(&mutator);
     // SAFETY: the root is in use.
     let table = unsafe { root.read() };

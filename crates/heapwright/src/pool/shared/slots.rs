@@ -211,34 +211,49 @@ impl Slots {
         {
             return;
         }
-        self.free_cold(magazine, slot.as_ptr());
+        // SAFETY: the slot is the caller's to give back.
+        unsafe { self.free_cold(magazine, slot.as_ptr()) };
     }
 
+    /// # Safety
+    ///
+    /// As [`Slots::free`].
     #[cold]
     #[inline(never)]
-    fn free_cold(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
+    unsafe fn free_cold(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
         if by_cpu() {
-            self.free_by_cpu(exclusive, slot);
+            // SAFETY: the slot is the caller's to give back.
+            unsafe { self.free_by_cpu(exclusive, slot) };
         } else {
-            self.free_shared(exclusive, slot, false);
+            // SAFETY: the slot is the caller's to give back.
+            unsafe { self.free_shared(exclusive, slot, false) };
         }
     }
 
+    /// # Safety
+    ///
+    /// As [`Slots::free`].
     #[inline(never)]
-    fn free_by_cpu(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
-        self.free_shared(exclusive, slot, true);
+    unsafe fn free_by_cpu(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
+        // SAFETY: the slot is the caller's to give back.
+        unsafe { self.free_shared(exclusive, slot, true) };
     }
 
+    /// # Safety
+    ///
+    /// As [`Slots::free`].
     #[inline(always)]
-    fn free_shared(&self, exclusive: Option<&Magazine>, slot: *mut u8, by_cpu: bool) {
+    unsafe fn free_shared(&self, exclusive: Option<&Magazine>, slot: *mut u8, by_cpu: bool) {
         let Some(shared) = self.try_shared(exclusive, by_cpu) else {
-            return self.free_colder(exclusive, slot);
+            // SAFETY: the slot is the caller's to give back.
+            return unsafe { self.free_colder(exclusive, slot) };
         };
         // SAFETY: just locked.
         let magazine = unsafe { shared.value() };
         // SAFETY: just locked, so the magazine is this thread's.
         if unsafe { !magazine.push(slot) } {
-            return self.overflow(shared, slot);
+            // SAFETY: locked above, and the slot is the caller's to give back.
+            return unsafe { self.overflow(shared, slot) };
         }
         // SAFETY: locked above.
         if unsafe { shared.unlock_asks() } {
@@ -246,10 +261,14 @@ impl Slots {
         }
     }
 
-    /// Makes room in a magazine that the caller has locked, and puts a slot in.
+    /// Makes room in a magazine, and puts a slot in.
+    ///
+    /// # Safety
+    ///
+    /// The caller has locked the magazine, and gives the slot back as to `free`.
     #[cold]
     #[inline(never)]
-    fn overflow(&self, shared: SharedMagazine, slot: *mut u8) {
+    unsafe fn overflow(&self, shared: SharedMagazine, slot: *mut u8) {
         let magazine = Held::of(shared);
         if let Some(store) = self.store.made() {
             // SAFETY: locked by the caller.
@@ -257,12 +276,16 @@ impl Slots {
         }
     }
 
+    /// # Safety
+    ///
+    /// As [`Slots::free`].
     #[cold]
     #[inline(never)]
-    fn free_colder(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
+    unsafe fn free_colder(&self, exclusive: Option<&Magazine>, slot: *mut u8) {
         let Some(store) = self.store.made() else { misuse::not_of_pool(self.name(), slot.addr()) };
         if cfg!(feature = "checked") {
-            return checked::free(&mut store.lock(), slot);
+            // SAFETY: the slot is the caller's to give back.
+            return unsafe { checked::free(&mut store.lock(), slot) };
         }
         let Some(magazine) = self.enter(exclusive) else {
             return store.lock().put(&[slot]);
