@@ -21,7 +21,7 @@ say "without what keeps threads apart, a schedule must fail:"
 run_mutant() { schedules "$SCRATCH/mutant" "$SCRATCH/target" 300; }
 is_noticed() { grep -qE 'there are two holders|a mark was lost|somebody else left|deadlock|no such cache' "$1"; }
 copy_tree
-mutant registry/shared.rs "who waits does not wait" 'let got = slot\.wait\(\)' 'let got = true'
+mutant registry/shared.rs "a thread that waits does not wait" 'let got = slot\.wait\(\)' 'let got = true'
 mutant registry/shared.rs "a lock is given back unasked" 'while !self\.try_lock\(\) \{' 'while !self.try_lock() { self.state.store(FREE, GIVES);'
 mutant registry/common.rs "a shared object is entered without looking" 'if current\.try_lock\(\) \{' 'if { let _ = current.try_lock(); true } {'
 mutant registry/thread_index.rs "an index is taken without looking" 'before & bit == 0' 'true'

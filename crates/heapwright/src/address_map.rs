@@ -314,7 +314,7 @@ impl AddressMap {
     /// The entry of the unit that `address` lies in; foreign outside the window.
     #[inline]
     pub(crate) fn lookup(&self, address: usize) -> (usize, Entry) {
-        // The limit first: who sees one above zero sees the base it is a limit of,
+        // The limit first: a thread that sees one above zero sees the base it is a limit of,
         // and entries that are committed, even while the heap starts.
         let limit = self.limit.load(Ordering::Acquire);
         let unit = self.unit_of(address);

@@ -82,7 +82,7 @@ pub(crate) fn begun() {
 }
 
 /// [`open`] as the options of the process say, and [`begun`]: all there is to do for
-/// who has nothing to make between them. The caller holds no lock, unless this has been
+/// a caller that has nothing to make between them. The caller holds no lock, unless this has been
 /// true before. False: there is no memory.
 pub(crate) fn open_and_begin() -> bool {
     let opened = open(options::get);

@@ -183,7 +183,7 @@ impl Bag {
 
 /// What was put down in a chunk that was taken from a bag, all of it as a `T`.
 pub(super) fn each<T: Copy>(chunk: *mut Chunk, mut with: impl FnMut(T)) {
-    // SAFETY: the chunk is the caller's, who took it, and says how many it has.
+    // SAFETY: the chunk is the caller's, which took it, and says how many it has.
     let count = unsafe { (*chunk).count };
     for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
         // SAFETY: so many were written, one `T` behind the other.

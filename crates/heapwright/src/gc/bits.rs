@@ -66,7 +66,7 @@ pub(super) fn set_shared(bits: &Bits, offset: usize) {
 #[inline]
 pub(super) fn take(bits: &Bits, offset: usize) -> bool {
     let (word, mask) = place(offset);
-    // Released: who sees the mark gone sees the sweep that had left it (see `held`).
+    // Released: a thread that sees the mark gone sees the sweep that had left it (see `held`).
     bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
 }
 

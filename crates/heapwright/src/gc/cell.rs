@@ -1,6 +1,6 @@
 //! Numbers and pointers that several threads may look at, and one at a time changes.
 //!
-//! Who that is, and what orders the changes, each field says where it is declared: a lock,
+//! Which thread that is, and what orders the changes, each field says where it is declared: a lock,
 //! the claim of a page, or that the world stands still. Loads and stores are relaxed, which
 //! costs no more than plain ones, and what a late reader sees is old, never torn.
 
@@ -35,7 +35,7 @@ impl Num {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes it, for those who [`Num::get_acquired`].
+    /// Changes it, for those that [`Num::get_acquired`].
     #[inline]
     pub(crate) fn set_released(&self, value: usize) {
         self.0.store(value, Ordering::Release);

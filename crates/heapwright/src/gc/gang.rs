@@ -1,4 +1,4 @@
-//! The gang: what is still to be looked at, and those who look.
+//! The gang: what is still to be looked at, and the threads that look.
 //!
 //! ```text
 //!   worker   | newest chunk | older chunks |      its own: pushes and pops at the end, no lock
@@ -15,12 +15,12 @@
 //! of the object instead, and looks through the page later, so marking never
 //! fails half-way.
 //!
-//! A chunk may have a *home*: the mutator whose stack its items were on, and who has most of what
-//! they lead to in its own processor's caches. Who takes a chunk takes one of its own first, then
+//! A chunk may have a *home*: the mutator whose stack its items were on, and which has most of what
+//! they lead to in its own processor's caches. A thread that takes a chunk takes one of its own first, then
 //! one of nobody's, and somebody else's last.
 //!
 //! Work is over when no worker is active and no full chunk is left; or when somebody's
-//! time is up and it says so. Workers come and go as they stop at safepoints; who has nothing
+//! time is up and it says so. Workers come and go as they stop at safepoints; a thread that has nothing
 //! to do waits until there is something, or all is done.
 //!
 //! Used by `tracer` and `cycle`; loom-checked (`gang/loom_tests.rs`).
@@ -58,7 +58,7 @@ const LOOKS: usize = 8;
 /// A stack of chunks.
 pub(crate) struct Chunks(*mut Chunk);
 
-// SAFETY: chunks are memory that belongs to whoever has them in a list.
+// SAFETY: a chunk is memory that belongs to the list that has it.
 unsafe impl Send for Chunks {}
 
 impl Chunks {
@@ -126,7 +126,7 @@ struct Inner {
     done: bool,
 }
 
-/// Those who mark one heap, while its world stands still.
+/// The threads that mark one heap, while its world stands still.
 pub(crate) struct Gang {
     inner: Lock<Inner>,
     /// Workers that wait, to be read without the lock.
@@ -213,7 +213,7 @@ impl Gang {
         }
     }
 
-    /// Gives a full chunk to whoever wants it.
+    /// Gives a full chunk to any worker that wants it.
     ///
     /// # Safety
     ///
@@ -255,7 +255,7 @@ impl Gang {
         }
     }
 
-    /// A full chunk, if one is there: for one who works alone.
+    /// A full chunk, if one is there: for a thread that works alone.
     pub(crate) fn take_now(&self) -> Option<*mut Chunk> {
         self.inner.lock().full.pop()
     }
@@ -311,7 +311,7 @@ impl Gang {
         inner.empty = Chunks::none();
     }
 
-    /// In a forked child, where nobody else is: whoever was here, and what was wanted of them, is
+    /// In a forked child, where there is no other thread: the workers, and what was wanted of them, are
     /// no more.
     #[cfg(not(loom))]
     pub(crate) fn forget_workers(&self) {

@@ -9,22 +9,22 @@
 //! ```
 //!
 //! [`Heap::find`](super::raw::Heap::find) is any thread's: it neither stops the world nor waits for
-//! who sweeps, because a signal handler that interrupted the sweep may ask, too. Whatever it reads may
+//! the thread that sweeps, because a signal handler that interrupted the sweep may ask, too. What it reads may
 //! change from one load to the next, so both sides keep an order.
 //!
 //! - *What records an object only ever passes on to the right.* Each step writes the new place before it
-//!   takes back the old one, with a release between. Who looks reads the places from left to right,
+//!   takes back the old one, with a release between. A thread that looks reads the places from left to right,
 //!   with an acquire between: what is gone from one is in the next. Pages are looked at first, because
 //!   mostly that is enough and regions are under a lock; if neither records the object, pages are
 //!   looked at *again*, for it may have gone from a region to a page between the two.
 //! - *Marks* count from the end of a cycle, which counts cycles up, until the page's sweep, which
-//!   notes the cycle in `swept` between making *taken* what marks were and taking marks off. Who finds no mark
+//!   notes the cycle in `swept` between making *taken* what marks were and taking marks off. A thread that finds no mark
 //!   looks whether the page has been swept meanwhile, and then *taken* says it.
 //! - *Pages become others.* A page that no object is left in gets another kind and other slots, or goes back. Its state
 //!   has a count of such changes: what was read while that changed is of no page, and there was
 //!   no object, because a page that holds one does not change.
 //!
-//! Nobody waits and nothing is tried more than twice. Who changes it: as of a page's record (see `page`).
+//! Nobody waits and nothing is tried more than twice. Who may change it is as for a page's record (see `page`).
 //!
 //! Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
@@ -101,7 +101,7 @@ impl Held {
 
     /// Whether all that was read of the page since [`Held::look`] was of one page.
     pub(super) fn is_still(&self, seen: Seen) -> bool {
-        // Who has read what came with a change sees the change.
+        // A thread that has read what came with a change sees the change.
         fence(Ordering::Acquire);
         Seen(self.state.get()) == seen
     }
@@ -143,7 +143,7 @@ impl Held {
             if bits::is_set(marks, offset) {
                 return true;
             }
-            // Who sees a mark gone sees that the page is swept.
+            // A thread that sees a mark gone sees that the page is swept.
             fence(Ordering::Acquire);
             // A sweep may have taken the mark just now, and the page await the next one already.
             if self.swept() == swept {
@@ -164,20 +164,20 @@ impl Held {
         if self.holds(marks, cycles, offset) || is_fresh() {
             return true;
         }
-        // Who has seen a region closed sees what it wrote to its page.
+        // A thread that has seen a region closed sees what it wrote to its page.
         fence(Ordering::Acquire);
         self.holds(marks, cycles, offset)
     }
 
     /// Whether the slot that begins at byte `offset` holds an object, by what was settled.
     pub(super) fn is_taken(&self, offset: usize) -> bool {
-        // Acquired: who sees that a sweep has moved the cursor sees what it says is taken.
+        // Acquired: a thread that sees that a sweep has moved the cursor sees what it says is taken.
         offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
     /// Every slot below byte `next` is taken.
     pub(super) fn settle(&self, next: usize) {
-        // Released, for who does not see that the sweep has moved it, but this.
+        // Released, for a thread that does not see that the sweep has moved it, but this.
         self.cursor.set_released(next);
     }
 
@@ -233,7 +233,7 @@ impl Held {
                 survivors
             }
         };
-        // Who sees this sees no mark but those that stay.
+        // A thread that sees this sees no mark but those that stay.
         self.set_swept(cycle);
         Counts { live, survivors, old }
     }

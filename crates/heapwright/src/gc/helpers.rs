@@ -10,7 +10,7 @@
 //!
 //! Mutators that stand still mark with their collector; but a program with one mutator has
 //! none. So a heap that has a whole marking before it, of some size, calls helpers: as many as
-//! there are processors beyond those who mark already, up to the limit its options name.
+//! there are processors beyond those that mark already, up to the limit its options name.
 //! They are made when they are first called and are gone when they have slept for a second: a program
 //! that collects nothing has no thread of heapwright's, nor has the child of a fork. Steps with a
 //! deadline are over before a thread is awake, and do without.

@@ -33,7 +33,7 @@ impl Region {
     /// Begins to hand out slots of its page, from `next` to `end`. By its mutator, as all but
     /// [`Region::has_handed_out`].
     pub(super) fn open(&self, next: *mut u8, end: *mut u8) {
-        // Who sees where it is sees of which page.
+        // A thread that sees where it is sees of which page.
         fence(Ordering::Release);
         self.next.set(next);
         self.end.set(end);
@@ -41,7 +41,7 @@ impl Region {
 
     /// Hands out no more. Its page knows how far it came.
     pub(super) fn close(&self) {
-        // Who sees that it is closed, or what it is next, sees what it wrote to its page.
+        // A thread that sees that it is closed, or what it is next, sees what it wrote to its page.
         fence(Ordering::Release);
         self.next.set(ptr::null_mut());
         self.end.set(ptr::null_mut());

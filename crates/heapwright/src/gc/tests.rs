@@ -510,7 +510,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
     let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
     let count = if cfg!(miri) { 70 } else { 5_000 };
     struct Sent(*mut *mut u8);
-    // SAFETY: a handle is whoever's who has it.
+    // SAFETY: a handle may be used by any thread that has it.
     unsafe impl Send for Sent {}
     let (send, receive) = std::sync::mpsc::sync_channel(16);
     std::thread::scope(|scope| {

@@ -57,7 +57,7 @@ pub(super) fn wait(word: &AtomicU32, expected: u32, _patience: Patience) {
     crate::sync::futex_wait(word, expected);
 }
 
-/// Wakes all who sleep at `word`.
+/// Wakes all threads that sleep at `word`.
 pub(super) fn wake(word: &AtomicU32) {
     #[cfg(not(loom))]
     crate::os::futex_wake_all(word);

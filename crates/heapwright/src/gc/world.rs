@@ -10,14 +10,14 @@
 //!        OUT   blocks in a system call, or is not attached: touches no object
 //! ```
 //!
-//! *One word*, `stop`, says whether the world is to stand still; who turns it from 0 to 1 is
+//! *One word*, `stop`, says whether the world is to stand still; the thread that turns it from 0 to 1 is
 //! the collector. It sets every mutator's `poll`, which the fast paths look at, and waits until
-//! nobody is `IN`. Who comes in while it is set waits, and who left before need not be
+//! nobody is `IN`. A thread that comes in while it is set waits, and a thread that left before need not be
 //! waited for. The two sides meet as in Dekker's algorithm: a mutator writes its state and
 //! then reads `stop`, the collector writes `stop` and then reads the states, each with a
 //! fence between, so one of them sees the other. What was done to objects goes with the
-//! same words: who stops releases its state to the collector, who lets the world go on
-//! releases `stop` to those who come.
+//! same words: a thread that stops releases its state to the collector, the one that lets the world go on
+//! releases `stop` to those that come.
 //!
 //! The collector is a mutator, and those that it stopped mark with it (see `gang`), as do
 //! helpers, which have no handshake: they touch objects only while the world stands still.
@@ -42,11 +42,11 @@ const IN: u32 = 1;
 /// Waits until the world goes on.
 const PARKED: u32 = 2;
 
-/// Of who comes in while the world stands still.
+/// Of a mutator that comes in while the world stands still.
 const UNTIL_IT_GOES_ON: Patience = Patience { looks: 200, then: Then::Sleep };
 /// Of the collector: mutators mostly stop within a few microseconds.
 const UNTIL_ALL_STOPPED: Patience = Patience { looks: 1000, then: Then::SleepFor(1_000_000) };
-/// Of those who help, who at first hardly wait: a step is short, and who sleeps comes late.
+/// Of threads that help, which at first hardly wait: a step is short, and a sleeper comes late.
 const A_MOMENT: Patience = Patience { looks: 8, then: Then::Return };
 /// How many moments.
 const MOMENTS: u32 = 500;
@@ -128,8 +128,8 @@ impl World {
         handshake.state.store(OUT, Ordering::SeqCst);
         handshake.owner.store(owner, Ordering::Relaxed);
         handshake.poll.store(ptr::from_ref(poll).cast_mut(), Ordering::Relaxed);
-        // A collector of the world it was in last may have asked it to stop as it went. Who
-        // is asked now finds out when it enters.
+        // A collector of the world it was in last may have asked it to stop as it went. A mutator
+        // that is asked now finds out when it enters.
         poll.store(0, Ordering::Relaxed);
         handshake.next.store(members.0, Ordering::Relaxed);
         members.0 = ptr::from_ref(handshake).cast_mut();
@@ -199,7 +199,7 @@ impl World {
         handshake.state.store(state, Ordering::Release);
         fence(Ordering::SeqCst);
         if self.stop.load(Ordering::Relaxed) != 0 {
-            // Who sees it sees the state: the fence is before it.
+            // A thread that sees it sees the state: the fence is before it.
             self.arrivals.fetch_add(1, Ordering::Relaxed);
             wake(&self.arrivals);
         }
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    /// Makes the world stand still, but for the caller, who is at work. False: another
+    /// Makes the world stand still, but for the caller, which is at work. False: another
     /// collector was first, and the caller is to [`World::rest`].
     pub(crate) fn stop(&self, me: &Handshake) -> bool {
         self.stop_until(Some(me), || true)
@@ -261,7 +261,7 @@ impl World {
         }
     }
 
-    /// Lets the world go on. Only by the one who made it stand still.
+    /// Lets the world go on. Only by the thread that made it stand still.
     pub(crate) fn go_on(&self) {
         self.each(|handshake| {
             let poll = handshake.poll.load(Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl World {
         wake(&self.stop);
     }
 
-    /// Wakes those who stand still, because there is something to help with.
+    /// Wakes those that stand still, because there is something to help with.
     pub(crate) fn call_for_help(&self) {
         wake(&self.stop);
     }

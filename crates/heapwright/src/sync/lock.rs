@@ -33,7 +33,7 @@ pub(crate) fn holds_all() -> bool {
 }
 
 /// Whether the caller, which begins an operation, is a signal handler that has interrupted
-/// its thread in the middle of another one: it must not wait for a lock. (Who runs in a
+/// its thread in the middle of another one: it must not wait for a lock. (A thread in a
 /// fork handler has all locks, and need not wait for any.)
 pub(crate) fn is_interrupted() -> bool {
     os::tls::locks() != 0 && !holds_all()

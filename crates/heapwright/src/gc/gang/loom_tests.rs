@@ -4,8 +4,8 @@
 //!   0 --> 1 --> 3 4        what an item leads to: 2n + 1 and 2n + 2
 //!     --> 2 --> 5 6
 //!
-//!   canary of an item      touched by who takes it: once
-//!   canary of the work     read by who is here, written by who has closed
+//!   canary of an item      touched by its taker: once
+//!   canary of the work     read by workers, written by the thread that has closed
 //! ```
 //!
 //! What is lost has its canary untouched at the end, what is taken twice touched twice. A
@@ -47,7 +47,7 @@ impl Scene {
         Arc::new(Self { gang: Gang::new(), items, work: UnsafeCell::new(0) })
     }
 
-    /// Gives items to whoever wants them, a chunk's at a time.
+    /// Gives items to any worker that wants them, a chunk's at a time.
     fn give(&self, given: &[usize]) {
         for some in given.chunks(ITEMS) {
             // SAFETY: just made.
@@ -58,7 +58,7 @@ impl Scene {
     /// Looks at an item. Returns what it leads to.
     fn look(&self, item: usize) -> Vec<usize> {
         self.items[item].with_mut(|count| {
-            // SAFETY: who has the item has its canary; loom checks that nobody else does.
+            // SAFETY: a thread that has the item has its canary; loom checks that nobody else does.
             unsafe { *count += 1 };
         });
         self.work.with(|_| {});
@@ -116,7 +116,7 @@ impl Scene {
         through && self.gang.is_empty()
     }
 
-    /// What is left, by one who works alone.
+    /// What is left, by a thread that works alone.
     fn finish(&self) {
         while let Some(chunk) = self.gang.take_now() {
             let mut own = items(chunk);
@@ -138,7 +138,7 @@ impl Scene {
     }
 }
 
-/// A leader who looks at `most` items at most, and helpers who look at theirs.
+/// A leader that looks at `most` items at most, and helpers that look at theirs.
 fn together(count: usize, most: usize, helpers: &'static [usize]) {
     let mut model = loom::model::Builder::new();
     if helpers.len() > 1 {
@@ -210,7 +210,7 @@ fn loom_a_helper_who_comes_late_has_nothing_to_do() {
     });
 }
 
-/// A leader who waits until a helper has nothing to do, and then does what `then` says.
+/// A leader that waits until a helper has nothing to do, and then does what `then` says.
 fn with_a_hungry_helper(items: usize, then: fn(&Scene)) {
     loom::model(move || {
         let scene = Scene::new(items);
@@ -267,7 +267,7 @@ fn loom_no_more_come_than_may() {
         assert!(scene.drain(ALL));
         scene.gang.close();
         let came = local_bitmap.with(|count| {
-            // SAFETY: who came has gone.
+            // SAFETY: every thread that came has gone.
             unsafe { *count }
         });
         assert!(came <= 1, "one comes when another has gone");

@@ -45,7 +45,7 @@ struct Scene {
     same_slot: Num,
     region: Region,
     cycles: Num,
-    /// What a lock of the heap's gives: who has it sees what was done under it before.
+    /// What a lock of the heap's gives: a thread that has it sees what was done under it before.
     lists: Mutex<()>,
 }
 
@@ -125,8 +125,8 @@ impl Scene {
 
 /// Runs threads that each do something with a scene, and one that asks, whose answer is to be `found`.
 ///
-/// Loom looks for other orders from the last access to a word, and who changes one mostly reads
-/// it before: so who asks goes first in one model, and last in the other.
+/// Loom looks for other orders from the last access to a word, and a thread that changes one mostly reads
+/// it before: so the thread that asks goes first in one model, and last in the other.
 fn meanwhile(
     begin: impl Fn(&Scene) + Copy + Send + Sync + 'static,
     does: &[fn(&Scene)],
@@ -267,7 +267,7 @@ fn loom_an_old_object_is_found_while_another_thread_takes_its_mark() {
 #[test]
 fn loom_an_object_is_found_while_its_page_is_prepared_for_moving() {
     let does: &[fn(&Scene)] = &[|scene| scene.held.forget_cursor(SLOT)];
-    // Who asks has not seen the cycle end.
+    // A thread that asks has not seen the cycle end.
     meanwhile(|scene| settled(scene, 1), does, |scene| scene.holds(0), true);
 }
 

@@ -1,7 +1,7 @@
 //! Interior mutability with a write barrier.
 //!
 //! A store into an object that the collector has looked at already, or that is old, has to be reported.
-//! Who stores says in which object the cell lies; that it does lie there is looked at, which is a
+//! The caller of a store says in which object the cell lies; that it does lie there is looked at, which is a
 //! subtraction and two comparisons, and most often known when compiling.
 
 use core::cell::{self, UnsafeCell};
@@ -90,7 +90,7 @@ unsafe impl<T: Trace> Trace for Cell<T> {
     }
 }
 
-/// A place in an object of a realm for a value that is borrowed: by many, or by one who changes it.
+/// A place in an object of a realm for a value that is borrowed: by many, or by one that changes it.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Lock, Realm}};

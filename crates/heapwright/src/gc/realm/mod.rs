@@ -25,7 +25,7 @@
 //! (`Trace` lends what is shared): what that leads to stays where it is as long as it does. So does what
 //! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
 //!
-//! **Stores.** An object is shared by all who have a `Gc` to it, so it changes through cells:
+//! **Stores.** An object is shared by all that have a `Gc` to it, so it changes through cells:
 //! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are given the object in which they lie,
 //! because a store into an object that was looked at has to be reported to the collector (the write
 //! barrier), and they look whether they do.

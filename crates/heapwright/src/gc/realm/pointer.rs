@@ -248,7 +248,7 @@ impl<'gc> Mutation<'gc> {
         }
     }
 
-    /// From now on a value stays where it is, as long as it lives: for those who keep its address.
+    /// From now on a value stays where it is, as long as it lives: for those that keep its address.
     pub fn pin<T>(&self, value: Gc<'gc, T>) {
         // SAFETY: the realm's mutator, which outlives this.
         unsafe { &*self.mutator }.pin(value.object());

@@ -838,7 +838,7 @@ fn a_mutator_that_had_another_heap_notes_nothing_there() {
             // SAFETY: what is wanted is led to by handles.
             unsafe { mutator.compact() };
         }
-        // In another order than that of coming: who comes next has the other's.
+        // In another order than that of coming: the next one has the other's.
         leave(mutator, root);
         leave(second, other_root);
         drop((heap, other));

@@ -8,7 +8,7 @@
 //! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
 //! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `cycle` (the collector, and those who help it) and `helpers`; `trace` also by `moving`, `dirty_slots`,
+//! Called by `cycle` (the collector, and those that help it) and `helpers`; `trace` also by `moving`, `dirty_slots`,
 //! `dump` and `verify`.
 
 use core::ptr;
@@ -105,7 +105,7 @@ impl Tracer {
         }
     }
 
-    /// Whether the budget is used up; shares what it has with those who have nothing.
+    /// Whether the budget is used up; shares what it has with those that have nothing.
     #[cold]
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {

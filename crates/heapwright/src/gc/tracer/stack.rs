@@ -3,7 +3,7 @@
 //! ```text
 //!   older --> chunk --> chunk           chunk  | item | item | ... | next ...... end |
 //!                                                             pops ^
-//!   publish, share: chunks go to the gang, for those who have nothing
+//!   publish, share: chunks go to the gang, for those that have nothing
 //! ```
 //!
 //! Where there is no memory for another chunk, the tracer marks what the newest one has and has its
@@ -11,7 +11,7 @@
 //!
 //! A chunk is one tracer's, or in one list: its own, the gang's, or a bag.
 //!
-//! Called by the rest of `tracer`, and by whoever has a tracer give all it has: `cycle`, `moving`, `heap`,
+//! Called by the rest of `tracer`, and by callers that have a tracer give all it has: `cycle`, `moving`, `heap`,
 //! `helpers`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
@@ -172,7 +172,7 @@ impl Tracer {
         // What will be popped soon, unless other things come first. At a chunk's start this
         // is a word of its head, or of its neighbour, and the prefetch is for nothing.
         // SAFETY: in the run of side memory that chunks are cut from; the first chunk's
-        // place has none. Volatile: the neighbour may be somebody else's, who writes it.
+        // place has none. Volatile: the neighbour may be another thread's, which writes it.
         let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
         let offset = soon.addr().wrapping_sub(MAP.base().addr());
         prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
@@ -230,7 +230,7 @@ impl Tracer {
         unsafe { self.heap().marking.gang.give(chunk) };
     }
 
-    /// Gives half of what it has to those who have nothing, if that is worth it.
+    /// Gives half of what it has to those that have nothing, if that is worth it.
     #[cold]
     pub(super) fn share(&self) {
         if let Some(chunk) = self.take_older() {

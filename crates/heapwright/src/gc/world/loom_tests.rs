@@ -8,7 +8,7 @@
 //! A canary is loom's cell, which two threads may not touch without an order between them.
 //! So a collector that meets a mutator at work, and a mutator that does not see what the
 //! last collector did, both show, on a machine that does not hide it. A sleep ends when it
-//! is woken and no sooner (`sync::modelled`): who is not reported sleeps for ever, which loom
+//! is woken and no sooner (`sync::modelled`): a thread that is not reported sleeps for ever, which loom
 //! says.
 
 extern crate std;
@@ -198,7 +198,7 @@ fn loom_of_two_collectors_one_is_first_and_the_other_rests() {
 
 #[test]
 fn loom_two_collections_in_a_row() {
-    // Who woke too late for the first stands still for the second all the same.
+    // A thread that woke too late for the first stands still for the second all the same.
     loom::model(|| {
         let scene = Scene::new(2, 2);
         together(
