@@ -79,10 +79,11 @@ run() {
     (cd "$folder"; exec setsid env --default-signal TMPDIR="$folder" "${preload[@]}" bash -c "${COMMANDS[$index]}") >"$log" 2>&1 </dev/null &
     session=$!
     (
-        sleep "${SECONDS_OF[$index]}" &
-        # The run is over before its time: before there was a sleep to end, or it is ended now.
-        [ ! -e "$folder.over" ] || kill $!
-        wait $! || exit 0
+        # Looked for five times a second: a longer sleep would have to be killed, and may not be one yet.
+        for ((fifths = 5 * SECONDS_OF[index]; fifths > 0; fifths--)); do
+            [ ! -e "$folder.over" ] || exit 0
+            sleep 0.2
+        done
         { echo "--- no end after ${SECONDS_OF[$index]} s"; stacks $session; } >>"$log" 2>&1
         : >"$folder.hang"
         end $session
@@ -90,7 +91,6 @@ run() {
     watch=$!
     wait $session 2>/dev/null || code=$?
     : >"$folder.over"
-    pkill -P $watch -x sleep 2>/dev/null || true
     wait $watch 2>/dev/null || true
     end $session
     rm -rf "$folder" "$folder.over"
