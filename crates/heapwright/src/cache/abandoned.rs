@@ -6,7 +6,7 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! An abandoned cache belongs to no thread: one that frees one of its blocks claims it for a moment
+//! An abandoned cache belongs to no thread: a thread that frees one of its blocks claims it for a moment
 //! and takes the block home (`reclaim`); a thread in need of a slab takes a partial one
 //! from it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
 //!

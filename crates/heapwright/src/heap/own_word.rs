@@ -83,14 +83,12 @@ pub(super) fn set_cache(cache: &'static Cache) {
 
 /// Lets the calling thread share a cache.
 pub(super) fn set_shared(shared: &'static SharedCache) {
-    let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
-    set(stub, SHARED, stub);
+    set_stub(shared, SHARED);
 }
 
-/// Lets the calling thread use the caches of its CPU, the calling one's of which is `shared`.
+/// Lets the calling thread use the shared cache of its CPU, which is `shared` for now.
 pub(super) fn set_by_cpu(shared: &'static SharedCache) {
-    let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
-    set(stub, SHARED | BY_CPU, stub);
+    set_stub(shared, SHARED | BY_CPU);
 }
 
 /// Lets the calling thread use its CPU's arrays, by the gate.
@@ -102,6 +100,11 @@ pub(super) fn set_gate(gate: *mut u8) {
 pub(super) fn set_exited() {
     tls::set_fast((&raw const SENTINEL).cast_mut().cast());
     tls::set_own(ptr::without_provenance_mut(EXITED));
+}
+
+fn set_stub(shared: &'static SharedCache, marks: usize) {
+    let stub: *mut u8 = ptr::from_ref(shared.front()).cast_mut().cast();
+    set(stub, marks, stub);
 }
 
 fn set(own: *mut u8, marks: usize, fast: *mut u8) {

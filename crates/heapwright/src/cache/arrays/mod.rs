@@ -549,7 +549,7 @@ mod tests {
 
     /// Where `cpu`'s takes go, and its puts.
     fn ways(gate: &Gate, cpu: usize) -> [*mut Arrays; 2] {
-        [&gate.sources[cpu], &gate.sinks[cpu]].map(|on_miss| on_miss.load(Ordering::Relaxed))
+        [&gate.sources[cpu], &gate.sinks[cpu]].map(|place| place.load(Ordering::Relaxed))
     }
 
     /// The gate, which whichever test comes first sets up; `None` where there can be none.
