@@ -8,7 +8,6 @@
 //! A caller that cannot pass a function leaves by [`save_and_leave`], which notes the registers itself.
 
 use core::ffi::c_void;
-use core::mem::offset_of;
 
 use crate::sync::atomic::Ordering;
 
@@ -86,8 +85,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "mov [rdi + {registers} + 40], r15",
         "mov [rdi + {top}], rsp",
         "jmp {leave}",
-        registers = const offset_of!(inner::Mutator, stack.registers),
-        top = const offset_of!(inner::Mutator, stack.top),
+        registers = const core::mem::offset_of!(inner::Mutator, stack.registers),
+        top = const core::mem::offset_of!(inner::Mutator, stack.top),
         leave = sym leave_saved,
     )
 }
@@ -114,8 +113,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "add x1, x0, x1",
         "str x2, [x1]",
         "b {leave}",
-        registers = const offset_of!(inner::Mutator, stack.registers),
-        top = const offset_of!(inner::Mutator, stack.top),
+        registers = const core::mem::offset_of!(inner::Mutator, stack.registers),
+        top = const core::mem::offset_of!(inner::Mutator, stack.top),
         leave = sym leave_saved,
     )
 }
