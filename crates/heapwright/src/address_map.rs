@@ -347,6 +347,18 @@ impl AddressMap {
         }
     }
 
+    /// Changes the entry of `unit`.
+    ///
+    /// As [`AddressMap::set_entries`].
+    #[inline]
+    pub(crate) fn set_entry(&self, unit: usize, entry: Entry) {
+        assert!(unit < self.limit());
+        // SAFETY: below the limit, checked above.
+        let slot = unsafe { self.slot(unit) };
+        // SAFETY: slots below the limit are committed.
+        unsafe { &*slot }.store(entry.0, Ordering::Relaxed);
+    }
+
     /// Changes the entry of `unit` if it is `from`. Returns whether it was: of
     /// several threads that try, one hears so.
     pub(crate) fn exchange_entry(&self, unit: usize, from: Entry, to: Entry) -> bool {

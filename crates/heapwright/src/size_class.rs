@@ -75,20 +75,18 @@ pub(crate) const fn of(size: usize) -> usize {
 }
 
 /// The smallest class of at least `size` bytes whose slots are all aligned to
-/// `align`, if a slab can serve it.
+/// `align` (a power of two), if a slab can serve it.
+///
+/// A multiple of the alignment is a class's size where the steps between classes are smaller, and
+/// where they are not smaller all sizes are multiples of the alignment.
+#[inline]
 pub(crate) const fn of_aligned(size: usize, align: usize) -> Option<usize> {
     if size > SLAB_MAX || align > SLAB_MAX {
         return None;
     }
     let size = if size == 0 { 1 } else { size };
-    let mut class = of((size + (align - 1)) & !(align - 1));
-    while class < CLASSES {
-        if (TABLE[class].size as usize).is_multiple_of(align) {
-            return Some(class);
-        }
-        class += 1;
-    }
-    None
+    let multiple = (size + (align - 1)) & !(align - 1);
+    if multiple > SLAB_MAX { None } else { Some(of(multiple)) }
 }
 
 /// Bytes in a slot of `class`.

@@ -159,9 +159,9 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots up to the next page boundary, at least one and at
-    /// most `most`, linked but for the last. A slot that comes alone was not
-    /// written to.
+    /// Hands out untouched slots, at least one and at most `most`, linked but for the last;
+    /// of memory that reads as zero up to the next page boundary, for to link is to touch. A slot that
+    /// comes alone was not written to.
     pub(crate) fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -170,8 +170,12 @@ impl<'a> Slab<'a> {
             return None;
         }
         let page_end = ((from + 1) * size).next_multiple_of(CARVE);
-        let page = if size > CARVE / 2 { 1 } else { page_end / size - from };
-        let to = (from + page.min(most.max(1))).min(capacity);
+        let at_once = match (self.is_zero(), size > CARVE / 2) {
+            (false, _) => capacity - from,
+            (true, true) => 1,
+            (true, false) => page_end / size - from,
+        };
+        let to = (from + at_once.min(most.max(1))).min(capacity);
         self.record.carved.store(to as u16, Ordering::Relaxed);
         self.touch(from, to);
         let head = self.slot(from);

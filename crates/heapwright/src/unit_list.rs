@@ -69,6 +69,7 @@ impl<T: Through> UnitList<T> {
     }
 
     /// Puts `unit`, which is in no list, first.
+    #[inline]
     pub(crate) fn push(&self, map: &AddressMap, unit: usize) {
         let links = T::links(map.record(unit));
         let head = self.head.load(Ordering::Relaxed);

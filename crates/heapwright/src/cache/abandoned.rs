@@ -48,9 +48,12 @@ impl Cache {
     /// others to reclaim and adopt. Of a few caches the next threads are to have
     /// the free blocks too, if these are few: then it costs little to be a thread.
     pub(crate) fn abandon(&self) {
+        // Not as its owner: that may be another thread before this returns.
         let _order = self.lock.lock();
-        self.flush_outgoing();
+        // First: what comes home from now on is kept for no thread.
+        self.is_abandoned.store(true, Ordering::Relaxed);
         self.stash.release();
+        self.flush_outgoing();
         self.drain_home();
         self.publish();
         self.scavenger.now.set(os::coarse_ms());
@@ -63,7 +66,6 @@ impl Cache {
             }
             self.cool();
         }
-        self.is_abandoned.store(true, Ordering::Relaxed);
         CACHES.abandon(self);
         self.let_go();
     }
@@ -126,8 +128,8 @@ impl Cache {
     /// In a forked child, for the cache of a thread that is not here: keeps
     /// nothing but the identity. See `heap::fork`.
     pub(crate) fn forget_after_fork(&self) {
-        // SAFETY: the thread that held it is not in this process, which has one thread.
-        unsafe { self.lock.release() };
+        // SAFETY: the threads that may have been in are not in this process, which has one thread.
+        unsafe { self.lock.forget_after_fork() };
         self.hot.raise_limit();
         for class in 0..CLASSES {
             self.bins[class].withheld.forget_after_fork();

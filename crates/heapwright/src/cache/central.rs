@@ -424,7 +424,7 @@ impl Central {
         Slab::at(&MAP, run.unit, class).open(run.zero);
         self.slabs.set(self.slabs.get() + 1);
         SLABS.fetch_add(1, Ordering::Relaxed);
-        MAP.set_entries(run.unit, 1, Entry::slab(COMMON, class));
+        MAP.set_entry(run.unit, Entry::slab(COMMON, class));
         Some(run.unit)
     }
 

@@ -165,6 +165,7 @@ impl Cache {
             }
         }
         self.account(class, chain.count as isize);
+        self.kept.set(self.kept.get() | 1 << class);
         let depot = &self.bins[class].depot;
         let top = if chain.count <= SHORT { depot.pop_short(SHORT) } else { None };
         depot.push(match top {
@@ -194,14 +195,20 @@ impl Cache {
 
     /// Sends some chain back to its slabs; round the classes. False: none left.
     fn evict_any(&self) -> bool {
-        for step in 0..CLASSES {
-            let class = (self.evict_next.get() + step) % CLASSES;
-            if self.evict(class) {
-                self.evict_next.set(class + 1);
+        loop {
+            let kept = self.kept.get();
+            if kept == 0 {
+                return false;
+            }
+            let from = self.evict_next.get();
+            let (behind, first) = ((kept >> from).trailing_zeros(), kept.trailing_zeros());
+            let class = if kept >> from == 0 { first } else { from + behind };
+            if self.evict(class as usize) {
+                self.evict_next.set((class + 1) % CLASSES as u32);
                 return true;
             }
+            self.kept.set(kept & !(1 << class));
         }
-        false
     }
 
     /// Counts blocks that come into the depot, or leave it.

@@ -46,14 +46,16 @@ mod visit;
 mod withheld;
 
 use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ops::Deref;
 
 use crate::address_map::{Entry, MAP};
 use crate::registry::exclusive::{Exclusive, Member};
 use crate::remote::{Block, RemoteStack, Tenure};
-use crate::size_class::{self, CLASSES};
+use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{OwnerLock, Owning, QuickOwning};
 use crate::unit_list::{ByOwner, BySize, UnitList};
 
 pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
@@ -66,8 +68,11 @@ use slabs::terminated;
 pub(crate) use stash::Stash;
 use withheld::Withheld;
 
-/// Bytes in a chain, where blocks are small enough.
+/// Bytes in a chain of small blocks, and of large ones, where a slow operation for each two or
+/// three would be most of the work.
 const CHAIN_BYTES: usize = 16 << 10;
+const LARGE_CHAIN_BYTES: usize = UNIT;
+const LARGE: usize = 2 << 10;
 /// Bytes that a class's first refill from slabs is about; each further one is
 /// twice as much, up to a chain. A thread that hardly allocates has little to
 /// take, and little to give back when it ends.
@@ -83,7 +88,8 @@ const fn first_length(class: usize) -> usize {
 
 /// Blocks in a chain of `class`.
 const fn chain_length(class: usize) -> usize {
-    let blocks = CHAIN_BYTES / size_class::size(class);
+    let size = size_class::size(class);
+    let blocks = if size > LARGE { LARGE_CHAIN_BYTES } else { CHAIN_BYTES } / size;
     if blocks > 256 {
         256
     } else if blocks < 2 {
@@ -141,7 +147,9 @@ pub(crate) struct Cache {
     listed_blocks: AtomicUsize,
     depot_bytes: AtomicUsize,
     depot_blocks: AtomicUsize,
-    evict_next: Cell<usize>,
+    /// Classes whose depots may have a chain, and the one that loses a chain next.
+    kept: Cell<u128>,
+    evict_next: Cell<u32>,
     scavenger: Scavenger,
     /// Runs kept for the next large block.
     pub(crate) stash: Stash,
@@ -154,7 +162,7 @@ pub(crate) struct Cache {
     pub(crate) large: UnitList<ByOwner>,
     /// Orders the slow operations: those of the thread, of visitors, and of the
     /// users of a first-class heap.
-    pub(crate) lock: Lock<()>,
+    pub(crate) lock: OwnerLock,
     /// The cache that is asked next for a slab.
     ask_next: Cell<u32>,
     is_heap: AtomicBool,
@@ -177,6 +185,51 @@ struct Inbox {
 // SAFETY: other threads reach only the atomics; the rest is touched by the
 // holder of the tenure, which passes between threads with acquire and release.
 unsafe impl Sync for Cache {}
+
+/// The cache that is the calling thread's own: only that thread has one of these.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnCache(&'static Cache, PhantomData<*const ()>);
+
+impl OwnCache {
+    /// A thread's cache.
+    ///
+    /// # Safety
+    ///
+    /// It is the calling thread's, which has its tenure until it ends.
+    #[inline(always)]
+    pub(crate) unsafe fn of(cache: &'static Cache) -> Self {
+        Self(cache, PhantomData)
+    }
+
+    /// Begins a slow operation: keeps visitors out until the guard is dropped.
+    #[inline(always)]
+    pub(crate) fn enter(self) -> Owning<'static> {
+        // SAFETY: the cache has one owner, and this is its thread.
+        unsafe { self.0.lock.own() }
+    }
+
+    /// [`OwnCache::enter`] for short paths. `None`: a visitor is in just now.
+    #[inline(always)]
+    pub(crate) fn try_enter(self) -> Option<QuickOwning<'static>> {
+        // SAFETY: the cache has one owner, and this is its thread.
+        unsafe { self.0.lock.try_own() }
+    }
+
+    /// The cache, for as long as the process lives.
+    #[inline(always)]
+    pub(crate) fn get(self) -> &'static Cache {
+        self.0
+    }
+}
+
+impl Deref for OwnCache {
+    type Target = Cache;
+
+    #[inline(always)]
+    fn deref(&self) -> &Cache {
+        self.0
+    }
+}
 
 /// Whether caches made from now on pass sized frees on.
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
@@ -214,6 +267,7 @@ impl Member for Cache {
             cache.bins[class].want.set(first_length(class));
         }
         cache.hot.know_window();
+        stash::note_made(id as usize);
         cache.inbox.tenure = Tenure::held();
     }
 
@@ -414,7 +468,6 @@ impl Cache {
 
     /// Gives back what is not in use and not in a list.
     pub(crate) fn release_unlisted(&self) {
-        self.stash.release();
         self.drain_home();
         for class in 0..CLASSES {
             while self.evict(class) {}
@@ -427,6 +480,8 @@ impl Cache {
                 }
             }
         }
+        // Last, for it keeps units of slabs.
+        self.stash.release();
     }
 
     /// Publishes for other threads how much is in the lists now.

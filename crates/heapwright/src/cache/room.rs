@@ -32,10 +32,13 @@ use super::{Cache, chain_length};
 use crate::size_class::{self, UNIT};
 
 /// What the lists share, in bytes: at least, and one of so many bytes of slabs.
-const BUDGET: usize = 24 << 10;
+const BUDGET: usize = 64 << 10;
 const SHARE: usize = 16;
 /// The most that one list is given, in bytes.
-const MOST: usize = 32 << 10;
+const MOST: usize = 64 << 10;
+/// What a list is given more at first: blocks, and not above so many bytes of them, but for one.
+const FIRST: usize = 4;
+const FIRST_BYTES: usize = 8 << 10;
 /// What a small block counts for, since it may be alone in its page.
 const LEAST: usize = 64;
 
@@ -68,7 +71,7 @@ impl Cache {
     pub(super) fn grow_room(&self, class: usize) {
         let size = size_class::size(class);
         let wanted = &self.bins[class].room.wanted;
-        let more = wanted.get() + 4;
+        let more = wanted.get() + (FIRST_BYTES / size).clamp(1, FIRST) as u32;
         let bytes = more as usize * size.max(LEAST);
         let total = self.room_bytes.get() + bytes;
         let fits = (wanted.get() + more) as usize * size <= MOST;

@@ -106,6 +106,7 @@ impl Cache {
             return;
         }
         self.scavenger.has_withheld.set(false);
+        self.publish();
         self.scavenger.active.store(now, Ordering::Relaxed);
         if self.is_quiet() {
             let until = os::now_ns() + QUIET_PATIENCE;

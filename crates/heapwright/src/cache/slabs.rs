@@ -15,10 +15,10 @@
 
 use core::ptr;
 
-use super::Cache;
 use super::depot::DepotChain;
+use super::{Cache, Use};
 use crate::address_map::{Entry, Kind, MAP};
-use crate::chunk::{self, Want};
+use crate::chunk::{self, Want, scarce};
 use crate::misuse::{self, Call};
 use crate::os::SYSTEM;
 use crate::remote::Block;
@@ -66,15 +66,43 @@ impl Cache {
     pub(super) fn new_slab(&self, class: usize) -> Option<usize> {
         let entry = Entry::slab(self.id(), class);
         // The entry is set last: the record must be a slab's by then.
-        let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
-        let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
-        Slab::at(&MAP, run.unit, class).open(run.zero);
-        self.own(run.unit, class);
+        let (unit, zero) = match self.kept_unit() {
+            Some(unit) => (unit, false),
+            None => {
+                self.stash.make_way(1);
+                let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
+                let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
+                (run.unit, run.zero)
+            }
+        };
+        Slab::at(&MAP, unit, class).open(zero);
+        self.own(unit, class);
         // First: what has this cache's tag must be below its limit.
         self.hot.raise_limit();
-        MAP.set_entries(run.unit, 1, entry);
-        self.publish();
-        Some(run.unit)
+        MAP.set_entry(unit, entry);
+        Some(unit)
+    }
+
+    /// A unit that the stash keeps, with memory behind all of it.
+    fn kept_unit(&self) -> Option<usize> {
+        let unit = self.stash.take(1)?;
+        if scarce::set_usable(unit, UNIT) {
+            return Some(unit);
+        }
+        chunk::give(unit, 1);
+        None
+    }
+
+    /// Gives the unit of what was a slab back, or keeps it for the next one.
+    fn give_unit(&self, unit: usize) {
+        let is_kept = self.owned_by() == Use::Thread
+            && !self.is_abandoned.load(Ordering::Relaxed)
+            && self.stash.keep(unit, 1);
+        if is_kept {
+            MAP.set_entry(unit, Entry::KEPT);
+        } else {
+            chunk::give(unit, 1);
+        }
     }
 
     /// Sends the blocks of a chain back to their slabs.
@@ -157,7 +185,7 @@ impl Cache {
             self.unlist(slab);
         }
         self.disown(slab.unit, slab.class);
-        chunk::give(slab.unit, 1);
+        self.give_unit(slab.unit);
     }
 
     /// Gives the pages back that hold no block, of all slabs. Returns bytes.
@@ -187,7 +215,7 @@ impl Cache {
         from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
         // First: what has this cache's tag must be below its limit.
         self.hot.raise_limit();
-        MAP.set_entries(unit, 1, Entry::slab(self.id(), class));
+        MAP.set_entry(unit, Entry::slab(self.id(), class));
         self.bins[class].partial.push(&MAP, unit);
         slab.set_listed(true);
         if slab.has_untouched() && self.bins[class].current.get() == 0 {

@@ -6,62 +6,119 @@
 //!             run                                         newest first
 //! ```
 //!
-//! A large block costs the chunk's lock and a search when it is taken, and both
+//! A run costs the chunk's lock and a search when it is taken, and both
 //! and two merges when it is given back. A program that frees a buffer of
-//! 100 KiB and asks for the next one should pay neither: a few runs of each
+//! 100 KiB and asks for the next one should pay neither, nor one whose blocks of
+//! 10 KiB fill a few slabs and leave them: runs of each
 //! length wait here, bounded in bytes. While a run waits, its
 //! first entry says `KEPT`, so it is a block for nobody.
 //!
 //! What no allocation has come to fetch while the scavenger went by once goes
-//! back to the chunk, where it is purged in its time.
+//! back to the chunk, where it is purged in its time; and so does all of it before the
+//! process grows for something else.
 //!
 //! Invariants: a run's first entry is `KEPT`, its record says its length, its
-//! pages may hold anything; runs are linked as their owner's. Only the holder of
-//! the tenure touches it; its size is an atomic, for visitors.
+//! pages may hold anything. Only the holder of the tenure touches it; its size is an
+//! atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the rest of `cache`.
 
 use core::cell::Cell;
+use core::ops::RangeInclusive;
 
 use crate::address_map::MAP;
-use crate::chunk;
-use crate::size_class::UNIT;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::unit_list::{ByOwner, UnitList};
+use crate::chunk::{self, scarce};
+use crate::size_class::{SLAB_MAX, UNIT};
+use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Units in the longest run that is kept: 1 MiB.
 const LONGEST: usize = (1 << 20) / UNIT;
-/// Units in all runs: 2 MiB.
-const MOST: usize = 2 * LONGEST;
+/// Units that all stashes together may keep, that one may keep at most, and always: 16 MiB, 8 MiB, 256 KiB.
+const ALL: usize = (16 << 20) / UNIT;
+const MOST: usize = (8 << 20) / UNIT;
+const LEAST: usize = (256 << 10) / UNIT;
 /// One fetch in so many does a step of the scavenger's.
-const STEP: usize = 16;
+const STEP: usize = 64;
 
-/// Runs that wait for the next large block. Zero is an empty stash.
+/// Units that one stash may keep: the fewer, the more caches were made.
+static ROOM: AtomicUsize = AtomicUsize::new(MOST);
+
+/// So many caches were made.
+pub(super) fn note_made(caches: usize) {
+    ROOM.fetch_min((ALL / caches).max(LEAST), Ordering::Relaxed);
+}
+
+/// Runs that wait for the next large block, or slab. Zero is an empty stash.
 pub(crate) struct Stash {
-    runs: [UnitList<ByOwner>; LONGEST],
+    /// Of each length, the newest run; its record leads to the next (`by_owner`).
+    runs: [AtomicU32; LONGEST],
     units: AtomicUsize,
     /// How often a run was fetched since the scavenger last passed by.
     fetched: Cell<usize>,
 }
 
 impl Stash {
-    /// Keeps a run whose first entry is `KEPT`. False: there is no room.
+    /// Sizes of large blocks that one of its runs may serve.
+    pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
+
+    /// Keeps a run whose first entry is `KEPT`, or about to be. False: there is no room.
+    #[inline]
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let total = self.units.load(Ordering::Relaxed) + units;
-        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= MOST) else { return false };
-        runs.push(&MAP, unit);
+        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= ROOM.load(Ordering::Relaxed))
+        else {
+            return false;
+        };
+        MAP.record(unit).by_owner.next.store(runs.load(Ordering::Relaxed), Ordering::Relaxed);
+        runs.store(unit as u32, Ordering::Relaxed);
         self.units.store(total, Ordering::Relaxed);
         true
     }
 
+    /// The newest run of a length. `None`: there is none, or no run is so long.
+    #[inline]
+    fn first(&self, units: usize) -> Option<usize> {
+        match self.runs.get(units - 1)?.load(Ordering::Relaxed) {
+            0 => None,
+            unit => Some(unit as usize),
+        }
+    }
+
+    /// Takes `unit`, the newest run of its length, out.
+    #[inline]
+    fn pop(&self, unit: usize, units: usize) {
+        let next = MAP.record(unit).by_owner.next.load(Ordering::Relaxed);
+        self.runs[units - 1].store(next, Ordering::Relaxed);
+        self.units.store(self.units.load(Ordering::Relaxed) - units, Ordering::Relaxed);
+    }
+
     /// Takes a run of exactly `units` units out.
     pub(crate) fn take(&self, units: usize) -> Option<usize> {
-        let runs = self.runs.get(units - 1)?;
-        let unit = runs.first()?;
-        runs.remove(&MAP, unit);
+        let unit = self.first(units)?;
         self.fetched.set(self.fetched.get() + 1);
-        self.units.store(self.units.load(Ordering::Relaxed) - units, Ordering::Relaxed);
+        self.pop(unit, units);
         Some(unit)
+    }
+
+    /// [`Stash::take`] for a run whose record says that `size` bytes can be used, unless a step of
+    /// the scavenger's is due.
+    #[inline(always)]
+    pub(crate) fn take_ready(&self, units: usize, size: usize) -> Option<usize> {
+        let unit = self.first(units)?;
+        if self.is_step_due() || !scarce::is_usable(unit, size) {
+            return None;
+        }
+        self.fetched.set(self.fetched.get() + 1);
+        self.pop(unit, units);
+        Some(unit)
+    }
+
+    /// Makes way where a run of `units` units would be taken from memory that was not used yet, although
+    /// the runs that wait here may do.
+    pub(crate) fn make_way(&self, units: usize) {
+        if self.units.load(Ordering::Relaxed) >= units && !chunk::has_dirty(units) {
+            self.release();
+        }
     }
 
     /// Whether nothing waits here.
@@ -71,8 +128,9 @@ impl Stash {
 
     /// Whether the caller of [`Stash::take`] should do a step of the scavenger's:
     /// it reads the clock, which costs as much as the take.
+    #[inline]
     pub(crate) fn is_step_due(&self) -> bool {
-        self.fetched.get().is_multiple_of(STEP)
+        self.fetched.get() % STEP == STEP - 1
     }
 
     /// Gives all runs back to the chunk.
@@ -80,13 +138,12 @@ impl Stash {
         if self.units.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for (runs, units) in self.runs.iter().zip(1..) {
-            while let Some(unit) = runs.first() {
-                runs.remove(&MAP, unit);
+        for units in 1..=LONGEST {
+            while let Some(unit) = self.first(units) {
+                self.pop(unit, units);
                 chunk::give(unit, units);
             }
         }
-        self.units.store(0, Ordering::Relaxed);
     }
 
     /// The scavenger goes by: gives all runs back if none was wanted.
@@ -99,7 +156,7 @@ impl Stash {
     /// In a forked child: forgets what may have been changing while it was copied.
     pub(super) fn forget_after_fork(&self) {
         for runs in &self.runs {
-            runs.forget();
+            runs.store(0, Ordering::Relaxed);
         }
         self.units.store(0, Ordering::Relaxed);
     }

@@ -3,14 +3,16 @@
 //! A thread that does nothing, or allocates and frees nothing slowly, cannot
 //! look after its cache: what others freed waits on its stack, its free slots
 //! serve nobody, its empty pages stay. Others do it, for every slow operation
-//! holds the cache's lock, and a visitor takes it too if it is free:
+//! holds the cache's lock as its owner (`OwnerLock`), and a visitor comes in if it is free:
 //!
 //! ```text
 //!   the thread    fast paths: lists          no lock
-//!                 slow paths: all but lists  lock
+//!                 slow paths: all but lists  own
 //!                 outgoing batch, limit      no lock
-//!   a visitor     all but lists, outgoing    try_lock, and the tenure is held
+//!   a visitor     all but lists, outgoing    try_visit, and the tenure is held
 //! ```
+//!
+//! A visit costs a fence in every thread, so a visitor first looks whether it is worth one.
 //!
 //! What visitors do:
 //!
@@ -33,7 +35,7 @@ use crate::registry::exclusive::Member;
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{self, Guard};
+use crate::sync::{self, Visit};
 
 /// Bytes on a stack from which on the thread that pushes takes them home.
 const BACKLOG: usize = 256 << 10;
@@ -55,12 +57,12 @@ impl Cache {
 
     /// The right to do slow work here, if this is the cache of a thread that
     /// lives and is not doing any just now.
-    fn visit(&self) -> Option<Guard<'_, ()>> {
+    fn visit(&self) -> Option<Visit<'_>> {
         if sync::holds_all() {
             // Around a fork: in the child the thread may be gone already.
             return None;
         }
-        let order = self.lock.try_lock()?;
+        let order = self.lock.try_visit()?;
         // A thread's end takes the lock, so as long as we have it, it lives.
         self.lives().then_some(order)
     }
@@ -98,6 +100,10 @@ impl Cache {
             };
             let partial = &other.bins[class].partial;
             if partial.first().is_none() {
+                continue;
+            }
+            // Before the visit: what is read here may be changing, but is a record of some unit's.
+            if other.to_spare(class).is_none() {
                 continue;
             }
             let Some(_order) = other.visit() else { continue };

@@ -84,7 +84,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
         let unit = self.region.next;
         self.region.next += 1;
-        self.map.set_entries(unit, 1, Entry::FREE);
+        self.map.set_entry(unit, Entry::FREE);
         Some(Run { unit, zero: true, dense })
     }
 

@@ -132,7 +132,7 @@ impl<O: Memory + Copy> Chunk<O> {
         // Unit 0 is never a run, so that 0 can end lists of units.
         let opened = self.window.open(most) && self.window.advance(1).is_some();
         if opened {
-            self.map.set_entries(0, 1, Entry::METADATA);
+            self.map.set_entry(0, Entry::METADATA);
         }
         opened
     }

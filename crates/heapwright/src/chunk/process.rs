@@ -108,7 +108,7 @@ pub(crate) fn take(
     record.units.store(units as u32, Ordering::Relaxed);
     // All of it, until its owner says otherwise.
     record.usable.store(units * UNIT, Ordering::Relaxed);
-    MAP.set_entries(run.unit, 1, head);
+    MAP.set_entry(run.unit, head);
     MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
     let behind = run.unit + units;
     for (unit, units) in [(first, run.unit - first), (behind, first + padded - behind)] {
@@ -127,6 +127,11 @@ pub(crate) fn take(
         unsafe { os::put_huge_page(MAP.address_of(run.unit)) };
     }
     Some(run)
+}
+
+/// Whether a run of `units` units can be had that was used before.
+pub(crate) fn has_dirty(units: usize) -> bool {
+    CHUNK.lock().dirty.find(units).is_some()
 }
 
 /// Units that waited to go back at the last look.

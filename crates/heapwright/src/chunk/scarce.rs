@@ -53,9 +53,23 @@ pub(crate) fn usable(record: &Record) -> usize {
     record.usable.load(Ordering::Relaxed) & !CUT
 }
 
+/// Whether `size` bytes of the caller's large block at `unit` can be used as it is, and hardly more.
+#[inline]
+pub(crate) fn is_usable(unit: usize, size: usize) -> bool {
+    // One compare, which a cut block does not pass.
+    MAP.record(unit).usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
+}
+
 /// Says how many bytes, in whole pages and within its run, the program may use of the
 /// caller's large block at `unit`. False: there is no address space for more than before.
+#[inline]
 pub(crate) fn set_usable(unit: usize, usable: usize) -> bool {
+    // Most blocks are as long as the last one of their run.
+    MAP.record(unit).usable.load(Ordering::Relaxed) == usable || change_usable(unit, usable)
+}
+
+#[inline(never)]
+fn change_usable(unit: usize, usable: usize) -> bool {
     let record = MAP.record(unit);
     let mut before = record.usable.load(Ordering::Relaxed);
     while before & CUT == 0 {

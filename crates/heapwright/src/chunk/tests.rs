@@ -212,7 +212,7 @@ impl World {
         if let Some(run) = run {
             self.receive(run.unit, units, run.zero);
             self.map.record(run.unit).units.store(units as u32, Ordering::Relaxed);
-            self.map.set_entries(run.unit, 1, Entry::LARGE_HEAD);
+            self.map.set_entry(run.unit, Entry::LARGE_HEAD);
             self.map.set_entries(run.unit + 1, units - 1, Entry::large_rest(run.unit));
             self.taken.push(Taken { unit: run.unit, units });
         } else if !self.refusing {

@@ -47,18 +47,23 @@ pub fn trim(keep: usize) -> bool {
     let mut given = 0;
     let mine = start::mine();
     for cache in CACHES.all() {
-        let is_ours = cache.owned_by() == Use::Heap
-            || matches!(mine, Mine::Cache(mine) if mine.id() == cache.id());
-        if !is_ours && sync::holds_all() {
-            // In a fork handler: other threads may be in the middle of something.
-            continue;
-        }
         // One lock at a time: two threads may trim at once.
-        let _order = cache.lock.lock();
-        if is_ours {
+        if let Mine::Cache(mine) = mine
+            && mine.id() == cache.id()
+        {
+            let _order = mine.enter();
+            mine.release_free();
+            given += mine.purge_slabs();
+        } else if cache.owned_by() == Use::Heap {
+            let _order = cache.lock.lock();
             cache.release_free();
             given += cache.purge_slabs();
-        } else if cache.lives() {
+        } else if cache.lives()
+            // In a fork handler other threads may be in the middle of something.
+            && !sync::holds_all()
+            && let Some(_order) = cache.lock.visit()
+            && cache.lives()
+        {
             cache.release_unlisted();
             given += cache.purge_slabs();
         }

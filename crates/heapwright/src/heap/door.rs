@@ -77,7 +77,11 @@ fn allocate(request: Request) -> *mut u8 {
             return done(request, block);
         }
         match mine {
-            Mine::Cache(cache) | Mine::Late(cache) => {
+            Mine::Cache(cache) => {
+                let _order = cache.enter();
+                allocate_from(cache.get(), request)
+            }
+            Mine::Late(cache) => {
                 let _order = cache.lock.lock();
                 allocate_from(cache, request)
             }
@@ -202,7 +206,7 @@ fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
 #[inline(never)]
 pub(super) fn overflow(class: usize) {
     if let Some(cache) = own_word::cache() {
-        let _order = cache.lock.lock();
+        let _order = cache.enter();
         cache.overflow(class);
     }
 }
@@ -339,7 +343,8 @@ unsafe fn free_other(call: Call, block: *mut u8) {
     };
     if options::detailed() {
         match start::mine() {
-            Mine::Cache(cache) | Mine::Late(cache) => count::free(&cache.counters, usable),
+            Mine::Cache(cache) => count::free(&cache.counters, usable),
+            Mine::Late(cache) => count::free(&cache.counters, usable),
             Mine::Shared => {
                 if let Some(held) = shared::acquire() {
                     count::free(&held.counters, usable);
@@ -360,7 +365,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     }
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
-            let _order = cache.lock.lock();
+            let _order = cache.enter();
             // SAFETY: the caller gives away the block of this class; the cache is its owner, and
             // locked.
             unsafe { cache.free(class, block) };
@@ -405,7 +410,7 @@ fn free_large(unit: usize) -> bool {
 /// Keeps a run for the next large block, if the calling thread has a cache with room.
 fn keep(unit: usize, units: usize) -> bool {
     if let Some(cache) = own_word::cache() {
-        let _order = cache.lock.lock();
+        let _order = cache.enter();
         return cache.stash.keep(unit, units);
     }
     if !shared::is_on() {

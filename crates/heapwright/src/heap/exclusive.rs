@@ -1,10 +1,12 @@
-//! A thread's own cache: what `malloc` does where its list is empty.
+//! A thread's own cache: what `malloc` does where its list is empty, and large blocks.
 //!
 //! ```text
-//!   malloc --> list empty --> here --> Cache::refill, under the cache's lock
-//!                              | no memory, or the hot part is not that of the thread's cache
-//!                              v
-//!                             the door
+//!   malloc --> list empty -----> here --> Cache::refill           as the cache's owner
+//!          --> a large block --> here --> a run of the stash
+//!   free ----> a large block --> here --> its run to the stash
+//!                                 | no memory, no run, no room, or the hot part is not that
+//!                                 v of the thread's cache
+//!                                the door
 //! ```
 //!
 //! The fast word leads to a cache of the thread's own only where no call is counted, traced or
@@ -14,10 +16,11 @@
 
 use core::ptr;
 
-use super::{door, own_word};
-use crate::address_map::CLASS_STEP;
-use crate::cache::{Allocated, Hot};
+use super::{door, large, own_word};
+use crate::address_map::{CLASS_STEP, Entry, MAP};
+use crate::cache::{Allocated, Hot, Stash};
 use crate::request::MALLOC;
+use crate::size_class::UNIT;
 
 /// A request of `size` bytes whose list, at `offset` in what the fast word leads to, is empty.
 #[inline(never)]
@@ -45,7 +48,39 @@ pub(super) fn missed_from<const FROM: u8>(
 /// Fills the list. `None`: there is no memory, or the thread has no cache whose hot part this is.
 #[inline(always)]
 fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
-    let cache = own_word::cache().filter(|cache| ptr::eq(&raw const cache.hot, hot))?;
-    let _order = cache.lock.lock();
+    let cache = own_word::cache_of(hot)?;
+    let _order = cache.enter();
     cache.refill(offset / CLASS_STEP)
+}
+
+/// A large block of `size` bytes from a run that the cache keeps; else null: it keeps none of that
+/// length, or the thread has no cache whose hot part this is.
+#[inline(always)]
+pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
+    if Stash::LENGTHS.contains(&size)
+        && let Some(cache) = own_word::cache_of(hot)
+        && let Some(_order) = cache.try_enter()
+    {
+        return large::quickly(size, &cache.stash);
+    }
+    ptr::null_mut()
+}
+
+/// Frees a block if it is a large one of no first-class heap, and the cache has room for its run.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to.
+#[inline(always)]
+pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
+    if !block.addr().is_multiple_of(UNIT) {
+        return false;
+    }
+    let Some(cache) = own_word::cache_of(hot) else { return false };
+    let (unit, entry) = MAP.lookup(block.addr());
+    if entry != Entry::LARGE_HEAD {
+        return false;
+    }
+    let Some(_order) = cache.try_enter() else { return false };
+    large::keep(unit, &cache.stash)
 }

@@ -95,8 +95,18 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
         // SAFETY: the size was just found to be a linear class's.
         unsafe { pop_linear(last) }
     } else {
-        core::ptr::null_mut()
+        malloc_medium_fast(size)
     }
+}
+
+/// [`malloc_fast`] for sizes above the linear classes, and for 0.
+#[inline(never)]
+fn malloc_medium_fast(size: usize) -> *mut u8 {
+    let hot = hot();
+    if size.wrapping_sub(1) < SLAB_MAX {
+        return hot.list(size_class::of(size)).pop().cast();
+    }
+    exclusive::large(size, hot)
 }
 
 /// A block for `last + 1` bytes; null where the list is empty.
@@ -121,7 +131,8 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
             Err(false) => missed(size, hot, class * CLASS_STEP),
         };
     }
-    door::malloc_cold::<MALLOC>(size)
+    let block = exclusive::large(size, hot());
+    if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
 }
 
 /// [`malloc_medium`] for callers that give an alignment, if only a small one.
@@ -135,7 +146,8 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
             Err(false) => return missed_from::<FROM>(size, align, hot, class * CLASS_STEP),
         }
     }
-    door::malloc_aligned_cold::<FROM>(size, align)
+    let block = exclusive::large(size, hot());
+    if block.is_null() { door::malloc_aligned_cold::<FROM>(size, align) } else { block }
 }
 
 /// A request of `size` bytes whose list in `hot`, at `offset`, is empty.
@@ -177,7 +189,7 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
 #[inline]
 #[must_use]
 pub fn calloc(size: usize) -> *mut u8 {
-    let block = malloc_fast(size);
+    let block = if size <= SLAB_MAX { malloc_fast(size) } else { core::ptr::null_mut() };
     if block.is_null() {
         return door::calloc_cold::<MALLOC>(size);
     }
@@ -215,7 +227,7 @@ pub fn malloc_aligned(size: usize, align: usize) -> *mut u8 {
 #[must_use]
 pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     if align > MIN_ALIGN {
-        return door::malloc_aligned_cold::<FROM>(size, align);
+        return malloc_aligned_above::<FROM>(size, align);
     }
     let last = size.wrapping_sub(1);
     if last < LINEAR_MAX {
@@ -229,6 +241,23 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     } else {
         malloc_medium_aligned::<FROM>(size, align)
     }
+}
+
+/// [`malloc_aligned_for`] for an alignment that not every class has.
+#[inline(never)]
+fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    if let Some(class) = size_class::of_aligned(size, align) {
+        let hot = hot();
+        // The rare ways out of an empty list are all the door's.
+        let block = hot.list(class).pop();
+        if !block.is_null() {
+            return block.cast();
+        }
+        if hot.on_miss() == OnMiss::Door {
+            return exclusive::missed_from::<FROM>(size, align, hot, class * CLASS_STEP);
+        }
+    }
+    door::malloc_aligned_cold::<FROM>(size, align)
 }
 
 /// Allocates `size` zeroed bytes, aligned to `align` (a power of two) and to 16.
@@ -259,7 +288,8 @@ pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
-    let block = if align <= MIN_ALIGN { malloc_fast(size) } else { core::ptr::null_mut() };
+    let is_listed = align <= MIN_ALIGN && size <= SLAB_MAX;
+    let block = if is_listed { malloc_fast(size) } else { core::ptr::null_mut() };
     if block.is_null() {
         return door::calloc_aligned_cold::<FROM>(size, align);
     }
@@ -483,7 +513,7 @@ unsafe fn free_by(
 #[inline(never)]
 pub(super) unsafe fn free_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) } {
+    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_cold::<FROM>(block) };
     }
@@ -503,7 +533,7 @@ unsafe fn free_sized_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) } {
+    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_cold::<FROM>(block, size) };
     }
@@ -523,7 +553,7 @@ unsafe fn free_aligned_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) } {
+    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_aligned_cold::<FROM>(block, align) };
     }
@@ -544,7 +574,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) } {
+    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
     }

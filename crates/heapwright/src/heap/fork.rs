@@ -56,7 +56,7 @@ fn before() {
         mine.lock.acquire();
     }
     MINE.store(
-        mine.map_or(ptr::null_mut(), |mine| ptr::from_ref(mine).cast_mut()),
+        mine.map_or(ptr::null_mut(), |mine| ptr::from_ref(mine.get()).cast_mut()),
         Ordering::Relaxed,
     );
     CACHES.before_fork();
@@ -109,7 +109,7 @@ fn in_child(alone: bool) {
     magazines::forget_after_fork();
     let mine = own_word::cache();
     let is_gone = |cache: &Cache| {
-        cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine, cache))
+        cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine.get(), cache))
     };
     if let Some(mine) = mine {
         mine.remote().forget_after_fork();
@@ -130,7 +130,7 @@ fn in_child(alone: bool) {
         let entry = unsafe { MAP.entry(unit) };
         if entry.kind() == Kind::Kept {
             // Not this thread's own: those were given back before.
-            MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
+            MAP.set_entry(unit, Entry::LARGE_HEAD);
         }
         if let Kind::Slab(class) = entry.kind()
             && let Some(cache) = CACHES.get(entry.owner()).filter(|cache| is_gone(cache))

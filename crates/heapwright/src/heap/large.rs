@@ -22,7 +22,7 @@ use core::ptr;
 
 use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
-use crate::cache::{CACHES, Cache};
+use crate::cache::{CACHES, Cache, Stash};
 use crate::chunk::{self, Run, Want, scarce};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
@@ -39,36 +39,73 @@ pub(super) struct Large {
 }
 
 fn whole_pages(size: usize) -> usize {
-    // `size` is at most `isize::MAX`, so this does not overflow.
-    size.next_multiple_of(SYSTEM.page_size())
+    // `size` is at most `isize::MAX`, so this does not overflow; and a page is a power of two.
+    let last = SYSTEM.page_size() - 1;
+    (size + last) & !last
 }
 
 /// Allocates a block of `size` bytes (at most `isize::MAX`), from what `keeper`
 /// kept if it can.
 pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
+    if align <= UNIT
+        && let Some(given) = from_kept(size, zero, keeper)
+    {
+        return Some(given);
+    }
     let usable = whole_pages(size.max(1));
     let units = usable.div_ceil(UNIT);
-    if align <= UNIT
-        && let Some(unit) = keeper.stash().take(units)
-    {
-        if keeper.stash().is_step_due() {
-            keeper.tend();
-        }
-        MAP.set_entries(unit, 1, Entry::LARGE_HEAD);
-        let run = Run { unit, zero: false, dense: false };
-        let given = hand_out(run, size, usable, zero);
-        if given.is_some() {
-            return given;
-        }
-        chunk::give(unit, units);
-    }
     if os::is_more_than_there_is(usable) {
         return None;
     }
     keeper.tend();
+    keeper.stash().make_way(units);
     let want = if zero { Want::Zero } else { Want::Any };
     let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
     hand_out(run, size, usable, zero)
+}
+
+/// A block of `size` bytes from a run that `keeper` kept.
+fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
+    let usable = whole_pages(size.max(1));
+    let units = usable.div_ceil(UNIT);
+    let is_step_due = keeper.stash().is_step_due();
+    let unit = keeper.stash().take(units)?;
+    if is_step_due {
+        keeper.tend();
+    }
+    MAP.set_entry(unit, Entry::LARGE_HEAD);
+    let given = hand_out(Run { unit, zero: false, dense: false }, size, usable, zero);
+    if given.is_none() {
+        chunk::give(unit, units);
+    }
+    given
+}
+
+/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to be
+/// changed but who has it; else null.
+#[inline(always)]
+pub(super) fn quickly(size: usize, stash: &Stash) -> *mut u8 {
+    let Some(unit) = stash.take_ready(size.div_ceil(UNIT), size) else { return ptr::null_mut() };
+    MAP.set_entry(unit, Entry::LARGE_HEAD);
+    let record = MAP.record(unit);
+    record.requested.store(size, Ordering::Relaxed);
+    record.heap.store(0, Ordering::Relaxed);
+    MAP.address_of(unit)
+}
+
+/// Keeps the run of the large block at `unit`, whose entry was just read, in the thread's own
+/// stash. False: it stays a block, for it is a first-class heap's, or there is no room.
+#[inline(always)]
+pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
+    let record = MAP.record(unit);
+    if record.heap.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    let kept = stash.keep(unit, record.units.load(Ordering::Relaxed) as usize);
+    if kept {
+        MAP.set_entry(unit, Entry::KEPT);
+    }
+    kept
 }
 
 /// Makes a run that was just taken a large block of `size` bytes. `None`: a part of it is

@@ -22,7 +22,7 @@ use core::ptr;
 
 use super::{SENTINEL, debug_hooks, foreign};
 use crate::cache::magazines::{self, SharedCache};
-use crate::cache::{Cache, Hot};
+use crate::cache::{Cache, Hot, OwnCache};
 use crate::options;
 use crate::os::tls;
 
@@ -40,7 +40,7 @@ pub(super) enum Own {
     /// Its cache was given back when it ended, and it allocates still.
     Exited,
     /// A cache of its own.
-    Cache(&'static Cache),
+    Cache(OwnCache),
     /// A cache that it shares with other threads.
     Shared(&'static SharedCache),
     /// Whatever serves its CPU.
@@ -53,7 +53,11 @@ pub(super) fn get() -> Own {
     let word = tls::own();
     match word.addr() & MARKS {
         // SAFETY: null, or a cache, which is never freed.
-        0 => unsafe { word.cast::<Cache>().as_ref() }.map_or(Own::Nothing, Own::Cache),
+        0 => match unsafe { word.cast::<Cache>().as_ref() } {
+            // SAFETY: the thread's word leads to its own cache until it gives it back.
+            Some(cache) => Own::Cache(unsafe { OwnCache::of(cache) }),
+            None => Own::Nothing,
+        },
         EXITED => Own::Exited,
         SHARED => {
             let stub = word.map_addr(|address| address & !MARKS).cast::<Hot>();
@@ -66,8 +70,25 @@ pub(super) fn get() -> Own {
 
 /// The cache that is the calling thread's own, if it has one.
 #[inline]
-pub(super) fn cache() -> Option<&'static Cache> {
+pub(super) fn cache() -> Option<OwnCache> {
     if let Own::Cache(cache) = get() { Some(cache) } else { None }
+}
+
+/// The calling thread's own cache, if the fast word leads to `hot` and that is its hot part: not
+/// where calls are counted, traced or passed on.
+#[inline(always)]
+pub(super) fn cache_of(hot: &Hot) -> Option<OwnCache> {
+    // The own word of a thread with such a cache is the hot part's place; any other word of those that
+    // lead to a hot part is marked.
+    const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
+    let word = tls::own();
+    if word.addr() != ptr::from_ref(hot).addr() {
+        return None;
+    }
+    // SAFETY: an unmarked word that is not null leads to a cache, which is never freed.
+    let cache = unsafe { &*word.cast::<Cache>() };
+    // SAFETY: the thread's word leads to its own cache until it gives it back.
+    Some(unsafe { OwnCache::of(cache) })
 }
 
 /// Whether the calling thread goes by its CPU's arrays.
@@ -77,7 +98,8 @@ pub(super) fn goes_by_gate() -> bool {
 }
 
 /// Gives the calling thread a cache of its own.
-pub(super) fn set_cache(cache: &'static Cache) {
+pub(super) fn set_cache(cache: OwnCache) {
+    let cache = cache.get();
     set(ptr::from_ref(cache).cast_mut().cast(), 0, (&raw const cache.hot).cast_mut().cast());
 }
 

@@ -191,7 +191,7 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
 /// Gives the runs back that the calling thread's cache keeps.
 fn release_kept() {
     if let Some(cache) = own_word::cache() {
-        let _order = cache.lock.lock();
+        let _order = cache.enter();
         cache.stash.release();
     } else if shared::is_on()
         && let Some(held) = shared::acquire()

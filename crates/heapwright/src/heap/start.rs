@@ -20,7 +20,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{self, CACHES, Cache, Use};
+use crate::cache::{self, CACHES, Cache, OwnCache, Use};
 use crate::fork::{self, Part};
 use crate::options::{self, Options};
 use crate::os::{self, Exit};
@@ -46,7 +46,7 @@ static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 #[derive(Clone, Copy)]
 pub(super) enum Mine {
     /// Its cache.
-    Cache(&'static Cache),
+    Cache(OwnCache),
     /// The heap of those whose cache is gone; take its lock.
     Late(&'static Cache),
     /// One of the caches that threads share: see `shared`.
@@ -87,12 +87,14 @@ fn mine_slow(has_exited: bool) -> Mine {
     };
     cache.is_abandoned.store(false, Ordering::Relaxed);
     {
+        // The thread that had it may still be leaving.
         let _order = cache.lock.lock();
         cache.begin();
     }
-    let cache: &'static Cache = cache;
+    // SAFETY: its tenure was just taken for this thread, which has no other cache.
+    let cache = unsafe { OwnCache::of(cache) };
     own_word::set_cache(cache);
-    os::watch_this_thread(Exit::Cache, ptr::from_ref(cache).cast_mut().cast());
+    os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
     Mine::Cache(cache)
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn publish_mine() {
 /// No other thread uses the heap meanwhile.
 pub(super) unsafe fn forward_sized_frees() {
     // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
-    unsafe { cache::forward_sized_frees(own_word::cache()) };
+    unsafe { cache::forward_sized_frees(own_word::cache().as_deref()) };
 }
 
 /// The heap of threads that have no cache: those whose cache is gone, those for which
@@ -159,6 +161,7 @@ fn start() -> bool {
     if !peered {
         debug_hooks::start();
     }
+    sync::prepare_owner_locks();
     if !peered && !debug_hooks::is_debugging() {
         // Where there is no memory for shared caches there is hardly any for others.
         shared::start();

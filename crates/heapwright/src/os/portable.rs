@@ -219,6 +219,16 @@ pub(crate) fn yield_now() {
     std::thread::yield_now();
 }
 
+/// There is no such fence here.
+pub(crate) fn register_barrier() -> bool {
+    false
+}
+
+/// There is none.
+pub(crate) fn barrier_in_all_threads() -> bool {
+    false
+}
+
 /// As good as any: the thread's own time is unknown.
 pub(crate) fn thread_cpu_ns() -> u64 {
     now_ns()

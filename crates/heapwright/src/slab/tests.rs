@@ -75,7 +75,7 @@ fn is_all(bytes: &[u8], byte: u8) -> bool {
 impl World {
     fn new(class: usize, page: usize) -> Self {
         let (os, map, unit) = units(page, 1);
-        map.set_entries(unit, 1, Entry::slab(1, class));
+        map.set_entry(unit, Entry::slab(1, class));
         let world = Self {
             os,
             map,

@@ -20,7 +20,12 @@ pub(crate) use loom::sync::atomic;
 mod lock;
 #[cfg(loom)]
 mod modelled;
+mod owner_lock;
 #[cfg(not(loom))]
 pub(crate) use lock::{Guard, Lock, hold_all, hold_all_no_more, holds_all, is_interrupted};
 #[cfg(loom)]
-pub(crate) use modelled::{Lock, futex_wait, futex_wake_all};
+pub(crate) use modelled::{Guard, Lock, futex_wait, futex_wake_all};
+#[cfg(not(loom))]
+pub(crate) use owner_lock::{
+    OwnerLock, Owning, QuickOwning, Visit, prepare as prepare_owner_locks,
+};

@@ -177,6 +177,7 @@ unsafe fn unmap(at: *mut u8, size: usize) -> bool {
 }
 
 impl Memory for System {
+    #[inline]
     fn page_size(&self) -> usize {
         match PAGE.load(Ordering::Relaxed) {
             0 => kernel_page_size(),
@@ -636,11 +637,30 @@ pub(crate) fn yield_now() {
     keeping_errno(|| unsafe { libc::sched_yield() });
 }
 
+const BARRIER: libc::c_int = 1 << 3;
+const REGISTER_BARRIER: libc::c_int = 1 << 4;
+
+/// Says that this process will call [`barrier_in_all_threads`]. False where the kernel does not know
+/// it, or refuses.
+pub(crate) fn register_barrier() -> bool {
+    // SAFETY: no preconditions.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) }) == 0
+}
+
+/// Runs a full fence in each thread of this process that runs just now, the caller's included; the
+/// others had theirs when they were suspended. False: the kernel refuses.
+pub(crate) fn barrier_in_all_threads() -> bool {
+    // SAFETY: no preconditions.
+    let run = || unsafe { libc::syscall(libc::SYS_membarrier, BARRIER, 0, 0) } == 0;
+    // A forked child may have to register anew.
+    keeping_errno(run) || (register_barrier() && keeping_errno(run))
+}
+
 fn clock(id: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. No system call on the
-    // usual kernels, and no failure with these clocks.
-    keeping_errno(|| unsafe { libc::clock_gettime(id, &raw mut now) });
+    // usual kernels, and no failure with these clocks, so `errno` stays.
+    unsafe { libc::clock_gettime(id, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
