@@ -24,7 +24,6 @@ mod nothrow;
 
 pub(crate) use forward::{distinguish_forms, notice_replacements};
 
-use core::arch::naked_asm;
 use failure::new_slow;
 use forward::delete_sized;
 use heapwright::heap::{self, NEW};
@@ -40,6 +39,17 @@ use libc::{c_void, size_t};
 extern "C" fn _Znwm(size: size_t) -> *mut c_void {
     let block = heap::malloc_fast(size);
     if block.is_null() {
+        return new_medium(size);
+    }
+    block.cast()
+}
+
+/// `operator new(std::size_t)` where the shortest path is not enough.
+#[cfg(heapwright_tail_calls)]
+#[inline(never)]
+extern "C" fn new_medium(size: size_t) -> *mut c_void {
+    let block = heap::malloc_medium_fast(size);
+    if block.is_null() {
         return new_slow(size, 1);
     }
     block.cast()
@@ -53,20 +63,33 @@ extern "C" fn _Znwm(size: size_t) -> *mut c_void {
 #[unsafe(link_section = "heapwright_operators")]
 extern "C" fn _Znwm() {
     #[cfg(target_arch = "x86_64")]
-    naked_asm!("mov esi, 1", "jmp {slow}", slow = sym new_slow);
+    core::arch::naked_asm!("mov esi, 1", "jmp {slow}", slow = sym new_slow);
     #[cfg(target_arch = "aarch64")]
-    naked_asm!("mov x1, #1", "b {slow}", slow = sym new_slow);
+    core::arch::naked_asm!("mov x1, #1", "b {slow}", slow = sym new_slow);
 }
 
 /// `operator new(std::size_t, std::align_val_t)`.
+#[cfg(heapwright_tail_calls)]
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "heapwright_operators")]
+extern "C" fn _ZnwmSt11align_val_t(size: size_t, alignment: size_t) -> *mut c_void {
+    let block = heap::malloc_aligned_fast(size, alignment);
+    if block.is_null() {
+        return new_slow(size, alignment);
+    }
+    block.cast()
+}
+
+/// `operator new(std::size_t, std::align_val_t)` where the compiler does not make tail calls.
+#[cfg(not(heapwright_tail_calls))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "heapwright_operators")]
 extern "C" fn _ZnwmSt11align_val_t() {
     #[cfg(target_arch = "x86_64")]
-    naked_asm!("jmp {slow}", slow = sym new_slow);
+    core::arch::naked_asm!("jmp {slow}", slow = sym new_slow);
     #[cfg(target_arch = "aarch64")]
-    naked_asm!("b {slow}", slow = sym new_slow);
+    core::arch::naked_asm!("b {slow}", slow = sym new_slow);
 }
 
 /// `operator delete(void*)`.

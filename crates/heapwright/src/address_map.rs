@@ -354,6 +354,17 @@ impl AddressMap {
     pub(crate) fn set_entry(&self, unit: usize, entry: Entry) {
         assert!(unit < self.limit());
         // SAFETY: below the limit, checked above.
+        unsafe { self.set_known_entry(unit, entry) };
+    }
+
+    /// [`AddressMap::set_entry`] for a unit that the caller has.
+    ///
+    /// # Safety
+    ///
+    /// The unit is below the map's limit.
+    #[inline(always)]
+    pub(crate) unsafe fn set_known_entry(&self, unit: usize, entry: Entry) {
+        // SAFETY: below the limit, as the caller promises.
         let slot = unsafe { self.slot(unit) };
         // SAFETY: slots below the limit are committed.
         unsafe { &*slot }.store(entry.0, Ordering::Relaxed);

@@ -142,6 +142,7 @@ impl Cache {
             bin.slabs.set(0);
         }
         self.depot_bytes.store(0, Ordering::Relaxed);
+        self.large_depot_bytes.set(0);
         self.depot_blocks.store(0, Ordering::Relaxed);
         self.hot.outgoing.forget();
         self.stash.forget_after_fork();

@@ -147,6 +147,8 @@ pub(crate) struct Cache {
     listed_blocks: AtomicUsize,
     depot_bytes: AtomicUsize,
     depot_blocks: AtomicUsize,
+    /// Bytes of blocks over [`LARGE`] in the depot.
+    large_depot_bytes: Cell<usize>,
     /// Classes whose depots may have a chain, and the one that loses a chain next.
     kept: Cell<u128>,
     evict_next: Cell<u32>,

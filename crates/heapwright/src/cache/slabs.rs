@@ -66,10 +66,9 @@ impl Cache {
     pub(super) fn new_slab(&self, class: usize) -> Option<usize> {
         let entry = Entry::slab(self.id(), class);
         // The entry is set last: the record must be a slab's by then.
-        let (unit, zero) = match self.kept_unit() {
+        let (unit, zero) = match self.kept_unit().or_else(|| self.spared_unit()) {
             Some(unit) => (unit, false),
             None => {
-                self.stash.make_way(1);
                 let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
                 let run = chunk::take(1, 1, want, Entry::METADATA, Entry::large_rest)?;
                 (run.unit, run.zero)
@@ -81,6 +80,16 @@ impl Cache {
         self.hot.raise_limit();
         MAP.set_entry(unit, entry);
         Some(unit)
+    }
+
+    /// A unit that comes free when the depot and the stash give back what they may have to.
+    fn spared_unit(&self) -> Option<usize> {
+        self.make_way();
+        let unit = self.kept_unit();
+        if unit.is_none() {
+            self.stash.make_way(1);
+        }
+        unit
     }
 
     /// A unit that the stash keeps, with memory behind all of it.
@@ -237,6 +246,7 @@ impl Cache {
             }
         }
         self.depot_bytes.store(0, Ordering::Relaxed);
+        self.large_depot_bytes.set(0);
         self.depot_blocks.store(0, Ordering::Relaxed);
         self.publish();
         while let Some(unit) = self.slabs.first() {

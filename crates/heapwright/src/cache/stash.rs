@@ -1,7 +1,7 @@
 //! The stash: runs of units that a thread freed and will soon want again.
 //!
 //! ```text
-//!   length    1 unit      2        3      ...    16
+//!   length    1 unit      2        3      ...    64
 //!             run         run      (none)        run
 //!             run                                         newest first
 //! ```
@@ -31,10 +31,10 @@ use crate::chunk::{self, scarce};
 use crate::size_class::{SLAB_MAX, UNIT};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Units in the longest run that is kept: 1 MiB.
-const LONGEST: usize = (1 << 20) / UNIT;
-/// Units that all stashes together may keep, that one may keep at most, and always: 16 MiB, 8 MiB, 256 KiB.
-const ALL: usize = (16 << 20) / UNIT;
+/// Units in the longest run that is kept: 4 MiB.
+const LONGEST: usize = (4 << 20) / UNIT;
+/// Units that all stashes together may keep, that one may keep at most, and always: 8 MiB, 8 MiB, 256 KiB.
+const ALL: usize = (8 << 20) / UNIT;
 const MOST: usize = (8 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
 /// One fetch in so many does a step of the scavenger's.
@@ -42,6 +42,11 @@ const STEP: usize = 64;
 
 /// Units that one stash may keep: the fewer, the more caches were made.
 static ROOM: AtomicUsize = AtomicUsize::new(MOST);
+
+/// Bytes that one stash may keep.
+pub(super) fn room_bytes() -> usize {
+    ROOM.load(Ordering::Relaxed) * UNIT
+}
 
 /// So many caches were made.
 pub(super) fn note_made(caches: usize) {
@@ -139,6 +144,9 @@ impl Stash {
             return;
         }
         for units in 1..=LONGEST {
+            if self.units.load(Ordering::Relaxed) == 0 {
+                break;
+            }
             while let Some(unit) = self.first(units) {
                 self.pop(unit, units);
                 chunk::give(unit, units);

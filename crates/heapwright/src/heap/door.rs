@@ -42,11 +42,6 @@ pub(super) fn malloc_cold<const FROM: u8>(size: usize) -> *mut u8 {
 }
 
 #[inline(never)]
-pub(super) fn calloc_cold<const FROM: u8>(size: usize) -> *mut u8 {
-    allocate(Request { size, align: 1, zero: true, origin: Origin::of::<FROM>() })
-}
-
-#[inline(never)]
 pub(super) fn malloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     allocate(Request { size, align, zero: false, origin: Origin::of::<FROM>() })
 }

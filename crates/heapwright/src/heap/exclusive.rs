@@ -82,5 +82,6 @@ pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
         return false;
     }
     let Some(_order) = cache.try_enter() else { return false };
-    large::keep(unit, &cache.stash)
+    // SAFETY: just found to be a large block's, which the caller gives away.
+    unsafe { large::keep(unit, &cache.stash) }
 }

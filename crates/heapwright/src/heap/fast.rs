@@ -95,13 +95,20 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
         // SAFETY: the size was just found to be a linear class's.
         unsafe { pop_linear(last) }
     } else {
-        malloc_medium_fast(size)
+        core::ptr::null_mut()
     }
 }
 
-/// [`malloc_fast`] for sizes above the linear classes, and for 0.
-#[inline(never)]
-fn malloc_medium_fast(size: usize) -> *mut u8 {
+/// [`malloc_fast`] for all sizes; the class takes a few instructions more.
+///
+/// ```
+/// let block = heapwright::heap::malloc_medium_fast(10_000);
+/// // SAFETY: null, or a block of our own.
+/// unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc_medium_fast(size: usize) -> *mut u8 {
     let hot = hot();
     if size.wrapping_sub(1) < SLAB_MAX {
         return hot.list(size_class::of(size)).pop().cast();
@@ -189,9 +196,22 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
 #[inline]
 #[must_use]
 pub fn calloc(size: usize) -> *mut u8 {
-    let block = if size <= SLAB_MAX { malloc_fast(size) } else { core::ptr::null_mut() };
+    let block = malloc_fast(size);
     if block.is_null() {
-        return door::calloc_cold::<MALLOC>(size);
+        return calloc_medium::<MALLOC>(size, 1);
+    }
+    // SAFETY: the block has room for `size` bytes.
+    unsafe { block.write_bytes(0, size) };
+    block
+}
+
+/// [`calloc_aligned_for`] where the fast path is not enough.
+#[inline(never)]
+fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    let is_listed = align <= MIN_ALIGN && size <= SLAB_MAX;
+    let block = if is_listed { malloc_medium_fast(size) } else { core::ptr::null_mut() };
+    if block.is_null() {
+        return door::calloc_aligned_cold::<FROM>(size, align);
     }
     // SAFETY: the block has room for `size` bytes.
     unsafe { block.write_bytes(0, size) };
@@ -243,6 +263,22 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
 }
 
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null where that is not enough.
+///
+/// ```
+/// let block = heapwright::heap::malloc_aligned_fast(100, 64);
+/// // SAFETY: null, or a block of our own.
+/// unsafe { heapwright::heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn malloc_aligned_fast(size: usize, align: usize) -> *mut u8 {
+    match size_class::of_aligned(size, align) {
+        Some(class) => hot().list(class).pop().cast(),
+        None => core::ptr::null_mut(),
+    }
+}
+
 /// [`malloc_aligned_for`] for an alignment that not every class has.
 #[inline(never)]
 fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
@@ -255,6 +291,11 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
         }
         if hot.on_miss() == OnMiss::Door {
             return exclusive::missed_from::<FROM>(size, align, hot, class * CLASS_STEP);
+        }
+    } else if align <= UNIT {
+        let block = exclusive::large(size, hot());
+        if !block.is_null() {
+            return block;
         }
     }
     door::malloc_aligned_cold::<FROM>(size, align)
@@ -288,10 +329,9 @@ pub fn calloc_aligned(size: usize, align: usize) -> *mut u8 {
 #[inline]
 #[must_use]
 pub fn calloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
-    let is_listed = align <= MIN_ALIGN && size <= SLAB_MAX;
-    let block = if is_listed { malloc_fast(size) } else { core::ptr::null_mut() };
+    let block = if align <= MIN_ALIGN { malloc_fast(size) } else { core::ptr::null_mut() };
     if block.is_null() {
-        return door::calloc_aligned_cold::<FROM>(size, align);
+        return calloc_medium::<FROM>(size, align);
     }
     // SAFETY: the block has room for `size` bytes.
     unsafe { block.write_bytes(0, size) };
@@ -578,6 +618,19 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
     }
+}
+
+/// The class of a block that begins in a slab of the calling thread's own cache.
+#[inline(always)]
+pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
+    let hot = hot();
+    let residue = hot.residue_of(block.addr());
+    if !residue.is_mine() {
+        return None;
+    }
+    // SAFETY: the entry is a slab's of the hot part's owner.
+    let list = unsafe { hot.list_of(residue) };
+    list.is_slot_start((block.addr() & (UNIT - 1)) as u32).then(|| residue.class())
 }
 
 /// Frees a block of one of this thread's lists; false if none begins there.

@@ -31,6 +31,9 @@ use crate::sync::atomic::Ordering;
 /// From this many bytes on, pages are moved instead of bytes copied.
 const MOVE_PAGES: usize = 1 << 20;
 
+/// A block that gets smaller by at most one of so many parts keeps its run: it may grow again.
+const STAYS: usize = 8;
+
 /// A large block that was handed out.
 pub(super) struct Large {
     pub(super) unit: usize,
@@ -86,24 +89,30 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
 #[inline(always)]
 pub(super) fn quickly(size: usize, stash: &Stash) -> *mut u8 {
     let Some(unit) = stash.take_ready(size.div_ceil(UNIT), size) else { return ptr::null_mut() };
-    MAP.set_entry(unit, Entry::LARGE_HEAD);
+    // SAFETY: the unit of a run that the stash had.
+    unsafe { MAP.set_known_entry(unit, Entry::LARGE_HEAD) };
     let record = MAP.record(unit);
     record.requested.store(size, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
     MAP.address_of(unit)
 }
 
-/// Keeps the run of the large block at `unit`, whose entry was just read, in the thread's own
-/// stash. False: it stays a block, for it is a first-class heap's, or there is no room.
+/// Keeps the run of the large block at `unit` in the thread's own stash. False: it stays a block, for
+/// it is a first-class heap's, or there is no room.
+///
+/// # Safety
+///
+/// The unit's entry was just read: the head of a large block, which the caller gives away.
 #[inline(always)]
-pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
+pub(super) unsafe fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
     if record.heap.load(Ordering::Relaxed) != 0 {
         return false;
     }
     let kept = stash.keep(unit, record.units.load(Ordering::Relaxed) as usize);
     if kept {
-        MAP.set_entry(unit, Entry::KEPT);
+        // SAFETY: below the limit, for its entry was read.
+        unsafe { MAP.set_known_entry(unit, Entry::KEPT) };
     }
     kept
 }
@@ -183,7 +192,7 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) 
                 return false;
             }
         }
-    } else if need < have && usable < scarce::usable(record) {
+    } else if need < have - have / STAYS && usable < scarce::usable(record) {
         chunk::shorten(unit, have, need, usable);
     } else if !scarce::set_usable(unit, usable) {
         return false;

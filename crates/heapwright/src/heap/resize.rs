@@ -12,13 +12,16 @@
 //! Called by the C layer and the adapters.
 
 use super::door::{Found, find};
-use super::{count, debug_hooks, foreign, large, own_word, shared, trace};
+use super::{count, debug_hooks, fast, foreign, large, own_word, shared, trace};
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
 use crate::request::{MALLOC, Origin, Return};
-use crate::size_class::{self, SLAB_MAX};
+use crate::size_class::{self, MIN_ALIGN, SLAB_MAX};
 use crate::sync;
+
+/// Blocks from so many bytes on get room to grow.
+const GROWS: usize = 256;
 
 /// Changes the size of a block, moving it where it must.
 ///
@@ -88,6 +91,14 @@ unsafe fn resize<const FROM: u8>(
     if block.is_null() {
         return super::malloc_aligned_for::<FROM>(size, align);
     }
+    if align <= MIN_ALIGN {
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        let new = unsafe { resize_mine::<FROM>(block, size) };
+        if !new.is_null() {
+            return new;
+        }
+    }
     if trace::realloc_begins(block) {
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
@@ -107,7 +118,7 @@ unsafe fn resize<const FROM: u8>(
             return new;
         }
     }
-    let old = match (known, align <= size_class::MIN_ALIGN) {
+    let old = match (known, align <= MIN_ALIGN) {
         // Only a new block is sure to be aligned.
         (Some(old), false) => old,
         _ => match find(Call::Realloc, block.addr()) {
@@ -116,7 +127,7 @@ unsafe fn resize<const FROM: u8>(
             Found::Foreign => return unsafe { foreign::realloc(block, size) },
             Found::Slot { class, .. } => {
                 let have = size_class::size(class);
-                if size <= have && (size > have / 2 || have <= 32) {
+                if stays(have, size) {
                     return block;
                 }
                 have
@@ -144,6 +155,47 @@ unsafe fn resize<const FROM: u8>(
         unsafe { super::free_from::<FROM>(block) };
     }
     new
+}
+
+/// [`resize`] of a slot of the thread's own cache. Null: it is none, each call is seen to, or there
+/// is no memory.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
+    let Some(class) = fast::class_of_mine(block) else { return core::ptr::null_mut() };
+    let have = size_class::size(class);
+    if stays(have, size) {
+        return block;
+    }
+    let new = super::malloc_aligned_for::<FROM>(with_room(have, size), 1);
+    if !new.is_null() {
+        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        unsafe { core::ptr::copy_nonoverlapping(block, new, have.min(size)) };
+        // SAFETY: by the contract the old block is ours to free.
+        unsafe { super::free_from::<FROM>(block) };
+    }
+    new
+}
+
+/// What to ask for where a block in a slot of `have` bytes becomes one of `size`: a quarter more than it
+/// had where it grows by less, for then it will probably go on growing.
+#[inline(always)]
+fn with_room(have: usize, size: usize) -> usize {
+    let more = have + have / 4;
+    if (GROWS..=SLAB_MAX / 2).contains(&have) && (have + 1..more).contains(&size) {
+        more
+    } else {
+        size
+    }
+}
+
+/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`.
+#[inline(always)]
+fn stays(have: usize, size: usize) -> bool {
+    size <= have && (size > have / 2 || have <= 32)
 }
 
 /// [`resize`] between the two halves that are traced of it.
