@@ -38,6 +38,18 @@ mutant remote.rs "a take does not acquire" 'null_mut\(\), Ordering::Acquire' 'nu
 mutant remote.rs "a claim does not acquire" 'ORPHANED, CLAIMED, Ordering::Acquire' 'ORPHANED, CLAIMED, Ordering::Relaxed'
 mutant remote.rs "letting go does not release" 'ORPHANED, Ordering::Release' 'ORPHANED, Ordering::Relaxed'
 mutant remote.rs "blocks are counted after the push" 'self\.count\.fetch_add\(count, Ordering::Relaxed\);' ''
+tests=sync::owner_lock::
+owner=sync/owner_lock.rs
+mutant $owner "the owner does not fence" '    fence\(Ordering::SeqCst\);\n\}\n\n(\/\/\/ The visitor)' '}\n\n$1'
+mutant $owner "a visitor does not fence" 'fence\(Ordering::SeqCst\);(\s+true)' '$1'
+mutant $owner "the owner does not look for a visitor" 'if self\.is_visited\.load\(Ordering::Acquire\) \{\s+return' 'if false { return'
+mutant $owner "a quick owner does not look for a visitor" 'if self\.is_visited\.load\(Ordering::Acquire\) \{ None \}' 'if false { None }'
+mutant $owner "the owner does not acquire" 'if self\.is_visited\.load\(Ordering::Acquire\) \{\s+return' 'if self.is_visited.load(Ordering::Relaxed) { return'
+mutant $owner "the owner does not release" 'self\.lock\.is_in\.store\(false, Ordering::Release\)' 'self.lock.is_in.store(false, Ordering::Relaxed)'
+mutant $owner "a quick owner does not release" 'self\.0\.is_in\.store\(false, Ordering::Release\)' 'self.0.is_in.store(false, Ordering::Relaxed)'
+mutant $owner "a visitor does not look for the owner" '!self\.is_in\.load\(Ordering::Acquire\)' 'true'
+mutant $owner "a visitor does not acquire" '!self\.is_in\.load\(Ordering::Acquire\)' '!self.is_in.load(Ordering::Relaxed)'
+mutant $owner "a visitor does not release" 'self\.lock\.is_visited\.store\(false, Ordering::Release\)' 'self.lock.is_visited.store(false, Ordering::Relaxed)'
 tests=registry::
 mutant registry/thread_index.rs "releasing an index does not release" 'fetch_and\(([^;]*), Ordering::Release\)' 'fetch_and($1, Ordering::Relaxed)'
 mutant registry/thread_index.rs "taking an index does not acquire" 'fetch_or\(bit, Ordering::Acquire\)' 'fetch_or(bit, Ordering::Relaxed)'
