@@ -75,13 +75,13 @@ pub(crate) const fn of(size: usize) -> usize {
 }
 
 /// The smallest class of at least `size` bytes whose slots are all aligned to
-/// `align` (a power of two), if a slab can serve it.
+/// `align`, if a slab can serve it and that is a power of two.
 ///
 /// A multiple of the alignment is a class's size where the steps between classes are smaller, and
 /// where they are not smaller all sizes are multiples of the alignment.
 #[inline]
 pub(crate) const fn of_aligned(size: usize, align: usize) -> Option<usize> {
-    if size > SLAB_MAX || align > SLAB_MAX {
+    if size > SLAB_MAX || align > SLAB_MAX || !align.is_power_of_two() {
         return None;
     }
     let size = if size == 0 { 1 } else { size };
@@ -204,6 +204,7 @@ mod tests {
             }
         }
         assert_eq!(of_aligned(16, UNIT), None);
+        assert_eq!((of_aligned(16, 0), of_aligned(16, 48)), (None, None));
         assert_eq!(of_aligned(SLAB_MAX + 1, 16), None);
     }
 }
