@@ -30,6 +30,7 @@ use crate::address_map::MAP;
 use crate::chunk::{self, scarce};
 use crate::size_class::{SLAB_MAX, UNIT};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::unit_record::Record;
 
 /// Units in the longest run that is kept: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
@@ -67,21 +68,26 @@ impl Stash {
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
     /// Keeps a run whose first entry is `KEPT`, or about to be. False: there is no room.
-    #[inline]
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
+        self.keep_quickly(unit, MAP.record(unit), units)
+    }
+
+    /// [`Stash::keep`] for a caller that has the run's record.
+    #[inline(always)]
+    pub(crate) fn keep_quickly(&self, unit: usize, record: &Record, units: usize) -> bool {
         let total = self.units.load(Ordering::Relaxed) + units;
         let Some(runs) = self.runs.get(units - 1).filter(|_| total <= ROOM.load(Ordering::Relaxed))
         else {
             return false;
         };
-        MAP.record(unit).by_owner.next.store(runs.load(Ordering::Relaxed), Ordering::Relaxed);
+        record.by_owner.next.store(runs.load(Ordering::Relaxed), Ordering::Relaxed);
         runs.store(unit as u32, Ordering::Relaxed);
         self.units.store(total, Ordering::Relaxed);
         true
     }
 
     /// The newest run of a length. `None`: there is none, or no run is so long.
-    #[inline]
+    #[inline(always)]
     fn first(&self, units: usize) -> Option<usize> {
         match self.runs.get(units - 1)?.load(Ordering::Relaxed) {
             0 => None,
@@ -89,10 +95,10 @@ impl Stash {
         }
     }
 
-    /// Takes `unit`, the newest run of its length, out.
-    #[inline]
-    fn pop(&self, unit: usize, units: usize) {
-        let next = MAP.record(unit).by_owner.next.load(Ordering::Relaxed);
+    /// Takes the newest run of its length out, whose record is given.
+    #[inline(always)]
+    fn pop(&self, record: &Record, units: usize) {
+        let next = record.by_owner.next.load(Ordering::Relaxed);
         self.runs[units - 1].store(next, Ordering::Relaxed);
         self.units.store(self.units.load(Ordering::Relaxed) - units, Ordering::Relaxed);
     }
@@ -101,21 +107,22 @@ impl Stash {
     pub(crate) fn take(&self, units: usize) -> Option<usize> {
         let unit = self.first(units)?;
         self.fetched.set(self.fetched.get() + 1);
-        self.pop(unit, units);
+        self.pop(MAP.record(unit), units);
         Some(unit)
     }
 
     /// [`Stash::take`] for a run whose record says that `size` bytes can be used, unless a step of
-    /// the scavenger's is due.
+    /// the scavenger's is due. Returns the record, too.
     #[inline(always)]
-    pub(crate) fn take_ready(&self, units: usize, size: usize) -> Option<usize> {
+    pub(crate) fn take_ready(&self, units: usize, size: usize) -> Option<(usize, &'static Record)> {
         let unit = self.first(units)?;
-        if self.is_step_due() || !scarce::is_usable(unit, size) {
+        let record = MAP.record(unit);
+        if self.is_step_due() || !scarce::is_usable(record, size) {
             return None;
         }
         self.fetched.set(self.fetched.get() + 1);
-        self.pop(unit, units);
-        Some(unit)
+        self.pop(record, units);
+        Some((unit, record))
     }
 
     /// Makes way where a run of `units` units would be taken from memory that was not used yet, although
@@ -148,7 +155,7 @@ impl Stash {
                 break;
             }
             while let Some(unit) = self.first(units) {
-                self.pop(unit, units);
+                self.pop(MAP.record(unit), units);
                 chunk::give(unit, units);
             }
         }

@@ -53,11 +53,11 @@ pub(crate) fn usable(record: &Record) -> usize {
     record.usable.load(Ordering::Relaxed) & !CUT
 }
 
-/// Whether `size` bytes of the caller's large block at `unit` can be used as it is, and hardly more.
+/// Whether `size` bytes of the caller's large block can be used as it is, and hardly more.
 #[inline]
-pub(crate) fn is_usable(unit: usize, size: usize) -> bool {
+pub(crate) fn is_usable(record: &Record, size: usize) -> bool {
     // One compare, which a cut block does not pass.
-    MAP.record(unit).usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
+    record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
 }
 
 /// Says how many bytes, in whole pages and within its run, the program may use of the

@@ -88,10 +88,11 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
 /// changed but who has it; else null.
 #[inline(always)]
 pub(super) fn quickly(size: usize, stash: &Stash) -> *mut u8 {
-    let Some(unit) = stash.take_ready(size.div_ceil(UNIT), size) else { return ptr::null_mut() };
+    let Some((unit, record)) = stash.take_ready(size.div_ceil(UNIT), size) else {
+        return ptr::null_mut();
+    };
     // SAFETY: the unit of a run that the stash had.
     unsafe { MAP.set_known_entry(unit, Entry::LARGE_HEAD) };
-    let record = MAP.record(unit);
     record.requested.store(size, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
     MAP.address_of(unit)
@@ -109,7 +110,8 @@ pub(super) unsafe fn keep(unit: usize, stash: &Stash) -> bool {
     if record.heap.load(Ordering::Relaxed) != 0 {
         return false;
     }
-    let kept = stash.keep(unit, record.units.load(Ordering::Relaxed) as usize);
+    let units = record.units.load(Ordering::Relaxed) as usize;
+    let kept = stash.keep_quickly(unit, record, units);
     if kept {
         // SAFETY: below the limit, for its entry was read.
         unsafe { MAP.set_known_entry(unit, Entry::KEPT) };
