@@ -55,13 +55,14 @@ fn of_threads(sweep: &Sweep, threads: u32) -> Vec<&Cell> {
     sweep.cells.iter().filter(|cell| cell.threads == threads).collect()
 }
 
-fn numbers_of_threads(sweep: &Sweep) -> Vec<u32> {
+/// Those that there are cells of.
+pub(crate) fn numbers_of_threads(sweep: &Sweep) -> Vec<u32> {
     let mut all: Vec<u32> = sweep.cells.iter().map(|cell| cell.threads).collect();
     all.dedup();
     all
 }
 
-fn threads_text(threads: u32) -> String {
+pub(crate) fn threads_text(threads: u32) -> String {
     if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
 }
 
@@ -127,18 +128,13 @@ fn summary(sweep: &Sweep, threads: u32, (name, at): (&str, usize)) -> String {
 }
 
 /// The worst cells.
-fn worst(sweep: &Sweep, threads: u32, (name, at): (&str, usize)) -> String {
+fn worst(sweep: &Sweep, threads: u32, name: &str, ratios: Vec<(f64, &str, &Cell)>) -> String {
+    let at = sweep.allocator(name);
     let row = |(ratio, peer, cell): (f64, &str, &Cell)| {
         let time = |at: Option<usize>| at.and_then(|at| cell.least(at)).map_or("-".into(), number);
         let cell = format!("{} {}", cell.group, bytes(cell.bytes));
-        vec![
-            cell,
-            shown(Some(ratio)),
-            time(Some(at)),
-            format!("{peer} {}", time(sweep.allocator(peer))),
-        ]
+        vec![cell, shown(Some(ratio)), time(at), format!("{peer} {}", time(sweep.allocator(peer)))]
     };
-    let ratios = ratios(sweep, &of_threads(sweep, threads), at);
     let rows: Vec<Vec<String>> = ratios.into_iter().take(WORST).map(row).collect();
     let head = format!("worst cells of {name}, {}", threads_text(threads));
     table(&[&head, "to the best", "ns", "the best"], &rows)
@@ -153,9 +149,10 @@ pub(crate) fn text(sweep: &Sweep, judged: &[Figure]) -> String {
     }
     for threads in numbers_of_threads(sweep) {
         for ours in ours(sweep) {
-            if sweep.cells.iter().any(|c| c.threads == threads && !c.ns[ours.1].is_empty()) {
+            let ratios = ratios(sweep, &of_threads(sweep, threads), ours.1);
+            if !ratios.is_empty() {
                 text += &summary(sweep, threads, ours);
-                text += &worst(sweep, threads, ours);
+                text += &worst(sweep, threads, ours.0, ratios);
             }
         }
     }
