@@ -14,7 +14,8 @@
 //   thousands                            the same with as many as 64 MB hold, at most 10,000
 //   replace                              a random one of many live blocks is freed, and another of
 //                                        half to one and a half of the size is allocated
-//   replace-30000                        the same among 30,000 that were all of one size at first
+//   replace-30000                        the same among 30,000 that were all of one size, after
+//                                        30,000 replacements
 //   realloc-steps                        one step of BYTES of a block that grows to 200 steps
 //   realloc-half                         one growth by half, of a block that reaches BYTES
 //   realloc-fro                          a block becomes larger by an eighth, or small again
@@ -177,7 +178,12 @@ Work replace(Place place) {
     size_t most = place.threads == 1 ? 10000 : 1000;
     return replace_among(place, fit < most ? fit : most, false);
 }
-Work replace_many(Place place) { return replace_among(place, 30000, true); }
+// (As many at once as there are blocks: the first time, in which the sizes change, does not count.)
+Work replace_many(Place place) {
+    constexpr long COUNT = 30000;
+    Work one = replace_among(place, COUNT, true);
+    return {COUNT, [=](long n) { one.run(n * COUNT); }};
+}
 
 // A block that has these sizes one after the other.
 Work realloc_through(std::vector<size_t> sizes) {
