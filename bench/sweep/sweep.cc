@@ -14,8 +14,9 @@
 //   thousands                            the same with as many as 64 MB hold, at most 10,000
 //   replace                              a random one of many live blocks is freed, and another of
 //                                        half to one and a half of the size is allocated
-//   replace-30000                        the same among 30,000 that were all of one size, after
-//                                        30,000 replacements
+//   replace-30000                        the same among 30,000
+//   phases                               a block of 30,000 of one size, or one of 60,000 that then
+//                                        replace them; at the end all are freed
 //   realloc-steps                        one step of BYTES of a block that grows to 200 steps
 //   realloc-half                         one growth by half, of a block that reaches BYTES
 //   realloc-fro                          a block becomes larger by an eighth, or small again
@@ -156,33 +157,40 @@ struct Live {
     ~Live() {
         for (char *block : blocks) free(block);
     }
+    void replace(size_t nominal, long n) {
+        while (n-- > 0) {
+            char *&block = blocks[random.below(blocks.size())];
+            size_t size = random.around(nominal);
+            free(block);
+            block = touched(malloc(size), size);
+        }
+    }
 };
-Work replace_among(Place place, size_t count, bool one_size) {
+// (After so many replacements that nearly all blocks are others: what an allocator takes until then
+// belongs to no clock that may stop early.)
+Work replace_among(Place place, size_t count) {
     auto live = std::make_shared<Live>();
     live->random.state += place.thread;
-    for (size_t i = 0; i < count; i++) {
-        size_t size = one_size ? place.size : live->random.around(place.size);
-        live->blocks.push_back(touched(malloc(size), size));
-    }
-    return {1, [=](long n) {
-                while (n-- > 0) {
-                    char *&block = live->blocks[live->random.below(count)];
-                    size_t size = live->random.around(place.size);
-                    free(block);
-                    block = touched(malloc(size), size);
-                }
-            }};
+    for (size_t i = 0; i < count; i++) live->blocks.push_back(touched(malloc(place.size), place.size));
+    live->replace(place.size, 4 * count);
+    return {1, [=](long n) { live->replace(place.size, n); }};
 }
 Work replace(Place place) {
     size_t fit = (place.threads == 1 ? MOST_HELD : MOST_HELD_EACH) / place.size;
     size_t most = place.threads == 1 ? 10000 : 1000;
-    return replace_among(place, fit < most ? fit : most, false);
+    return replace_among(place, fit < most ? fit : most);
 }
-// (As many at once as there are blocks: the first time, in which the sizes change, does not count.)
-Work replace_many(Place place) {
-    constexpr long COUNT = 30000;
-    Work one = replace_among(place, COUNT, true);
-    return {COUNT, [=](long n) { one.run(n * COUNT); }};
+Work replace_many(Place place) { return replace_among(place, 30000); }
+Work phases(Place place) {
+    constexpr size_t COUNT = 30000;
+    return {3 * COUNT, [=](long n) {
+                while (n-- > 0) {
+                    Live live;
+                    live.blocks.resize(COUNT);
+                    for (char *&block : live.blocks) block = touched(malloc(place.size), place.size);
+                    live.replace(place.size, 2 * COUNT);
+                }
+            }};
 }
 
 // A block that has these sizes one after the other.
@@ -281,6 +289,7 @@ const Group groups[] = {
     {"thousands", thousands, MANY, {}},
     {"replace", replace, LIVE, {64, 40 * KB, 200 * KB}},
     {"replace-30000", replace_many, {2000}, {}},
+    {"phases", phases, {100, 2000}, {}},
     {"realloc-steps", realloc_steps, {200, 500, 800, 10 * KB}, {}},
     {"realloc-half", realloc_half, {400 * KB, 1200 * KB}, {}},
     {"realloc-fro", realloc_fro, {1 * MB}, {}},

@@ -5,10 +5,11 @@
 //!   round 2   1 malloc: b c a | ...
 //! ```
 //!
-//! A group of cells is a process of its own under each allocator, so that what one pattern leaves
-//! behind does not reach the others. Before it runs, as much memory is touched and given back as a
-//! group holds: the hosts of virtual machines take free memory back, and whoever touches it first
-//! again pays for it.
+//! With several threads each round is three, because other work on the machine disturbs these
+//! more. A group of cells is a process of its own under each allocator, so that what one pattern
+//! leaves behind does not reach the others. Before it runs, as much memory is touched and given
+//! back as a group holds: the hosts of virtual machines take free memory back, and whoever touches
+//! it first again pays for it.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ use crate::options::{Allocator, Asked, PER_CPU};
 
 /// The most that a group holds, about.
 const HELD: f64 = 64e6;
+/// So often in a round are several threads measured.
+const AGAIN: usize = 3;
 /// A run that takes longer has failed.
 const SECONDS: u64 = 120;
 
@@ -115,34 +118,21 @@ pub(crate) fn run(asked: &Asked) -> Result<Sweep, String> {
     for round in 0..asked.rounds {
         eprintln!("round {} of {}", round + 1, asked.rounds);
         for (threads, group) in &groups {
-            for at in order(round, count) {
-                let allocator = sweep.allocators[at].clone();
+            let times = if *threads == 1 || asked.quick { 1 } else { AGAIN };
+            for at in (0..times).flat_map(|again| order(round * times + again, count)) {
+                let allocator = &sweep.allocators[at];
                 if *threads == 1 && allocator.name == PER_CPU {
                     continue;
                 }
-                let ms = if asked.quick {
-                    "0.1"
-                } else if *threads == 1 {
-                    "8"
-                } else {
-                    "30"
-                };
-                let words = [&threads.to_string(), group, ms, &asked.cells].map(|w| w.to_string());
-                warm(HELD);
-                let came = said(asked, &allocator, &words);
+                let came = measure(asked, allocator, *threads, group);
                 if let Err(why) = &came {
                     let what = format!("{group}, {threads} threads");
-                    sweep.failures.insert((allocator.name, what), why.clone());
+                    sweep.failures.insert((allocator.name.clone(), what), why.clone());
                 }
-                let came = came.unwrap_or_default();
-                let lines = came.lines().filter_map(|line| line.split_once(' '));
-                for (bytes, ns) in lines {
-                    let (bytes, ns): (Option<u64>, Option<f64>) =
-                        (bytes.parse().ok(), ns.parse().ok());
-                    let cell = sweep.cells.iter_mut().find(|cell| {
-                        (cell.threads, &cell.group, Some(cell.bytes)) == (*threads, group, bytes)
-                    });
-                    if let (Some(cell), Some(ns)) = (cell, ns) {
+                for (bytes, ns) in came.unwrap_or_default() {
+                    let named = (*threads, group, bytes);
+                    let found = |cell: &&mut Cell| (cell.threads, &cell.group, cell.bytes) == named;
+                    if let Some(cell) = sweep.cells.iter_mut().find(found) {
                         cell.ns[at].push(ns);
                     }
                 }
@@ -150,4 +140,26 @@ pub(crate) fn run(asked: &Asked) -> Result<Sweep, String> {
         }
     }
     Ok(sweep)
+}
+
+/// A group under an allocator: bytes, and nanoseconds.
+fn measure(
+    asked: &Asked,
+    allocator: &Allocator,
+    threads: u32,
+    group: &str,
+) -> Result<Vec<(u64, f64)>, String> {
+    let ms = match threads {
+        _ if asked.quick => "0.1",
+        1 => "8",
+        _ => "20",
+    };
+    let words = [&threads.to_string(), group, ms, &asked.cells].map(str::to_owned);
+    warm(HELD);
+    let said = said(asked, allocator, &words)?;
+    let lines = said.lines().map(|line| {
+        let (bytes, ns) = line.split_once(' ')?;
+        Some((bytes.parse().ok()?, ns.parse().ok()?))
+    });
+    lines.collect::<Option<_>>().ok_or_else(|| format!("it says '{}'", said.trim()))
 }

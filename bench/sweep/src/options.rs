@@ -16,7 +16,7 @@ ci/sweep.sh calls it.
   --only A,B,...                   only these of all the allocators
   --threads 1,2,8                  only these numbers of threads
   --cells REGEX                    only cells of which `GROUP BYTES` matches, e.g. '^new.* 300$'
-  --rounds N                       (default: 3)
+  --rounds N                       (default: 3; of several threads each is three)
   --quick                          an instant a cell, one round: only that all runs
 ";
 
