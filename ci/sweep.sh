@@ -4,9 +4,10 @@
 # (bench/sweep; docs/benchmarks.md says how to read it).
 #
 #   ci/sweep.sh                            all, 3 rounds: about four minutes
-#   ci/sweep.sh --threads 1                one thread: about three
+#   ci/sweep.sh --threads 1                one thread: about two
 #   ci/sweep.sh --threads 1 --cells '^(malloc|new.*) (300|600)$' --rounds 9
 #   ci/sweep.sh --with mine=/opt/lib/libmine.so --only heapwright,mimalloc,mine
+#   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
 #   ci/sweep.sh --quick                    an instant a cell, without peers: only that all runs
 #   ci/sweep.sh --help                     the other options
 #

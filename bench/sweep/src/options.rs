@@ -12,7 +12,8 @@ Measures entry points at sizes in patterns under heapwright and other allocators
 and prints tables and verdicts. FOLDER gets sweep.json (every cell) and sweep.html (pictures).
 ci/sweep.sh calls it.
 
-  --with NAME=[VAR=VALUE ...]PATH  another allocator's library; may be repeated
+  --with NAME=[VAR=VALUE ...]PATH  another allocator's library; may be repeated. A NAME that
+                                   begins with heapwright is a column, but no peer
   --only A,B,...                   only these of all the allocators
   --threads 1,2,8                  only these numbers of threads
   --cells REGEX                    only cells of which `GROUP BYTES` matches, e.g. '^new.* 300$'
@@ -36,9 +37,10 @@ pub(crate) struct Allocator {
 }
 
 impl Allocator {
-    /// Whether it is one that heapwright is measured by: neither itself nor what every program has.
+    /// Whether it is one that heapwright is measured by: neither itself (another build of it has a
+    /// name that begins so) nor what every program has.
     pub(crate) fn is_peer(&self) -> bool {
-        ![OURS, PER_CPU, GLIBC].contains(&self.name.as_str())
+        !self.name.starts_with(OURS) && self.name != GLIBC
     }
 }
 
