@@ -1,4 +1,4 @@
-# What golden counts share; sourced by ci/golden.sh and ci/pools.sh after common.sh:
+# What golden counts share; sourced by ci/golden.sh, ci/pools.sh and others after common.sh:
 # calls read from what callgrind wrote, and held against the numbers of a file.
 #
 # Who sources it says where the numbers are and how they are written:
@@ -37,10 +37,10 @@ counted_calls() {
 # above A B: whether A is more, and not by rounding.
 above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
 
-# bless FILE: makes the numbers of a file of counted calls the golden ones.
+# bless FILE [WHAT]: makes the numbers of a file of counted calls (or pairs) the golden ones.
 bless() {
     {
-        echo "# Instructions a call with the ret, x86-64, written by $BLESS."
+        echo "# Instructions a ${2:-call} with the ret, x86-64, written by $BLESS."
         echo "# name path"
         cut -d' ' -f1,2 "$1"
     } >"$GOLDEN"

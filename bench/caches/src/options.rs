@@ -100,12 +100,7 @@ fn parse_run(words: impl Iterator<Item = String>) -> Result<Asked, String> {
             "--programs" => programs = Some(PathBuf::from(value()?)),
             "--ours" => ours = Some(value()?),
             "--out" => out = Some(PathBuf::from(value()?)),
-            "--with" => {
-                let line = value()?;
-                peers.push(Setting::peer(&line).ok_or_else(|| {
-                    format!("--with: '{line}' is no NAME=[VAR=VALUE ...]/PATH/TO/LIBRARY")
-                })?);
-            }
+            "--with" => peers.push(Setting::peer(&value()?)?),
             "--no-glibc" => glibc = false,
             "--quick" => quick = true,
             "--only" => only = Some(value()?.split(',').map(str::to_owned).collect()),

@@ -9,6 +9,7 @@
 //!   glibc                                    none
 //! ```
 
+use ::figures::options::library;
 use serde::{Deserialize, Serialize};
 
 /// The row that the others' ratios are of.
@@ -61,17 +62,10 @@ impl Setting {
         Self { name: GLIBC.to_owned(), environment: Vec::new(), ours: false, caches: None }
     }
 
-    /// `NAME=[VAR=VALUE ...]PATH`, as `heapwright bench --with` takes it.
-    pub(crate) fn peer(line: &str) -> Option<Self> {
-        let (name, rest) = line.split_once('=')?;
-        let mut words: Vec<&str> = rest.split(' ').collect();
-        let library = words.pop().filter(|path| path.starts_with('/'))?;
-        if name.is_empty() || words.iter().any(|word| !word.contains('=')) {
-            return None;
-        }
-        let mut environment: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        environment.push(format!("LD_PRELOAD={library}"));
-        Some(Self { name: name.to_owned(), environment, ours: false, caches: None })
+    /// Another library.
+    pub(crate) fn peer(line: &str) -> Result<Self, String> {
+        let (name, environment) = library(line)?;
+        Ok(Self { name, environment, ours: false, caches: None })
     }
 
     /// Whether its caches are shared by all threads, K of them.
@@ -94,16 +88,5 @@ mod tests {
         assert_eq!(all[2].environment, ["HEAPWRIGHT=cache=shared:8", "LD_PRELOAD=/a.so"]);
         assert_eq!(Setting::all_ours("/a.so", &[], 72)[1].caches, Some(32));
         assert!(all[1].is_shared() && all[2].is_shared() && !all[0].is_shared());
-    }
-
-    #[test]
-    fn a_peer_is_what_bench_peers_prints() {
-        let peer = Setting::peer("scudo=/lib/scudo.so").unwrap();
-        assert_eq!((peer.name.as_str(), peer.environment.len()), ("scudo", 1));
-        let set = Setting::peer("m=A=1 B=2 /m.so").unwrap();
-        assert_eq!(set.environment, ["A=1", "B=2", "LD_PRELOAD=/m.so"]);
-        for wrong in ["scudo", "=/a.so", "a=b.so", "a=b /a.so", "a="] {
-            assert_eq!(Setting::peer(wrong), None, "{wrong}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The harness of the benches: what all of them do to measure and to judge.
 //!
 //! ```text
-//!   options      numbers of a command line
+//!   options      numbers and libraries of a command line
 //!   process      one run: under a limit of time, with an environment; memory touched before it
 //!   record       what a program prints: `result NAME=VALUE ...`
 //!   turns        rounds: each runs every variant once, in an order that turns
@@ -9,7 +9,7 @@
 //!   statistics   ratios within a round -> median, 95 % interval
 //!     |
 //!   verdict      a bound, what was measured, whether it holds: a figure, and tables of them
-//!   text         numbers and tables for people;   machine: what all of it ran on
+//!   text, plot   numbers, tables and pictures for people;   machine: what all of it ran on
 //! ```
 //!
 //! A bench says what is run and what is asked; it has no arithmetic, no table and no verdict of its
@@ -18,6 +18,7 @@
 
 pub mod machine;
 pub mod options;
+pub mod plot;
 pub mod process;
 pub mod record;
 pub mod statistics;

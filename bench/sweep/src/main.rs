@@ -1,0 +1,60 @@
+//! The sweep: entry points of the allocator times sizes times patterns, by one thread and by
+//! several, so that no size and no entry point hides a cliff. `ci/sweep.sh` builds the program that
+//! is measured (sweep.cc) and finds the libraries; this program runs them in turns and reports.
+//!
+//! ```text
+//!   options    the command line
+//!     |
+//!   cells      runs, a process for each allocator, group and round -> nanoseconds by round
+//!     |
+//!   report     a table for each group, the worst cells, what is asked; JSON;   page: pictures
+//! ```
+//!
+//! Processes, turns, tables, verdicts and pictures are `figures`' (bench/figures).
+
+mod cells;
+mod options;
+mod page;
+mod report;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use figures::verdict::hold;
+use options::Asked;
+
+fn run(asked: &Asked) -> Result<bool, String> {
+    let (data, pictures) = (asked.out.join("sweep.json"), asked.out.join("sweep.html"));
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    };
+    // Before minutes of work, not after them.
+    std::fs::create_dir_all(&asked.out)
+        .map_err(|e| format!("cannot make {}: {e}", asked.out.display()))?;
+    let sweep = cells::run(asked)?;
+    let judged = report::judge(&sweep);
+    print!("{}", report::text(&sweep, &judged));
+    write(&data, report::json(&sweep, asked.rounds))?;
+    write(&pictures, page::of(&sweep))?;
+    println!("every cell: {}; pictures: {}", data.display(), pictures.display());
+    Ok(if asked.quick { sweep.failures.is_empty() } else { sweep.is_sound() && hold(&judged) })
+}
+
+fn main() -> ExitCode {
+    let done = match options::parse(std::env::args().skip(1)) {
+        Ok(None) => {
+            print!("{}", options::USAGE);
+            Ok(true)
+        }
+        Ok(Some(asked)) => run(&asked),
+        Err(message) => Err(message),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("sweep: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

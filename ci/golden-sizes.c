@@ -1,0 +1,89 @@
+// golden-sizes: entry points at sizes, each in two steady states, for ci/golden-sizes.sh, which
+// has callgrind write its counts at each call of `part`. For each entry point, state and size:
+//
+//   warm-up | part | 64 pairs | part | ... | 64 pairs | part        (PARTS times)
+//
+// A pair is an allocation and its free: one at once after the other (`alone`), or 8 allocations
+// and then their 8 frees (`eight`). What is counted are the calls out of call_get and call_put, so
+// that they are named however the library aliases its symbols. Of `realloc` the pair is the call that
+// gives a byte back, and the free; who allocates is not counted.
+//
+// The clock is the program's own and moves from cell to cell only: what a heap does at each tick
+// happens in the warm-up, and no count depends on how fast the machine is.
+//
+// Prints a line `ENTRY-STATE-SIZE` for each in turn.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { PAIRS = 64, PARTS = 4, WARM_UP = 4 };
+enum entry { MALLOC, CALLOC, ALIGNED, NEW, REALLOC, ENTRIES };
+static const char *const names[ENTRIES] = {"malloc", "calloc", "aligned", "new", "realloc"};
+static const size_t sizes[] = {16, 48, 300, 600, 4000, 8000, 12000, 24000, 40000, 100000, 1000000};
+
+static void *(*operator_new)(size_t);
+static void (*sized_delete)(void *, size_t);
+
+static struct timespec now = {1000, 0};
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    (void)clock;
+    *time = now;
+    return 0;
+}
+
+__attribute__((noinline)) void part(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void *call_get(enum entry entry, void *old, size_t size) {
+    switch (entry) {
+    case MALLOC: return malloc(size);
+    case CALLOC: return calloc(1, size);
+    case ALIGNED: return aligned_alloc(64, size);
+    case NEW: return operator_new(size);
+    default: return realloc(old, size - 1);
+    }
+}
+__attribute__((noinline)) void call_put(enum entry entry, void *block, size_t size) {
+    if (entry == NEW)
+        sized_delete(block, size);
+    else
+        free(block);
+}
+
+// Several pairs, so many blocks at a time.
+static void pairs(enum entry entry, size_t size, int at_a_time) {
+    void *blocks[8] = {NULL};
+    for (int done = 0; done < PAIRS; done += at_a_time) {
+        for (int i = 0; i < at_a_time && entry == REALLOC; i++)
+            blocks[i] = malloc(size);
+        for (int i = 0; i < at_a_time; i++)
+            blocks[i] = call_get(entry, blocks[i], size);
+        for (int i = 0; i < at_a_time; i++)
+            call_put(entry, blocks[i], size);
+    }
+}
+
+int main(void) {
+    // (ISO C has no conversion from an object pointer to one to a function.)
+    *(void **)&operator_new = dlsym(RTLD_DEFAULT, "_Znwm");
+    *(void **)&sized_delete = dlsym(RTLD_DEFAULT, "_ZdlPvm");
+    // (First all that is alone: what 8 at a time leave in a thread's lists makes pairs faster.)
+    for (int eight = 0; eight < 2; eight++)
+        for (enum entry entry = 0; entry < ENTRIES; entry++) {
+            if (entry == NEW && (operator_new == NULL || sized_delete == NULL))
+                continue;
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                printf("%s-%s-%zu\n", names[entry], eight ? "eight" : "alone", sizes[i]);
+                now.tv_sec++;
+                for (int warm_up = 0; warm_up < WARM_UP; warm_up++)
+                    pairs(entry, sizes[i], eight ? 8 : 1);
+                for (int count = 0; count < PARTS; count++) {
+                    part();
+                    pairs(entry, sizes[i], eight ? 8 : 1);
+                }
+                part();
+            }
+        }
+    return 0;
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# The sweep: entry points times sizes times patterns under heapwright and other allocators, in
+# turns, by one thread and by 2 and 8, so that no size and no entry point hides a cliff
+# (bench/sweep; docs/benchmarks.md says how to read it).
+#
+#   ci/sweep.sh                            all, 3 rounds: about four minutes
+#   ci/sweep.sh --threads 1                one thread: about two
+#   ci/sweep.sh --threads 1 --cells '^(malloc|new.*) (300|600)$' --rounds 9
+#   ci/sweep.sh --with mine=/opt/lib/libmine.so --only heapwright,mimalloc,mine
+#   ci/sweep.sh --with heapwright-before=/tmp/before.so     another build: a column, but no peer
+#   ci/sweep.sh --quick                    an instant a cell, without peers: only that all runs
+#   ci/sweep.sh --help                     the other options
+#
+# Prints tables, the worst cells, and what is asked and found; the target folder's sweep/ (or what
+# --out says) gets sweep.json, every cell with its rounds, and sweep.html, pictures. Ends with 1 if a
+# figure is missed. Wants a quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures
+# another library.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+PEERS=mimalloc,snmalloc,rpmalloc,jemalloc,gperftools
+# The compiler must not know what malloc does: it would leave calls out.
+PLAIN=(-O2 -std=c++17 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
+
+command_or_package c++ g++
+bench() {
+    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
+        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
+}
+bench build -p sweep
+SWEEP=$CARGO_TARGET_DIR/bench/release/sweep
+quick=
+for word in "$@"; do
+    case $word in
+        --quick) quick=1 ;;
+        --help | -h) exec "$SWEEP" --help ;;
+    esac
+done
+
+preload_library
+c++ "${PLAIN[@]}" -o "$SCRATCH/sweep" bench/sweep/sweep.cc
+with=() out=$CARGO_TARGET_DIR/sweep
+if [ -z "$quick" ]; then
+    optional() { (packages "$1") || say "without $1"; }
+    for package in libjemalloc2 libtcmalloc-minimal4; do optional $package; done
+    bench build -p peers
+    "$CARGO_TARGET_DIR/bench/release/peers" --work "$CARGO_TARGET_DIR/race/peers" --only "$PEERS" >"$SCRATCH/peers"
+    while IFS= read -r line; do with+=(--with "$line"); done <"$SCRATCH/peers"
+    load=$(cut -d' ' -f1 /proc/loadavg)
+    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+else
+    out=$out/quick
+fi
+"$SWEEP" --program "$SCRATCH/sweep" --ours "$(realpath "$HEAPWRIGHT_SO")" --out "$out" ${with[@]+"${with[@]}"} "$@"
