@@ -194,7 +194,7 @@ impl Cache {
 
     /// Before the process grows: sends back to their slabs what the depot holds of large blocks
     /// beyond what it may always hold.
-    pub(super) fn make_way(&self) {
+    pub(super) fn shrink_depot_of_large(&self) {
         if self.large_depot_bytes.get() > FEW_BYTES {
             self.shrink_depot(true, FEW_BYTES);
         }

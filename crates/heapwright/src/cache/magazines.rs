@@ -526,7 +526,7 @@ mod tests {
         assert!(raise(1, OnMiss::Shared) >= 1);
         let run = chunk::take(1, 1, Want::Any, Entry::KEPT, Entry::large_rest).unwrap();
         let Some(held) = ALL.acquire_this(ALL.slot(0)) else { return };
-        assert!(held.stash.keep(run.unit, 1));
+        assert!(held.stash.keep_shared(run.unit, 1));
         // A thread was here since the last pass.
         held.rested.set(false);
         drop(held);

@@ -9,9 +9,9 @@
 //!                |  full: oldest chain, block by block 2 what others freed
 //!                v                                  |  3 returned slots of slabs
 //!   slabs (bits, lowest address first) -------------+  4 untouched slots
-//!                |  no slot out                     ^  5 a dead thread's slab
-//!                v                                  |  6 a new unit
-//!   chunk (runs of units) --------------------------+
+//!                |  no slot out                     ^  5 a unit of the stash
+//!                v                                  |  6 a slab of another cache, most of which is free
+//!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
 //! A list runs across slabs, so freeing touches no record; a list knows its
@@ -360,6 +360,11 @@ impl Cache {
         }
         self.scavenge();
         let bin = &self.bins[class];
+        if bin.current.get() == 0
+            && let Some(unit) = self.kept_unit()
+        {
+            bin.current.set(self.open_slab(unit, false, class));
+        }
         if bin.current.get() == 0 {
             if self.adopt_slab(class)
                 && let Some(chain) = self.take_returned(class)

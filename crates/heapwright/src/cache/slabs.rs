@@ -63,10 +63,9 @@ impl Cache {
         self.slab_count.set(self.slab_count.get() - 1);
     }
 
+    /// Makes a slab of memory that other caches or the chunk have.
     pub(super) fn new_slab(&self, class: usize) -> Option<usize> {
-        let entry = Entry::slab(self.id(), class);
-        // The entry is set last: the record must be a slab's by then.
-        let (unit, zero) = match self.kept_unit().or_else(|| self.spared_unit()) {
+        let (unit, zero) = match self.spared_unit() {
             Some(unit) => (unit, false),
             None => {
                 let want = want_of_slab(class, self.bins[class].slabs.get(), self.slab_count.get());
@@ -74,27 +73,34 @@ impl Cache {
                 (run.unit, run.zero)
             }
         };
+        Some(self.open_slab(unit, zero, class))
+    }
+
+    /// Makes a slab of a unit that was just taken, and that reads as zero if `zero`.
+    pub(super) fn open_slab(&self, unit: usize, zero: bool, class: usize) -> usize {
+        // The entry is set last: the record must be a slab's by then.
         Slab::at(&MAP, unit, class).open(zero);
         self.own(unit, class);
         // First: what has this cache's tag must be below its limit.
         self.hot.raise_limit();
-        MAP.set_entry(unit, entry);
-        Some(unit)
+        MAP.set_entry(unit, Entry::slab(self.id(), class));
+        unit
     }
 
-    /// A unit that comes free when the depot and the stash give back what they may have to.
+    /// A unit that comes free when the depot gives back what it holds beyond its share. If there is none,
+    /// the stashes are given back where they may do.
     fn spared_unit(&self) -> Option<usize> {
-        self.make_way();
+        self.shrink_depot_of_large();
         let unit = self.kept_unit();
         if unit.is_none() {
-            self.stash.make_way(1);
+            self.make_way(1);
         }
         unit
     }
 
     /// A unit that the stash keeps, with memory behind all of it.
-    fn kept_unit(&self) -> Option<usize> {
-        let unit = self.stash.take(1)?;
+    pub(super) fn kept_unit(&self) -> Option<usize> {
+        let unit = self.stash.take_exactly(1)?;
         if scarce::set_usable(unit, UNIT) {
             return Some(unit);
         }
@@ -106,7 +112,7 @@ impl Cache {
     fn give_unit(&self, unit: usize) {
         let is_kept = self.owned_by() == Use::Thread
             && !self.is_abandoned.load(Ordering::Relaxed)
-            && self.stash.keep(unit, 1);
+            && self.stash.keep(unit, MAP.record(unit), 1);
         if is_kept {
             MAP.set_entry(unit, Entry::KEPT);
         } else {

@@ -14,8 +14,8 @@
 //! first entry says `KEPT`, so it is a block for nobody.
 //!
 //! What no allocation has come to fetch while the scavenger went by once goes
-//! back to the chunk, where it is purged in its time; and so does all of it before the
-//! process grows for something else.
+//! back to the chunk, where it is purged in its time; and so does all of it, the stashes of some other
+//! threads included (`visit`), before the process grows for something else.
 //!
 //! Invariants: a run's first entry is `KEPT`, its record says its length, its
 //! pages may hold anything. Only the holder of the tenure touches it; its size is an
@@ -34,10 +34,16 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that is kept: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units that all stashes together may keep, that one may keep at most, and always: 8 MiB, 8 MiB, 256 KiB.
-const ALL: usize = (8 << 20) / UNIT;
+/// Units that all threads' stashes together may keep, that one may keep at most, and always: 64 MiB,
+/// 8 MiB, 256 KiB. And that of a shared cache: 2 MiB.
+const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (8 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
+const SHARED: usize = (2 << 20) / UNIT;
+/// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
+const PLENTY: usize = (1 << 20) / UNIT;
+/// A run that is longer by one of so many parts serves, too.
+const LONGER: usize = 4;
 /// One fetch in so many does a step of the scavenger's.
 const STEP: usize = 64;
 
@@ -67,26 +73,29 @@ impl Stash {
     /// Sizes of large blocks that one of its runs may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run whose first entry is `KEPT`, or about to be. False: there is no room.
-    pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
-        self.keep_quickly(unit, MAP.record(unit), units)
+    /// Keeps a run whose first entry is `KEPT`, or about to be, in a thread's stash. False: there is no
+    /// room.
+    #[inline(always)]
+    pub(crate) fn keep(&self, unit: usize, record: &Record, units: usize) -> bool {
+        self.keep_within(ROOM.load(Ordering::Relaxed), unit, record, units)
     }
 
-    /// [`Stash::keep`] for a caller that has the run's record.
+    /// [`Stash::keep`] in the stash of a shared cache.
+    pub(crate) fn keep_shared(&self, unit: usize, units: usize) -> bool {
+        self.keep_within(SHARED, unit, MAP.record(unit), units)
+    }
+
     #[inline(always)]
-    pub(crate) fn keep_quickly(&self, unit: usize, record: &Record, units: usize) -> bool {
+    fn keep_within(&self, room: usize, unit: usize, record: &Record, units: usize) -> bool {
         let total = self.units.load(Ordering::Relaxed) + units;
-        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= ROOM.load(Ordering::Relaxed))
-        else {
-            return false;
-        };
+        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= room) else { return false };
         record.by_owner.next.store(runs.load(Ordering::Relaxed), Ordering::Relaxed);
         runs.store(unit as u32, Ordering::Relaxed);
         self.units.store(total, Ordering::Relaxed);
         true
     }
 
-    /// The newest run of a length. `None`: there is none, or no run is so long.
+    /// The newest run of a length.
     #[inline(always)]
     fn first(&self, units: usize) -> Option<usize> {
         match self.runs.get(units - 1)?.load(Ordering::Relaxed) {
@@ -103,16 +112,23 @@ impl Stash {
         self.units.store(self.units.load(Ordering::Relaxed) - units, Ordering::Relaxed);
     }
 
+    /// Takes a run of `units` units out, or of some more. Returns how many it has.
+    pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
+        let longest = units.saturating_add(units / LONGER).min(LONGEST);
+        let length = (units..=longest).find(|&length| self.first(length).is_some())?;
+        Some((self.take_exactly(length)?, length))
+    }
+
     /// Takes a run of exactly `units` units out.
-    pub(crate) fn take(&self, units: usize) -> Option<usize> {
+    pub(super) fn take_exactly(&self, units: usize) -> Option<usize> {
         let unit = self.first(units)?;
         self.fetched.set(self.fetched.get() + 1);
         self.pop(MAP.record(unit), units);
         Some(unit)
     }
 
-    /// [`Stash::take`] for a run whose record says that `size` bytes can be used, unless a step of
-    /// the scavenger's is due. Returns the record, too.
+    /// [`Stash::take_exactly`] for a run whose record says that `size` bytes can be used, unless a step
+    /// of the scavenger's is due. Returns the record, too.
     #[inline(always)]
     pub(crate) fn take_ready(&self, units: usize, size: usize) -> Option<(usize, &'static Record)> {
         let unit = self.first(units)?;
@@ -131,6 +147,11 @@ impl Stash {
         if self.units.load(Ordering::Relaxed) >= units && !chunk::has_dirty(units) {
             self.release();
         }
+    }
+
+    /// Whether so much waits here that a visit is worth it, for a thread that would make the process grow.
+    pub(super) fn has_plenty(&self) -> bool {
+        self.units.load(Ordering::Relaxed) >= PLENTY
     }
 
     /// Whether nothing waits here.

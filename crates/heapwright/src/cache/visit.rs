@@ -21,6 +21,8 @@
 //! - *steal*: a cache that is about to take a new slab asks some others for one
 //!   of its class that is mostly free. Slots of it may be in the lists of the
 //!   cache it was taken from; they are sent after it when they leave the list;
+//! - *make way*: a cache that is about to take memory that was not used yet gives back what another one's
+//!   stash keeps;
 //! - *help*: the scavenger's steps in caches that have been quiet for long.
 //!
 //! A visitor never waits for the lock, so there is no order of locks to keep.
@@ -37,8 +39,11 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
-/// Bytes on a stack from which on the thread that pushes takes them home.
+/// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own
+/// had a slow operation within so many milliseconds.
 const BACKLOG: usize = 256 << 10;
+const BACKLOG_OF_ACTIVE: usize = 1 << 20;
+const ACTIVE_MS: i32 = 10;
 /// Slabs of a cache that are looked at before one is stolen.
 const SLABS_LOOKED_AT: usize = 16;
 /// One slot in so many must be free in a slab that is worth stealing.
@@ -75,12 +80,19 @@ impl Cache {
             || !self.stash.is_empty()
     }
 
-    /// After a push: if much waits here, takes it home.
+    /// After a push: if much waits here, takes it home; if the thread has just been at work, it
+    /// probably will by itself.
     pub(super) fn drain_if_much_waits(&self) {
-        if self.remote().bytes() > BACKLOG
+        let waits = self.remote().bytes();
+        if waits <= BACKLOG {
+            return;
+        }
+        let now = os::coarse_ms();
+        let active = self.scavenger.active.load(Ordering::Relaxed);
+        if (waits > BACKLOG_OF_ACTIVE || chunk::waited(active, now) > ACTIVE_MS)
             && let Some(_order) = self.visit()
         {
-            self.scavenger.now.set(os::coarse_ms());
+            self.scavenger.now.set(now);
             self.drain_home();
         }
     }
@@ -113,6 +125,26 @@ impl Cache {
             }
         }
         false
+    }
+
+    /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
+    /// in stashes may do: gives back those of this cache, and of another one.
+    pub(crate) fn make_way(&self, units: usize) {
+        self.stash.make_way(units);
+        let made = CACHES.made() as u32;
+        for _ in 0..ASKS.min(made as usize) {
+            let id = self.ask_next.get() % made + 1;
+            self.ask_next.set(id);
+            if let Some(other) = CACHES.get(id)
+                && other.stash.has_plenty()
+                && other.id() != self.id()
+                && !chunk::has_dirty(units)
+                && let Some(_order) = other.visit()
+            {
+                other.stash.release();
+                return;
+            }
+        }
     }
 
     /// A slab of `class` that can be taken over although this cache will go on.

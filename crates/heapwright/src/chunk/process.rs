@@ -131,7 +131,8 @@ pub(crate) fn take(
 
 /// Whether a run of `units` units can be had that was used before.
 pub(crate) fn has_dirty(units: usize) -> bool {
-    CHUNK.lock().dirty.find(units).is_some()
+    let chunk = CHUNK.lock();
+    units <= chunk.dirty.units() && chunk.dirty.find(units).is_some()
 }
 
 /// Units that waited to go back at the last look.

@@ -53,11 +53,11 @@ pub(crate) fn usable(record: &Record) -> usize {
     record.usable.load(Ordering::Relaxed) & !CUT
 }
 
-/// Whether `size` bytes of the caller's large block can be used as it is, and hardly more.
+/// Whether `size` bytes of the caller's large block can be used as it is, and not much more.
 #[inline]
 pub(crate) fn is_usable(record: &Record, size: usize) -> bool {
     // One compare, which a cut block does not pass.
-    record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
+    record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT + size / 4
 }
 
 /// Says how many bytes, in whole pages and within its run, the program may use of the

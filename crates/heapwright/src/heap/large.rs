@@ -61,7 +61,7 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
         return None;
     }
     keeper.tend();
-    keeper.stash().make_way(units);
+    keeper.make_way(units);
     let want = if zero { Want::Zero } else { Want::Any };
     let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
     hand_out(run, size, usable, zero)
@@ -72,7 +72,7 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     let usable = whole_pages(size.max(1));
     let units = usable.div_ceil(UNIT);
     let is_step_due = keeper.stash().is_step_due();
-    let unit = keeper.stash().take(units)?;
+    let (unit, units) = keeper.stash().take(units)?;
     if is_step_due {
         keeper.tend();
     }
@@ -111,7 +111,7 @@ pub(super) unsafe fn keep(unit: usize, stash: &Stash) -> bool {
         return false;
     }
     let units = record.units.load(Ordering::Relaxed) as usize;
-    let kept = stash.keep_quickly(unit, record, units);
+    let kept = stash.keep(unit, record, units);
     if kept {
         // SAFETY: below the limit, for its entry was read.
         unsafe { MAP.set_known_entry(unit, Entry::KEPT) };

@@ -19,6 +19,8 @@ pub(super) trait Source {
     fn stash(&self) -> &Stash;
     /// A bounded step towards giving back what nobody has wanted for a while.
     fn tend(&self);
+    /// Before a run of `units` units is taken from memory that was not used yet: gives back what may do.
+    fn make_way(&self, units: usize);
     /// Gives back all that is free.
     fn release(&self);
     /// Where calls are counted, if they are.
@@ -39,6 +41,10 @@ impl Source for Cache {
 
     fn tend(&self) {
         self.scavenge();
+    }
+
+    fn make_way(&self, units: usize) {
+        self.make_way(units);
     }
 
     fn release(&self) {
@@ -65,6 +71,10 @@ impl Source for Magazines {
 
     fn tend(&self) {
         self.tend();
+    }
+
+    fn make_way(&self, units: usize) {
+        self.stash.make_way(units);
     }
 
     fn release(&self) {
