@@ -159,9 +159,9 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots, at least one and at most `most`, linked but for the last;
-    /// of memory that reads as zero up to the next page boundary, for to link is to touch. A slot that
-    /// comes alone was not written to.
+    /// Hands out untouched slots, at least one and at most `most`, linked but for the last; up to the next
+    /// page boundary, for to link is to touch, but for slots of half a page and more in memory that was used
+    /// before. A slot that comes alone was not written to.
     pub(crate) fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -170,10 +170,10 @@ impl<'a> Slab<'a> {
             return None;
         }
         let page_end = ((from + 1) * size).next_multiple_of(CARVE);
-        let at_once = match (self.is_zero(), size > CARVE / 2) {
-            (false, _) => capacity - from,
+        let at_once = match (size > CARVE / 2, self.is_zero()) {
+            (true, false) => capacity - from,
             (true, true) => 1,
-            (true, false) => page_end / size - from,
+            (false, _) => page_end / size - from,
         };
         let to = (from + at_once.min(most.max(1))).min(capacity);
         self.record.carved.store(to as u16, Ordering::Relaxed);

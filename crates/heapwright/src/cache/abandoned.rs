@@ -15,6 +15,7 @@
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
+use super::visit::SHARE_FREE;
 use super::{ASKS, CACHES, Cache, FORWARD_SIZED, Use, first_length};
 use crate::address_map::MAP;
 use crate::chunk;
@@ -116,7 +117,8 @@ impl Cache {
             let partial = &dead.bins[class].partial;
             // Of a warm cache, which the next thread adopts, only what is mostly left
             // over: slots in its lists may be of the slab that is taken.
-            let found = if dead.is_warm.get() { dead.to_spare(class) } else { partial.first() };
+            let found =
+                if dead.is_warm.get() { dead.to_spare(class, SHARE_FREE) } else { partial.first() };
             if let Some(unit) = found {
                 self.take_over(dead, Slab::at(&MAP, unit, class));
             }

@@ -71,7 +71,7 @@ use withheld::Withheld;
 /// Bytes in a chain of small blocks, and of large ones, where a slow operation for each two or
 /// three would be most of the work.
 const CHAIN_BYTES: usize = 16 << 10;
-const LARGE_CHAIN_BYTES: usize = UNIT;
+const LARGE_CHAIN_BYTES: usize = UNIT / 2;
 const LARGE: usize = 2 << 10;
 /// Bytes that a class's first refill from slabs is about; each further one is
 /// twice as much, up to a chain. A thread that hardly allocates has little to
@@ -82,8 +82,9 @@ const ASKS: usize = 8;
 
 /// Blocks in the first refill of `class`.
 const fn first_length(class: usize) -> usize {
-    let blocks = FIRST_BYTES / size_class::size(class);
-    if blocks < 2 { 2 } else { blocks }
+    let size = size_class::size(class);
+    let (blocks, least) = (FIRST_BYTES / size, if size > LARGE { 1 } else { 2 });
+    if blocks < least { least } else { blocks }
 }
 
 /// Blocks in a chain of `class`.
@@ -167,6 +168,8 @@ pub(crate) struct Cache {
     pub(crate) lock: OwnerLock,
     /// The cache that is asked next for a slab.
     ask_next: Cell<u32>,
+    /// How many slabs it still makes before it asks others again.
+    steals_skipped: Cell<u8>,
     is_heap: AtomicBool,
     /// It rests and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,
@@ -371,7 +374,7 @@ impl Cache {
             {
                 return Some(self.start(class, chain));
             }
-            if self.steal_slab(class)
+            if self.steal_slabs(class)
                 && let Some(chain) = self.take_returned(class)
             {
                 return Some(self.start(class, chain));

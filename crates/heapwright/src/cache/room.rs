@@ -32,10 +32,10 @@ use super::{Cache, chain_length};
 use crate::size_class::{self, UNIT};
 
 /// What the lists share, in bytes: at least, and one of so many bytes of slabs.
-const BUDGET: usize = 64 << 10;
+const BUDGET: usize = 48 << 10;
 const SHARE: usize = 16;
 /// The most that one list is given, in bytes.
-const MOST: usize = 64 << 10;
+const MOST: usize = 48 << 10;
 /// What a list is given more at first: blocks, and not above so many bytes of them, but for one.
 const FIRST: usize = 4;
 const FIRST_BYTES: usize = 8 << 10;

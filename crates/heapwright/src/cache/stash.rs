@@ -35,13 +35,15 @@ use crate::unit_record::Record;
 /// Units in the longest run that is kept: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
 /// Units that all threads' stashes together may keep, that one may keep at most, and always: 64 MiB,
-/// 8 MiB, 256 KiB. And that of a shared cache: 2 MiB.
+/// 4 MiB, 256 KiB. And that of a shared cache: 2 MiB.
 const ALL: usize = (64 << 20) / UNIT;
-const MOST: usize = (8 << 20) / UNIT;
+const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
 const SHARED: usize = (2 << 20) / UNIT;
 /// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
 const PLENTY: usize = (1 << 20) / UNIT;
+/// And gives way to a run of so many times its size.
+const PART: usize = 4;
 /// A run that is longer by one of so many parts serves, too.
 const LONGER: usize = 4;
 /// One fetch in so many does a step of the scavenger's.
@@ -142,9 +144,11 @@ impl Stash {
     }
 
     /// Makes way where a run of `units` units would be taken from memory that was not used yet, although
-    /// the runs that wait here may do.
+    /// the runs that wait here may do, or may be a part of one that does.
     pub(crate) fn make_way(&self, units: usize) {
-        if self.units.load(Ordering::Relaxed) >= units && !chunk::has_dirty(units) {
+        if self.units.load(Ordering::Relaxed).saturating_mul(PART) >= units
+            && !chunk::has_dirty(units)
+        {
             self.release();
         }
     }

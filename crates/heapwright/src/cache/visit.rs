@@ -39,15 +39,19 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
-/// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own
-/// had a slow operation within so many milliseconds.
+/// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own thread is
+/// at work: it had a slow operation within so many milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
 /// Slabs of a cache that are looked at before one is stolen.
 const SLABS_LOOKED_AT: usize = 16;
 /// One slot in so many must be free in a slab that is worth stealing.
-const SHARE_FREE: usize = 8;
+pub(super) const SHARE_FREE: usize = 8;
+const SHARE_MOSTLY_FREE: usize = 2;
+/// Slabs that are stolen in one visit, and how many are found elsewhere before the next one.
+const STEALS: usize = 4;
+const SKIPS: u8 = 1;
 /// Caches that a helper looks at, and visits, in one tick.
 const LOOKS: usize = 64;
 const VISITS: usize = 8;
@@ -87,22 +91,32 @@ impl Cache {
         if waits <= BACKLOG {
             return;
         }
-        let now = os::coarse_ms();
-        let active = self.scavenger.active.load(Ordering::Relaxed);
-        if (waits > BACKLOG_OF_ACTIVE || chunk::waited(active, now) > ACTIVE_MS)
+        if (waits > BACKLOG_OF_ACTIVE || !self.is_active())
             && let Some(_order) = self.visit()
         {
-            self.scavenger.now.set(now);
+            self.scavenger.now.set(os::coarse_ms());
             self.drain_home();
         }
     }
 
-    /// Takes over a slab of `class` that is mostly free from a thread that lives.
-    pub(super) fn steal_slab(&self, class: usize) -> bool {
-        if self.owned_by() == Use::Heap {
+    /// Whether the cache's thread has just had a slow operation.
+    fn is_active(&self) -> bool {
+        let active = self.scavenger.active.load(Ordering::Relaxed);
+        chunk::waited(active, os::coarse_ms()) <= ACTIVE_MS
+    }
+
+    /// Takes over some slabs of `class` that are in part free from a thread that lives; where there is memory
+    /// that was used already, only such as are mostly free: else a visit costs more than it saves.
+    pub(super) fn steal_slabs(&self, class: usize) -> bool {
+        let made = CACHES.made() as u32;
+        if made < 2 || self.owned_by() == Use::Heap {
             return false;
         }
-        let made = CACHES.made() as u32;
+        if let Some(fewer) = self.steals_skipped.get().checked_sub(1) {
+            self.steals_skipped.set(fewer);
+            return false;
+        }
+        let share = if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE };
         // This cache may be among those that it comes by.
         for _ in 0..(ASKS + 1).min(made as usize) {
             let id = self.ask_next.get() % made + 1;
@@ -110,17 +124,20 @@ impl Cache {
             let Some(other) = CACHES.get(id).filter(|other| other.id() != self.id()) else {
                 continue;
             };
-            let partial = &other.bins[class].partial;
-            if partial.first().is_none() {
-                continue;
-            }
             // Before the visit: what is read here may be changing, but is a record of some unit's.
-            if other.to_spare(class).is_none() {
+            if other.to_spare(class, share).is_none() {
                 continue;
             }
+            self.steals_skipped.set(SKIPS);
             let Some(_order) = other.visit() else { continue };
-            if let Some(unit) = other.to_spare(class) {
+            let mut stolen = 0;
+            while stolen < STEALS
+                && let Some(unit) = other.to_spare(class, share)
+            {
                 self.take_over(other, Slab::at(&MAP, unit, class));
+                stolen += 1;
+            }
+            if stolen > 0 {
                 return true;
             }
         }
@@ -147,13 +164,13 @@ impl Cache {
         }
     }
 
-    /// A slab of `class` that can be taken over although this cache will go on.
-    pub(super) fn to_spare(&self, class: usize) -> Option<usize> {
+    /// A slab of `class` that can be taken over although this cache will go on: one slot in `share` is free.
+    pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         let partial = &self.bins[class].partial;
         let mut at = partial.first();
         for _ in 0..SLABS_LOOKED_AT {
             let unit = at?;
-            if Slab::at(&MAP, unit, class).free() * SHARE_FREE >= size_class::capacity(class) {
+            if Slab::at(&MAP, unit, class).free() * share >= size_class::capacity(class) {
                 return Some(unit);
             }
             at = partial.after(&MAP, unit);

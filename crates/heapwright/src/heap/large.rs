@@ -77,6 +77,9 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
         keeper.tend();
     }
     MAP.set_entry(unit, Entry::LARGE_HEAD);
+    // What can be used already stays so, for the next one of the run may be longer again.
+    let record = MAP.record(unit);
+    let usable = if scarce::is_usable(record, size) { scarce::usable(record) } else { usable };
     let given = hand_out(Run { unit, zero: false, dense: false }, size, usable, zero);
     if given.is_none() {
         chunk::give(unit, units);
