@@ -136,42 +136,50 @@ impl Entry {
     pub const DEBUG: Self = Self(DEBUG);
 
     /// The bits of an owner in its slabs' entries.
+    #[inline]
     pub const fn tag(owner: u32) -> u32 {
         owner << KIND_BITS
     }
 
     /// A slab of `class` that belongs to `owner`.
+    #[inline]
     pub const fn slab(owner: u32, class: usize) -> Self {
         Self(Self::tag(owner) | (class * CLASS_STEP) as u32)
     }
 
     /// A later unit of the large block that begins at unit `head`.
+    #[inline]
     pub const fn large_rest(head: usize) -> Self {
         Self::rest(LARGE_REST, head)
     }
 
     /// The first unit of a segment of the pool `owner`.
+    #[inline]
     pub const fn pool_head(owner: u32) -> Self {
         Self(Self::tag(owner) | POOL_HEAD)
     }
 
     /// A later unit of the pool segment that begins at unit `head`.
+    #[inline]
     pub const fn pool_rest(head: usize) -> Self {
         Self::rest(POOL_REST, head)
     }
 
     /// A later unit of the debug heap's span that begins at unit `head`.
     #[cfg(feature = "debug")]
+    #[inline]
     pub const fn debug_rest(head: usize) -> Self {
         Self::rest(DEBUG_REST, head)
     }
 
     /// The first unit of a page on a page list of the collected heap `owner`.
+    #[inline]
     pub const fn collected(owner: u32, page_list: usize) -> Self {
         Self(Self::tag(owner) | COLLECTED | page_list as u32)
     }
 
     /// A later unit of the page of a collected heap that begins at unit `head`.
+    #[inline]
     pub const fn collected_rest(head: usize) -> Self {
         Self::rest(COLLECTED_REST, head)
     }
@@ -194,11 +202,13 @@ impl Entry {
     }
 
     /// The owner of a slab or a pool's first unit.
+    #[inline]
     pub const fn owner(self) -> u32 {
         self.0 >> KIND_BITS
     }
 
     /// What the unit is.
+    #[inline]
     pub const fn kind(self) -> Kind {
         match self.0 & KIND_MASK {
             slab if (slab as usize) < SLAB_KINDS && self.owner() != 0 => {
@@ -334,6 +344,7 @@ impl AddressMap {
     }
 
     /// What `unit` is; foreign above the limit.
+    #[inline]
     pub fn kind(&self, unit: usize) -> Kind {
         if unit >= self.limit.load(Ordering::Acquire) {
             return Kind::Foreign;
@@ -419,6 +430,7 @@ impl AddressMap {
     }
 
     /// The window's first byte.
+    #[inline]
     pub fn base(&self) -> *mut u8 {
         self.base.load(Ordering::Relaxed)
     }

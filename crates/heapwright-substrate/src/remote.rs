@@ -76,6 +76,7 @@ impl Block {
     ///
     /// As [`Block::next`], for the second word.
     #[cfg(not(loom))]
+    #[inline]
     pub unsafe fn below(block: *mut Block) -> *mut Block {
         // SAFETY: by the contract the block is ours and the word is written.
         unsafe { (*block).below }
@@ -87,6 +88,7 @@ impl Block {
     ///
     /// As [`Block::set_next`], for two words of memory.
     #[cfg(not(loom))]
+    #[inline]
     pub unsafe fn set_below(block: *mut Block, below: *mut Block) {
         // SAFETY: by the contract the block is ours to write.
         unsafe { (*block).below = below };
@@ -149,6 +151,7 @@ impl RemoteStack {
     ///
     /// The chain is linked from `head` to `tail`, and the caller gives its
     /// blocks away.
+    #[inline]
     pub unsafe fn push(&self, head: *mut Block, tail: *mut Block, count: usize, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.count.fetch_add(count, Ordering::Relaxed);
@@ -167,6 +170,7 @@ impl RemoteStack {
     /// Takes all blocks. Returns the chain's head and a bound on its length.
     ///
     /// The caller must answer with [`RemoteStack::taken`].
+    #[inline]
     pub fn take(&self) -> (*mut Block, usize) {
         // Without this look under loom, which finds orders by a word's last access:
         // a pusher's own look would hide this one, and no push would ever be tried
@@ -179,6 +183,7 @@ impl RemoteStack {
     }
 
     /// Counts off the blocks and bytes that a take found.
+    #[inline]
     pub fn taken(&self, count: usize, bytes: usize) {
         self.count.fetch_sub(count, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -199,11 +204,13 @@ impl RemoteStack {
     }
 
     /// How many blocks wait here, or a few more.
+    #[inline]
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
     /// How many bytes wait here, or a few more.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -219,28 +226,33 @@ pub struct Tenure(AtomicU32);
 impl Tenure {
     /// A tenure held by the caller.
     #[cfg(not(loom))]
+    #[inline]
     pub const fn held() -> Self {
         Self(AtomicU32::new(HELD))
     }
 
     /// A tenure held by the caller.
     #[cfg(loom)]
+    #[inline]
     pub fn held() -> Self {
         Self(AtomicU32::new(HELD))
     }
 
     /// Tries to become the owner of what no thread holds, for a moment.
+    #[inline]
     pub fn try_claim(&self) -> bool {
         self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Makes a claim last: a thread lives with it from now on.
+    #[inline]
     pub fn hold(&self) {
         self.0.store(HELD, Ordering::Release);
     }
 
     /// Whether a thread lives with this.
     #[cfg(not(loom))]
+    #[inline]
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire) == HELD
     }
@@ -248,6 +260,7 @@ impl Tenure {
     /// Gives the ownership up. Returns whether blocks arrived that nobody else
     /// will look at: then the caller claims again and takes them.
     #[must_use]
+    #[inline]
     pub fn let_go(&self, stack: &RemoteStack) -> bool {
         self.0.store(ORPHANED, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -256,12 +269,14 @@ impl Tenure {
 
     /// After a push: whether no thread holds this, so that the pusher must try to
     /// claim it and take what it pushed.
+    #[inline]
     pub fn needs_drainer(&self) -> bool {
         fence(Ordering::SeqCst);
         self.is_orphaned()
     }
 
     /// Whether no thread holds this.
+    #[inline]
     pub fn is_orphaned(&self) -> bool {
         self.0.load(Ordering::Relaxed) == ORPHANED
     }

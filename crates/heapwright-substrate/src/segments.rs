@@ -36,6 +36,7 @@ unsafe impl<T> Zeroed for AtomicPtr<T> {}
 
 /// The segment that `number` is in, of a table whose first segment has `first`, and
 /// its place there.
+#[inline]
 pub const fn place(number: usize, first: usize) -> (usize, usize) {
     let n = number + first;
     let segment = (n / first).ilog2() as usize;

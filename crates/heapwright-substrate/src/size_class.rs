@@ -108,6 +108,7 @@ pub const fn slot_of(class: usize, offset: usize) -> usize {
 }
 
 /// The reciprocal of `class`.
+#[inline]
 pub const fn reciprocal(class: usize) -> u32 {
     TABLE[class].reciprocal
 }

@@ -101,6 +101,7 @@ impl<'a> Slab<'a> {
     }
 
     /// Clears the bitmap: the unit will be something else.
+    #[inline]
     pub fn clear(&self) {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
         while summary != 0 {
@@ -111,11 +112,13 @@ impl<'a> Slab<'a> {
     }
 
     /// Slots that were ever handed out.
+    #[inline]
     pub fn carved(&self) -> usize {
         self.record.carved.load(Ordering::Relaxed) as usize
     }
 
     /// Slots that were returned.
+    #[inline]
     pub fn free(&self) -> usize {
         self.record.free.load(Ordering::Relaxed) as usize
     }
@@ -139,6 +142,7 @@ impl<'a> Slab<'a> {
     }
 
     /// Notes whether the partial list has it.
+    #[inline]
     pub fn set_listed(&self, listed: bool) {
         self.record.listed.store(u8::from(listed), Ordering::Relaxed);
     }
@@ -160,6 +164,7 @@ impl<'a> Slab<'a> {
     }
 
     /// Whether untouched slots read as zero.
+    #[inline]
     pub fn is_zero(&self) -> bool {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
@@ -195,6 +200,7 @@ impl<'a> Slab<'a> {
     }
 
     /// Whether a slot was returned (and not taken since).
+    #[inline]
     pub fn is_returned(&self, index: usize) -> bool {
         // Other threads may ask about a unit that has just become something else.
         index < size_class::capacity(self.class)
@@ -250,6 +256,7 @@ impl<'a> Slab<'a> {
     }
 
     /// When a slot last came or went, in milliseconds.
+    #[inline]
     pub fn stamp(&self) -> u32 {
         self.record.stamp.load(Ordering::Relaxed)
     }
@@ -295,6 +302,7 @@ impl<'a> Slab<'a> {
 
     /// The slot that `address`, in this slab, lies in, and the offset in it;
     /// `None` in the rest behind the last slot.
+    #[inline]
     pub fn locate(&self, address: usize) -> Option<(usize, usize)> {
         let offset = address & (UNIT - 1);
         let index = size_class::slot_of(self.class, offset);

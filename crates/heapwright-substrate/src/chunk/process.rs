@@ -139,6 +139,7 @@ pub fn has_dirty(units: usize) -> bool {
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether runs wait to go back.
+#[inline]
 pub fn has_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
@@ -265,6 +266,7 @@ pub unsafe fn purge_pages(at: *mut u8, size: usize) -> usize {
 }
 
 /// Counts bytes given back.
+#[inline]
 pub fn note_purged(bytes: usize) {
     PURGED.fetch_add(bytes as u64, Ordering::Relaxed);
 }

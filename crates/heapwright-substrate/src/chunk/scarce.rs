@@ -49,6 +49,7 @@ const KEPT: usize = (1 << 20) / UNIT;
 const SHARE: usize = 8;
 
 /// Bytes the program may use of the large block of a record.
+#[inline]
 pub fn usable(record: &Record) -> usize {
     record.usable.load(Ordering::Relaxed) & !CUT
 }

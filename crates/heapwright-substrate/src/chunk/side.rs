@@ -40,6 +40,7 @@ impl Side {
     }
 
     /// Its first byte, or null.
+    #[inline]
     pub fn at(&self) -> *mut u8 {
         self.at
     }

@@ -123,6 +123,7 @@ mod thread {
     }
 
     /// Remembers a number of a shared object, which is below [`MOST`].
+    #[inline]
     pub fn set_shared(number: usize) {
         tls::set_thread_index(tls::thread_index() & HALF | (number + 1) << SHIFT);
     }

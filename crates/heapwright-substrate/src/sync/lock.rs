@@ -27,6 +27,7 @@ pub fn hold_all_no_more() {
 }
 
 /// Whether the calling thread holds every lock, or counts as if it did.
+#[inline]
 pub fn holds_all() -> bool {
     let holder = HOLDER_OF_ALL.load(Ordering::Relaxed);
     holder != 0 && holder == os::thread_token()
@@ -35,6 +36,7 @@ pub fn holds_all() -> bool {
 /// Whether the caller, which begins an operation, is a signal handler that has interrupted
 /// its thread in the middle of another one: it must not wait for a lock. (A thread in a
 /// fork handler has all locks, and need not wait for any.)
+#[inline]
 pub fn is_interrupted() -> bool {
     os::tls::locks() != 0 && !holds_all()
 }

@@ -665,11 +665,13 @@ fn clock(id: libc::clockid_t) -> u64 {
 }
 
 /// Milliseconds on a clock that only moves forward, some milliseconds coarse.
+#[inline]
 pub fn coarse_ms() -> u32 {
     (clock(libc::CLOCK_MONOTONIC_COARSE) / 1_000_000) as u32
 }
 
 /// Nanoseconds on a clock that only moves forward.
+#[inline]
 pub fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }

@@ -49,6 +49,7 @@ pub fn watched(exit: Exit) -> *mut c_void {
 
 /// A number that no other thread of the process has while this one lives. A
 /// forked child's thread has its original's.
+#[inline]
 pub fn thread_token() -> usize {
     // SAFETY: no preconditions; the location is the thread's own.
     unsafe { libc::__errno_location() }.addr()

@@ -66,6 +66,7 @@ pub fn fast(_sentinel: *const u8) -> *mut u8 {
 }
 
 /// Sets the thread's fast word.
+#[inline]
 pub fn set_fast(word: *mut u8) {
     // SAFETY: the first word of this thread's block; only this module touches it.
     unsafe { *block() = word };
@@ -81,6 +82,7 @@ pub fn own() -> *mut u8 {
 }
 
 /// Sets the thread's own word.
+#[inline]
 pub fn set_own(word: *mut u8) {
     // SAFETY: the block is four words.
     let own = unsafe { block().add(1) };
@@ -98,6 +100,7 @@ pub fn thread_index() -> usize {
 }
 
 /// Sets the word of the thread's index.
+#[inline]
 pub fn set_thread_index(word: usize) {
     // SAFETY: the block is four words.
     let index = unsafe { block().add(2) };

@@ -64,6 +64,7 @@ pub fn fast(_sentinel: *const u8) -> *mut u8 {
 }
 
 /// Sets the thread's fast word.
+#[inline]
 pub fn set_fast(word: *mut u8) {
     // SAFETY: writes one word of this thread that only this module touches.
     unsafe {
@@ -95,6 +96,7 @@ pub fn own() -> *mut u8 {
 }
 
 /// Sets the thread's own word.
+#[inline]
 pub fn set_own(word: *mut u8) {
     // SAFETY: writes one word of this thread that only this module touches.
     unsafe {
@@ -126,6 +128,7 @@ pub fn thread_index() -> usize {
 }
 
 /// Sets the word of the thread's index.
+#[inline]
 pub fn set_thread_index(word: usize) {
     // SAFETY: writes one word of this thread that only this module touches.
     unsafe {
