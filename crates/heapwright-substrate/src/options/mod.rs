@@ -300,8 +300,12 @@ pub fn get() -> &'static Options {
 fn load() {
     let mut text = [0; TEXT_MAX];
     let length = if os::is_privileged() { None } else { os::environment(b"HEAPWRIGHT", &mut text) };
+    let Some(length) = length else {
+        // What is there already is the default.
+        return READY.store(true, Ordering::Release);
+    };
     let options = match length {
-        Some(length) if length > TEXT_MAX => {
+        length if length > TEXT_MAX => {
             Line::new()
                 .text("the option string HEAPWRIGHT is longer than ")
                 .number(TEXT_MAX)
@@ -309,7 +313,7 @@ fn load() {
                 .write();
             Options::DEFAULT
         }
-        Some(length) => parse(&text[..length], |option, wrong| {
+        length => parse(&text[..length], |option, wrong| {
             let line = Line::new().text("option \"").bytes(option).text("\": ");
             match wrong {
                 Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
@@ -320,7 +324,6 @@ fn load() {
             .text(" (ignored)")
             .write();
         }),
-        None => Options::DEFAULT,
     };
     // Counted in a program that links heapwright, too: it can ask for the statistics itself.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
@@ -384,6 +387,7 @@ pub fn report_not_honoured() {
 }
 
 /// Whether every allocation is counted or recorded, at the price of the fast path.
+#[inline]
 pub fn detailed() -> bool {
     DETAILED.load(Ordering::Relaxed)
 }
@@ -435,11 +439,13 @@ pub fn set_purge_delay_ms(ms: i32) {
 }
 
 /// What [`set_purge_delay_ms`] set last.
+#[inline]
 pub fn purge_ms() -> i32 {
     PURGE_MS.load(Ordering::Relaxed)
 }
 
 /// Milliseconds that free memory waits before it goes back; `None`: for ever.
+#[inline]
 pub fn purge_delay() -> Option<i32> {
     Some(purge_ms()).filter(|&delay| delay >= 0)
 }

@@ -144,6 +144,7 @@ unsafe extern "C" {
 ///
 /// The C library may not have set `environ` yet when the first allocation
 /// comes; then the kernel's own copy is read.
+#[inline]
 pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     // SAFETY: a plain read of a word that the C library sets before threads.
     let mut entry = unsafe { environ };
@@ -168,6 +169,7 @@ pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
     }
 }
 
+#[inline]
 fn value_of<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     text.strip_prefix(name)?.strip_prefix(b"=")
 }
