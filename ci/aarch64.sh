@@ -45,6 +45,7 @@ unit_tests() {
     HEAPWRIGHT=$SMALL_WINDOW timeout 1200 cargo test --quiet --locked -p "$1" --lib --target $TARGET -- --exact "${names[@]}"
 }
 unit_tests heapwright-record
+unit_tests heapwright-substrate
 unit_tests heapwright
 
 aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c

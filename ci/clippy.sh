@@ -16,6 +16,8 @@ clippy -p heapwright --no-default-features
 for feature in allocator-api2-02 allocator-api2-04 debug derive,std observe; do
     clippy -p heapwright --features $feature
 done
+clippy -p heapwright-substrate --all-targets
+clippy -p heapwright-substrate --all-targets --features debug,testing
 clippy -p heapwright-malloc
 clippy -p heapwright-malloc --features observe
 bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")

@@ -35,10 +35,10 @@ miri() { # SECONDS FLAGS ARGUMENTS...
 }
 # The tests of the library by name, of the features given, without those of files that
 # have no unsafe code; then this slice of them.
-PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright/src | xargs grep -L 'sync::atomic' |
-    sed -E 's,^crates/heapwright/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
+PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright/src crates/heapwright-substrate/src | xargs grep -L 'sync::atomic' |
+    sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
 names() { # FEATURES PATTERN
-    rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked -p heapwright ${1:+--features $1} --lib -- --list 2>/dev/null |
+    rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "${LIBRARY[@]}" ${1:+--features $1} --lib -- --list 2>/dev/null |
         sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
     [ -s "$SCRATCH/names" ] || die "there is no test like $2"
 }
@@ -48,11 +48,11 @@ sliced() {
     mapfile -t chosen < <(slice_lines <"$SCRATCH/names")
     [ ${#chosen[@]} -gt 0 ] || return 0
     say "${#chosen[@]} of $(wc -l <"$SCRATCH/names") tests (slice $SLICE)"
-    miri "$1" "$2" -p heapwright ${3:+--features $3} --lib -- --exact "${chosen[@]}"
+    miri "$1" "$2" "${LIBRARY[@]}" ${3:+--features $3} --lib -- --exact "${chosen[@]}"
 }
 
 if [ $# -gt 0 ]; then
-    miri 3600 "" -p heapwright --lib -- "$@"
+    miri 3600 "" "${LIBRARY[@]}" --lib -- "$@"
     exit
 fi
 
@@ -80,14 +80,14 @@ if in_slice 1; then
 fi
 if in_slice 2; then
     say "miri: pools whose magazines threads share"
-    miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" -p heapwright --lib -- pool::models registry::tests \
+    miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${LIBRARY[@]}" --lib -- pool::models registry::tests \
         a_shared_pool threads_share objects_made_here
 fi
 if in_slice 3; then
     # A seed decides the schedule, the addresses, and what a relaxed load sees.
     SEEDS=${MIRI_SEEDS:-3}
     say "miri: threads, with $SEEDS other seeds"
-    miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" -p heapwright --lib -- \
+    miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" "${LIBRARY[@]}" --lib -- \
         blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
         threads_share objects_made_here thread_indices_are_passed
 fi

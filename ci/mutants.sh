@@ -12,9 +12,11 @@ copy_tree() {
     mkdir "$SCRATCH/mutant"
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 }
-# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in crates/heapwright/src/FILE.
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE of the library's sources,
+# which are in two crates.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
+    [ -f "$source" ] || source=crates/heapwright-substrate/src/$1
     mutants=$((mutants + 1))
     perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
     if cmp -s "$source" "$SCRATCH/mutant/$source"; then

@@ -47,6 +47,7 @@ for line in sys.stdin:
 }
 # The features of ci/test.sh, so that nothing is built twice.
 built heapwright --lib --tests --features debug,derive,std,allocator-api2-02,allocator-api2-04 >"$SCRATCH/library"
+built heapwright-substrate --lib --features debug >"$SCRATCH/substrate"
 built heapwright-malloc --tests >"$SCRATCH/malloc"
 
 # A row: name | folder | program | words that choose tests | cache models
@@ -69,18 +70,25 @@ while read -r name program; do
     grep -q 'HEAPWRIGHT_TEST_CACHE\|cache=\|mode=' "$file" && models=
     row "malloc $name" crates/heapwright-malloc "$program" '' "$models"
 done <"$SCRATCH/malloc"
+# unit_rows CRATE PROGRAM
+unit_rows() {
+    local crate=$1 program=$2 floor modules
+    # The module of a file: src/gc/world/mod.rs is gc::world, src/pool/tests.rs is pool::tests.
+    (cd "$crate/src" && { grep -rlE "$THREADS" --include='*.rs' . || true; }) |
+        sed -E 's|^\./||; s|/mod\.rs$||; s|\.rs$||; s|/|::|g; s|$|::|' | sort -u >"$SCRATCH/modules"
+    echo gc:: >>"$SCRATCH/modules"
+    for floor in $(sed 's/::.*//' "$SCRATCH/modules" | sort -u); do
+        modules=$(grep "^$floor::" "$SCRATCH/modules" | tr '\n' ' ')
+        [ "$("$program" --list $modules 2>/dev/null | grep -c ': test$')" -gt 0 ] || continue
+        row "unit $floor" "$crate" "$program" "$modules" ''
+    done
+}
+read -r _ program <"$SCRATCH/substrate"
+unit_rows crates/heapwright-substrate "$program"
 while read -r name program; do
     file=crates/heapwright/tests/$name.rs
     if [ "$name" = lib ]; then
-        # The module of a file: src/gc/world/mod.rs is gc::world, src/pool/tests.rs is pool::tests.
-        (cd crates/heapwright/src && { grep -rlE "$THREADS" --include='*.rs' . || true; }) |
-            sed -E 's|^\./||; s|/mod\.rs$||; s|\.rs$||; s|/|::|g; s|$|::|' | sort -u >"$SCRATCH/modules"
-        echo gc:: >>"$SCRATCH/modules"
-        for floor in $(sed 's/::.*//' "$SCRATCH/modules" | sort -u); do
-            modules=$(grep "^$floor::" "$SCRATCH/modules" | tr '\n' ' ')
-            [ "$("$program" --list $modules 2>/dev/null | grep -c ': test$')" -gt 0 ] || continue
-            row "unit $floor" crates/heapwright "$program" "$modules" ''
-        done
+        unit_rows crates/heapwright "$program"
     elif [ -f "$file" ] && grep -qE "$THREADS|heapwright::gc" "$file"; then
         row "test $name" crates/heapwright "$program" '' ''
     fi

@@ -97,9 +97,10 @@ fn build(part: &Part, out: &Path) -> PathBuf {
             part.file
         ));
     }
-    for name in ["crates/heapwright", "crates/heapwright-record", part.folder] {
-        watch_crate(&root.join(name));
+    for name in ["heapwright", "heapwright-record", "heapwright-substrate"] {
+        watch_crate(&root.join("crates").join(name));
     }
+    watch_crate(&folder);
     for name in ["Cargo.toml", "Cargo.lock", ".cargo"] {
         watch(&root.join(name));
     }

@@ -9,7 +9,7 @@
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any
 //!   `dlclose` of the library.
 //!
-//! - The debug heap's code lies apart (debug_code.ld).
+//! - The debug heap's code lies apart, and what every program runs lies side by side (debug_code.ld).
 //!
 //! And whether the compiler turns a call at a function's end into a jump, which
 //! it does where it optimises: the C++ operators depend on it (src/cxx.rs).

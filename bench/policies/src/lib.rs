@@ -2,7 +2,7 @@
 //! what it tried, what it chose, and a few that it only spoke of.
 //!
 //! ```text
-//!   library    crates/heapwright/src/registry/policy.rs, included as it stands: the chosen one
+//!   library    crates/heapwright-substrate/src/registry/policy.rs, included as it stands: the chosen one
 //!   variants   one type a variant: SCAN, ORDER, PRECEDENCE, SKIP_CURRENT, FALLBACK, and `scan`
 //!              over these; a table: name -> what it is, the review's seconds
 //!     |                          |
@@ -20,7 +20,7 @@
 //! So every variant is compiled like the library's own, and none is chosen by a branch
 //! in the code that is measured.
 
-#[path = "../../../crates/heapwright/src/registry/policy.rs"]
+#[path = "../../../crates/heapwright-substrate/src/registry/policy.rs"]
 mod library;
 mod variants;
 

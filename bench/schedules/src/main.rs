@@ -8,7 +8,7 @@
 //! Memory is sequentially consistent here; weaker orders are loom's.
 //!
 //! ```text
-//!   crates/heapwright/src/registry/{policy, shared, common, thread_index}.rs
+//!   crates/heapwright-substrate/src/registry/{policy, shared, common, thread_index}.rs
 //!        their `loom` is shuttle, by its name in Cargo.toml; `cfg(loom)` is set by build.rs
 //! ```
 //!

@@ -1,14 +1,14 @@
 //! The library's registries, as they are.
 #![allow(dead_code, reason = "what is tested here is a part of them")]
 
-#[path = "../../../crates/heapwright/src/registry/policy.rs"]
+#[path = "../../../crates/heapwright-substrate/src/registry/policy.rs"]
 pub(crate) mod policy;
 
-#[path = "../../../crates/heapwright/src/registry/shared.rs"]
+#[path = "../../../crates/heapwright-substrate/src/registry/shared.rs"]
 pub(crate) mod shared;
 
-#[path = "../../../crates/heapwright/src/registry/common.rs"]
+#[path = "../../../crates/heapwright-substrate/src/registry/common.rs"]
 pub(crate) mod common;
 
-#[path = "../../../crates/heapwright/src/registry/thread_index.rs"]
+#[path = "../../../crates/heapwright-substrate/src/registry/thread_index.rs"]
 pub(crate) mod thread_index;

@@ -16,73 +16,85 @@
 #[doc(hidden)]
 pub use core::ops::Drop as __Drop;
 
+// The floors below, which are a crate of their own, by the names that they have there.
+#[cfg(all(feature = "debug", not(loom)))]
+use heapwright_substrate::digits;
+use heapwright_substrate::sync;
+#[cfg(not(loom))]
+use heapwright_substrate::{
+    address_map, chunk, describe, files, fork, ids, misuse, names, os, refused, registry, remote,
+    segments, size_class, slab, substrate, text, unit_list, unit_record, verdict,
+};
+
 pub mod gc;
-mod registry;
-mod remote;
-mod sync;
 
 #[cfg(not(loom))]
 mod adapters;
 #[cfg(not(loom))]
-mod address_map;
-#[cfg(not(loom))]
 pub mod arena;
 #[cfg(not(loom))]
 mod cache;
-#[cfg(not(loom))]
-mod chunk;
 #[cfg(all(feature = "debug", not(loom)))]
 pub mod debug;
 #[cfg(not(loom))]
-mod describe;
-#[cfg(not(loom))]
-mod digits;
-#[cfg(not(loom))]
-mod files;
-#[cfg(not(loom))]
-mod fork;
-#[cfg(not(loom))]
 pub mod heap;
-#[cfg(not(loom))]
-mod ids;
 #[cfg(not(loom))]
 mod libc_block;
 #[cfg(not(loom))]
-mod misuse;
-#[cfg(not(loom))]
-mod names;
-#[cfg(not(loom))]
-pub mod options;
-#[cfg(not(loom))]
-mod os;
-#[cfg(not(loom))]
 pub mod pool;
 #[cfg(not(loom))]
-mod refused;
-#[cfg(not(loom))]
 mod request;
-#[cfg(not(loom))]
-mod segments;
-#[cfg(not(loom))]
-mod size_class;
-#[cfg(not(loom))]
-mod slab;
 #[cfg(all(feature = "debug", not(loom)))]
 mod stacks;
 #[cfg(not(loom))]
 pub mod stats;
-#[cfg(not(loom))]
-mod substrate;
 #[cfg(all(test, not(loom)))]
 mod testing;
+
 #[cfg(not(loom))]
-mod text;
-#[cfg(not(loom))]
-mod unit_list;
-#[cfg(not(loom))]
-mod unit_record;
-#[cfg(not(loom))]
-mod verdict;
+pub mod options {
+    //! Options: one string, read once, at the latest by the first allocation.
+    //!
+    //! ```text
+    //! HEAPWRIGHT="stats=exit,purge=100"
+    //! ```
+    //!
+    //! | option | values | meaning |
+    //! |---|---|---|
+    //! | `mode` | `fast`, `debug` | which heap serves `malloc` |
+    //! | `cache` | `exclusive`, `shared`, `shared:K`, `percpu` | how threads share caches |
+    //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
+    //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
+    //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
+    //! | `purge` | milliseconds, `never` | how long free pages wait before they go back |
+    //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
+    //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
+    //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
+    //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
+    //! | `traces` | 0 to 64 | debug: frames of each stack |
+    //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
+    //! | `memory` | bytes | debug: what freed blocks and the memory of them may cost |
+    //! | `stop` | `first`, `never` | debug: end the process at the first finding |
+    //! | `detect` | `-` or `+`, and a name | debug: switch a detection off or on |
+    //! | `retain` | `all`, `budget` | debug: how many freed blocks are remembered |
+    //! | `slots` | 1 to 4096 | debug: slots a bucket, at most |
+    //! | `log` | `all`, `off` | debug: a line for each operation |
+    //! | `quiet` | `yes`, `no` | debug: findings are in the record, and not printed |
+    //! | `leaks` | `exit`, `off` | debug: look for leaks when the program ends |
+    //! | `leak_signal` | a signal | debug: look for leaks when it comes |
+    //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
+    //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
+    //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
+    //!
+    //! A bad option is one line on standard error, and the default is used; so is one that
+    //! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid
+    //! programs ignore the string.
+
+    #[doc(inline)]
+    pub use heapwright_substrate::options::{set_purge_delay_ms, stats_at_exit, stats_file};
+
+    pub(crate) use heapwright_substrate::options::*;
+}
 
 #[cfg(not(loom))]
 pub mod process {
@@ -120,9 +132,38 @@ pub mod process {
 #[cfg(not(loom))]
 pub use adapters::Heapwright;
 #[cfg(not(loom))]
-pub use describe::{BlockState, Description, Kind, describe};
+#[doc(inline)]
+pub use describe::{BlockState, Description, Kind};
 #[cfg(not(loom))]
 pub use heapwright_record::Stats;
+
+/// Says what an address belongs to.
+///
+/// Takes constant time and never touches memory at the address, so any value
+/// may be asked about: null, freed, unmapped, or nonsense. The answer is about
+/// the moment of the call; other threads may change it meanwhile.
+///
+/// The idea is snmalloc's pagemap and Zig's address masking, with the metadata
+/// out of band so that pointers into a block are answered too.
+///
+/// ```
+/// let block = heapwright::heap::malloc(100);
+/// let inside = block.wrapping_add(60);
+/// let found = heapwright::describe(inside);
+/// assert_eq!(found.kind, heapwright::Kind::Small);
+/// assert_eq!(found.block, block as usize);
+/// assert_eq!((found.offset, found.size), (60, 112));
+/// let local = 0u8;
+/// assert_eq!(heapwright::describe(&local).kind, heapwright::Kind::Foreign);
+/// // SAFETY: allocated above and freed once.
+/// unsafe { heapwright::heap::free(block) };
+/// ```
+#[cfg(not(loom))]
+#[inline]
+#[must_use]
+pub fn describe(address: *const u8) -> Description {
+    describe::describe(address)
+}
 
 /// The project's README, whose Rust examples must compile and run.
 #[cfg(all(doctest, not(loom)))]

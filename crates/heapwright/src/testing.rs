@@ -1,33 +1,10 @@
-//! What the unit tests share: how many cases a property is tried with, and a
-//! way to have the same operations every time.
+//! What the unit tests share: how many cases a property is tried with, and memory that is refused.
 
 extern crate std;
 
-use std::boxed::Box;
+use proptest::test_runner::Config;
 
-use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, TestRunner};
-
-use crate::address_map::AddressMap;
-use crate::chunk::{Chunk, Want};
-use crate::os::fake::Fake;
-
-std::thread_local! {
-    static TAKES: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
-}
-
-/// From now on this thread is refused memory of the window after so many times that it
-/// takes some; `None`: never.
-pub(crate) fn refuse_after(takes: Option<usize>) {
-    TAKES.set(takes);
-}
-
-/// Counts a time that the thread takes memory. Whether it is to be refused.
-pub(crate) fn is_refused() -> bool {
-    let left = TAKES.get();
-    TAKES.set(left.map(|left| left.saturating_sub(1)));
-    left == Some(0)
-}
+pub(crate) use heapwright_substrate::refusals::refuse_after;
 
 /// A property is tried `cases` times, or as often as `PROPTEST_CASES` says; a
 /// few times under Miri, which is a thousand times slower.
@@ -38,21 +15,4 @@ pub(crate) fn cases(cases: u32) -> Config {
     let default = if cfg!(miri) { Config::with_cases(3) } else { Config::default() };
     let cases = if is_set || cfg!(miri) { default.cases } else { cases };
     Config { cases, failure_persistence: None, ..default }
-}
-
-/// One value of a strategy, the same every time.
-pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {
-    let mut runner = TestRunner::deterministic();
-    strategy.new_tree(&mut runner).unwrap().current()
-}
-
-/// A map with room for some units, and the first unit that may be used.
-pub(crate) fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
-    let os = Fake::new(page, 1 << 30, None);
-    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
-    let mut chunk = Chunk::closed(os, map);
-    assert!(chunk.open(4 << 20));
-    let run = chunk.take(count, Want::Zero).unwrap();
-    assert!(run.zero);
-    (os, map, run.unit)
 }

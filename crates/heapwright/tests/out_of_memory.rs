@@ -3,7 +3,7 @@
 //!
 //! The window is made so small that it is used up in a moment; each case is a
 //! process of its own. What the system refuses inside the window, call by call,
-//! is tried in `src/chunk/tests.rs`.
+//! is tried in `chunk/tests.rs` of heapwright-substrate.
 //!
 //! What only this finds: a path that believes it got memory.
 #![allow(

@@ -107,7 +107,7 @@ pub(crate) use process::{
 };
 pub(crate) use report::write_with;
 
-use crate::describe::{self, Description, Front, Reader};
+use crate::describe::{self, Front, Reader};
 use crate::fork::{self, Part};
 use crate::ids::{Recycled, Slot};
 use heap::Heap;
@@ -128,7 +128,7 @@ fn take_heap() -> Option<&'static Slot<Heap>> {
 /// How an address in a span is described.
 static READER: Reader = Reader {
     read: |_head, address| {
-        process::find_block(address.addr()).unwrap_or(Description::nothing(describe::Kind::Debug))
+        process::find_block(address.addr()).unwrap_or(describe::nothing(describe::Kind::Debug))
     },
 };
 

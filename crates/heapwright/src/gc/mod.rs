@@ -164,7 +164,7 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     let base = MAP.address_of(head).addr();
     let (_, entry) = MAP.lookup(base);
     let owner = if matches!(entry.kind(), Kind::Collected(_)) { entry.owner() } else { 0 };
-    let mut found = Description { owner, ..Description::nothing(describe::Kind::Collected) };
+    let mut found = Description { owner, ..describe::nothing(describe::Kind::Collected) };
     if let Some(heap) = heap::of(owner)
         && let Some(slot) =
             heap.slot_at(head, address.addr(), |page, start| heap.holds(page, start))

@@ -93,6 +93,9 @@ pub(crate) struct Sentinel(#[allow(dead_code, reason = "used by address alone")]
 // SAFETY: its lists are empty and its tag is nobody's, so no path writes to it.
 unsafe impl Sync for Sentinel {}
 
+// `used`: linkers that read each library once must take this file along, for it defines
+// the words that locks ask for, and those are in the library behind this one.
+#[used]
 static SENTINEL: Sentinel = Sentinel(Hot::sentinel());
 
 // Every thread's fast word leads there until the thread has a cache.

@@ -1,0 +1,58 @@
+//! Memory for the heap's own objects: caches, heaps, the registry's segments.
+//!
+//! A bump over units marked `METADATA`, so that `describe` can say what they
+//! are. Nothing is given back: objects made here are recycled by `registry`.
+
+use core::ptr;
+
+use super::Want;
+use crate::address_map::{Entry, MAP};
+use crate::size_class::UNIT;
+use crate::sync::Lock;
+
+struct Bump {
+    next: usize,
+    end: usize,
+    unit: usize,
+}
+
+static BUMP: Lock<Bump> = Lock::new(Bump { next: 0, end: 0, unit: 0 });
+
+/// Zeroed memory that lives as long as the process. Null where there is none.
+///
+/// `align` is a power of two up to a unit.
+pub fn alloc(size: usize, align: usize) -> *mut u8 {
+    let mut bump = BUMP.lock();
+    let at = bump.next.next_multiple_of(align);
+    if at + size > bump.end {
+        let units = size.div_ceil(UNIT);
+        // The rest of the last run is forgotten: metadata objects are small.
+        let Some(run) = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)
+        else {
+            return ptr::null_mut();
+        };
+        if !run.zero {
+            // SAFETY: the run was just taken; nobody else knows it.
+            unsafe { ptr::write_bytes(MAP.address_of(run.unit), 0, units * UNIT) };
+        }
+        *bump = Bump { next: 0, end: units * UNIT, unit: run.unit };
+    }
+    let at = bump.next.next_multiple_of(align);
+    bump.next = at + size;
+    MAP.address_of(bump.unit).wrapping_add(at)
+}
+
+/// Holds the lock across a fork.
+pub fn before_fork() {
+    BUMP.acquire();
+}
+
+/// Gives the lock back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { BUMP.release() };
+}

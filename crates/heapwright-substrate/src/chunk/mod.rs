@@ -1,0 +1,471 @@
+//! Chunks: runs of units carved from the window, merged, and given back.
+//!
+//! ```text
+//!            take                      give
+//!   window --------> slab, large block -----> dirty runs --purge--> clean runs
+//!      ^ frontier         ^      ^                 |  oldest first      |
+//!      |                  |      +---- reuse ------+                    |
+//!      |                  +------------- reuse (reads as zero) ---------+
+//! ```
+//!
+//! *Dirty* runs may still have pages behind them. They are reused first, since
+//! a page that is there costs nothing and a fresh one costs a fault. What was
+//! not needed for a purge delay is given back to the kernel: the *low water*, the
+//! fewest dirty units there were in that time, oldest first. (To go by the age of
+//! single runs was measured too: a program that frees and takes buffers of many
+//! sizes splits and merges runs all the time, their ages mean little, and it
+//! faulted in again every few milliseconds what had just been given back.)
+//! There is no background thread: a thread that takes or gives a run
+//! looks at the queue, and pays for a bounded number of runs, outside the lock.
+//!
+//! A merged run queues at the place of its *oldest* part, so that a neighbour freed
+//! again and again cannot keep a large run from its turn.
+//!
+//! Clean runs read as zero, which saves `calloc` its work.
+//!
+//! Runs merge only with runs of their own state; when the window is at its end,
+//! everything dirty is purged, so that all merge, before a request is refused.
+//!
+//! Where address space is limited, free runs are kept only as far as other users of it do not
+//! lack it, and the rest is *absent*: see [`scarce`].
+//!
+//! Called by `cache` (units for slabs), `heap` (large blocks) and
+//! [`metadata`]. One lock, held for a few dozen instructions; system calls are
+//! made outside it, except when the frontier must be committed.
+
+mod dense;
+pub mod metadata;
+mod process;
+mod runs;
+pub mod scarce;
+mod side;
+mod window;
+
+use crate::address_map::{AddressMap, Entry, Kind};
+use crate::os::{self, Memory};
+use crate::size_class::UNIT;
+
+use crate::sync::atomic::Ordering;
+use crate::unit_list::{ByOwner, UnitList};
+use dense::Region;
+pub use process::*;
+use runs::{RunIndex, State};
+pub use side::Side;
+use window::Window;
+
+/// Units of dirty runs that may wait, besides as many as twice those in use.
+const ALLOWANCE: usize = (256 << 20) / UNIT;
+/// Units of dirty runs that may wait while the heap grows, besides a quarter of
+/// those in use.
+const FEW: usize = (32 << 20) / UNIT;
+/// From so many bytes on, zeroed memory is better asked of the kernel than made.
+pub const ZERO_BY_KERNEL: usize = 32 << 20;
+
+/// What the taker of units will do with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// Nothing that matters here.
+    Any,
+    /// All of it must read as zero.
+    Zero,
+    /// Fill one unit to the last byte, and then probably the next.
+    Dense,
+}
+
+/// A run of units that was taken.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// Its first unit.
+    pub unit: usize,
+    /// Whether it reads as zero.
+    pub zero: bool,
+    /// Whether a huge page should be put behind it and what follows.
+    pub dense: bool,
+}
+
+/// All runs of one window.
+pub struct Chunk<O: 'static> {
+    map: &'static AddressMap,
+    window: Window<O>,
+    dirty: RunIndex,
+    clean: RunIndex,
+    absent: RunIndex,
+    /// Large blocks without memory behind the bytes in use.
+    cut: usize,
+    /// Dirty runs, newest first.
+    queue: UnitList<ByOwner>,
+    oldest: usize,
+    taken: usize,
+    /// The fewest dirty units since `low_since`, in milliseconds.
+    low: usize,
+    low_since: u32,
+    /// Units that were not needed for a whole delay, and that still wait.
+    due: usize,
+    region: Region,
+    /// Whether the user wants huge pages.
+    huge_pages: bool,
+}
+
+impl<O: Memory + Copy> Chunk<O> {
+    /// A chunk of a window that is not open yet: has nothing to give.
+    pub const fn closed(os: O, map: &'static AddressMap) -> Self {
+        Self {
+            map,
+            window: Window::closed(os, map),
+            dirty: RunIndex::new(map, State::Dirty),
+            clean: RunIndex::new(map, State::Clean),
+            absent: RunIndex::new(map, State::Absent),
+            cut: 0,
+            queue: UnitList::new(),
+            oldest: 0,
+            taken: 0,
+            low: 0,
+            low_since: 0,
+            due: 0,
+            region: Region::none(),
+            huge_pages: false,
+        }
+    }
+
+    /// Opens the window: at most `most` bytes.
+    pub fn open(&mut self, most: usize) -> bool {
+        // Unit 0 is never a run, so that 0 can end lists of units.
+        let opened = self.window.open(most) && self.window.advance(1).is_some();
+        if opened {
+            self.map.set_entry(0, Entry::METADATA);
+        }
+        opened
+    }
+
+    /// Takes a run of exactly `units` units. Their entries are still `FREE`.
+    pub fn take(&mut self, units: usize, want: Want) -> Option<Run> {
+        let run = self
+            .take_dirty(units, want)
+            .or_else(|| self.take_dense(want))
+            .or_else(|| self.take_clean(units))
+            .or_else(|| self.take_absent(units))
+            .or_else(|| self.take_fresh(units))
+            .or_else(|| self.take_last(units));
+        if let Some(run) = &run {
+            self.taken += units;
+            if run.zero {
+                self.pay_for_growth(units);
+            }
+        }
+        run
+    }
+
+    /// Memory without pages was taken although dirty runs wait, none of them long
+    /// enough: as much of them is due, if they are many, so that the process
+    /// does not grow by what it cannot use.
+    fn pay_for_growth(&mut self, units: usize) {
+        let many = self.dirty.units().saturating_sub(FEW + self.taken / 4);
+        self.due = (self.due + units).min(many.max(self.due));
+    }
+
+    fn take_dirty(&mut self, units: usize, want: Want) -> Option<Run> {
+        // Zeroing a few units is cheaper than faulting them in.
+        if want == Want::Zero && units * UNIT >= ZERO_BY_KERNEL {
+            let clean = self.take_clean(units);
+            if clean.is_some() {
+                return clean;
+            }
+        }
+        let unit = self.dirty.find(units)?;
+        self.split(unit, units, State::Dirty);
+        Some(Run { unit, zero: false, dense: false })
+    }
+
+    fn take_clean(&mut self, units: usize) -> Option<Run> {
+        let unit = self.clean.find(units)?;
+        self.split(unit, units, State::Clean);
+        Some(Run { unit, zero: true, dense: false })
+    }
+
+    /// Cuts `units` units off the front of the free run at `unit`.
+    fn split(&mut self, unit: usize, units: usize, state: State) {
+        if state == State::Dirty {
+            let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
+            let older = self.queue.after(self.map, unit);
+            let newer = self.unqueue(unit);
+            let length = self.dirty.remove(unit);
+            if length > units {
+                let rest = unit + units;
+                self.dirty.insert(rest, length - units);
+                self.enqueue(rest, newer, older, stamp);
+            }
+            self.note_fewer();
+        } else {
+            let length = self.clean.remove(unit);
+            if length > units {
+                self.clean.insert(unit + units, length - units);
+            }
+        }
+    }
+
+    fn take_fresh(&mut self, units: usize) -> Option<Run> {
+        let advance = self.window.advance(units)?;
+        if let Some((unit, units)) = advance.skipped {
+            self.map.set_entries(unit, units, Entry::FREE);
+            self.give_clean(unit, units);
+        }
+        self.map.set_entries(advance.unit, units, Entry::FREE);
+        Some(Run { unit: advance.unit, zero: true, dense: false })
+    }
+
+    /// Takes the free run before the frontier and what it lacks behind it.
+    fn take_last(&mut self, units: usize) -> Option<Run> {
+        let end = self.window.frontier();
+        [State::Dirty, State::Clean].into_iter().find_map(|state| {
+            let unit = self.neighbour(end, 0, true, state)?;
+            let have = end - unit;
+            let more = units.checked_sub(have)?;
+            if !self.window.advance_in_place(end, more) {
+                return None;
+            }
+            self.map.set_entries(end, more, Entry::FREE);
+            self.split(unit, have, state);
+            Some(Run { unit, zero: state == State::Clean, dense: false })
+        })
+    }
+
+    /// Gives a run back whose pages may hold anything.
+    pub fn give(&mut self, unit: usize, units: usize, now: u32) {
+        self.taken -= units;
+        self.map.set_entries(unit, units, Entry::FREE);
+        self.give_dirty(unit, units, now);
+        self.shed();
+    }
+
+    /// Gives a run back that reads as zero, such as one that was never used.
+    pub fn give_unused(&mut self, unit: usize, units: usize) {
+        self.taken -= units;
+        self.map.set_entries(unit, units, Entry::FREE);
+        self.give_clean(unit, units);
+        self.shed();
+    }
+
+    fn give_dirty(&mut self, mut unit: usize, mut units: usize, now: u32) {
+        let mut stamp = now;
+        // The place in the queue: that of the oldest part.
+        let mut newer = None;
+        let mut older = self.queue.first();
+        for before in [true, false] {
+            let Some(neighbour) = self.neighbour(unit, units, before, State::Dirty) else {
+                continue;
+            };
+            let age = self.map.record(neighbour).stamp.load(Ordering::Relaxed);
+            let behind = self.queue.after(self.map, neighbour);
+            let ahead = self.unqueue(neighbour);
+            if older == Some(neighbour) {
+                older = behind;
+            }
+            if newer == Some(neighbour) {
+                newer = ahead;
+            }
+            if waited(age, stamp) >= 0 {
+                (stamp, newer, older) = (age, ahead, behind);
+            }
+            units += self.dirty.remove(neighbour);
+            unit = unit.min(neighbour);
+        }
+        self.dirty.insert(unit, units);
+        self.enqueue(unit, newer, older, stamp);
+    }
+
+    fn give_clean(&mut self, mut unit: usize, mut units: usize) {
+        for before in [true, false] {
+            if let Some(neighbour) = self.neighbour(unit, units, before, State::Clean) {
+                units += self.clean.remove(neighbour);
+                unit = unit.min(neighbour);
+            }
+        }
+        self.clean.insert(unit, units);
+    }
+
+    /// The free run of the given state that ends before, or begins behind, a run.
+    fn neighbour(&self, unit: usize, units: usize, before: bool, state: State) -> Option<usize> {
+        let at = if before { unit.checked_sub(1)? } else { unit + units };
+        if at >= self.window.frontier() {
+            return None;
+        }
+        // SAFETY: units below the frontier are below the map's limit.
+        let entry = unsafe { self.map.entry(at) };
+        let record = self.map.record(at);
+        let same = entry.kind() == Kind::Free
+            && record.state.load(Ordering::Relaxed) == state as u8
+            // A run whose pages are just being given back is in no index.
+            && record.units.load(Ordering::Relaxed) != 0;
+        same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
+    }
+
+    /// Queues a dirty run between its neighbours in age.
+    fn enqueue(&mut self, unit: usize, newer: Option<usize>, older: Option<usize>, stamp: u32) {
+        self.map.record(unit).stamp.store(stamp, Ordering::Relaxed);
+        self.queue.insert_after(self.map, newer, unit);
+        if older.is_none() {
+            self.oldest = unit;
+        }
+    }
+
+    /// Takes a run out of the queue. Returns the next newer one.
+    fn unqueue(&mut self, unit: usize) -> Option<usize> {
+        let newer = self.queue.before(self.map, unit);
+        if self.oldest == unit {
+            self.oldest = newer.unwrap_or(0);
+        }
+        self.queue.remove(self.map, unit);
+        newer
+    }
+
+    /// Takes dirty units out of all indexes that were not needed for `delay`
+    /// milliseconds, or that are too many: the oldest run, or the end of it. While
+    /// it is out, its tags say 0 units, so that nothing merges with it.
+    fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
+        if delay < 0 {
+            return None;
+        }
+        if waited(self.low_since, now) >= delay {
+            self.due = self.low;
+            self.low = self.dirty.units();
+            self.low_since = now;
+            self.rest_region(now);
+        }
+        if self.oldest == 0 {
+            return None;
+        }
+        let too_many = self.dirty.units().saturating_sub(ALLOWANCE + 2 * self.taken);
+        let due = if delay == 0 { self.dirty.units() } else { self.due.max(too_many) };
+        if due == 0 {
+            return None;
+        }
+        let run = self.detach_end(self.oldest, due);
+        self.due = self.due.saturating_sub(run.1);
+        self.low = self.low.saturating_sub(run.1);
+        Some(run)
+    }
+
+    /// Units that may go back in their time.
+    fn waiting(&self) -> usize {
+        self.dirty.units() + self.opened_units()
+    }
+
+    /// Detaches the last `units` units of the dirty run at `unit`, or all of it.
+    fn detach_end(&mut self, unit: usize, units: usize) -> (usize, usize) {
+        let length = RunIndex::length(self.map, unit);
+        if length <= units {
+            return self.detach(unit);
+        }
+        // The front is what a request takes, so it is the warmer part.
+        let keep = length - units;
+        self.dirty.remove(unit);
+        self.dirty.insert(unit, keep);
+        self.tag_detached(unit + keep, units);
+        (unit + keep, units)
+    }
+
+    fn detach(&mut self, unit: usize) -> (usize, usize) {
+        self.unqueue(unit);
+        let units = self.dirty.remove(unit);
+        self.tag_detached(unit, units);
+        (unit, units)
+    }
+
+    fn tag_detached(&self, unit: usize, units: usize) {
+        for tag in [unit, unit + units - 1] {
+            self.map.record(tag).units.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the pages of a dirty run back. A detached run needs no lock.
+    fn purge_run(map: &AddressMap, os: &impl Memory, (unit, units): (usize, usize)) -> bool {
+        // SAFETY: the run is free, and detached or under the lock, so nobody
+        // else uses it; its units are committed.
+        unsafe { os.decommit(map.address_of(unit), units * UNIT) }
+    }
+
+    /// Puts a detached run back.
+    fn attach(&mut self, (unit, units): (usize, usize), purged: bool, now: u32) {
+        if purged {
+            self.give_clean(unit, units);
+        } else {
+            self.give_dirty(unit, units, now);
+        }
+    }
+
+    /// Purges all that is dirty but `keep` units, under the lock, so that all
+    /// runs merge. Returns units.
+    fn purge_all(&mut self, keep: usize) -> usize {
+        let mut purged = 0;
+        let os = self.window.os();
+        self.close_region(os::coarse_ms());
+        if self.window.is_scarce() {
+            let dirty = self.dirty.units();
+            self.shed_all_but(keep);
+            purged = dirty - self.dirty.units();
+        }
+        while self.dirty.units() > keep {
+            let unit = self.oldest;
+            let units = RunIndex::length(self.map, unit);
+            // Before it is taken out, so that a refusal leaves all as it was.
+            if !Self::purge_run(self.map, &os, (unit, units)) {
+                break;
+            }
+            self.detach(unit);
+            self.give_clean(unit, units);
+            purged += units;
+        }
+        self.note_fewer();
+        purged
+    }
+
+    /// Dirty units were taken or purged: what is left is the most that is not needed.
+    fn note_fewer(&mut self) {
+        self.low = self.low.min(self.dirty.units());
+        self.due = self.due.min(self.dirty.units());
+    }
+
+    /// Lengthens the run `[unit, unit + units)` by `more` units if what follows
+    /// it is free. Returns whether the new part reads as zero.
+    fn extend(&mut self, unit: usize, units: usize, more: usize) -> Option<bool> {
+        let end = unit + units;
+        let mut zero = true;
+        let mut have = 0;
+        let mut state = State::Clean;
+        for found in [State::Dirty, State::Clean] {
+            if self.neighbour(unit, units, false, found).is_some() {
+                have = RunIndex::length(self.map, end);
+                (state, zero) = (found, found == State::Clean);
+                if have >= more {
+                    self.split(end, more, state);
+                    self.taken += more;
+                    return Some(zero);
+                }
+            }
+        }
+        // The last run before the frontier: the rest comes from the window.
+        if end + have == self.window.frontier()
+            && self.window.advance_in_place(end + have, more - have)
+        {
+            self.map.set_entries(end + have, more - have, Entry::FREE);
+            if have > 0 {
+                self.split(end, have, state);
+            }
+            self.taken += more;
+            return Some(zero);
+        }
+        None
+    }
+}
+
+/// Milliseconds from `since` to `until`; below zero if it was the other way
+/// round, as it may be by the clocks of two threads.
+pub const fn waited(since: u32, until: u32) -> i32 {
+    let waited = until.wrapping_sub(since).cast_signed();
+    // The clocks of two threads differ by milliseconds; more is an age that the
+    // type cannot hold.
+    if waited < -60_000 { i32::MAX } else { waited }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! The process's chunk: one lock around it, and system calls outside of that lock.
+//!
+//! ```text
+//!   take      lock, a run, its entries, unlock         none: purge all, cut tails, once more
+//!   give      lock, the run is free, unlock     \
+//!   tick      purge_waiting                      > expire a run, unlock, decommit, lock, attach
+//! ```
+//!
+//! No thread purges in the background: one that takes or gives a run looks at the queue, and
+//! pays for a bounded number of runs. While its pages go back a run is in no index.
+//!
+//! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
+//! (their units), and `metadata`.
+
+use super::{Chunk, Run, Want, scarce, waited};
+use crate::address_map::{Entry, MAP, MAX_UNITS};
+use crate::options;
+use crate::os::{self, Memory, SYSTEM, System};
+use crate::size_class::UNIT;
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{Guard, Lock};
+
+/// How many expired runs one caller purges.
+const PURGES: usize = 4;
+/// How many a thread purges that looks after them once a tick.
+const PURGES_A_TICK: usize = 32;
+
+/// The process's chunk.
+pub(super) static CHUNK: Lock<Chunk<System>> = Lock::new(Chunk::closed(SYSTEM, &MAP));
+
+/// When the kernel last refused to take pages back; 0: it did not.
+static REFUSED_AT: AtomicU32 = AtomicU32::new(0);
+/// How long nothing is tried after that.
+const RETRY_MS: i32 = 2000;
+/// Bytes given back so far.
+static PURGED: AtomicU64 = AtomicU64::new(0);
+
+/// Opens the process's window: at most `most` bytes. Once.
+pub fn open(most: usize) -> bool {
+    CHUNK.lock().open(most)
+}
+
+/// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
+pub fn set_limit(most: usize) {
+    CHUNK.lock().window.set_limit(most);
+}
+
+/// Gives address space up that is reserved and not used, because it counts against `most` bytes
+/// that the process may lock.
+pub fn give_up_reserve(most: usize) {
+    CHUNK.lock().window.give_up_reserve(most);
+}
+
+/// Makes the address map's table readable for all of the window, if it may be. Returns
+/// how many units' entries can be read from now on: until the reserve is given up.
+pub fn expose_table() -> usize {
+    CHUNK.lock().window.expose_table()
+}
+
+/// Sets whether dense memory may lie in huge pages.
+pub fn allow_huge_pages(allow: bool) {
+    CHUNK.lock().huge_pages = allow && os::kernel_page_size() == 4096;
+}
+
+/// Whether memory that will be filled may lie in huge pages.
+pub fn may_have_huge_pages() -> bool {
+    os::HAS_HUGE_PAGES && CHUNK.lock().huge_pages
+}
+
+/// Takes a run of `units` units whose first is at a multiple of `align_units`
+/// (a power of two) and sets its entries: `head`, and for the rest what `rest`
+/// makes of the first unit.
+pub fn take(
+    units: usize,
+    align_units: usize,
+    want: Want,
+    head: Entry,
+    rest: fn(usize) -> Entry,
+) -> Option<Run> {
+    #[cfg(feature = "testing")]
+    if crate::refusals::is_refused() {
+        return None;
+    }
+    let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
+    // What goes back at once is not asked for in huge pages.
+    let want =
+        if want == Want::Dense && options::purge_delay() == Some(0) { Want::Any } else { want };
+    let mut chunk = CHUNK.lock();
+    if padded > chunk.window.span_bytes() / UNIT {
+        // No run is so long, and to look for one would take pages from everything that is free.
+        return None;
+    }
+    let mut run = chunk.take(padded, want);
+    if run.is_none() {
+        chunk.end_region(os::coarse_ms());
+        chunk.purge_all(0);
+        run = chunk.take(padded, want);
+        if run.is_none() && chunk.cut_tails() {
+            run = chunk.take(padded, want);
+        }
+    }
+    let mut run = run?;
+    let first = run.unit;
+    let base_units = MAP.base().addr() / UNIT;
+    run.unit = (base_units + first).next_multiple_of(align_units) - base_units;
+    // Before the padding goes back, or it would merge with what is handed out.
+    let record = MAP.record(run.unit);
+    record.units.store(units as u32, Ordering::Relaxed);
+    // All of it, until its owner says otherwise.
+    record.usable.store(units * UNIT, Ordering::Relaxed);
+    MAP.set_entry(run.unit, head);
+    MAP.set_entries(run.unit + 1, units - 1, rest(run.unit));
+    let behind = run.unit + units;
+    for (unit, units) in [(first, run.unit - first), (behind, first + padded - behind)] {
+        if units > 0 && run.zero {
+            chunk.give_unused(unit, units);
+        } else if units > 0 {
+            chunk.give(unit, units, os::coarse_ms());
+        }
+    }
+    if run.dense {
+        WAITING.store(chunk.waiting(), Ordering::Relaxed);
+    }
+    drop(chunk);
+    if run.dense {
+        // SAFETY: the first unit is the caller's and reads as zero.
+        unsafe { os::put_huge_page(MAP.address_of(run.unit)) };
+    }
+    Some(run)
+}
+
+/// Whether a run of `units` units can be had that was used before.
+pub fn has_dirty(units: usize) -> bool {
+    let chunk = CHUNK.lock();
+    units <= chunk.dirty.units() && chunk.dirty.find(units).is_some()
+}
+
+/// Units that waited to go back at the last look.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether runs wait to go back.
+#[inline]
+pub fn has_waiting() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// Gives runs that have waited too long to the kernel: a few at most, and only
+/// if the lock is free. Returns whether more wait.
+pub fn purge_waiting(now: u32) -> bool {
+    if has_waiting()
+        && let Some(chunk) = CHUNK.try_lock()
+    {
+        purge_expired(chunk, now, PURGES_A_TICK);
+    }
+    has_waiting()
+}
+
+/// Gives a run back, and whatever has waited too long to the kernel.
+pub fn give(unit: usize, units: usize) {
+    give_moved(unit, units, 0);
+}
+
+/// Gives a run back whose first `bytes` bytes have no pages: they were moved away.
+pub fn give_moved(unit: usize, units: usize, bytes: usize) {
+    let now = os::coarse_ms();
+    let mut chunk = CHUNK.lock();
+    let units = chunk.settle_tail(unit, units, 0);
+    let empty = (bytes / UNIT).min(units);
+    if empty > 0 {
+        chunk.give_unused(unit, empty);
+    }
+    if empty < units {
+        chunk.give(unit + empty, units - empty, now);
+    }
+    purge_expired(chunk, now, PURGES);
+}
+
+/// Lengthens a large block's run in place, of whose bytes `usable` are in use then.
+/// Returns whether the new part reads as zero.
+pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize) -> Option<bool> {
+    let mut chunk = CHUNK.lock();
+    if !chunk.mend_tail(unit) {
+        return None;
+    }
+    let zero = chunk.extend(unit, units, more)?;
+    let record = MAP.record(unit);
+    record.units.store((units + more) as u32, Ordering::Relaxed);
+    record.usable.store(usable, Ordering::Relaxed);
+    MAP.set_entries(unit + units, more, rest);
+    Some(zero)
+}
+
+/// Shortens a large block's run in place to `keep` units, of whose bytes `usable` are
+/// in use then.
+pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
+    let now = os::coarse_ms();
+    let mut chunk = CHUNK.lock();
+    let have = chunk.settle_tail(unit, units, keep);
+    let record = MAP.record(unit);
+    record.units.store(keep as u32, Ordering::Relaxed);
+    scarce::set_usable_locked(record, usable);
+    if keep < have {
+        chunk.give(unit + keep, have - keep, now);
+    }
+    purge_expired(chunk, now, PURGES);
+}
+
+/// Gives runs that have waited too long to the kernel: a few at most, and
+/// without the lock.
+fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
+    WAITING.store(chunk.waiting(), Ordering::Relaxed);
+    // After a refusal (locked memory) nothing is tried for a while.
+    let refused = REFUSED_AT.load(Ordering::Relaxed);
+    if refused != 0 && waited(refused, now) < RETRY_MS {
+        return;
+    }
+    let delay = options::purge_ms();
+    for _ in 0..most {
+        let Some(run) = chunk.expire(now, delay) else { return };
+        drop(chunk);
+        let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
+        note_purged(if purged { run.1 * UNIT } else { 0 });
+        chunk = CHUNK.lock();
+        chunk.attach(run, purged, now);
+        WAITING.store(chunk.waiting(), Ordering::Relaxed);
+        REFUSED_AT.store(if purged { 0 } else { now.max(1) }, Ordering::Relaxed);
+        if !purged {
+            return;
+        }
+    }
+}
+
+/// Gives everything that is free to the kernel, but for about `keep` bytes.
+/// Returns bytes.
+pub fn purge_all(keep: usize) -> usize {
+    let bytes = CHUNK.lock().purge_all(keep / UNIT) * UNIT;
+    note_purged(bytes);
+    bytes
+}
+
+/// Gives a run back, its pages to the kernel at once.
+///
+/// # Safety
+///
+/// The run is the caller's, and nobody uses its contents.
+pub unsafe fn give_purged(unit: usize, units: usize) {
+    // SAFETY: the run is the caller's, whose units are whole pages, committed and not used.
+    if unsafe { purge_pages(MAP.address_of(unit), units * UNIT) } > 0 {
+        CHUNK.lock().give_unused(unit, units);
+    } else {
+        give(unit, units);
+    }
+}
+
+/// Gives pages of a run that stays with the caller to the kernel. Returns bytes: all, or
+/// none where it refuses.
+///
+/// # Safety
+///
+/// The pages are whole, the caller's and committed, and nobody uses their contents.
+pub unsafe fn purge_pages(at: *mut u8, size: usize) -> usize {
+    // SAFETY: the pages are whole, committed, the caller's and not used, as it promises.
+    let purged = if unsafe { SYSTEM.decommit(at, size) } { size } else { 0 };
+    note_purged(purged);
+    purged
+}
+
+/// Counts bytes given back.
+#[inline]
+pub fn note_purged(bytes: usize) {
+    PURGED.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// What statistics want to know.
+pub struct Usage {
+    /// Bytes of address space that the window has.
+    pub window_bytes: usize,
+    /// Bytes made writable so far, metadata included.
+    pub committed_bytes: usize,
+    /// Bytes that were given back to the kernel so far.
+    pub purged_bytes: u64,
+    /// The committed parts of table, records and bitmaps, for counts of resident pages.
+    pub side_ranges: [(*const u8, usize); 3],
+    /// Units handed out or set aside so far.
+    pub frontier: usize,
+}
+
+/// How long [`usage`] waits for the lock before it gives up, in milliseconds.
+const PATIENCE: u64 = 200;
+
+/// How the window is used. `None` where the lock is held and stays held: the
+/// caller may be a signal handler that interrupted its holder.
+pub fn usage() -> Option<Usage> {
+    let chunk = CHUNK.lock_soon(PATIENCE)?;
+    Some(Usage {
+        window_bytes: chunk.window.span_bytes(),
+        committed_bytes: chunk.window.committed_bytes(),
+        purged_bytes: PURGED.load(Ordering::Relaxed),
+        side_ranges: chunk.window.side_ranges(),
+        frontier: chunk.window.frontier(),
+    })
+}
+
+/// Holds the lock across a fork.
+pub fn before_fork() {
+    CHUNK.acquire();
+}
+
+/// Gives the lock back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { CHUNK.release() };
+}

@@ -1,0 +1,63 @@
+//! Side memory: a run of units that begins as zeroes, for records kept beside something.
+//!
+//! ```text
+//!   take(bytes) --> | zeroes ........ |     whole units, marked `METADATA`
+//! ```
+//!
+//! Unlike what [`metadata`](super::metadata) hands out, it goes back when its owner ends.
+//!
+//! Used by `pool` (tables, sets, generations, fronts) and `registry` (what owners keep a thread).
+
+use core::ptr;
+
+use super::Want;
+use crate::address_map::{Entry, MAP};
+use crate::size_class::UNIT;
+use crate::sync::atomic::Ordering;
+
+/// A run of units for records: zeroed, and its own.
+#[derive(Clone, Copy)]
+pub struct Side {
+    at: *mut u8,
+    unit: usize,
+    units: usize,
+}
+
+impl Side {
+    /// No run.
+    pub const NONE: Self = Self { at: ptr::null_mut(), unit: 0, units: 0 };
+
+    /// `bytes` bytes of zeroes, or `None` where there is no memory.
+    pub fn take(bytes: usize) -> Option<Self> {
+        let units = bytes.div_ceil(UNIT);
+        let run = super::take(units, 1, Want::Zero, Entry::METADATA, |_| Entry::METADATA)?;
+        let at = MAP.address_of(run.unit);
+        if !run.zero {
+            // SAFETY: the run was just taken; nobody else knows it.
+            unsafe { ptr::write_bytes(at, 0, bytes) };
+        }
+        Some(Self { at, unit: run.unit, units })
+    }
+
+    /// Its first byte, or null.
+    #[inline]
+    pub fn at(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// Gives the one back that begins at `at`; null: there is none.
+    pub fn give_at(at: *mut u8) {
+        if !at.is_null() {
+            let unit = MAP.unit_of(at.addr());
+            super::give(unit, MAP.record(unit).units.load(Ordering::Relaxed) as usize);
+        }
+    }
+
+    /// Gives it back, if there is one.
+    pub fn give(&mut self) {
+        if self.units > 0 {
+            super::give(self.unit, self.units);
+        }
+        *self = Self::NONE;
+    }
+}

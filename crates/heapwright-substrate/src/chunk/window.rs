@@ -1,0 +1,560 @@
+//! The window: how much address space there is, and how much of it may be
+//! touch.
+//!
+//! ```text
+//!   base           frontier      committed         reserved         span
+//!   | handed out ..... | writable .. | inaccessible .. | not ours yet .. |
+//! ```
+//!
+//! *Generous*: all of the span (1 TiB, or halved until it fits) is reserved at
+//! once; it costs nothing until it is touched. *Thrifty*: where address space
+//! is limited (`ulimit -v`) or cannot be had in one piece, only the range is
+//! chosen, and reservations follow the frontier in pieces; what another part of the process
+//! maps into the range is stepped over and stays foreign. Either way there is
+//! one base and one table, so `free` knows one way to find an entry.
+//!
+//! A thrifty window's tables lie below its base and are reserved as they are
+//! needed, like its units. So its span costs nothing, and is [`SLACK`] times the
+//! limit: a range whose addresses go back (see `scarce`) may be passed by.
+//!
+//! Commit steps begin small (a locked process pays for every committed page)
+//! and grow with the heap (a commit is a system call). A refused step is tried
+//! again with just what is needed: under `overcommit_memory=2` the last
+//! megabytes are worth having.
+//!
+//! Invariants: `frontier <= committed <= reserved <= span`, in units; the
+//! map's limit is `committed`.
+//!
+//! Called by `chunk` alone, under its lock.
+
+use crate::address_map::{AddressMap, MAX_UNITS, SIDE_BITMAP, TABLE_GAP};
+use crate::os::{self, Memory};
+use crate::size_class::{UNIT, UNIT_SHIFT};
+use crate::unit_record::Record;
+
+/// The smallest window worth having, in bytes.
+const MIN_SPAN: usize = 1 << 20;
+/// What a thrifty window reserves at a time, at least, in units.
+pub(super) const PIECE: usize = 16;
+/// The first and the largest commit step, in units.
+const FIRST_STEP: usize = 16;
+const MAX_STEP: usize = 512;
+/// How many places for a thrifty window are tried.
+const TRIES: usize = 32;
+/// How far a thrifty window looks past what others mapped, in pieces.
+const HOPS: usize = 64;
+/// So many bytes in units, as a power of two.
+fn units(bytes: usize) -> usize {
+    bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
+}
+
+/// How many times the limit of address space a thrifty window's span is.
+const SLACK: usize = 4;
+
+/// Per-unit metadata that grows with the window.
+struct Side {
+    at: *mut u8,
+    /// Bytes a unit.
+    grain: usize,
+    /// Bytes reserved.
+    reserved: usize,
+    /// Bytes committed.
+    committed: usize,
+}
+
+impl Side {
+    const fn none(grain: usize) -> Self {
+        Self { at: core::ptr::null_mut(), grain, reserved: 0, committed: 0 }
+    }
+
+    /// Bytes that `units` units need.
+    fn need(&self, os: &impl Memory, units: usize) -> usize {
+        (units * self.grain).next_multiple_of(os.page_size())
+    }
+
+    /// Begins at an address, with room for `units` units.
+    fn begin(&mut self, os: &impl Memory, at: usize, units: usize) -> bool {
+        let bytes = self.need(os, units);
+        self.at = Self::reserve(os, at, bytes);
+        self.reserved = if self.at.is_null() { 0 } else { bytes };
+        self.reserved > 0
+    }
+
+    fn reserve(os: &impl Memory, at: usize, bytes: usize) -> *mut u8 {
+        let got = os.reserve_at(at, bytes);
+        if !got.is_null() {
+            os::note_own(at, bytes);
+            // SAFETY: the reservation just made.
+            unsafe { os::keep_out_of_dumps(got, bytes) };
+        }
+        got
+    }
+
+    /// Gives up what is reserved behind the first `keep` bytes.
+    ///
+    /// # Safety
+    ///
+    /// Nothing behind them is committed.
+    unsafe fn give_up(&mut self, os: &impl Memory, keep: usize) {
+        let more = self.reserved.saturating_sub(keep);
+        if more > 0 {
+            // SAFETY: reserved by us, and by the contract nobody uses it.
+            if unsafe { os.release(self.at.wrapping_add(keep), more) } {
+                self.reserved = keep;
+            }
+        }
+    }
+
+    /// Reserves and commits what `units` units need.
+    fn grow(&mut self, os: &impl Memory, units: usize) -> bool {
+        let need = self.need(os, units);
+        if need > self.reserved {
+            let at = self.at.addr() + self.reserved;
+            if Self::reserve(os, at, need - self.reserved).is_null() {
+                return false;
+            }
+            self.reserved = need;
+        }
+        if need > self.committed {
+            let from = self.at.wrapping_add(self.committed);
+            // SAFETY: reserved above or before, in whole pages.
+            if !unsafe { os.commit(from, need - self.committed) } {
+                return false;
+            }
+            self.committed = need;
+        }
+        true
+    }
+}
+
+/// The window's bounds, in units.
+pub(super) struct Window<O: 'static> {
+    os: O,
+    map: &'static AddressMap,
+    table: Side,
+    records: Side,
+    bitmaps: Side,
+    span: usize,
+    reserved: usize,
+    committed: usize,
+    frontier: usize,
+    step: usize,
+    /// Bytes of address space the process may have, if that is known.
+    limit: Option<usize>,
+    /// The span that the window was opened with, which the places of the records are for.
+    widest: usize,
+    /// Bytes below the frontier that were given back to the kernel, addresses and all.
+    returned: usize,
+    /// All of the span is reserved, and the gap between table and base too.
+    generous: bool,
+    /// All of the table can be read.
+    exposed: bool,
+}
+
+// SAFETY: the raw pointers name reservations that belong to the window.
+unsafe impl<O: Send> Send for Window<O> {}
+
+/// Units that the frontier passed.
+pub(super) struct Advance {
+    /// The first of the units asked for, which read as zero.
+    pub unit: usize,
+    /// Units stepped over that are ours and free: first and count.
+    pub skipped: Option<(usize, usize)>,
+}
+
+impl<O: Memory> Window<O> {
+    /// A window of nothing.
+    pub(super) const fn closed(os: O, map: &'static AddressMap) -> Self {
+        Self {
+            os,
+            map,
+            table: Side::none(size_of::<u32>()),
+            records: Side::none(size_of::<Record>()),
+            bitmaps: Side::none(SIDE_BITMAP),
+            span: 0,
+            reserved: 0,
+            committed: 0,
+            frontier: 0,
+            step: FIRST_STEP,
+            limit: None,
+            widest: 0,
+            returned: 0,
+            generous: false,
+            exposed: false,
+        }
+    }
+
+    /// Makes the table readable for all of the span, if it may be. Returns how many
+    /// units' entries can be read from now on: until the reserve is given up.
+    pub(super) fn expose_table(&mut self) -> usize {
+        let bytes = (self.span * size_of::<u32>()).next_multiple_of(self.os.page_size());
+        let rest = bytes - self.table.committed;
+        let from = self.table.at.wrapping_add(self.table.committed);
+        // SAFETY: the part of the table's reservation that is not committed.
+        if !self.exposed && self.generous && (rest == 0 || unsafe { self.os.expose(from, rest) }) {
+            self.exposed = true;
+        }
+        if self.exposed { self.span } else { self.committed }
+    }
+
+    /// Reserves the window: at most `most` bytes. False where there is no room.
+    pub(super) fn open(&mut self, most: usize) -> bool {
+        debug_assert!(self.span == 0);
+        let limit = self.os.address_space_limit();
+        if limit.is_none() {
+            let mut span = 1 << most.clamp(MIN_SPAN, os::MAX_WINDOW).ilog2();
+            while span >= MIN_SPAN {
+                if self.open_generous(span >> UNIT_SHIFT) {
+                    return true;
+                }
+                span /= 2;
+            }
+        }
+        self.limit = limit;
+        let room = limit.map_or(64 << 20, |limit| limit.saturating_mul(SLACK));
+        let mut span = room.min(most).clamp(MIN_SPAN, os::MAX_WINDOW).next_power_of_two();
+        while os::TABLE_ADJACENT && span >= MIN_SPAN {
+            if self.open_thrifty(span >> UNIT_SHIFT) {
+                return true;
+            }
+            span /= 4;
+        }
+        false
+    }
+
+    fn sides_of(&self, span: usize) -> (usize, usize) {
+        let page = self.os.page_size();
+        let records = (span * size_of::<Record>()).next_multiple_of(page);
+        (records, (span * SIDE_BITMAP).next_multiple_of(page))
+    }
+
+    fn open_generous(&mut self, span: usize) -> bool {
+        let page = self.os.page_size();
+        let (records_size, bitmaps_size) = self.sides_of(span);
+        let table_size = (span * size_of::<u32>()).next_multiple_of(page);
+        let side = self.os.reserve(records_size + bitmaps_size, page.max(align_of::<Record>()));
+        if side.is_null() {
+            return false;
+        }
+        let (table, base) = if os::TABLE_ADJACENT {
+            let all = self.os.reserve(TABLE_GAP + span * UNIT, UNIT);
+            (all, if all.is_null() { all } else { all.wrapping_add(TABLE_GAP) })
+        } else {
+            (self.os.reserve(table_size, page), self.os.reserve(span * UNIT, UNIT))
+        };
+        if table.is_null() || base.is_null() {
+            let rest = [(table, table_size), (base, span * UNIT)];
+            for (at, size) in rest.into_iter().filter(|(at, _)| !at.is_null()) {
+                // SAFETY: the reservation just made, which nobody has seen.
+                unsafe { self.os.release(at, size) };
+            }
+            // SAFETY: the reservation of the sides, which nobody has seen.
+            unsafe { self.os.release(side, records_size + bitmaps_size) };
+            return false;
+        }
+        self.place(table, base, side, records_size, span);
+        // SAFETY: the reservation just made.
+        unsafe { os::keep_out_of_dumps(table, table_size) };
+        // SAFETY: the reservation just made.
+        unsafe { os::keep_out_of_dumps(side, records_size + bitmaps_size) };
+        self.reserved = span;
+        self.generous = true;
+        true
+    }
+
+    /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
+    pub(super) fn set_limit(&mut self, most: usize) {
+        if !os::TABLE_ADJACENT || self.span == 0 {
+            return;
+        }
+        let limited = most != usize::MAX;
+        self.limit = limited.then_some(most);
+        if limited {
+            self.give_up_reserve(most);
+        }
+        // (A table that is read without a look at the limit ends where it ended.)
+        if !self.generous && !self.exposed {
+            let span = units(most.saturating_mul(SLACK));
+            self.span = span.clamp(self.reserved, self.widest);
+        }
+    }
+
+    /// Becomes thrifty: gives up what is reserved and not committed, because it counts. The tables
+    /// keep what `most` bytes of units need.
+    pub(super) fn give_up_reserve(&mut self, most: usize) {
+        if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
+            return;
+        }
+        let rest = (self.reserved - self.committed) * UNIT;
+        if rest > 0 {
+            // SAFETY: reserved by us and never committed.
+            if !unsafe { self.os.release(self.map.address_of(self.committed), rest) } {
+                return;
+            }
+        }
+        // Other mappings come close to these tables, which were reserved like any: they
+        // keep what the limit lets them need.
+        let likely = units(most).clamp(self.committed, self.span);
+        for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
+            let keep = side.need(&self.os, likely).max(side.committed);
+            // SAFETY: nothing behind what is committed is.
+            unsafe { side.give_up(&self.os, keep) };
+        }
+        self.reserved = self.committed;
+        self.generous = false;
+        self.exposed = false;
+    }
+
+    /// Finds room below where the system puts its own mappings, which grow
+    /// down towards it and leave most of the address space between.
+    fn open_thrifty(&mut self, span: usize) -> bool {
+        let page = self.os.page_size();
+        let top = self.os.reserve(page, page);
+        if top.is_null() {
+            return false;
+        }
+        // SAFETY: the reservation just made, which nobody has seen.
+        unsafe { self.os.release(top, page) };
+        let (records_size, bitmaps_size) = self.sides_of(span);
+        let below_base = TABLE_GAP + records_size + bitmaps_size;
+        let room = span * UNIT + below_base;
+        // Further and further below: past what is large, such as other windows.
+        let mut below = 2 * room;
+        for _ in 0..TRIES {
+            let Some(base) = top.addr().checked_sub(below) else { break };
+            below += (below / 2).max(room);
+            let base = base & !(UNIT - 1);
+            let Some(bitmaps) = base.checked_sub(below_base) else { break };
+            if self.begin_at(base, bitmaps, bitmaps + bitmaps_size) {
+                self.span = span.min(MAX_UNITS);
+                self.widest = self.span;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reserves the first piece of a thrifty window, and what its tables need.
+    fn begin_at(&mut self, base: usize, bitmaps: usize, records: usize) -> bool {
+        let first = self.os.reserve_at(base, PIECE * UNIT);
+        if first.is_null() {
+            return false;
+        }
+        if self.table.begin(&self.os, base - TABLE_GAP, PIECE)
+            && self.records.begin(&self.os, records, PIECE)
+            && self.bitmaps.begin(&self.os, bitmaps, PIECE)
+        {
+            self.reserved = PIECE;
+            self.map.place(first, self.table.at.cast(), self.records.at.cast(), self.bitmaps.at);
+            return true;
+        }
+        for side in [&mut self.table, &mut self.records, &mut self.bitmaps] {
+            // SAFETY: nothing is committed yet.
+            unsafe { side.give_up(&self.os, 0) };
+        }
+        // SAFETY: the reservation just made, which nobody has seen.
+        unsafe { self.os.release(first, PIECE * UNIT) };
+        false
+    }
+
+    fn place(&mut self, table: *mut u8, base: *mut u8, side: *mut u8, records: usize, span: usize) {
+        self.table.at = table;
+        self.records.at = side;
+        self.bitmaps.at = side.wrapping_add(records);
+        self.table.reserved =
+            if os::TABLE_ADJACENT { TABLE_GAP } else { self.table.need(&self.os, span) };
+        self.records.reserved = records;
+        self.bitmaps.reserved = self.bitmaps.need(&self.os, span);
+        self.span = span.min(MAX_UNITS);
+        self.widest = self.span;
+        self.map.place(base, table.cast(), side.cast(), self.bitmaps.at);
+    }
+
+    /// Moves the frontier over `units` units and makes them writable. `None`:
+    /// nothing changed but what is reserved and committed.
+    pub(super) fn advance(&mut self, units: usize) -> Option<Advance> {
+        let mut skipped = None;
+        if units > self.reserved - self.frontier {
+            if units > self.span - self.frontier {
+                return None;
+            }
+            if !self.reserve_next(units) {
+                skipped = self.hop(units)?;
+            }
+        }
+        if !self.commit_to(self.frontier + units) {
+            return None;
+        }
+        let unit = self.frontier;
+        self.frontier += units;
+        Some(Advance { unit, skipped })
+    }
+
+    /// Whether the frontier was at `end` and moved over `units` units more.
+    pub(super) fn advance_in_place(&mut self, end: usize, units: usize) -> bool {
+        let fits = end == self.frontier
+            && (units <= self.reserved - end || self.reserve_next(units))
+            && self.commit_to(end + units);
+        if fits {
+            self.frontier = end + units;
+        }
+        fits
+    }
+
+    /// Reserves what `units` more units need right behind what is reserved.
+    fn reserve_next(&mut self, units: usize) -> bool {
+        let need = (self.frontier + units).saturating_sub(self.reserved);
+        if self.reserved + need > self.span {
+            return false;
+        }
+        let at = self.map.address_of(self.reserved).addr();
+        for more in [need.next_multiple_of(PIECE).min(self.span - self.reserved), need] {
+            if !self.os.reserve_at(at, more * UNIT).is_null() {
+                self.reserved += more;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Reserves `units` units somewhere further on in the span, makes them
+    /// writable and moves the frontier there. What is in between belongs to
+    /// somebody else and stays foreign; what was reserved before is made
+    /// writable too and returned as skipped.
+    fn hop(&mut self, units: usize) -> Option<Option<(usize, usize)>> {
+        let size = units.next_multiple_of(PIECE);
+        let mut distance = PIECE;
+        for _ in 0..HOPS {
+            let at = self.reserved + distance;
+            if at + size > self.span {
+                return None;
+            }
+            let piece = self.os.reserve_at(self.map.address_of(at).addr(), size * UNIT);
+            if !piece.is_null() {
+                let left = self.reserved - self.frontier;
+                let skipped = (left > 0).then_some((self.frontier, left));
+                if self.commit_to(self.reserved) && self.commit_elsewhere(at, size, units) {
+                    self.frontier = at;
+                    return Some(skipped);
+                }
+                // SAFETY: the reservation just made, which nobody has seen.
+                unsafe { self.os.release(piece, size * UNIT) };
+                return None;
+            }
+            distance += distance.next_multiple_of(PIECE * 4) / 4;
+        }
+        None
+    }
+
+    /// Goes on in the piece of `size` units at `at`, if `units` units of it can
+    /// be made writable.
+    fn commit_elsewhere(&mut self, at: usize, size: usize, units: usize) -> bool {
+        let before = (self.committed, self.reserved);
+        (self.committed, self.reserved) = (at, at + size);
+        let done = self.commit_to(at + units);
+        if !done {
+            (self.committed, self.reserved) = before;
+        }
+        done
+    }
+
+    /// Makes the units below `end` of the current reservation writable.
+    fn commit_to(&mut self, end: usize) -> bool {
+        if end <= self.committed {
+            return true;
+        }
+        let generous = end.max(self.committed + self.step).min(self.reserved);
+        if self.try_commit(generous) || (generous > end && self.try_commit(end)) {
+            self.step = (self.committed / 8).clamp(FIRST_STEP, MAX_STEP);
+            return true;
+        }
+        false
+    }
+
+    fn try_commit(&mut self, end: usize) -> bool {
+        let from = self.map.address_of(self.committed);
+        let sides = self.table.grow(&self.os, end)
+            && self.records.grow(&self.os, end)
+            && self.bitmaps.grow(&self.os, end);
+        // SAFETY: the units are reserved, and units are whole pages.
+        if !sides || !unsafe { self.os.commit(from, (end - self.committed) * UNIT) } {
+            return false;
+        }
+        self.committed = end;
+        self.map.extend(end);
+        true
+    }
+
+    /// Whether others lack the address space that the heap has and does not use.
+    pub(super) fn is_scarce(&self) -> bool {
+        !self.generous && self.limit.is_some()
+    }
+
+    /// Bytes of address space that are left to all others, at most.
+    pub(super) fn left_to_others(&self) -> usize {
+        let sides = self.table.reserved + self.records.reserved + self.bitmaps.reserved;
+        let ours = self.reserved * UNIT - self.returned + sides;
+        self.limit.unwrap_or(usize::MAX).saturating_sub(ours)
+    }
+
+    /// Gives back to the kernel what `[at, at + size)` is, addresses and all. False: it is as it was.
+    ///
+    /// # Safety
+    ///
+    /// The range is in whole pages, committed, below the frontier, and nobody uses it.
+    pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) -> bool {
+        // SAFETY: the caller says that nobody uses the range, and it lies in our reservation.
+        let gone = unsafe { self.os.release(at, size) };
+        if gone {
+            self.returned += size;
+        }
+        gone
+    }
+
+    /// Gets back what [`Window::give_back`] gave: writable, and zeroes. False: it is still
+    /// gone, for there is no address space, or somebody else is there.
+    pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
+        let got = self.os.reserve_at(at.addr(), size);
+        if got.is_null() {
+            return false;
+        }
+        // SAFETY: reserved just now, in whole pages.
+        if !unsafe { self.os.commit(got, size) } {
+            // SAFETY: reserved just now, and nobody has seen it.
+            unsafe { self.os.release(got, size) };
+            return false;
+        }
+        self.returned -= size;
+        true
+    }
+
+    /// Bytes of address space the heap may use.
+    pub(super) fn span_bytes(&self) -> usize {
+        self.span * UNIT
+    }
+
+    /// Bytes made writable so far, metadata included.
+    pub(super) fn committed_bytes(&self) -> usize {
+        let sides = self.table.committed + self.records.committed + self.bitmaps.committed;
+        self.committed * UNIT - self.returned + sides
+    }
+
+    /// The tables' committed parts, for counts of resident pages.
+    pub(super) fn side_ranges(&self) -> [(*const u8, usize); 3] {
+        [&self.table, &self.records, &self.bitmaps]
+            .map(|side| (side.at.cast_const(), side.committed))
+    }
+
+    /// Units handed out or set aside so far.
+    pub(super) fn frontier(&self) -> usize {
+        self.frontier
+    }
+
+    /// The system it lives on.
+    pub(super) fn os(&self) -> O
+    where
+        O: Copy,
+    {
+        self.os
+    }
+}

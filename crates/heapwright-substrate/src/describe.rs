@@ -1,0 +1,188 @@
+//! What an address belongs to, in constant time and without touching it.
+//!
+//! One load says whether the address is in the window and what its unit is;
+//! arithmetic and one record give the block. Nothing at the address is read,
+//! so any address may be asked about.
+//!
+//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps and
+//! collected heaps, which lie above and have records of their own, say how ([`read_with`]).
+//!
+//! Called by `misuse` (a bad pointer is reported as what it is), by programs, and by the front ends.
+
+use core::ptr;
+
+use crate::address_map::{Kind as UnitKind, MAP};
+use crate::chunk::scarce;
+use crate::size_class::{self, UNIT};
+use crate::slab::Slab;
+use crate::sync::atomic::{AtomicPtr, Ordering};
+
+/// What an address belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Not heapwright's: a stack, a library, another allocator, nothing.
+    Foreign = 0,
+    /// A part of the heap's address space that holds no block now.
+    Free = 1,
+    /// A slab of small blocks.
+    Small = 2,
+    /// A large block.
+    Large = 3,
+    /// heapwright's own records.
+    Metadata = 4,
+    /// A segment of a pool's slots.
+    Pool = 5,
+    /// A chunk of an arena.
+    Arena = 6,
+    /// A block of a debug heap: live, freed, or only remembered.
+    Debug = 7,
+    /// A page of a collected heap.
+    Collected = 8,
+}
+
+/// Whether a block is the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BlockState {
+    /// There is no block at the address.
+    Unknown = 0,
+    /// Allocated, or free in some thread's cache: without an allocated bitmap
+    /// the two cannot be distinguished in constant time.
+    InUse = 1,
+    /// Given back to its slab, or never handed out.
+    Free = 2,
+}
+
+/// What is known of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Description {
+    /// What the address belongs to.
+    pub kind: Kind,
+    /// The state of the block it lies in.
+    pub state: BlockState,
+    /// Address of the block's first byte; 0 where there is no block.
+    pub block: usize,
+    /// Bytes the program may use of the block.
+    pub size: usize,
+    /// Bytes from the block's start to the address.
+    pub offset: usize,
+    /// Id of the thread cache, heap, pool or collected heap that owns the block; 0 for
+    /// large blocks of the process's heap, and for arenas.
+    pub owner: u32,
+    /// Size class of a small block.
+    pub class: u32,
+}
+
+/// No block in memory of a kind. (A function of the module, for a method would be part of what
+/// heapwright shows.)
+#[must_use]
+pub const fn nothing(kind: Kind) -> Description {
+    let state = BlockState::Unknown;
+    Description { kind, state, block: 0, size: 0, offset: 0, owner: 0, class: 0 }
+}
+
+/// Says what an address belongs to, in constant time and without touching memory at the address, so
+/// any value may be asked about. What programs call is `heapwright::describe`, which says more.
+#[must_use]
+pub fn describe(address: *const u8) -> Description {
+    let (unit, entry) = MAP.lookup(address.addr());
+    match entry.kind() {
+        UnitKind::Foreign => nothing(Kind::Foreign),
+        UnitKind::Free | UnitKind::Kept => nothing(Kind::Free),
+        UnitKind::Metadata => nothing(Kind::Metadata),
+        UnitKind::Arena => nothing(Kind::Arena),
+        UnitKind::Debug => read(Front::Debug, Kind::Debug, unit, address),
+        UnitKind::DebugRest(head) => read(Front::Debug, Kind::Debug, head, address),
+        UnitKind::PoolHead => in_pool(address.addr(), unit),
+        UnitKind::PoolRest(head) => in_pool(address.addr(), head),
+        UnitKind::Collected(_) => read(Front::Collected, Kind::Collected, unit, address),
+        UnitKind::CollectedRest(head) => read(Front::Collected, Kind::Collected, head, address),
+        UnitKind::Slab(class) => {
+            let slab = Slab::at(&MAP, unit, class);
+            let mut found =
+                Description { owner: entry.owner(), class: class as u32, ..nothing(Kind::Small) };
+            if let Some((slot, offset)) = slab.locate(address.addr()) {
+                let out = slot < slab.carved() && !slab.is_returned(slot);
+                found.state = if out { BlockState::InUse } else { BlockState::Free };
+                found.block = address.addr() - offset;
+                found.size = size_class::size(class);
+                found.offset = offset;
+            }
+            found
+        }
+        UnitKind::LargeHead | UnitKind::LargeRest(_) => {
+            let head = if let UnitKind::LargeRest(head) = entry.kind() { head } else { unit };
+            if MAP.kind(head) == UnitKind::Kept {
+                return nothing(Kind::Free);
+            }
+            let record = MAP.record(head);
+            let block = MAP.address_of(head).addr();
+            let size = scarce::usable(record);
+            let offset = address.addr() - block;
+            if offset >= size {
+                // The rest of its last unit.
+                return nothing(Kind::Large);
+            }
+            Description {
+                kind: Kind::Large,
+                state: BlockState::InUse,
+                block,
+                size,
+                offset,
+                owner: record.heap.load(Ordering::Relaxed),
+                class: 0,
+            }
+        }
+    }
+}
+
+/// A way to get memory whose units only it can read, because the records are its own.
+#[derive(Clone, Copy)]
+pub enum Front {
+    /// Debug heaps: their records say more than others', for what is freed is known.
+    #[allow(dead_code, reason = "a part of the feature `debug`")]
+    Debug,
+    /// Collected heaps. What mutators allocated in their present region and have not
+    /// recorded yet counts as free.
+    Collected,
+}
+
+/// How a front end describes an address in one of its units, the first of which is `head`.
+pub struct Reader {
+    /// Takes `head` and the address.
+    pub read: fn(usize, *const u8) -> Description,
+}
+
+static READERS: [AtomicPtr<Reader>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
+
+/// Says how a front end's units are read: before it has any. Again does no harm.
+pub fn read_with(front: Front, reader: &'static Reader) {
+    READERS[front as usize].store(ptr::from_ref(reader).cast_mut(), Ordering::Release);
+}
+
+fn read(front: Front, kind: Kind, head: usize, address: *const u8) -> Description {
+    // SAFETY: null, or a reader that lives as long as the process.
+    let reader = unsafe { READERS[front as usize].load(Ordering::Acquire).as_ref() };
+    reader.map_or(nothing(kind), |reader| (reader.read)(head, address))
+}
+
+/// An address in the pool segment that begins at unit `head`. Which slots are in
+/// use only their pool knows.
+fn in_pool(address: usize, head: usize) -> Description {
+    let (_, entry) = MAP.lookup(MAP.address_of(head).addr());
+    let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };
+    let mut found = Description { owner, ..nothing(Kind::Pool) };
+    let record = MAP.record(head);
+    let size = scarce::usable(record);
+    let before = record.requested.load(Ordering::Relaxed);
+    let end = record.units.load(Ordering::Relaxed) as usize * UNIT;
+    let into = address - MAP.address_of(head).addr();
+    if size > 0 && into >= before && before + ((into - before) / size + 1) * size <= end {
+        found.size = size;
+        found.offset = (into - before) % size;
+        found.block = address - found.offset;
+    }
+    found
+}

@@ -1,0 +1,235 @@
+//! Ids: objects by number, made once and never freed.
+//!
+//! ```text
+//!   id --> pointer, in segments --> object
+//! ```
+//!
+//! Objects are made in the heap's metadata and never freed, so an id that was
+//! read from an address map entry a moment ago always leads to a valid object,
+//! whatever has happened since. Ids count up from 1; 0 is no object's. Finding one
+//! takes no lock; callers that make one exclude each other.
+//!
+//! [`Recycled`] lends such objects to owners that come and go: an object must outlive
+//! its owner, because a fork may have to hold its lock, or a late reader find it.
+//!
+//! `registry` makes thread caches of them; `names`, `pool` and `arena` recycle theirs.
+
+use core::ptr;
+
+use crate::address_map::MAX_OWNER;
+use crate::chunk::metadata;
+use crate::segments::{self, Segments};
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+const FIRST: usize = 64;
+const SEGMENTS: usize = 19;
+
+/// All objects of one kind.
+pub struct Ids<T> {
+    /// By ids less one.
+    slots: Segments<AtomicPtr<T>, FIRST, SEGMENTS>,
+    made: AtomicU32,
+}
+
+const _: () = assert!(segments::place(MAX_OWNER as usize - 1, FIRST).0 < SEGMENTS);
+
+impl<T: 'static> Ids<T> {
+    /// Nothing, so far.
+    pub const fn new() -> Self {
+        Self { slots: Segments::new(), made: AtomicU32::new(0) }
+    }
+
+    /// The object of `id`.
+    pub fn get(&self, id: u32) -> Option<&'static T> {
+        if id == 0 || id > self.made.load(Ordering::Acquire) {
+            return None;
+        }
+        let object = self.slots.get(id as usize - 1)?.load(Ordering::Acquire);
+        // SAFETY: `made` is raised after the slot is written; objects are never freed.
+        unsafe { object.as_ref() }
+    }
+
+    /// All objects, in order of their ids.
+    pub fn all(&self) -> impl Iterator<Item = &'static T> {
+        (1..=self.made.load(Ordering::Acquire)).filter_map(|id| self.get(id))
+    }
+
+    /// How many objects were ever made.
+    pub fn made(&self) -> usize {
+        self.made.load(Ordering::Relaxed) as usize
+    }
+
+    /// Makes the next object: `make` is given zeroed memory for it, which nobody
+    /// else knows, and its id. `None` where there is no memory, or no id left.
+    ///
+    /// # Safety
+    ///
+    /// Only one thread at a time makes objects here; after `make` the memory
+    /// holds one.
+    pub unsafe fn make(&self, make: impl FnOnce(*mut T, u32)) -> Option<&'static T> {
+        let id = self.made.load(Ordering::Relaxed) + 1;
+        if id > MAX_OWNER {
+            return None;
+        }
+        let slot = self.slots.get_or_make(id as usize - 1)?;
+        let object: *mut T = metadata::alloc(size_of::<T>(), align_of::<T>()).cast();
+        if object.is_null() {
+            return None;
+        }
+        make(object, id);
+        slot.store(object, Ordering::Release);
+        self.made.store(id, Ordering::Release);
+        // SAFETY: just made, and never freed.
+        Some(unsafe { &*object })
+    }
+}
+
+/// An object that is handed out again and again.
+pub struct Slot<T> {
+    id: u32,
+    /// The next one that nobody has.
+    vacant: AtomicPtr<Slot<T>>,
+    /// What is handed out.
+    pub value: T,
+}
+
+impl<T> Slot<T> {
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Bytes from the slot to its value.
+    pub const VALUE: usize = core::mem::offset_of!(Self, value);
+
+    /// The slot that a value is in.
+    ///
+    /// # Safety
+    ///
+    /// `value` is the address of the value in a slot, made from a reference to the slot.
+    pub unsafe fn containing(value: *const T) -> *const Self {
+        value.wrapping_byte_sub(Self::VALUE).cast()
+    }
+}
+
+struct Vacant<T>(*mut Slot<T>);
+
+// SAFETY: leads to objects that any thread may reach and nobody frees.
+unsafe impl<T> Send for Vacant<T> {}
+
+/// Objects of one kind, handed out and taken back.
+pub struct Recycled<T> {
+    ids: Ids<Slot<T>>,
+    vacant: Lock<Vacant<T>>,
+}
+
+impl<T: Sync + 'static> Recycled<T> {
+    /// None, so far.
+    pub const fn new() -> Self {
+        Self { ids: Ids::new(), vacant: Lock::new(Vacant(ptr::null_mut())) }
+    }
+
+    /// An object that nobody has: one that was given back, as it was left, or
+    /// `fresh`. `None` where there is no memory.
+    pub fn take(&self, fresh: T) -> Option<&'static Slot<T>> {
+        let mut vacant = self.vacant.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            return Some(found);
+        }
+        let make = |at: *mut Slot<T>, id| {
+            let made = Slot { id, vacant: AtomicPtr::new(ptr::null_mut()), value: fresh };
+            // SAFETY: memory for one object, which nobody else knows.
+            unsafe { at.write(made) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
+    /// As [`Recycled::take`], for objects that are too large for a stack: a new one is
+    /// a copy of `fresh`, byte by byte.
+    ///
+    /// # Safety
+    ///
+    /// Nobody ever uses `fresh`, and it does not know where it is.
+    #[cfg(feature = "debug")]
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn take_copy(&self, fresh: &'static T) -> Option<&'static Slot<T>> {
+        let mut vacant = self.vacant.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            return Some(found);
+        }
+        let make = |at: *mut Slot<T>, id| {
+            // SAFETY: memory for one object.
+            let value = unsafe { &raw mut (*at).value };
+            // SAFETY: by the contract a copy is as good.
+            unsafe { ptr::copy_nonoverlapping(fresh, value, 1) };
+            // Zeroed memory: nothing is vacant behind it.
+            // SAFETY: the number's place in a copy that is ours.
+            let place = unsafe { &raw mut (*at).id };
+            // SAFETY: the number of a copy that is ours.
+            unsafe { place.write(id) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
+    /// As [`Recycled::take`]; a new one is what zeroed memory holds.
+    ///
+    /// # Safety
+    ///
+    /// Zero is valid for the object.
+    pub unsafe fn take_zeroed(&self) -> Option<&'static Slot<T>> {
+        let mut vacant = self.vacant.lock();
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(found) = unsafe { vacant.0.as_ref() } {
+            vacant.0 = found.vacant.load(Ordering::Relaxed);
+            return Some(found);
+        }
+        let make = |at: *mut Slot<T>, id| {
+            // SAFETY: memory for one object; by the contract the rest of it is as it should be.
+            let place = unsafe { &raw mut (*at).id };
+            // SAFETY: the number's place in memory for one object, which is ours.
+            unsafe { place.write(id) };
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
+    /// Takes an object back.
+    pub fn give(&self, slot: &'static Slot<T>) {
+        let mut vacant = self.vacant.lock();
+        slot.vacant.store(vacant.0, Ordering::Relaxed);
+        vacant.0 = ptr::from_ref(slot).cast_mut();
+    }
+
+    /// The object of an id, whatever owner has it.
+    pub fn get(&self, id: u32) -> Option<&'static T> {
+        self.ids.get(id).map(|slot| &slot.value)
+    }
+
+    /// All objects, those without an owner as well.
+    pub fn all(&self) -> impl Iterator<Item = &'static T> {
+        self.ids.all().map(|slot| &slot.value)
+    }
+
+    /// Holds the lock across a fork: no object is made meanwhile.
+    pub fn before_fork(&self) {
+        self.vacant.acquire();
+    }
+
+    /// Gives the lock back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Recycled::before_fork`] in the forking thread or its copy.
+    pub unsafe fn after_fork(&self) {
+        // SAFETY: by the contract this thread (or its original) holds the lock.
+        unsafe { self.vacant.release() };
+    }
+}

@@ -1,0 +1,223 @@
+//! Misuse of the heap: one line that says what the pointer is, then the end.
+//!
+//! Going on would corrupt what is still right, so there is no way back from
+//! here. Every line has the same shape:
+//!
+//! ```text
+//! heapwright: free(0x7f..): <what the pointer is>; <what to do>
+//! ```
+
+use crate::address_map::{Kind, MAP};
+use crate::describe::{BlockState, Description, describe};
+use crate::names::Name;
+use crate::os::{self, Contents};
+use crate::sync;
+use crate::text::Line;
+
+/// Which call was given the pointer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    /// `free` and its kin, which say nothing but the pointer.
+    Free,
+    /// A free that says the size.
+    FreeSized,
+    /// `realloc`.
+    Realloc,
+    /// `malloc_usable_size`.
+    UsableSize,
+    /// The free of a first-class heap.
+    HeapFree,
+    /// The free of a pool.
+    PoolFree,
+}
+
+impl Call {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::FreeSized => "sized free",
+            Self::Realloc => "realloc",
+            Self::UsableSize => "malloc_usable_size",
+            Self::HeapFree => "hw_heap_free",
+            Self::PoolFree => "free to a pool",
+        }
+    }
+}
+
+fn begin(call: Call, address: usize) -> Line {
+    Line::new().text(call.name()).text("(").address(address).text("): ")
+}
+
+fn end(line: Line) -> ! {
+    line.write();
+    // It may have been found with locks held, and a handler of SIGABRT allocates.
+    sync::hold_all();
+    os::abort()
+}
+
+/// A block was given back that had been given back before.
+#[cold]
+pub fn double_free(call: Call, address: usize, size: usize) -> ! {
+    let line = begin(call, address).text("this ").number(size);
+    end(line.text("-byte block was freed before; free each block once"))
+}
+
+/// A pointer into the heap that is not the start of a block in use.
+#[cold]
+pub fn not_a_block(call: Call, address: usize) -> ! {
+    let found = describe(core::ptr::without_provenance(address));
+    let line = begin(call, address);
+    let (_, entry) = MAP.lookup(address);
+    end(match entry.kind() {
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) if found.block != 0 => {
+            if found.state == BlockState::Free && found.offset == 0 {
+                line.text("this ")
+                    .number(found.size)
+                    .text("-byte block is not in use: it was freed before, or never allocated")
+            } else {
+                line.text("the pointer is ")
+                    .number(found.offset)
+                    .text(" bytes into a ")
+                    .number(found.size)
+                    .text("-byte block at ")
+                    .address(found.block)
+                    .text("; pass the address malloc returned")
+            }
+        }
+        Kind::Free | Kind::Kept => {
+            line.text("the block that was here was freed before; free each block once")
+        }
+        Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
+        Kind::PoolHead | Kind::PoolRest(_) => {
+            in_pool(line, &found).text("; give it back to that pool")
+        }
+        Kind::Arena => {
+            line.text("the pointer is in an arena, whose memory goes back with the arena")
+        }
+        Kind::Collected(_) | Kind::CollectedRest(_) => line
+            .text("the pointer is in collected heap ")
+            .number(found.owner as usize)
+            .text(", which frees its objects itself"),
+        Kind::LargeHead | Kind::LargeRest(_) => {
+            line.text("the pointer is behind the end of a block; malloc did not return it")
+        }
+        _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
+    })
+}
+
+/// A block of some first-class heap was given to another heap's free.
+#[cold]
+pub fn wrong_heap(call: Call, address: usize, size: usize) -> ! {
+    let line = begin(call, address).text("this ").number(size);
+    end(line.text("-byte block belongs to another heap; free it with the heap that made it"))
+}
+
+/// Says what of which pool an address is.
+fn in_pool(line: Line, found: &Description) -> Line {
+    let line = match (found.block, found.offset) {
+        (0, _) => line.text("the pointer lies between the objects of"),
+        (_, 0) => line.text("this ").number(found.size).text("-byte object belongs to"),
+        (object, offset) => line
+            .text("the pointer is ")
+            .number(offset)
+            .text(" bytes into the ")
+            .number(found.size)
+            .text("-byte object at ")
+            .address(object)
+            .text(" of"),
+    };
+    Name::of(found.owner, |name| line.text(" pool `").bytes(name).text("`"))
+}
+
+/// A pointer was given to a pool that is not one of its objects.
+#[cold]
+pub fn not_of_pool(pool: &str, address: usize) -> ! {
+    let line = begin(Call::PoolFree, address).text("it was given to pool `");
+    let line = line.text(pool).text("`, but ");
+    let found = describe(core::ptr::without_provenance(address));
+    let (_, entry) = MAP.lookup(address);
+    end(match entry.kind() {
+        Kind::PoolHead | Kind::PoolRest(_) => in_pool(line, &found),
+        Kind::Foreign => line.text("the pointer is not heapwright's"),
+        Kind::Arena => line.text("the pointer is in an arena"),
+        Kind::Collected(_) | Kind::CollectedRest(_) => {
+            line.text("the pointer is in a collected heap")
+        }
+        Kind::Free | Kind::Kept => line.text("nothing is at this address now"),
+        Kind::Metadata => line.text("the pointer leads to heapwright's own records"),
+        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_)
+            if found.block != 0 && found.offset == 0 =>
+        {
+            line.text("this ").number(found.size).text("-byte block is of malloc; use free")
+        }
+        _ => line.text("the pointer is in a block of malloc"),
+    })
+}
+
+/// An object of a pool was given back that had been given back before.
+#[cold]
+pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
+    let line = begin(Call::PoolFree, address).text("this object of pool `").text(pool);
+    end(line.text("` was given back before; destroy each object once"))
+}
+
+/// Byte `offset` of a free object of a pool is not what it was when it was given
+/// back: checked builds look.
+#[cold]
+pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
+    let line = begin(Call::PoolFree, object).text("this object of pool `").text(pool);
+    let line = line.text("` was written to after it was given back, ").number(offset);
+    end(line.text(" bytes into it; do not use an object once it is destroyed"))
+}
+
+/// Objects of a pool that were not given back are lost with the pool: checked builds
+/// say so. Not an end: their memory goes back all the same.
+#[cold]
+pub fn live_at_end(pool: &str, objects: usize, size: usize) {
+    let line = Line::new().text("pool `").text(pool).text("` ended with ").number(objects);
+    line.text(if objects == 1 { " object of " } else { " objects of " })
+        .number(size)
+        .text(" bytes that were created and not destroyed")
+        .write();
+}
+
+/// A verifier found something wrong in a collected heap, and said what.
+#[cold]
+pub fn collected_heap(why: &str) -> ! {
+    end(Line::new().text(why))
+}
+
+/// A pool or an arena cannot give what it must.
+#[cold]
+pub fn no_room(what: &str, name: &str) -> ! {
+    end(Line::new()
+        .text(what)
+        .text(name)
+        .text(": no memory, or the limit is reached; the functions that begin with try_ report it"))
+}
+
+/// A pointer that is not the heap's, nor a block of any allocator we know.
+#[cold]
+pub fn foreign(call: Call, address: usize) -> ! {
+    let line = begin(call, address);
+    let line = match os::what_is_at(address) {
+        Err(_) => line.text("the pointer is not the heap's"),
+        Ok(None) => line.text("nothing is mapped at this address"),
+        Ok(Some((contents, mapping))) => match contents {
+            Contents::Stack => line.text("the pointer is on the stack"),
+            Contents::MainStack => line.text("the pointer is on the main thread's stack"),
+            Contents::Break => {
+                line.text("the pointer is in the C library's heap, but not a block of it")
+            }
+            Contents::Data => line.text("the pointer is in the data of ").bytes(mapping.name()),
+            Contents::Code => {
+                line.text("the pointer is in the code or constants of ").bytes(mapping.name())
+            }
+            Contents::Special => line.text("the pointer is in ").bytes(mapping.name()),
+            Contents::Anonymous | Contents::Other => {
+                line.text("the pointer is in memory mapped by the program or another allocator")
+            }
+        },
+    };
+    end(line.text("; malloc did not return it"))
+}

@@ -1,0 +1,185 @@
+//! What a debug heap does, and how much it may cost.
+//!
+//! The fields cover what Zig's `DebugAllocator` can be configured; the difference is that
+//! all are values, so a program chooses when it starts.
+//!
+//! Here and not in `debug`, because the option string says the same; `debug` gives
+//! these types to Rust programs.
+
+use super::{Wrong, number};
+
+/// Which blocks stand beside guard pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Guard {
+    /// None, live or freed, but at the ends of blocks of more than 28 KiB. Other writes
+    /// are found late, reads not at all.
+    Never,
+    /// Of live blocks the first of every stack, later ones with falling odds; of
+    /// emptied buckets the first of every class, later one in eight.
+    #[default]
+    Sample,
+    /// Every block and every emptied bucket: slow, and nothing escapes.
+    All,
+}
+
+/// What is looked for. Each can be switched off, to see what it is good for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detect {
+    /// A block given back twice.
+    pub double_free: bool,
+    /// Freed blocks are filled, and verified.
+    pub fill: bool,
+    /// Bytes around blocks are verified.
+    pub canary: bool,
+    /// Accesses are caught in the act (see [`Guard`]).
+    pub guard: bool,
+    /// `malloc`, `new`, `new[]` and Rust's allocations are distinguished.
+    pub mismatch: bool,
+    /// Sizes and alignments given with a free are compared.
+    pub size: bool,
+}
+
+impl Detect {
+    /// All of it.
+    pub const ALL: Self = Self {
+        double_free: true,
+        fill: true,
+        canary: true,
+        guard: true,
+        mismatch: true,
+        size: true,
+    };
+}
+
+impl Default for Detect {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+/// What a debug heap does.
+///
+/// ```
+/// # mod heapwright { pub use heapwright_substrate::options::debug; }
+/// use heapwright::debug::{Config, Guard};
+/// let config = Config { traces: 8, guard: Guard::All, ..Config::DEFAULT };
+/// assert_eq!(config.memory, 0);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Frames of each stack that are kept: 0 to 64. (Zig: `stack_trace_frames`.)
+    pub traces: usize,
+    /// Which blocks are guarded.
+    pub guard: Guard,
+    /// What is looked for. (Zig: `safety`, `canary`.)
+    pub detect: Detect,
+    /// Bytes that freed blocks and the memory of them may cost; 0: a quarter of what
+    /// is live, at least 2 MiB.
+    pub memory: usize,
+    /// Bytes the program may have; 0: as many as there are. A request beyond fails.
+    /// (Zig: `enable_memory_limit`.)
+    pub limit: usize,
+    /// Slots a bucket, at most. (Zig: literal 32 before 2025.)
+    pub slots: usize,
+    /// No memory goes back before the heap ends. (Zig: `never_unmap`.)
+    pub never_unmap: bool,
+    /// Every freed block is remembered to the end. (Zig: `retain_metadata`.)
+    pub retain: bool,
+    /// The process stops at the first finding, for a debugger.
+    pub stop_first: bool,
+    /// Findings are not printed: for programs that ask for them.
+    pub quiet: bool,
+    /// Each operation is a line on standard error. (Zig: `verbose_log`.)
+    pub log: bool,
+}
+
+impl Config {
+    /// 16 frames, sampled guards, everything looked for, report and go on.
+    pub const DEFAULT: Self = Self {
+        traces: 16,
+        guard: Guard::Sample,
+        detect: Detect::ALL,
+        memory: 0,
+        limit: 0,
+        slots: 4096,
+        never_unmap: false,
+        retain: false,
+        stop_first: false,
+        quiet: false,
+        log: false,
+    };
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Sets the option `name` of `config`. `None`: there is none of this name.
+pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
+    let wrong = match (name, value) {
+        (b"traces", value) => match number(value) {
+            Some(frames @ 0..=64) => {
+                config.traces = frames;
+                return Some(Ok(()));
+            }
+            _ => "needs a number of frames from 0 (no stacks) to 64",
+        },
+        (b"guard", b"never") => return done(&mut config.guard, Guard::Never),
+        (b"guard", b"sample") => return done(&mut config.guard, Guard::Sample),
+        (b"guard", b"all") => return done(&mut config.guard, Guard::All),
+        (b"guard", _) => "must be never, sample or all",
+        (b"memory", value) => match number(value) {
+            Some(bytes) if bytes >= 64 << 10 => return done(&mut config.memory, bytes),
+            _ => "needs at least 64k for freed blocks, such as memory=64m",
+        },
+        (b"slots", value) => match number(value) {
+            Some(slots @ 1..=4096) => return done(&mut config.slots, slots),
+            _ => "needs a number of slots a bucket from 1 to 4096",
+        },
+        (b"stop", b"first") => return done(&mut config.stop_first, true),
+        (b"stop", b"never") => return done(&mut config.stop_first, false),
+        (b"stop", _) => "must be first or never",
+        (b"retain", b"all") => return done(&mut config.retain, true),
+        (b"retain", b"budget") => return done(&mut config.retain, false),
+        (b"retain", _) => "must be all or budget",
+        (b"quiet", b"yes") => return done(&mut config.quiet, true),
+        (b"quiet", b"no") => return done(&mut config.quiet, false),
+        (b"quiet", _) => "must be yes or no",
+        (b"log", b"all") => return done(&mut config.log, true),
+        (b"log", b"off") => return done(&mut config.log, false),
+        (b"log", _) => "must be all or off",
+        (b"detect", value) => {
+            let Some((sign, what)) = value.split_first() else {
+                return Some(Err(Wrong::Value(DETECT)));
+            };
+            let on = match sign {
+                b'+' => true,
+                b'-' => false,
+                _ => return Some(Err(Wrong::Value(DETECT))),
+            };
+            let detect = &mut config.detect;
+            let switch = match what {
+                b"double-free" => &mut detect.double_free,
+                b"fill" => &mut detect.fill,
+                b"canary" => &mut detect.canary,
+                b"guard" => &mut detect.guard,
+                b"mismatch" => &mut detect.mismatch,
+                b"size" => &mut detect.size,
+                _ => return Some(Err(Wrong::Value(DETECT))),
+            };
+            return done(switch, on);
+        }
+        _ => return None,
+    };
+    Some(Err(Wrong::Value(wrong)))
+}
+
+const DETECT: &str =
+    "must be - or + and one of double-free, fill, canary, guard, mismatch, size: detect=-fill";
+
+fn done<T>(place: &mut T, value: T) -> Option<Result<(), Wrong>> {
+    *place = value;
+    Some(Ok(()))
+}

@@ -1,0 +1,591 @@
+//! Options: one string, read once, at the latest by the first allocation.
+//!
+//! ```text
+//! HEAPWRIGHT="stats=exit,purge=100"
+//! ```
+//!
+//! Which there are, and what they mean, is told by the documentation of `heapwright::options`, which
+//! gives programs what is theirs of this module: an option that is added here is added there.
+//!
+//! A bad option is one line on standard error, and the default is used; so is one that
+//! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid
+//! programs ignore the string. Parsing is pure; only `load` touches the world.
+
+#[cfg(feature = "debug")]
+pub mod debug;
+#[cfg(feature = "debug")]
+pub mod leaks;
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+
+use crate::os;
+use crate::sync::Lock;
+#[cfg(not(feature = "interpose"))]
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use crate::text::Line;
+
+const PATH_MAX: usize = 512;
+/// The longest option string.
+const TEXT_MAX: usize = 2048;
+/// How long free pages wait if nothing is said, in milliseconds.
+const DEFAULT_PURGE_MS: i32 = 250;
+/// The most caches that threads can share.
+pub const MOST_SHARED: usize = 1024;
+
+/// The delay in force: the option's, until a program sets another one.
+static PURGE_MS: AtomicI32 = AtomicI32::new(DEFAULT_PURGE_MS);
+
+/// The options a process runs with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Print statistics at exit.
+    pub stats_at_exit: bool,
+    /// Where to write statistics at exit; ends with a zero.
+    stats_file: [u8; PATH_MAX],
+    /// How threads share caches.
+    pub cache: CacheModel,
+    /// Where to write every call; ends with a zero.
+    trace: [u8; PATH_MAX],
+    /// Milliseconds free pages wait; negative: for ever.
+    pub purge_ms: i32,
+    /// Whether slabs that will be filled lie in huge pages.
+    pub huge_pages: bool,
+    /// The largest window, in bytes.
+    pub window: usize,
+    /// Pretended page size, or 0.
+    pub page: usize,
+    /// Whether `malloc` is the debug heap's.
+    #[cfg(feature = "debug")]
+    pub debugs: bool,
+    /// What that does.
+    #[cfg(feature = "debug")]
+    pub debug: debug::Config,
+    /// When it looks for leaks.
+    #[cfg(feature = "debug")]
+    leaks: leaks::Leaks,
+    /// Where it writes findings; ends with a zero.
+    #[cfg(feature = "debug")]
+    record: [u8; PATH_MAX],
+    /// An earlier run's record, whose sites are guarded; ends with a zero.
+    #[cfg(feature = "debug")]
+    sites: [u8; PATH_MAX],
+}
+
+impl Options {
+    /// What is in force if nothing is said.
+    pub const DEFAULT: Self = Self {
+        stats_at_exit: false,
+        stats_file: [0; PATH_MAX],
+        cache: CacheModel::Exclusive,
+        trace: [0; PATH_MAX],
+        purge_ms: DEFAULT_PURGE_MS,
+        huge_pages: true,
+        window: os::MAX_WINDOW,
+        page: 0,
+        #[cfg(feature = "debug")]
+        debugs: false,
+        #[cfg(feature = "debug")]
+        debug: debug::Config::DEFAULT,
+        #[cfg(feature = "debug")]
+        leaks: leaks::Leaks::DEFAULT,
+        #[cfg(feature = "debug")]
+        record: [0; PATH_MAX],
+        #[cfg(feature = "debug")]
+        sites: [0; PATH_MAX],
+    };
+}
+
+/// How threads share caches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheModel {
+    /// Each has its own.
+    Exclusive,
+    /// So many for all; 0: as many as there are CPUs, up to 32.
+    Shared(usize),
+    /// Each CPU has one.
+    PerCpu,
+}
+
+impl CacheModel {
+    fn parse(text: &[u8]) -> Option<Self> {
+        match text {
+            b"exclusive" => Some(Self::Exclusive),
+            b"shared" => Some(Self::Shared(0)),
+            b"percpu" => Some(Self::PerCpu),
+            _ => {
+                let count = number(text.strip_prefix(b"shared:")?)?;
+                (1..=MOST_SHARED).contains(&count).then_some(Self::Shared(count))
+            }
+        }
+    }
+}
+
+/// What is wrong with an option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wrong {
+    Unknown,
+    Value(&'static str),
+    /// It is right, and does nothing in this process.
+    #[cfg(feature = "debug")]
+    Alone,
+}
+
+#[cfg(not(feature = "debug"))]
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page";
+#[cfg(feature = "debug")]
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+
+/// Parses the string; `complain` hears of every option that is ignored.
+fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
+    let mut options = Options::DEFAULT;
+    for option in text.split(|&b| b == b',' || b == b';') {
+        let option = option.trim_ascii();
+        if option.is_empty() {
+            continue;
+        }
+        let at = option.iter().position(|&b| b == b'=').unwrap_or(option.len());
+        let value = option.get(at + 1..).unwrap_or(b"");
+        if let Err(wrong) = set(&mut options, &option[..at], value) {
+            complain(option, wrong);
+        }
+    }
+    #[cfg(feature = "debug")]
+    if !options.debugs {
+        without_debugging(text, complain);
+    }
+    options
+}
+
+/// Names the options that do nothing because the mode is another.
+#[cfg(feature = "debug")]
+fn without_debugging(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) {
+    let mut scratch = Options::DEFAULT;
+    for option in text.split(|&b| b == b',' || b == b';').map(<[u8]>::trim_ascii) {
+        let Some(at) = option.iter().position(|&b| b == b'=') else { continue };
+        let (name, value) = (&option[..at], &option[at + 1..]);
+        let is_of_debug_heap = match name {
+            b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
+            _ => debug::set(&mut scratch.debug, name, value)
+                .or_else(|| leaks::set(&mut scratch.leaks, name, value))
+                .is_some_and(|result| result.is_ok()),
+        };
+        if is_of_debug_heap {
+            complain(option, Wrong::Alone);
+        }
+    }
+}
+
+fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    #[cfg(feature = "debug")]
+    if let Some(result) = debug::set(&mut options.debug, name, value) {
+        return result;
+    }
+    #[cfg(feature = "debug")]
+    if let Some(result) = leaks::set(&mut options.leaks, name, value) {
+        return result;
+    }
+    match (name, value) {
+        #[cfg(feature = "debug")]
+        (b"mode", b"fast") => options.debugs = false,
+        #[cfg(feature = "debug")]
+        (b"mode", b"debug") => options.debugs = true,
+        #[cfg(not(feature = "debug"))]
+        (b"mode", b"fast") => {}
+        #[cfg(not(feature = "debug"))]
+        (b"mode", b"debug") => {
+            return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
+        }
+        (b"mode", b"hardened") => {
+            return Err(Wrong::Value("is not there yet; this version knows fast and debug"));
+        }
+        (b"mode", _) => return Err(Wrong::Value("is no mode; this version knows fast and debug")),
+        #[cfg(feature = "debug")]
+        (b"record", path) => set_path(&mut options.record, path)?,
+        #[cfg(feature = "debug")]
+        (b"sites", path) => set_path(&mut options.sites, path)?,
+        (b"cache", model) => match CacheModel::parse(model) {
+            Some(model) => options.cache = model,
+            None => {
+                return Err(Wrong::Value(
+                    "is no cache model; use exclusive, shared, shared:K with K from 1 to 1024, or percpu",
+                ));
+            }
+        },
+        (b"stats", b"exit") => options.stats_at_exit = true,
+        (b"stats", b"off") => options.stats_at_exit = false,
+        (b"stats", _) => {
+            return Err(Wrong::Value("is not understood; use stats=exit or stats=off"));
+        }
+        (b"stats_file", path) => set_path(&mut options.stats_file, path)?,
+        (b"trace", path) => set_path(&mut options.trace, path)?,
+        (b"purge", b"never") => options.purge_ms = -1,
+        (b"purge", value) => match number(value) {
+            Some(ms) if ms <= i32::MAX as usize => options.purge_ms = ms as i32,
+            _ => return Err(Wrong::Value("needs milliseconds, or never")),
+        },
+        (b"huge_pages", b"dense") => options.huge_pages = true,
+        (b"huge_pages", b"never") => options.huge_pages = false,
+        (b"huge_pages", _) => return Err(Wrong::Value("must be dense or never")),
+        (b"window", value) => match number(value) {
+            Some(bytes) if bytes >= 4 << 20 => options.window = bytes,
+            _ => {
+                return Err(Wrong::Value("needs at least 4m of address space, such as window=64g"));
+            }
+        },
+        (b"page", b"4k") => options.page = 4 << 10,
+        (b"page", b"16k") => options.page = 16 << 10,
+        (b"page", b"64k") => options.page = 64 << 10,
+        (b"page", _) => return Err(Wrong::Value("must be 4k, 16k or 64k")),
+        _ => return Err(Wrong::Unknown),
+    }
+    Ok(())
+}
+
+/// A path, with room left for a dot, a process id and the zero.
+fn set_path(place: &mut [u8; PATH_MAX], path: &[u8]) -> Result<(), Wrong> {
+    if path.is_empty() || path.len() + 12 > PATH_MAX {
+        return Err(Wrong::Value("needs a path of at most 500 bytes"));
+    }
+    *place = [0; PATH_MAX];
+    place[..path.len()].copy_from_slice(path);
+    Ok(())
+}
+
+/// A number with an optional suffix for powers of 1024.
+fn number(text: &[u8]) -> Option<usize> {
+    let (digits, shift) = match text.split_last()? {
+        (b'k' | b'K', rest) => (rest, 10),
+        (b'm' | b'M', rest) => (rest, 20),
+        (b'g' | b'G', rest) => (rest, 30),
+        (b't' | b'T', rest) => (rest, 40),
+        _ => (text, 0),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let number = digits.iter().try_fold(0usize, |n, &b| {
+        let digit = (b as char).to_digit(10)?;
+        n.checked_mul(10)?.checked_add(digit as usize)
+    })?;
+    number.checked_mul(1 << shift)
+}
+
+/// The options, written once and only read afterwards.
+struct Loaded(UnsafeCell<Options>);
+
+// SAFETY: written by `load` alone, under `READING` and before `READY` is set;
+// readers look at `READY` first.
+unsafe impl Sync for Loaded {}
+
+static LOADED: Loaded = Loaded(UnsafeCell::new(Options::DEFAULT));
+static READY: AtomicBool = AtomicBool::new(false);
+static DETAILED: AtomicBool = AtomicBool::new(false);
+static READING: Lock<()> = Lock::new(());
+
+/// The process's options, read at the first call.
+pub fn get() -> &'static Options {
+    if !READY.load(Ordering::Acquire) {
+        let _reading = READING.lock();
+        if !READY.load(Ordering::Relaxed) {
+            load();
+        }
+    }
+    // SAFETY: written before `READY` was set, and never again.
+    unsafe { &*LOADED.0.get() }
+}
+
+/// Reads the options. The lock is held.
+fn load() {
+    let mut text = [0; TEXT_MAX];
+    let length = if os::is_privileged() { None } else { os::environment(b"HEAPWRIGHT", &mut text) };
+    let Some(length) = length else {
+        // What is there already is the default.
+        return READY.store(true, Ordering::Release);
+    };
+    let options = match length {
+        length if length > TEXT_MAX => {
+            Line::new()
+                .text("the option string HEAPWRIGHT is longer than ")
+                .number(TEXT_MAX)
+                .text(" bytes (ignored)")
+                .write();
+            Options::DEFAULT
+        }
+        length => parse(&text[..length], |option, wrong| {
+            let line = Line::new().text("option \"").bytes(option).text("\": ");
+            match wrong {
+                Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
+                Wrong::Value(why) => line.text("the value ").text(why),
+                #[cfg(feature = "debug")]
+                Wrong::Alone => line.text("add mode=debug, without which it does nothing"),
+            }
+            .text(" (ignored)")
+            .write();
+        }),
+    };
+    // Counted in a program that links heapwright, too: it can ask for the statistics itself.
+    let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
+    #[cfg(not(feature = "interpose"))]
+    let options = withhold(options);
+    let wants_trace = options.trace[0] != 0;
+    DETAILED.store(wants_counts || wants_trace, Ordering::Relaxed);
+    // SAFETY: the first and only write; nobody reads before `READY` is set.
+    unsafe { *LOADED.0.get() = options };
+    READY.store(true, Ordering::Release);
+}
+
+/// Options that need a library which was loaded before the program began and sees it end, each
+/// with whether these have it and how to be without it. A copy that a program links does neither.
+#[cfg(not(feature = "interpose"))]
+type Withheld = (&'static str, fn(&Options) -> bool, fn(&mut Options));
+#[cfg(not(feature = "interpose"))]
+const WITHHELD: &[Withheld] = &[
+    ("stats=exit", |o| o.stats_at_exit, |o| o.stats_at_exit = false),
+    ("stats_file", |o| o.stats_file[0] != 0, |o| o.stats_file[0] = 0),
+    ("trace", |o| o.trace[0] != 0, |o| o.trace[0] = 0),
+    #[cfg(feature = "debug")]
+    ("leaks=exit", |o| o.debugs && o.leaks.at_exit, |o| o.leaks.at_exit = false),
+    #[cfg(feature = "debug")]
+    ("leak_signal", |o| o.debugs && o.leaks.signal != 0, |o| o.leaks.signal = 0),
+    #[cfg(feature = "debug")]
+    ("growth=on", |o| o.debugs && o.leaks.growth, |o| o.leaks.growth = false),
+];
+
+/// Which of them were asked for, a bit each.
+#[cfg(not(feature = "interpose"))]
+static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
+
+/// The options without those that this copy does not honour.
+#[cfg(not(feature = "interpose"))]
+fn withhold(mut options: Options) -> Options {
+    for (bit, (_, is_set, unset)) in WITHHELD.iter().enumerate() {
+        if is_set(&options) {
+            unset(&mut options);
+            ASKED_FOR.fetch_or(1 << bit, Ordering::Relaxed);
+        }
+    }
+    options
+}
+
+/// Says which options this copy does not honour, a line each. Called by the heap that serves a
+/// program's allocations: where another copy does, that one honours them.
+#[cfg(not(feature = "interpose"))]
+pub fn report_not_honoured() {
+    let asked = ASKED_FOR.load(Ordering::Relaxed);
+    for (bit, (name, ..)) in WITHHELD.iter().enumerate() {
+        if asked & 1 << bit != 0 {
+            let line = Line::new().text("option \"").text(name).text("\": ");
+            line.text(
+                "needs the preloaded library; a program that links heapwright has it with \
+                       `heapwright run -- PROGRAM` (nothing is printed or written)",
+            )
+            .write();
+        }
+    }
+}
+
+/// Whether every allocation is counted or recorded, at the price of the fast path.
+#[inline]
+pub fn detailed() -> bool {
+    DETAILED.load(Ordering::Relaxed)
+}
+
+/// Whether statistics are to be printed when the program ends (`stats=exit`).
+#[must_use]
+pub fn stats_at_exit() -> bool {
+    get().stats_at_exit
+}
+
+/// The prefix of the file that statistics are to be written to when the program
+/// ends (`stats_file=PREFIX`), if there is one.
+#[must_use]
+pub fn stats_file() -> Option<&'static CStr> {
+    let path = CStr::from_bytes_until_nul(&get().stats_file).ok()?;
+    (!path.is_empty()).then_some(path)
+}
+
+/// The prefix of the file that every call is to be written to (`trace=PREFIX`).
+pub fn trace_file() -> Option<&'static [u8]> {
+    let path = CStr::from_bytes_until_nul(&get().trace).ok()?.to_bytes();
+    (!path.is_empty()).then_some(path)
+}
+
+/// When the debug heap looks for leaks.
+#[cfg(feature = "debug")]
+pub fn leaks() -> &'static leaks::Leaks {
+    &get().leaks
+}
+
+/// The prefix of the files that findings are to be written to (`record=PREFIX`).
+#[cfg(feature = "debug")]
+pub fn record_file() -> Option<&'static [u8]> {
+    let path = CStr::from_bytes_until_nul(&get().record).ok()?.to_bytes();
+    (!path.is_empty()).then_some(path)
+}
+
+/// An earlier run's record, whose sites are to be guarded (`sites=FILE`).
+#[cfg(feature = "debug")]
+pub fn sites_file() -> Option<&'static CStr> {
+    let path = CStr::from_bytes_until_nul(&get().sites).ok()?;
+    (!path.is_empty()).then_some(path)
+}
+
+/// Sets how long free pages wait before they are given back, in milliseconds;
+/// negative: for ever. What `purge=` sets at the start.
+pub fn set_purge_delay_ms(ms: i32) {
+    PURGE_MS.store(ms, Ordering::Relaxed);
+}
+
+/// What [`set_purge_delay_ms`] set last.
+#[inline]
+pub fn purge_ms() -> i32 {
+    PURGE_MS.load(Ordering::Relaxed)
+}
+
+/// Milliseconds that free memory waits before it goes back; `None`: for ever.
+#[inline]
+pub fn purge_delay() -> Option<i32> {
+    Some(purge_ms()).filter(|&delay| delay >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use proptest::prelude::*;
+    use std::string::String;
+    use std::vec::Vec;
+
+    fn parsed(text: &str) -> (Options, Vec<String>) {
+        let mut complaints = Vec::new();
+        let options = parse(text.as_bytes(), |option, _| {
+            complaints.push(String::from_utf8_lossy(option).into_owned());
+        });
+        (options, complaints)
+    }
+
+    #[test]
+    fn good_options_are_taken() {
+        let (o, bad) = parsed("stats=exit, purge=10,window=2g;page=64k,mode=fast,cache=exclusive");
+        assert!(bad.is_empty(), "{bad:?}");
+        assert!(o.stats_at_exit);
+        assert_eq!((o.purge_ms, o.window, o.page), (10, 2 << 30, 64 << 10));
+        assert_eq!(parsed("purge=never").0.purge_ms, -1);
+        assert_eq!(parsed("cache=percpu").0.cache, CacheModel::PerCpu);
+        assert_eq!(parsed("cache=shared").0.cache, CacheModel::Shared(0));
+        assert_eq!(parsed("cache=shared:8").0.cache, CacheModel::Shared(8));
+        assert_eq!(parsed("").0, Options::DEFAULT);
+    }
+
+    #[test]
+    fn bad_options_are_named_and_ignored() {
+        for text in [
+            "frobnicate=1",
+            "purge",
+            "purge=",
+            "purge=x",
+            "purge=99999999999",
+            "window=1k",
+            "window=99999999999999999999g",
+            "stats=maybe",
+            "mode=hardened",
+            "cache=shared:0",
+            "cache=shared:1025",
+            "cache=shared:",
+            "cache=percpu:2",
+            "page=3",
+            "stats_file=",
+            "trace=",
+            "=",
+            "purge=-1",
+        ] {
+            let (options, bad) = parsed(text);
+            assert_eq!(bad, [text]);
+            assert_eq!(options, Options::DEFAULT, "{text}");
+        }
+        // Those of the debug heap do nothing without it, wherever `mode` stands.
+        #[cfg(feature = "debug")]
+        {
+            let debugs = "guard=all,leaks=exit,record=/x,traces=4,leak_signal=USR2";
+            let each: Vec<&str> = debugs.split(',').collect();
+            assert_eq!(parsed(debugs).1, each);
+            assert_eq!(parsed(&std::format!("mode=debug,mode=fast,{debugs}")).1, each);
+            assert_eq!(parsed("guard=most,purge=1").1, ["guard=most"]);
+            for mode in ["mode=debug,", "mode=fast,mode=debug,"] {
+                assert!(parsed(&std::format!("{mode}{debugs}")).1.is_empty());
+            }
+            assert!(parsed(&std::format!("{debugs},mode=debug")).1.is_empty());
+        }
+        let (options, bad) = parsed("nonsense,purge=7");
+        assert_eq!((options.purge_ms, bad.len()), (7, 1));
+    }
+
+    /// What an option string may be made of, by a person or by accident.
+    fn piece() -> impl Strategy<Value = Vec<u8>> {
+        let known = [
+            "mode",
+            "fast",
+            "cache",
+            "exclusive",
+            "shared",
+            "shared:",
+            "percpu",
+            "stats",
+            "exit",
+            "off",
+            "stats_file",
+            "purge",
+            "never",
+            "window",
+            "page",
+            "4k",
+            "64k",
+            "=",
+            "=",
+            "=",
+            ",",
+            ",",
+            ";",
+            " ",
+            "1",
+            "99",
+            "-",
+            "g",
+            "t",
+        ];
+        prop_oneof![
+            8 => prop::sample::select(known.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
+            1 => prop::collection::vec(any::<u8>(), 0..4),
+            1 => (0..600usize).prop_map(|length| std::vec![b'x'; length]),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(500))]
+
+        #[test]
+        fn any_text_is_options_or_named(text in prop::collection::vec(piece(), 0..12)) {
+            let text = text.concat();
+            let mut named = 0;
+            let options = parse(&text, |option, _| {
+                assert!(!option.is_empty() && text.windows(option.len()).any(|w| w == option));
+                named += 1;
+            });
+            let given = text.split(|byte| b",;".contains(byte)).map(<[u8]>::trim_ascii);
+            let given = given.filter(|option| !option.is_empty()).count();
+            prop_assert!(named <= given);
+            prop_assert!(named < given || options == Options::DEFAULT);
+        }
+
+        #[test]
+        fn numbers_of_any_length_are_read_or_refused(digits in "[0-9]{0,25}", suffix in "[kmgtKMGT]?") {
+            let shift = " kmgt".find(&suffix.to_lowercase()).unwrap_or(0) * 10;
+            let shift = if suffix.is_empty() { 0 } else { shift };
+            let exact = digits.parse::<u128>().ok().and_then(|n| n.checked_mul(1 << shift));
+            let expected = exact.and_then(|n| usize::try_from(n).ok());
+            prop_assert_eq!(number(std::format!("{digits}{suffix}").as_bytes()), expected);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! System calls on files, and sleep, that are no cancellation points.
+//!
+//! POSIX lists the cancellation points: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid`
+//! among them.
+//! `malloc` and `free` are none. A thread that is cancelled would otherwise end inside them, on
+//! the first message or the first look at a file under /proc, with whatever it holds there. The C
+//! library's wrappers are the points, its `syscall` is not.
+
+use core::ffi::{CStr, c_int};
+#[cfg(feature = "debug")]
+use core::ptr;
+
+/// The descriptor; below 0 where the file cannot be opened.
+pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
+    // SAFETY: the path is a C string, which the kernel reads.
+    unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) as c_int }
+}
+
+/// How many bytes were read; below 0 with errno.
+pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
+    // SAFETY: the pointer and the length are the buffer's.
+    unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) as isize }
+}
+
+/// How many bytes were written; below 0 with errno.
+pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
+    // SAFETY: the kernel reads the slice.
+    unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) as isize }
+}
+
+/// Closes a descriptor of the caller's own.
+pub(super) fn close(file: c_int) {
+    // SAFETY: no memory is touched; a number that is no descriptor is refused.
+    unsafe { libc::syscall(libc::SYS_close, file) };
+}
+
+/// Sleeps so long, or until a signal comes.
+#[cfg(feature = "debug")]
+pub(super) fn sleep_ns(nanoseconds: u32) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds.min(999_999_999).into() };
+    // SAFETY: the kernel reads the time; nobody asks what was left.
+    unsafe {
+        libc::syscall(libc::SYS_nanosleep, &raw const time, ptr::null_mut::<libc::timespec>())
+    };
+}
+
+/// Asks whether a child that is no thread has ended, without waiting: as `waitpid`.
+#[cfg(feature = "debug")]
+pub(super) fn wait_now(child: c_int, status: &mut c_int) -> c_int {
+    let how = libc::WNOHANG | libc::__WALL;
+    let none = ptr::null_mut::<libc::rusage>();
+    // SAFETY: the kernel writes the status, and no usage.
+    unsafe { libc::syscall(libc::SYS_wait4, child, ptr::from_mut(status), how, none) as c_int }
+}

@@ -1,0 +1,687 @@
+//! Linux: memory, time, threads, files, through the C library's thin wrappers, or its
+//! `syscall` where the wrapper is a cancellation point (`calls`).
+//!
+//! Nothing here allocates. Every function that makes a system call puts
+//! `errno` back, because `free` must leave it alone and `malloc` may set it
+//! only to say that there is no memory.
+
+mod calls;
+#[cfg(feature = "debug")]
+mod proc_mem;
+mod process;
+#[cfg_attr(target_arch = "x86_64", path = "registers_x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "registers_aarch64.rs")]
+mod registers;
+#[cfg(feature = "debug")]
+mod reservations;
+pub mod rseq;
+#[cfg(feature = "debug")]
+mod standstill;
+mod stdio;
+mod symbols;
+#[cfg(feature = "debug")]
+mod thread_tag;
+mod threads;
+#[cfg_attr(target_arch = "x86_64", path = "tls_x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "tls_aarch64.rs")]
+pub mod tls;
+
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+#[cfg(feature = "debug")]
+pub use proc_mem::*;
+pub use process::*;
+pub use registers::*;
+#[cfg(feature = "debug")]
+pub use reservations::{is_own, next_own};
+#[cfg(feature = "debug")]
+pub use standstill::*;
+pub use stdio::*;
+pub use symbols::*;
+#[cfg(feature = "debug")]
+pub use thread_tag::*;
+pub use threads::*;
+
+use super::Memory;
+
+/// Whether the table of the address map lies at a fixed distance below the
+/// window, which saves the fast path a load.
+pub const TABLE_ADJACENT: bool = true;
+
+/// The largest window tried: 1 TiB.
+pub const MAX_WINDOW: usize = 1 << 40;
+
+/// Runs `call` and leaves `errno` as it was.
+pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
+    let before = errno();
+    let result = call();
+    set_errno(before);
+    result
+}
+
+/// The calling thread's `errno`.
+pub fn errno() -> i32 {
+    // SAFETY: has no preconditions.
+    let at = unsafe { libc::__errno_location() };
+    // SAFETY: errno's location is valid for the calling thread's life.
+    unsafe { *at }
+}
+
+/// Sets `errno`.
+pub fn set_errno(value: i32) {
+    // SAFETY: has no preconditions.
+    let at = unsafe { libc::__errno_location() };
+    // SAFETY: errno's location is valid for the calling thread's life.
+    unsafe { *at = value };
+}
+
+/// `errno` for a request that there is no memory for.
+pub const ENOMEM: i32 = libc::ENOMEM;
+
+/// The running process's memory.
+#[derive(Clone, Copy)]
+pub struct System;
+
+/// Moves of pages that may still be made: two mappings each, of the 65,530 that
+/// the kernel allows by default.
+static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
+
+/// The page size once it was asked for.
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes pages look at least `size` bytes big. Before the first allocation.
+pub fn pretend_page_size(size: usize) {
+    PAGE.store(size.max(kernel_page_size()), Ordering::Relaxed);
+}
+
+/// The kernel's page size.
+pub fn kernel_page_size() -> usize {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    let size = unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize;
+    if size.is_power_of_two() && size >= 4096 { size } else { 4096 }
+}
+
+const RESERVE_FLAGS: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+/// Bytes of memory and swap space that the machine had when that was last asked.
+static MACHINE: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the kernel would refuse a mapping of `size` bytes because there is not so much
+/// memory at all: with `vm.overcommit_memory=0` it does, with 1 it does not.
+///
+/// Reservations are made so that this is never asked. So a caller that hands out a block asks
+/// here. One compare where the block is smaller than the machine; else the kernel
+/// is shown such a mapping, and its answer holds.
+#[inline]
+pub fn is_more_than_there_is(size: usize) -> bool {
+    size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
+}
+
+#[cold]
+fn is_refused(size: usize) -> bool {
+    keeping_errno(|| {
+        let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
+        // SAFETY: a valid place for the answer.
+        if unsafe { libc::sysinfo(info.as_mut_ptr()) } == 0 {
+            // SAFETY: zeroed before, and now filled by the kernel.
+            let info = unsafe { info.assume_init() };
+            let pages = info.totalram.saturating_add(info.totalswap) as usize;
+            let all = pages.saturating_mul(info.mem_unit as usize);
+            MACHINE.store(all, Ordering::Relaxed);
+            if size <= all {
+                return false;
+            }
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping that nobody gets to know.
+        let got = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
+        if got == libc::MAP_FAILED {
+            return true;
+        }
+        // SAFETY: the mapping just made.
+        unsafe { unmap(got.cast(), size) };
+        false
+    })
+}
+
+/// Notes that a range which was reserved at an address holds heapwright's records.
+pub fn note_own(at: usize, size: usize) {
+    #[cfg(feature = "debug")]
+    reservations::note_more(at, size);
+    #[cfg(not(feature = "debug"))]
+    let _ = (at, size);
+}
+
+fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
+    keeping_errno(|| {
+        let hint = ptr::without_provenance_mut::<libc::c_void>(at);
+        // SAFETY: a new private mapping; with MAP_FIXED_NOREPLACE or no MAP_FIXED
+        // at all it cannot replace memory that somebody uses.
+        let got = unsafe { libc::mmap(hint, size, libc::PROT_NONE, RESERVE_FLAGS | flags, -1, 0) };
+        if got == libc::MAP_FAILED { ptr::null_mut() } else { got.cast() }
+    })
+}
+
+/// Unmaps memory. False: nothing changed. At the kernel's limit of mappings (`vm.max_map_count`) it
+/// refuses what would split one; never the start, the end or the whole of one.
+///
+/// # Safety
+///
+/// The range is the caller's, and nobody uses it.
+unsafe fn unmap(at: *mut u8, size: usize) -> bool {
+    // SAFETY: the caller says that nobody uses the range.
+    size == 0 || keeping_errno(|| unsafe { libc::munmap(at.cast(), size) == 0 })
+}
+
+impl Memory for System {
+    #[inline]
+    fn page_size(&self) -> usize {
+        match PAGE.load(Ordering::Relaxed) {
+            0 => kernel_page_size(),
+            size => size,
+        }
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> *mut u8 {
+        let Some(padded) = size.checked_add(align) else { return ptr::null_mut() };
+        let got = map(0, padded, 0);
+        if got.is_null() {
+            return got;
+        }
+        let skip = got.align_offset(align);
+        // SAFETY: `skip < align`, so `[got + skip, + size)` is inside the mapping.
+        let at = unsafe { got.add(skip) };
+        // SAFETY: the head of a mapping just made, which nobody has seen.
+        unsafe { unmap(got, skip) };
+        // SAFETY: one past the part that is kept, still inside the mapping.
+        let end = unsafe { at.add(size) };
+        // SAFETY: the tail of a mapping just made, which nobody has seen.
+        unsafe { unmap(end, padded - skip - size) };
+        #[cfg(feature = "debug")]
+        reservations::note(at.addr(), size);
+        at
+    }
+
+    fn reserve_at(&self, at: usize, size: usize) -> *mut u8 {
+        let got = map(at, size, libc::MAP_FIXED_NOREPLACE);
+        if !got.is_null() && got.addr() != at {
+            // A kernel older than 4.17 takes the flag for a hint.
+            // SAFETY: a mapping just made, which nobody has seen.
+            unsafe { unmap(got, size) };
+            return ptr::null_mut();
+        }
+        got
+    }
+
+    unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
+        #[cfg(feature = "debug")]
+        reservations::forget(at.addr(), size);
+        // SAFETY: a range of this reservation, whose memory the caller gives up.
+        unsafe { unmap(at, size) }
+    }
+
+    unsafe fn commit(&self, at: *mut u8, size: usize) -> bool {
+        keeping_errno(|| {
+            // SAFETY: by the contract the range is the caller's reservation.
+            let got =
+                unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
+            got == 0
+        })
+    }
+
+    unsafe fn expose(&self, at: *mut u8, size: usize) -> bool {
+        keeping_errno(|| {
+            // SAFETY: by the contract the range is the caller's reservation.
+            let got = unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ) };
+            got == 0
+        })
+    }
+
+    unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
+        // MADV_DONTNEED, not MADV_FREE: what is given back leaves the resident
+        // size at once, so nobody has to guess how much of it is really used.
+        keeping_errno(|| {
+            // SAFETY: by the contract nobody uses the contents.
+            let got = unsafe { libc::madvise(at.cast(), size, libc::MADV_DONTNEED) };
+            got == 0
+        })
+    }
+
+    fn address_space_limit(&self) -> Option<usize> {
+        keeping_errno(|| {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: `limit` is a valid place for the answer.
+            let got = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+            (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as usize)
+        })
+    }
+}
+
+/// Bytes in a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
+/// Whether this system may have them.
+pub const HAS_HUGE_PAGES: bool = true;
+
+/// Puts a huge page behind the [`HUGE_PAGE`] bytes at `at`, if the kernel has one
+/// to spare, and forbids to make others there later. Best effort.
+///
+/// # Safety
+///
+/// The range is committed and at a multiple of [`HUGE_PAGE`]; its first byte is
+/// the caller's and reads as zero.
+pub unsafe fn put_huge_page(at: *mut u8) {
+    if kernel_page_size() != 4096 {
+        return;
+    }
+    keeping_errno(|| {
+        // SAFETY: advice about a mapping of ours changes no contents.
+        if unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) } == 0 {
+            // SAFETY: by the contract the byte is the caller's, and zero already.
+            unsafe { at.write_volatile(0) };
+            // SAFETY: asks for no more huge pages in the range, and changes no byte.
+            unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_NOHUGEPAGE) };
+        }
+    });
+}
+
+/// Asks for huge pages behind a range, or asks for them no more. Best effort.
+///
+/// # Safety
+///
+/// The range is the caller's, committed and page aligned.
+pub unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
+    let advice = if want { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+    // SAFETY: advice about a mapping of ours changes no contents.
+    keeping_errno(|| unsafe { libc::madvise(at.cast(), size, advice) });
+}
+
+/// Puts pages behind a range before it is touched. Where the kernel cannot
+/// (before Linux 5.14), each page is read and written back.
+///
+/// # Safety
+///
+/// The range is the caller's, committed and page aligned.
+pub unsafe fn populate(at: *mut u8, size: usize) {
+    // SAFETY: the contents of the pages do not change.
+    let done =
+        keeping_errno(|| unsafe { libc::madvise(at.cast(), size, libc::MADV_POPULATE_WRITE) });
+    if done != 0 {
+        for offset in (0..size).step_by(kernel_page_size()) {
+            let byte = at.wrapping_add(offset);
+            // SAFETY: in the range, which is the caller's.
+            let value = unsafe { byte.read_volatile() };
+            // SAFETY: a byte of the range, which is the caller's, gets the value it has.
+            unsafe { byte.write_volatile(value) };
+        }
+    }
+}
+
+#[cfg(feature = "debug")]
+const MADV_GUARD_INSTALL: i32 = 102;
+#[cfg(feature = "debug")]
+const MADV_GUARD_REMOVE: i32 = 103;
+
+/// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known,
+/// 1 yes, 2 no. Decided once, for the two kinds must not be mixed: what ends one kind does
+/// nothing to the other.
+#[cfg(feature = "debug")]
+static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
+/// Ranges that may still be made inaccessible where it has not: each splits a
+/// mapping, of the 65,530 that the kernel allows by default.
+#[cfg(feature = "debug")]
+static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
+
+/// Whether guards split no mapping; `None` where that is not known yet, because the
+/// kernel refused for another reason than that it has none.
+///
+/// A page of its own is what it is tried with: two threads may try at a time, and only one
+/// answer counts.
+#[cfg(feature = "debug")]
+fn has_light_guards() -> Option<bool> {
+    let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
+    if known == 0 {
+        let size = kernel_page_size();
+        let page = map(0, size, 0);
+        if page.is_null() {
+            return None;
+        }
+        let refused = keeping_errno(|| {
+            // SAFETY: a page that was just made, and that nobody has seen.
+            let done = unsafe { libc::madvise(page.cast(), size, MADV_GUARD_INSTALL) == 0 };
+            (!done).then(errno)
+        });
+        // SAFETY: the page was made above, and nobody has seen it.
+        unsafe { unmap(page, size) };
+        let answer = match refused {
+            None => 1,
+            Some(libc::EINVAL) => 2,
+            Some(_) => return None,
+        };
+        known = LIGHT_GUARDS
+            .compare_exchange(0, answer, Ordering::Relaxed, Ordering::Relaxed)
+            .map_or_else(|first| first, |_| answer);
+    }
+    Some(known == 1)
+}
+
+/// Takes the pages behind a range away, and makes any thread that touches it fault. False:
+/// nothing changed, or all that changed is that the range reads as zero.
+///
+/// # Safety
+///
+/// The range is committed, page aligned, and nobody uses its contents.
+#[cfg(feature = "debug")]
+pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
+    let Some(light) = has_light_guards() else { return false };
+    if light {
+        return keeping_errno(|| {
+            // SAFETY: by the contract nobody uses the contents.
+            let done = unsafe { libc::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
+            if !done {
+                // A refusal may come half way.
+                // SAFETY: takes guards away and changes nothing else.
+                unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
+            }
+            done
+        });
+    }
+    let left = |n: u32| n.checked_sub(1);
+    if HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_err() {
+        return false;
+    }
+    // SAFETY: nobody uses the contents of the pages, as the caller promises.
+    let done = unsafe { System.decommit(at, size) }
+        // SAFETY: whole pages, whose contents nobody uses.
+        && keeping_errno(|| unsafe { libc::mprotect(at.cast(), size, libc::PROT_NONE) == 0 });
+    if !done {
+        HEAVY_GUARDS_LEFT.fetch_add(1, Ordering::Relaxed);
+    }
+    done
+}
+
+/// Ends a guard, or a part of one: the range can be used, and reads as zero where it
+/// was guarded. False: the kernel refused.
+///
+/// # Safety
+///
+/// The range is page aligned and was committed by the caller.
+#[cfg(feature = "debug")]
+pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
+    if LIGHT_GUARDS.load(Ordering::Relaxed) == 1 {
+        // SAFETY: takes guards away and changes nothing else.
+        return keeping_errno(|| unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) == 0 });
+    }
+    // SAFETY: the pages were committed by the caller, as it promises.
+    let done = unsafe { System.commit(at, size) };
+    if done {
+        let more = |n: u32| (n < 12_000).then_some(n + 1);
+        let _ = HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+    done
+}
+
+/// Keeps a range out of core dumps. Best effort.
+///
+/// # Safety
+///
+/// The range is the caller's reservation.
+pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
+    keeping_errno(|| {
+        // SAFETY: by the contract the range is the caller's; the advice changes
+        // no contents.
+        unsafe { libc::madvise(at.cast(), size, libc::MADV_DONTDUMP) }
+    });
+}
+
+/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns how many bytes moved,
+/// from the start: there the source stays committed and reads as zero. Behind them the source
+/// is as it was, and what the destination reads as is not known; it begins where the kernel
+/// refused, where a mapping is too small to be worth a move, or where there may be no more moves.
+/// `None`: the source is as it was, and the destination may be mapped no more, or by another
+/// part of the process; the caller must not use it again.
+///
+/// One mapping is moved at a time. The kernel moves either all of a mapping or nothing; of several
+/// (since Linux 6.17) it may move some before it refuses, and does not say which.
+///
+/// The kernel may unmap the destination before it finds that it cannot move. So after a refusal the
+/// destination is mapped again if it is gone. If it is not, it may be as it was, or another thread
+/// may have mapped something there: it is given up, and there are no more moves in this process.
+/// Each move leaves mappings that never merge, and a process may have only so many, so there
+/// are only so many moves in any case.
+///
+/// # Safety
+///
+/// Both ranges are committed, page aligned, of the caller, and do not overlap;
+/// the contents at `to` are not used.
+pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usize> {
+    keeping_errno(|| {
+        let mut moved = 0;
+        while moved < size {
+            let (source, target) = (from.wrapping_add(moved), to.wrapping_add(moved));
+            if MOVES_LEFT.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            let piece = mapped_as_one(source, size - moved);
+            let fewer = |left: u32| left.checked_sub(1);
+            if piece < LEAST_MOVE
+                || MOVES_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_err()
+            {
+                break;
+            }
+            // SAFETY: parts of the caller's ranges, and the source is in one mapping.
+            if unsafe { move_mapping(source, target, piece) } {
+                moved += piece;
+                continue;
+            }
+            if !map_if_gone(target, piece) {
+                MOVES_LEFT.store(0, Ordering::Relaxed);
+                // SAFETY: both ranges have as many bytes, and are mapped: these pages moved.
+                unsafe { ptr::copy_nonoverlapping(to, from, moved) };
+                // SAFETY: a part of the destination that is as it was moved, and not used.
+                unsafe { libc::madvise(to.cast(), moved, libc::MADV_DONTNEED) };
+                return None;
+            }
+            break;
+        }
+        Some(moved)
+    })
+}
+
+/// Below this a move costs more than copying.
+const LEAST_MOVE: usize = 256 << 10;
+
+/// Of the `size` bytes at `from`, how many from the start lie in one mapping; 0: unknown.
+fn mapped_as_one(from: *mut u8, size: usize) -> usize {
+    // The main thread's stack lies above all mappings that the kernel places, and no mapping can
+    // grow past it. So a request to grow that far always fails, by EFAULT where the range is not one
+    // mapping. (If it succeeded, the mapping would have grown, over nothing that is used.)
+    // SAFETY: reads a value that the kernel gave the process.
+    let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    let page = kernel_page_size();
+    let Some(too_long) = beyond.checked_sub(from.addr()).filter(|&beyond| beyond > size) else {
+        return 0;
+    };
+    let too_long = too_long.next_multiple_of(page) + page;
+    let is_one = |size: usize| {
+        // SAFETY: without flags the mapping could only grow in place, which the stack behind it forbids.
+        let got = unsafe { libc::mremap(from.cast(), size, too_long, 0) };
+        got == libc::MAP_FAILED && errno() != libc::EFAULT
+    };
+    if is_one(size) {
+        return size;
+    }
+    let (mut one, mut several) = (0, size / page);
+    while several - one > 1 {
+        let middle = usize::midpoint(one, several);
+        if is_one(middle * page) { one = middle } else { several = middle }
+    }
+    one * page
+}
+
+/// Moves the pages of a part of one mapping. False: none moved, and the destination may be gone.
+///
+/// # Safety
+///
+/// As [`move_pages`].
+unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
+    const MREMAP_DONTUNMAP: i32 = 4;
+    let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
+    let target: *mut libc::c_void = to.cast();
+    // SAFETY: by the contract both ranges are the caller's to change.
+    unsafe { libc::mremap(from.cast(), size, size, how, target) == target }
+}
+
+/// Maps a range again that was committed, if nothing of it is mapped. False: something is, or there
+/// is no address space.
+fn map_if_gone(at: *mut u8, size: usize) -> bool {
+    let got = System.reserve_at(at.addr(), size);
+    if got.is_null() {
+        return false;
+    }
+    // SAFETY: reserved just now.
+    let done = unsafe { System.commit(got, size) };
+    if !done {
+        // SAFETY: reserved just now, and no other thread knows it.
+        unsafe { unmap(got, size) };
+    }
+    done
+}
+
+/// Writes to `resident` one byte a kernel page of `[at, at + size)`, whose low
+/// bit says whether the page is in memory. False where it cannot be known: a part of the range
+/// is not mapped, or it does not begin with a page.
+pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
+    assert!(resident.len() * kernel_page_size() >= size);
+    let from = ptr::without_provenance_mut(at);
+    keeping_errno(|| {
+        // SAFETY: the vector has a byte for each page (checked above); the range itself the
+        // kernel neither reads nor writes.
+        unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
+    })
+}
+
+/// Sleeps until woken, unless `word` is no longer `expected`. May wake early.
+pub fn futex_wait(word: &AtomicU32, expected: u32) {
+    keeping_errno(|| {
+        // SAFETY: the kernel only compares the word and sleeps.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                expected,
+                ptr::null::<libc::timespec>(),
+            )
+        }
+    });
+}
+
+/// [`futex_wait`], for so many nanoseconds at most.
+pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
+    let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let most = libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    };
+    keeping_errno(|| {
+        // SAFETY: the kernel only compares the word, reads the time and sleeps.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), how, expected, &raw const most) }
+    });
+}
+
+/// How many CPUs the process may use; at least one.
+pub fn cpus() -> usize {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: `set` is a valid place of this size for the answer.
+    let got = keeping_errno(|| unsafe { libc::sched_getaffinity(0, size, set.as_mut_ptr()) });
+    if got != 0 {
+        // More CPUs than such a set can name.
+        return libc::CPU_SETSIZE as usize;
+    }
+    // SAFETY: zeroed before, and now filled by the kernel.
+    let set = unsafe { set.assume_init() };
+    // SAFETY: counts the bits of a set.
+    let count = unsafe { libc::CPU_COUNT(&set) };
+    (count as usize).max(1)
+}
+
+/// Wakes one thread that sleeps on `word`.
+pub fn futex_wake_one(word: &AtomicU32) {
+    keeping_errno(|| {
+        // SAFETY: the kernel only uses the word's address.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                1,
+            )
+        }
+    });
+}
+
+/// Wakes all threads that sleep on `word`.
+pub fn futex_wake_all(word: &AtomicU32) {
+    let how = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel only uses the word's address.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), how, i32::MAX) });
+}
+
+/// Lets other threads run.
+pub fn yield_now() {
+    // SAFETY: no preconditions.
+    keeping_errno(|| unsafe { libc::sched_yield() });
+}
+
+const BARRIER: libc::c_int = 1 << 3;
+const REGISTER_BARRIER: libc::c_int = 1 << 4;
+
+/// Says that this process will call [`barrier_in_all_threads`]. False where the kernel does not know
+/// it, or refuses.
+pub fn register_barrier() -> bool {
+    // SAFETY: no preconditions.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) }) == 0
+}
+
+/// Runs a full fence in each thread of this process that runs just now, the caller's included; the
+/// others had theirs when they were suspended. False: the kernel refuses.
+pub fn barrier_in_all_threads() -> bool {
+    // SAFETY: no preconditions.
+    let run = || unsafe { libc::syscall(libc::SYS_membarrier, BARRIER, 0, 0) } == 0;
+    // A forked child may have to register anew.
+    keeping_errno(run) || (register_barrier() && keeping_errno(run))
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the answer. No system call on the
+    // usual kernels, and no failure with these clocks, so `errno` stays.
+    unsafe { libc::clock_gettime(id, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Milliseconds on a clock that only moves forward, some milliseconds coarse.
+#[inline]
+pub fn coarse_ms() -> u32 {
+    (clock(libc::CLOCK_MONOTONIC_COARSE) / 1_000_000) as u32
+}
+
+/// Nanoseconds on a clock that only moves forward.
+#[inline]
+pub fn now_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of CPU time that the calling thread has had. A system call.
+pub fn thread_cpu_ns() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}

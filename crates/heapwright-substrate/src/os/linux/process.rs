@@ -1,0 +1,491 @@
+//! The process: its files under /proc, its environment, its standard error.
+//!
+//! Files are read with `open` and `read` as system calls (`calls`), into the caller's buffer.
+
+use core::ffi::{CStr, c_char};
+use core::ptr;
+
+use super::{calls, keeping_errno};
+
+/// Writes bytes to standard error, as far as it takes them.
+pub fn write_stderr(mut bytes: &[u8]) {
+    keeping_errno(|| {
+        while !bytes.is_empty() {
+            let wrote = calls::write(2, bytes);
+            if wrote <= 0 {
+                return;
+            }
+            bytes = &bytes[wrote as usize..];
+        }
+    });
+}
+
+/// Ends the process with SIGABRT.
+pub fn abort() -> ! {
+    // SAFETY: no preconditions.
+    unsafe { libc::abort() }
+}
+
+/// The process id.
+pub fn process_id() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// The parent's process id.
+pub fn parent_id() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::getppid() as u32 }
+}
+
+/// Appends bytes to a file by one `write`; `path` ends with a zero. `make`: makes the
+/// file; one that is there, and not empty, stays as it is. False where not all of them
+/// were written.
+pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
+    let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
+    // Not through a link that somebody else laid in a public directory.
+    let how = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // Nor wait for a reader of a pipe of that name.
+    let how = how | libc::O_NONBLOCK;
+    let how = how | if make { libc::O_CREAT } else { 0 };
+    keeping_errno(|| {
+        let fd = calls::open(path, how, 0o644);
+        if fd < 0 {
+            return false;
+        }
+        // SAFETY: no preconditions on the offset.
+        let is_there = make && unsafe { libc::lseek(fd, 0, libc::SEEK_END) } > 0;
+        let bytes = if is_there { &[] } else { bytes };
+        let wrote = calls::write(fd, bytes);
+        calls::close(fd);
+        usize::try_from(wrote) == Ok(bytes.len())
+    })
+}
+
+/// Copies the path of the folder that the process is in into `out`. Returns how many
+/// bytes that are; 0 where it does not fit or cannot be known.
+pub fn current_folder(out: &mut [u8]) -> usize {
+    keeping_errno(|| {
+        // SAFETY: the pointer and the length are the slice's.
+        let got = unsafe { libc::getcwd(out.as_mut_ptr().cast(), out.len()) };
+        if got.is_null() {
+            out.fill(0);
+            return 0;
+        }
+        out.iter().position(|&byte| byte == 0).unwrap_or(0)
+    })
+}
+
+/// The bytes of a file, for the life of the process. `None` where it cannot be read.
+#[cfg(feature = "debug")]
+pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
+    keeping_errno(|| {
+        let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: no preconditions on the offset.
+        let size = unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+        let size = usize::try_from(size).unwrap_or(0);
+        let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
+        // SAFETY: a new mapping replaces nothing; a length of 0 is refused.
+        let at = unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ, flags, fd, 0) };
+        calls::close(fd);
+        // SAFETY: just mapped, and never unmapped. A process that cuts the file meanwhile ends the
+        // process, as with any mapped file.
+        (at != libc::MAP_FAILED).then(|| unsafe { core::slice::from_raw_parts(at.cast(), size) })
+    })
+}
+
+/// The name of the calling thread (the first one's is the process's), cut to 15 bytes and a zero.
+pub fn process_name() -> [u8; 16] {
+    let mut name = [0; 16];
+    // SAFETY: the buffer has the 16 bytes that the call writes.
+    keeping_errno(|| unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) });
+    name
+}
+
+/// Whether the process runs with more rights than its starter (set-uid).
+pub fn is_privileged() -> bool {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Reads a file from its start, in pieces; `take` returns false to stop.
+/// Returns false if the file could not be read.
+pub fn read_file(path: &CStr, buffer: &mut [u8], mut take: impl FnMut(&[u8]) -> bool) -> bool {
+    keeping_errno(|| {
+        let fd = calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
+        if fd < 0 {
+            return false;
+        }
+        let mut whole = true;
+        loop {
+            let got = calls::read(fd, buffer);
+            if got <= 0 {
+                whole &= got == 0;
+                break;
+            }
+            if !take(&buffer[..got as usize]) {
+                break;
+            }
+        }
+        calls::close(fd);
+        whole
+    })
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// Copies the value of an environment variable into `out`, as far as it fits.
+/// Returns its whole length, or `None` where it is not set.
+///
+/// The C library may not have set `environ` yet when the first allocation
+/// comes; then the kernel's own copy is read.
+#[inline]
+pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    // SAFETY: a plain read of a word that the C library sets before threads.
+    let mut entry = unsafe { environ };
+    if entry.is_null() {
+        return environment_from_kernel(name, out);
+    }
+    loop {
+        // SAFETY: the array ends with a null, which stops the loop.
+        let variable = unsafe { *entry };
+        if variable.is_null() {
+            return None;
+        }
+        // SAFETY: every element of the array is a C string.
+        let text = unsafe { CStr::from_ptr(variable) }.to_bytes();
+        if let Some(value) = value_of(text, name) {
+            let fits = value.len().min(out.len());
+            out[..fits].copy_from_slice(&value[..fits]);
+            return Some(value.len());
+        }
+        // SAFETY: the element was not the null at the end.
+        entry = unsafe { entry.add(1) };
+    }
+}
+
+#[inline]
+fn value_of<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    text.strip_prefix(name)?.strip_prefix(b"=")
+}
+
+/// Streams /proc/self/environ: `NAME=value` entries, each ended by a zero.
+fn environment_from_kernel(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    let mut buffer = [0; 512];
+    // How many bytes of `name=` this entry matched, or None if it does not.
+    let mut matched = Some(0);
+    let mut length = 0;
+    let mut found = false;
+    read_file(c"/proc/self/environ", &mut buffer, |bytes| {
+        for &byte in bytes {
+            if byte == 0 {
+                if matched == Some(name.len() + 1) {
+                    found = true;
+                    return false;
+                }
+                matched = Some(0);
+                continue;
+            }
+            match matched {
+                Some(at) if at < name.len() => {
+                    matched = (byte == name[at]).then_some(at + 1);
+                }
+                Some(at) if at == name.len() => {
+                    matched = (byte == b'=').then_some(at + 1);
+                }
+                Some(_) => {
+                    if let Some(place) = out.get_mut(length) {
+                        *place = byte;
+                    }
+                    length += 1;
+                }
+                None => {}
+            }
+        }
+        true
+    });
+    found.then_some(length)
+}
+
+/// Resident bytes of the process: now, and at its highest.
+pub fn resident_bytes() -> (u64, u64) {
+    let mut now = 0;
+    let mut peak = 0;
+    let mut text = [0; 2048];
+    let mut length = 0;
+    let mut buffer = [0; 512];
+    read_file(c"/proc/self/status", &mut buffer, |bytes| {
+        let n = bytes.len().min(text.len() - length);
+        text[length..length + n].copy_from_slice(&bytes[..n]);
+        length += n;
+        n == bytes.len()
+    });
+    for line in text[..length].split(|&b| b == b'\n') {
+        if let Some(rest) = line.strip_prefix(b"VmHWM:") {
+            peak = kibibytes(rest);
+        } else if let Some(rest) = line.strip_prefix(b"VmRSS:") {
+            now = kibibytes(rest);
+        }
+    }
+    (now, peak.max(now))
+}
+
+fn kibibytes(text: &[u8]) -> u64 {
+    let digits = text.iter().skip_while(|b| !b.is_ascii_digit());
+    let number = digits.take_while(|b| b.is_ascii_digit());
+    number.fold(0, |n, &b| n * 10 + u64::from(b - b'0')) * 1024
+}
+
+/// The system would not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Unknown;
+
+/// What a line of /proc/self/maps says of one mapping.
+#[derive(Clone, Copy)]
+pub struct Mapping {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// May be read.
+    pub readable: bool,
+    /// May be written.
+    pub writable: bool,
+    /// Other processes may see what is written.
+    #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
+    pub shared: bool,
+    /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
+    /// or nothing.
+    name: [u8; 160],
+    name_length: usize,
+}
+
+impl Mapping {
+    /// The name the kernel gives it.
+    pub fn name(&self) -> &[u8] {
+        &self.name[..self.name_length]
+    }
+}
+
+/// The mapping that `address` lies in, if any. Reads /proc/self/maps: slow, for
+/// addresses that are not heapwright's. `Err` where that cannot be read (no
+/// /proc, no descriptor left), and something is mapped all the same.
+pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
+    let mut found = None;
+    let read = each_mapping(&mut |mapping| {
+        if (mapping.start..mapping.end).contains(&address) {
+            found = Some(*mapping);
+        }
+        found.is_none()
+    });
+    if read || !is_mapped(address) { Ok(found) } else { Err(Unknown) }
+}
+
+/// Calls `visit` with every mapping, by address, until it returns false. False: they
+/// cannot be read.
+pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
+    let mut buffer = [0; 1024];
+    let mut line = [0; 320];
+    let mut length = 0;
+    read_file(c"/proc/self/maps", &mut buffer, |bytes| {
+        for &byte in bytes {
+            if byte != b'\n' {
+                if length < line.len() {
+                    line[length] = byte;
+                    length += 1;
+                }
+                continue;
+            }
+            if let Some(mapping) = parse_mapping(&line[..length])
+                && !visit(&mapping)
+            {
+                return false;
+            }
+            length = 0;
+        }
+        true
+    })
+}
+
+/// Whether something is mapped at an address. Needs no file.
+fn is_mapped(address: usize) -> bool {
+    let page = address & !(super::kernel_page_size() - 1);
+    let mut resident = 0;
+    keeping_errno(|| {
+        let page = ptr::without_provenance_mut(page);
+        // SAFETY: the call reads no memory at the address, and writes one byte.
+        unsafe { libc::mincore(page, 1, &raw mut resident) == 0 }
+    })
+}
+
+/// Whether the word at an address (a multiple of 8) can be read. Needs no file,
+/// and is safe in a signal handler: the kernel reads the word as a set of signals
+/// before it sees that it is asked for nothing.
+#[cfg(feature = "debug")]
+pub fn is_readable(address: usize) -> bool {
+    const NOTHING: i32 = -1;
+    keeping_errno(|| {
+        let set = ptr::without_provenance::<u64>(address);
+        let old = ptr::null_mut::<u64>();
+        // SAFETY: the call reads the word if it can, and changes nothing.
+        let got = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, old, 8) };
+        got == 0 || super::errno() != libc::EFAULT
+    })
+}
+
+/// Whether the calling thread is the one that the process began with (or, in a
+/// forked child, goes on with).
+#[cfg(feature = "debug")]
+pub fn is_first_thread() -> bool {
+    // SAFETY: no preconditions.
+    let thread = keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) });
+    thread == i64::from(process_id())
+}
+
+/// The program's own headers, as the kernel has handed them to it; none where it
+/// has not.
+#[cfg(feature = "debug")]
+pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    let at = unsafe { libc::getauxval(libc::AT_PHDR) } as usize;
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    let count = unsafe { libc::getauxval(libc::AT_PHNUM) } as usize;
+    if at == 0 || !at.is_multiple_of(align_of::<libc::Elf64_Phdr>()) {
+        return &[];
+    }
+    let at = ptr::with_exposed_provenance(at);
+    // SAFETY: the kernel says how many there are, in a part of the program that is
+    // mapped for its life and does not change.
+    unsafe { core::slice::from_raw_parts(at, count) }
+}
+
+/// Copies the path of the program into `out`, as far as it fits. Returns how many
+/// bytes that are; 0 where it cannot be known.
+pub fn program_path(out: &mut [u8]) -> usize {
+    keeping_errno(|| {
+        let path = c"/proc/self/exe".as_ptr();
+        // SAFETY: the path is a C string; the pointer and the length are the slice's.
+        let got = unsafe { libc::readlink(path, out.as_mut_ptr().cast(), out.len()) };
+        usize::try_from(got).unwrap_or(0)
+    })
+}
+
+/// Parses `start-end perms offset dev inode   name`.
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.split(|&b| b == b' ').filter(|f| !f.is_empty());
+    let range = fields.next()?;
+    let dash = range.iter().position(|&b| b == b'-')?;
+    let perms = fields.next()?;
+    let inode = fields.nth(2)?;
+    // The name is the rest of the line after the inode, spaces included.
+    let after = inode.as_ptr().addr() - line.as_ptr().addr() + inode.len();
+    let name = line[after..].trim_ascii();
+    let mut mapping = Mapping {
+        start: hexadecimal(&range[..dash])?,
+        end: hexadecimal(&range[dash + 1..])?,
+        readable: perms.first() == Some(&b'r'),
+        writable: perms.get(1) == Some(&b'w'),
+        shared: perms.get(3) == Some(&b's'),
+        name: [0; 160],
+        name_length: name.len().min(160),
+    };
+    mapping.name[..mapping.name_length].copy_from_slice(&name[..mapping.name_length]);
+    Some(mapping)
+}
+
+fn hexadecimal(text: &[u8]) -> Option<usize> {
+    text.iter().try_fold(0usize, |n, &b| {
+        let digit = (b as char).to_digit(16)?;
+        Some(n << 4 | digit as usize)
+    })
+}
+
+/// Where the program break is: the end of the C library's main heap.
+pub fn program_break() -> usize {
+    // SAFETY: an increment of 0 changes nothing; the C library knows the answer.
+    keeping_errno(|| unsafe { libc::sbrk(0) }).addr()
+}
+
+/// Whether an address is in the mapping of the stack that this runs on.
+pub fn is_on_this_stack(address: usize) -> bool {
+    let here = ptr::from_ref(&address).addr();
+    matches!(mapping_of(here), Ok(Some(m)) if (m.start..m.end).contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(feature = "debug")]
+    extern crate std;
+    use super::*;
+    use crate::os::{Contents, what_is_at};
+
+    #[test]
+    fn maps_lines_are_parsed() {
+        let m = parse_mapping(b"7f00-7f10 rw-p 00000000 fe:00 12   /lib/a b.so").unwrap();
+        assert_eq!((m.start, m.end, m.readable, m.writable), (0x7f00, 0x7f10, true, true));
+        assert_eq!(m.name(), b"/lib/a b.so");
+        let m = parse_mapping(b"10-20 ---p 0 0:0 0 ").unwrap();
+        assert_eq!((m.readable, m.name()), (false, &b""[..]));
+        let contents = |line| parse_mapping(line).unwrap().contents();
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0 [heap]"), Contents::Break);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0 [stack]"), Contents::MainStack);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0"), Contents::Anonymous);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 0 [anon: glibc: malloc]"), Contents::Anonymous);
+        assert_eq!(contents(b"10-20 r-xp 0 0:0 0 [vdso]"), Contents::Special);
+        assert_eq!(contents(b"10-20 rw-p 0 0:0 9 /lib/a.so"), Contents::Data);
+        assert_eq!(contents(b"10-20 r--p 0 0:0 9 /lib/a.so"), Contents::Code);
+        assert_eq!(contents(b"10-20 rw-s 0 0:0 9 anon_inode:[io_uring]"), Contents::Other);
+        assert!(parse_mapping(b"nonsense").is_none());
+    }
+
+    #[test]
+    fn an_address_is_found_in_its_mapping() {
+        let here = 0u8;
+        let m = mapping_of(ptr::from_ref(&here).addr()).unwrap().unwrap();
+        assert!(m.writable);
+        assert!(mapping_of(8).unwrap().is_none());
+        assert!(is_mapped(ptr::from_ref(&here).addr()) && !is_mapped(8));
+        let (contents, on) = what_is_at(ptr::from_ref(&here).addr()).unwrap().unwrap();
+        assert_eq!((contents, on.start), (Contents::Stack, m.start));
+    }
+
+    #[cfg(feature = "debug")]
+    #[test]
+    fn what_cannot_be_read_is_known() {
+        use super::super::set_errno;
+        use crate::os::{Memory, System};
+
+        let here = 0u64;
+        set_errno(7);
+        assert!(is_readable(ptr::from_ref(&here).addr()));
+        assert!(!is_readable(8) && !is_readable(1 << 63));
+        let reserved = System.reserve(4096, 4096);
+        assert!(is_mapped(reserved.addr()) && !is_readable(reserved.addr()));
+        assert_eq!(super::super::errno(), 7);
+        // SAFETY: reserved above, and nobody uses it.
+        unsafe { System.release(reserved, 4096) };
+    }
+
+    #[test]
+    fn both_ways_to_the_environment_agree() {
+        let (mut a, mut b) = ([0; 4096], [0; 4096]);
+        let x = environment(b"PATH", &mut a);
+        assert_eq!(x, environment_from_kernel(b"PATH", &mut b));
+        assert_eq!(a, b);
+        assert_eq!(environment(b"NO_SUCH_VARIABLE_HERE", &mut a), None);
+        assert_eq!(environment_from_kernel(b"NO_SUCH_VARIABLE_HERE", &mut a), None);
+        assert_eq!(environment(b"PATH", &mut a[..1]), x);
+        assert_eq!(environment_from_kernel(b"PATH", &mut b[..1]), x);
+    }
+
+    #[test]
+    fn resident_bytes_are_plausible() {
+        let (now, peak) = resident_bytes();
+        assert!(now > 100 << 10 && peak >= now);
+    }
+}

@@ -1,0 +1,703 @@
+//! Standstill: every other thread held for a moment, its registers known, and the
+//! process copied meanwhile.
+//!
+//! ```text
+//!   hold()      each thread of /proc/self/task --signal 33--> handler: registers
+//!                 --> its answer; waits in a futex
+//!   copy()      clone without a thread, a signal or anything shared: the copy has all
+//!               memory as it is now, and nothing else of the process runs in it
+//!   release()   the futex: all threads go on
+//! ```
+//!
+//! No ptrace: a process may always signal itself, in any container. Signal 33 is the
+//! C library's own (it changes user ids of all threads by it), so no program waits for
+//! it, and none can block it through the C library. What comes with another code than
+//! ours is handed to the handler that had the signal before. The handler stays installed: a
+//! thread that answers too late must not die of it.
+//!
+//! A thread that blocks the signal by a raw system call, or is stuck in the kernel,
+//! does not answer in time; it goes on, and its answer says so. One that waits in a
+//! system call that no handler lets go on (`poll`, `pause`, `nanosleep`, ...) sees it
+//! interrupted, as by any signal.
+//!
+//! Called by `debug::leaks`, which holds the heap's locks: no held thread is inside.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::{MaybeUninit, offset_of};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use crate::digits::Digits;
+
+use super::{calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
+
+/// Words of registers that are kept of a thread.
+pub const REGISTERS: usize = 34;
+
+/// The signal: the C library's for user ids.
+const SIGNAL: c_int = 33;
+/// In the value of our signals, so that no other is taken for one.
+const MARK: usize = 0x6877_0000;
+/// How long no thread answers before the rest is given up, and how long all may take.
+const PATIENCE_NS: u64 = 40_000_000;
+const LONGEST_NS: u64 = 400_000_000;
+
+/// What a thread said.
+#[repr(C)]
+pub struct Answer {
+    /// Its number; 0 while the place is free.
+    thread: AtomicU32,
+    /// 0, or [`ANSWERED`].
+    state: AtomicU32,
+    words: UnsafeCell<Words>,
+}
+
+/// What is known of a thread's state.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Words {
+    /// From where its stack counts.
+    pub stack: usize,
+    /// Its thread pointer.
+    pub pointer: usize,
+    /// Its registers, and zeroes.
+    pub registers: [usize; REGISTERS],
+}
+
+const ANSWERED: u32 = 1;
+
+// SAFETY: the words are written by one thread, before it says that it answered.
+unsafe impl Sync for Answer {}
+
+impl Answer {
+    /// The thread's number.
+    pub fn thread(&self) -> u32 {
+        self.thread.load(Ordering::Acquire)
+    }
+
+    /// Whether it is a thread's, which has said nothing.
+    pub fn is_silent(&self) -> bool {
+        self.thread() != 0 && self.words().is_none()
+    }
+
+    /// What it said, if it did.
+    pub fn words(&self) -> Option<&Words> {
+        let said = self.state.load(Ordering::Acquire) == ANSWERED;
+        // SAFETY: written before the state, and not again.
+        said.then(|| unsafe { &*self.words.get() })
+    }
+}
+
+/// Where answers go; null when nothing is asked.
+static ANSWERS: AtomicPtr<Answer> = AtomicPtr::new(ptr::null_mut());
+static ROOM: AtomicUsize = AtomicUsize::new(0);
+/// Odd while threads are held. In the value of each signal, too.
+static ROUND: AtomicU32 = AtomicU32::new(0);
+/// How many are in the handler.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The handler that was there before.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// The calling thread's thread pointer: where its struct of the C library's is.
+pub fn thread_pointer() -> usize {
+    let at: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the ABI has the address of this word in it.
+    unsafe {
+        core::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) at, options(nostack, nomem, preserves_flags));
+    }
+    at
+}
+
+/// The registers that a function leaves as it found them.
+#[inline(always)]
+pub fn saved_registers() -> [usize; 12] {
+    let mut saved = [0usize; 12];
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: writes six words to the array.
+    unsafe {
+        core::arch::asm!(
+            "mov [{0}], rbx", "mov [{0} + 8], rbp", "mov [{0} + 16], r12",
+            "mov [{0} + 24], r13", "mov [{0} + 32], r14", "mov [{0} + 40], r15",
+            in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: writes eleven words to the array.
+    unsafe {
+        core::arch::asm!(
+            "stp x19, x20, [{0}]", "stp x21, x22, [{0}, 16]", "stp x23, x24, [{0}, 32]",
+            "stp x25, x26, [{0}, 48]", "stp x27, x28, [{0}, 64]", "str x29, [{0}, 80]",
+            in(reg) saved.as_mut_ptr(), options(nostack, preserves_flags)
+        );
+    }
+    saved
+}
+
+/// Memory for a `T` that a copy of the process shares with it, zeroed. `None`: there is
+/// none.
+pub fn shared<T: Copy>() -> Option<*mut T> {
+    let (how, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping replaces nothing.
+    let at =
+        keeping_errno(|| unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), how, flags, -1, 0) });
+    (at != libc::MAP_FAILED).then_some(at.cast())
+}
+
+/// Gives it back.
+///
+/// # Safety
+///
+/// `at` is from [`shared`], and the caller does not use it any more.
+pub unsafe fn give_shared<T: Copy>(at: *mut T) {
+    // SAFETY: from `shared`, of this size, and not used any more, as the caller promises.
+    keeping_errno(|| unsafe { libc::munmap(at.cast(), size_of::<T>()) });
+}
+
+/// The registers of what a signal interrupted.
+#[cfg(target_arch = "x86_64")]
+fn words_of(context: &libc::ucontext_t) -> Words {
+    let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
+    for (place, &value) in words.registers.iter_mut().zip(&context.uc_mcontext.gregs) {
+        *place = value as usize;
+    }
+    words.stack = above(context, context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize);
+    words
+}
+
+/// The registers of what a signal interrupted.
+#[cfg(target_arch = "aarch64")]
+fn words_of(context: &libc::ucontext_t) -> Words {
+    let mut words = Words { stack: 0, pointer: thread_pointer(), registers: [0; REGISTERS] };
+    for (place, &value) in words.registers.iter_mut().zip(&context.uc_mcontext.regs) {
+        *place = value as usize;
+    }
+    words.stack = above(context, context.uc_mcontext.sp as usize);
+    words
+}
+
+/// From where a thread's stack counts, whose pointer was `stack`: from the handler's
+/// frame, where the kernel has put all its registers, the wide ones too, unless that is
+/// on another stack; else from where a function may write without moving its pointer.
+fn above(context: &libc::ucontext_t, stack: usize) -> usize {
+    const FRAME: usize = 64 << 10;
+    const RED_ZONE: usize = 128;
+    let frame = ptr::from_ref(context).addr();
+    if frame < stack && stack - frame < FRAME { frame } else { stack.saturating_sub(RED_ZONE) }
+}
+
+/// What the kernel knows of a handler.
+#[repr(C)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's, for the length of the call.
+    let info_of = unsafe { &*info };
+    // SAFETY: a queued signal has a value.
+    let value = unsafe { info_of.si_value() }.sival_ptr.addr();
+    if info_of.si_code != libc::SI_QUEUE || value & 0xffff_0000 != MARK {
+        let before = BEFORE.load(Ordering::Acquire);
+        if before > 1 {
+            // SAFETY: the handler that was installed for this signal, with its arguments.
+            let before: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                unsafe { core::mem::transmute(before) };
+            before(signal, info, context);
+        }
+        return;
+    }
+    keeping_errno(|| {
+        // In one order with what `release` does: it sees that somebody is inside, or the
+        // handler sees that nobody asks any more.
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        let round = ROUND.load(Ordering::SeqCst);
+        if round & 1 == 1 && round as usize & 0xffff == value & 0xffff {
+            // SAFETY: the third argument of a handler with SA_SIGINFO.
+            let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+            answer(&words_of(context));
+            while ROUND.load(Ordering::Acquire) == round {
+                super::futex_wait(&ROUND, round);
+            }
+        }
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    });
+}
+
+fn answer(words: &Words) {
+    let me = thread_id();
+    if let Some(answer) = asked().iter().find(|answer| answer.thread() == me) {
+        // SAFETY: this thread's place, and nobody reads before the state says so.
+        unsafe { answer.words.get().write(*words) };
+        answer.state.store(ANSWERED, Ordering::Release);
+        COUNT.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+fn asked() -> &'static [Answer] {
+    let at = ANSWERS.load(Ordering::Acquire);
+    if at.is_null() {
+        return &[];
+    }
+    // SAFETY: memory for so many, which stays while threads are asked; see `release`.
+    unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
+}
+
+// The return from a handler, as the kernel wants it.
+#[cfg(target_arch = "x86_64")]
+core::arch::global_asm!(
+    ".hidden heapwright_sigreturn",
+    ".type heapwright_sigreturn, @function",
+    ".globl heapwright_sigreturn",
+    "heapwright_sigreturn:",
+    // In these very bytes: unwinders and debuggers know a return from a signal by them.
+    ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05",
+    options(att_syntax)
+);
+
+/// Installs the handler, once. False: it cannot be.
+fn install() -> bool {
+    static INSTALLED: AtomicU32 = AtomicU32::new(0);
+    if INSTALLED.load(Ordering::Acquire) != 0 {
+        return true;
+    }
+    const SA_RESTORER: u64 = 0x0400_0000;
+    #[cfg(target_arch = "x86_64")]
+    let (restorer, extra) = {
+        unsafe extern "C" {
+            fn heapwright_sigreturn();
+        }
+        (heapwright_sigreturn as *const () as usize, SA_RESTORER)
+    };
+    #[cfg(target_arch = "aarch64")]
+    let (restorer, extra) = (0, 0 & SA_RESTORER);
+    // On the thread's own stack if it has no other: what it holds is copied, and a
+    // thread of small stacks (Go's) has one for signals.
+    let flags = (libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK) as u64 | extra;
+    let all = !0;
+    let new = KernelAction { handler: handle as *const () as usize, flags, restorer, mask: all };
+    let mut old = MaybeUninit::<KernelAction>::zeroed();
+    let place = old.as_mut_ptr();
+    // First the handler for other senders' signals: one may come at once.
+    // SAFETY: the kernel's own layout; the C library refuses this signal.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, ptr::null::<KernelAction>(), place, 8) };
+    // SAFETY: zeroes, or what the kernel wrote.
+    let old = unsafe { old.assume_init() };
+    if old.handler != new.handler {
+        BEFORE.store(old.handler, Ordering::Release);
+    }
+    let none = ptr::null_mut::<KernelAction>();
+    // SAFETY: the kernel's own layout, for a signal that is not the C library's to set.
+    let failed = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGNAL, &raw const new, none, 8) };
+    if failed != 0 {
+        return false;
+    }
+    INSTALLED.store(1, Ordering::Release);
+    true
+}
+
+/// Calls `visit` with the number of each thread of the process. False: that cannot be
+/// known, or /proc is that of other processes.
+pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    let me = thread_id();
+    let mut seen = false;
+    keeping_errno(|| {
+        let folder = calls::open(c"/proc/self/task", flags, 0);
+        if folder < 0 {
+            return false;
+        }
+        let mut buffer = Aligned([0; 4096]);
+        loop {
+            let room = buffer.0.len();
+            let place = buffer.0.as_mut_ptr();
+            // SAFETY: the pointer and the length are the buffer's.
+            let got = unsafe { libc::syscall(libc::SYS_getdents64, folder, place, room) };
+            let Ok(got) = usize::try_from(got) else {
+                seen = false;
+                break;
+            };
+            if got == 0 {
+                break;
+            }
+            let mut entries = &buffer.0[..got];
+            // inode 8 | offset 8 | length 2 | type 1 | name, ended by a zero
+            while let Some(length) = entries.get(16..18) {
+                let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
+                let Some(name) = entries.get(19..length) else { break };
+                let digits = name.split(|&byte| byte == 0).next().unwrap_or(&[]);
+                if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+                    let number = |n: u32, &d: &u8| n.wrapping_mul(10) + u32::from(d - b'0');
+                    let thread = digits.iter().fold(0, number);
+                    seen |= thread == me;
+                    visit(thread);
+                }
+                entries = &entries[length..];
+            }
+        }
+        calls::close(folder);
+        seen
+    })
+}
+
+/// Whether a thread has ended, but for what the kernel keeps of it.
+fn is_over(thread: u32) -> bool {
+    const FOLDER: &[u8] = b"/proc/self/task/";
+    const FILE: &[u8] = b"/stat\0";
+    let digits = Digits::decimal(thread.into());
+    let mut path = [0; 48];
+    let parts = FOLDER.iter().chain(digits.as_bytes()).chain(FILE);
+    path.iter_mut().zip(parts).for_each(|(place, &byte)| *place = byte);
+    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
+    let mut state = b'Z';
+    let mut bytes = [0; 256];
+    super::read_file(path, &mut bytes, |bytes| {
+        // number (name) state ...
+        let name_ends = bytes.iter().rposition(|&byte| byte == b')');
+        state = name_ends.and_then(|at| bytes.get(at + 2)).copied().unwrap_or(b'Z');
+        false
+    });
+    matches!(state, b'Z' | b'X')
+}
+
+#[repr(align(8))]
+struct Aligned([u8; 4096]);
+
+/// Holds every other thread. `room`: zeroed memory for answers, which stays until
+/// [`release`] or [`is_unused`] said that no thread is inside. False: threads cannot be
+/// known, or there are too many; no thread is held.
+///
+/// Of several callers, one at a time.
+pub fn hold(room: &'static [Answer]) -> bool {
+    // A thread that could not go on in time still reads the last one's answers.
+    if !install() || !is_unused() {
+        return false;
+    }
+    COUNT.store(0, Ordering::Relaxed);
+    ROOM.store(room.len(), Ordering::Relaxed);
+    ANSWERS.store(room.as_ptr().cast_mut(), Ordering::Release);
+    let round = ROUND.fetch_add(1, Ordering::SeqCst) + 1;
+    let me = thread_id();
+    let began = now_ns();
+    let mut known = 0;
+    // Threads that are not held yet may start others.
+    loop {
+        let before = known;
+        let mut fits = true;
+        let listed = each_thread(&mut |thread| {
+            let seen = room[..known].iter().any(|answer| answer.thread() == thread);
+            if thread == me || seen {
+                return;
+            }
+            let Some(answer) = room.get(known) else {
+                fits = false;
+                return;
+            };
+            answer.thread.store(thread, Ordering::Release);
+            if ask(thread, round) {
+                known += 1;
+            } else {
+                answer.thread.store(0, Ordering::Release);
+            }
+        });
+        if !listed || !fits {
+            release();
+            return false;
+        }
+        wait_for(&room[..known], began);
+        if known == before {
+            return true;
+        }
+    }
+}
+
+/// A `siginfo_t` of a queued signal, as the kernel reads it on 64-bit machines.
+#[repr(C)]
+struct Queued {
+    signal: c_int,
+    error: c_int,
+    code: c_int,
+    between: c_int,
+    process: c_int,
+    user: u32,
+    value: usize,
+    rest: [usize; 12],
+}
+
+const _: () = assert!(offset_of!(Queued, code) == 8);
+const _: () = assert!(offset_of!(Queued, process) == 16);
+const _: () = assert!(offset_of!(Queued, value) == 24);
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+
+/// Sends the signal. False: the thread has ended. (Where no signal can be queued, the
+/// thread is one that does not answer.)
+fn ask(thread: u32, round: u32) -> bool {
+    let value = MARK | round as usize & 0xffff;
+    let process = process_id() as c_int;
+    let info = Queued {
+        signal: SIGNAL,
+        error: 0,
+        code: libc::SI_QUEUE,
+        between: 0,
+        process,
+        user: 0,
+        value,
+        rest: [0; 12],
+    };
+    let pointer = &raw const info;
+    keeping_errno(|| {
+        // SAFETY: reads the struct, for a thread of this process.
+        let sent = unsafe {
+            libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread as c_int, SIGNAL, pointer)
+        };
+        sent == 0 || errno() != libc::ESRCH
+    })
+}
+
+/// Waits until all of these have answered, or nobody does any more. Those that ended
+/// meanwhile have nothing to say.
+fn wait_for(asked: &[Answer], began: u64) {
+    /// The clock goes on where nobody may run.
+    const POLLS: u32 = 200;
+    let (mut answered, mut last, mut polls) = (0, now_ns(), 0);
+    let waits = || {
+        let unanswered = asked.iter().filter(|answer| answer.is_silent());
+        for answer in unanswered.clone().filter(|answer| is_over(answer.thread())) {
+            answer.thread.store(0, Ordering::Release);
+        }
+        unanswered.count() > 0
+    };
+    loop {
+        polls += 1;
+        let count = COUNT.load(Ordering::Acquire);
+        let now = now_ns();
+        if count != answered {
+            (answered, last) = (count, now);
+        }
+        let is_late = polls > POLLS && (now - last > PATIENCE_NS || now - began > LONGEST_NS);
+        if count as usize >= asked.len() || is_late || polls % POLLS == 50 && !waits() {
+            if is_late {
+                waits();
+            }
+            return;
+        }
+        if now - last > 50_000 {
+            keeping_errno(|| calls::sleep_ns(20_000));
+        } else {
+            super::yield_now();
+        }
+    }
+}
+
+/// Lets all threads go on, and waits until none reads the answers' memory any more.
+/// False: one may; it must stay.
+pub fn release() -> bool {
+    ROUND.fetch_add(1, Ordering::SeqCst);
+    futex_wake_all(&ROUND);
+    let until = now_ns() + PATIENCE_NS;
+    while !is_unused() {
+        if now_ns() > until {
+            return false;
+        }
+        super::yield_now();
+    }
+    ANSWERS.store(ptr::null_mut(), Ordering::Release);
+    true
+}
+
+/// Whether no thread reads answers.
+pub fn is_unused() -> bool {
+    INSIDE.load(Ordering::SeqCst) == 0
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// Runs `call`, in which the calling thread cannot be cancelled: it holds locks.
+pub fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
+    const DISABLE: c_int = 1;
+    let mut before = 0;
+    // SAFETY: writes the state there was.
+    unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
+    let result = call();
+    // SAFETY: the one there was; nobody asks for the other.
+    unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
+    result
+}
+
+/// In a copy, or a forked child: nobody is held here.
+pub fn forget_held() {
+    INSIDE.store(0, Ordering::Relaxed);
+    ANSWERS.store(ptr::null_mut(), Ordering::Relaxed);
+    if ROUND.load(Ordering::Relaxed) & 1 == 1 {
+        ROUND.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Copies the process, without its other threads. `Some(0)` in the copy, its number in
+/// the original; `None`: the system refused. The copy has all signals blocked, and says
+/// nothing to anybody when it ends: the program does not see that it had a child.
+///
+/// # Safety
+///
+/// The copy may only read, write where the original does not look, make system calls,
+/// and end by [`end_copy`].
+pub unsafe fn copy() -> Option<u32> {
+    let mut before = 0u64;
+    let all = !0u64;
+    mask(all, &mut before);
+    // SAFETY: the contract; no stack, nothing shared, no signal at the end.
+    let got = keeping_errno(|| unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) });
+    if got == 0 {
+        return Some(0);
+    }
+    let mut none = 0;
+    mask(before, &mut none);
+    u32::try_from(got).ok()
+}
+
+fn mask(new: u64, old: &mut u64) {
+    let (how, new, old) = (libc::SIG_SETMASK, &raw const new, &raw mut *old);
+    // SAFETY: reads one set and writes the other, of 8 bytes each.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, new, old, 8) });
+}
+
+/// Ends a copy.
+pub fn end_copy(status: i32) -> ! {
+    loop {
+        // SAFETY: ends the process.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// In a copy: no dump of the process is to be left, whatever happens to it.
+pub fn leave_no_dump() {
+    let none = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    let old = ptr::null_mut::<libc::rlimit64>();
+    // SAFETY: reads the limits.
+    unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_CORE, &raw const none, old) };
+}
+
+/// In a copy: closes everything that it has open, so that nobody waits for the end of
+/// a pipe that only the copy has.
+pub fn close_all() {
+    const CLOSE_RANGE: libc::c_long = 436;
+    // SAFETY: the copy's own descriptors.
+    let failed = unsafe { libc::syscall(CLOSE_RANGE, 0, !0u32, 0) };
+    if failed != 0 {
+        // Before Linux 5.9.
+        for descriptor in 0..4096 {
+            calls::close(descriptor);
+        }
+    }
+}
+
+/// Waits for a copy, so many milliseconds at most. `None`: it works still. True: it
+/// ended as it should.
+pub fn wait_for_copy(copy: u32, milliseconds: u64) -> Option<bool> {
+    let until = now_ns() + milliseconds * 1_000_000;
+    loop {
+        let mut status = 0;
+        let got = keeping_errno(|| calls::wait_now(copy as i32, &mut status));
+        match got {
+            0 if now_ns() > until => return None,
+            0 => super::nap(),
+            // Somebody else has waited for it, if it fails: then it is not known.
+            _ => return Some(got > 0 && status == 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::sync::atomic::AtomicBool;
+    use std::vec::Vec;
+
+    /// Others in this process must not be held while they hold the test's locks.
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    fn room(count: usize) -> &'static [Answer] {
+        let answer = || Answer {
+            thread: AtomicU32::new(0),
+            state: AtomicU32::new(0),
+            words: UnsafeCell::new(Words { stack: 0, pointer: 0, registers: [0; REGISTERS] }),
+        };
+        std::boxed::Box::leak((0..count).map(|_| answer()).collect::<Vec<_>>().into_boxed_slice())
+    }
+
+    #[test]
+    fn threads_say_what_they_hold_and_go_on() {
+        let _one = ONE.lock().unwrap();
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let turns: &'static AtomicUsize = std::boxed::Box::leak(std::boxed::Box::default());
+        let (send, receive) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            send.send((thread_id(), thread_pointer())).unwrap();
+            while !STOP.load(Ordering::Relaxed) {
+                turns.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let (number, pointer) = receive.recv().unwrap();
+        let room = room(256);
+        let mut answered = 0;
+        for _ in 0..20 {
+            room.iter().for_each(|answer| {
+                answer.thread.store(0, Ordering::Relaxed);
+                answer.state.store(0, Ordering::Relaxed);
+            });
+            assert!(hold(room));
+            // A failure must not leave the others held.
+            let before = turns.load(Ordering::Relaxed);
+            let answer = room.iter().find(|answer| answer.thread() == number);
+            let words = answer.and_then(Answer::words).copied();
+            let after = turns.load(Ordering::Relaxed);
+            let released = release();
+            assert!(released);
+            // On a machine that is busy elsewhere it may not have been asked in time.
+            let Some(words) = words else { continue };
+            assert_eq!(before, after, "it was not held");
+            assert_eq!(words.pointer, pointer);
+            assert!(words.stack != 0 && words.stack < words.pointer);
+            assert!(words.registers.iter().any(|&word| word.wrapping_sub(words.stack) < 1 << 16));
+            answered += 1;
+        }
+        let before = turns.load(Ordering::Relaxed);
+        while turns.load(Ordering::Relaxed) == before {
+            std::thread::yield_now();
+        }
+        STOP.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+        assert!(answered > 0, "it never said what it holds");
+    }
+
+    #[test]
+    fn a_copy_is_a_copy() {
+        let _one = ONE.lock().unwrap();
+        let mut value = 1;
+        let place = &raw mut value;
+        // SAFETY: the copy writes its own memory and ends.
+        let copy = unsafe { copy() }.unwrap();
+        if copy == 0 {
+            // SAFETY: the copy's own.
+            unsafe { place.write_volatile(2) };
+            // SAFETY: the copy's own variable, which is live.
+            end_copy(unsafe { place.read_volatile() } - 2);
+        }
+        assert_eq!(wait_for_copy(copy, 5000), Some(true));
+        // SAFETY: a live variable.
+        assert_eq!(unsafe { place.read_volatile() }, 1);
+    }
+}

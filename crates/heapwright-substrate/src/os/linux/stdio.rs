@@ -1,0 +1,44 @@
+//! The lock of the C library's list of streams, which a fork takes before any lock of the heap.
+//!
+//! ```text
+//!   getline        stream -> heap             (its buffer grows while the stream is locked)
+//!   fflush(NULL)   list -> stream
+//!   fork, glibc    list -> heap               glibc's own order: the list before its malloc
+//!   fork, others   heap -> list               a prefork handler runs before glibc takes the list:
+//!                                             with the two above a cycle, and a deadlock
+//! ```
+//!
+//! So the prefork handler takes the list's lock itself, before the heap's. It is recursive and owned by a
+//! thread: glibc takes it a second time. glibc has exported the three functions since 2.2.5, for
+//! this use; other C libraries have no such lock, or none that a fork takes (musl holds its own
+//! around its own allocator), and nothing happens there.
+//!
+//! In the child glibc resets the lock before any handler runs, so the child must not release it;
+//! resetting it once more does no harm, for the child has one thread.
+
+use super::symbols::weak;
+
+/// Takes the lock. Waits for threads that flush all streams; they may wait for a stream, and the
+/// thread that has that one locked for the heap: the caller holds no lock that malloc takes.
+pub fn lock_streams() {
+    call(weak!("_IO_list_lock"));
+}
+
+/// Releases the lock, in the thread that took it.
+pub fn unlock_streams() {
+    call(weak!("_IO_list_unlock"));
+}
+
+/// Makes the lock a free one, whatever thread held it: in a child that has just been forked.
+pub fn reset_streams() {
+    call(weak!("_IO_list_resetlock"));
+}
+
+fn call(function: *mut u8) {
+    // SAFETY: glibc's three functions take nothing and return nothing; null is `None`.
+    let function: Option<unsafe extern "C" fn()> = unsafe { core::mem::transmute(function) };
+    if let Some(function) = function {
+        // SAFETY: they have no preconditions beyond the order of calls that this file's functions state.
+        super::keeping_errno(|| unsafe { function() });
+    }
+}

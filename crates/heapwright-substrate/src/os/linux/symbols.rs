@@ -1,0 +1,167 @@
+//! Symbols of other libraries, which need not exist.
+//!
+//! They are bound *weakly*, by the linker: looking them up by name at run time
+//! would take the loader's lock inside `free`, and a strong reference would
+//! pull the C library's own `malloc` into static programs that bring ours.
+
+#[cfg(feature = "debug")]
+use core::sync::atomic::{AtomicU8, Ordering};
+#[cfg(not(feature = "interpose"))]
+use core::{ffi::CStr, ptr};
+
+/// The address of a symbol; null where the process has none of that name.
+macro_rules! weak {
+    ($name:literal) => {{
+        let address: *mut u8;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: reads one entry of the global offset table, which the linker has filled.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: reads one entry of the global offset table.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("adrp {0}, :got:", $name),
+                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+pub(super) use weak;
+
+/// Whether the C library knows that the process has one thread.
+pub fn is_single_threaded() -> bool {
+    let flag = weak!("__libc_single_threaded");
+    // SAFETY: null, or a byte of the C library that lives as long as it.
+    !flag.is_null() && unsafe { flag.read_volatile() } != 0
+}
+
+/// The C library's own `free`, if there is one.
+pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
+    let found = weak!("__libc_free");
+    // SAFETY: glibc's function of this name has this type; null is `None`.
+    unsafe { core::mem::transmute(found) }
+}
+
+/// The C library's own `realloc`, if there is one.
+pub fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
+    let found = weak!("__libc_realloc");
+    // SAFETY: glibc's function of this name has this type; null is `None`.
+    unsafe { core::mem::transmute(found) }
+}
+
+/// What the loader knows of the module that an address lies in.
+#[cfg(feature = "debug")]
+#[repr(C)]
+pub struct Found {
+    flags: u64,
+    /// First byte of its mappings.
+    pub start: *const u8,
+    /// One past the last byte.
+    pub end: *const u8,
+    /// The loader's own record.
+    pub link_map: *const LinkMap,
+    /// Its `.eh_frame_hdr`, or null.
+    pub unwind_header: *const u8,
+    reserved: [u64; 7],
+}
+
+/// The part of the loader's record that is for everybody.
+#[cfg(feature = "debug")]
+#[repr(C)]
+pub struct LinkMap {
+    /// What is added to addresses in the file.
+    pub bias: usize,
+    /// A C string: the path; empty for the program.
+    pub name: *const core::ffi::c_char,
+}
+
+/// Where the C library's `exit` is.
+#[cfg(feature = "debug")]
+pub fn exit_function() -> Option<usize> {
+    let at = weak!("exit");
+    (!at.is_null()).then(|| at.addr())
+}
+
+/// 0: not known; else [`READY`] or [`NOT_YET`].
+#[cfg(feature = "debug")]
+static LOADER: AtomicU8 = AtomicU8::new(0);
+#[cfg(feature = "debug")]
+const READY: u8 = 1;
+#[cfg(feature = "debug")]
+const NOT_YET: u8 = 2;
+
+/// Whether the loader knows its modules. In a static program it allocates while it
+/// learns them, and must not be asked before constructors run.
+#[cfg(feature = "debug")]
+fn is_loader_ready() -> bool {
+    let mut known = LOADER.load(Ordering::Relaxed);
+    if known == 0 {
+        // Only a library that defines malloc is called so early.
+        let loaded = !cfg!(feature = "interpose");
+        let loaded = loaded || super::program_headers().iter().any(|h| h.p_type == libc::PT_INTERP);
+        known = if loaded { READY } else { NOT_YET };
+        LOADER.store(known, Ordering::Relaxed);
+    }
+    known == READY
+}
+
+/// A constructor runs: the loader is ready.
+#[cfg(feature = "debug")]
+pub fn constructors_run() {
+    LOADER.store(READY, Ordering::Relaxed);
+}
+
+/// The module that an address lies in. Takes no lock and allocates nothing:
+/// glibc 2.35 made the function for unwinders. `None` where no module has the
+/// address, or the C library has no such function.
+#[cfg(feature = "debug")]
+pub fn find_object(address: usize) -> Option<Found> {
+    let found = weak!("_dl_find_object");
+    // SAFETY: glibc's function of this name has this type; null is `None`.
+    let find: Option<unsafe extern "C" fn(usize, *mut Found) -> i32> =
+        unsafe { core::mem::transmute(found) };
+    let find = find.filter(|_| is_loader_ready())?;
+    let mut answer = core::mem::MaybeUninit::<Found>::zeroed();
+    // SAFETY: the place is as large as the C structure.
+    if unsafe { find(address, answer.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: all bytes were zero, which is a value, and the call wrote one.
+    Some(unsafe { answer.assume_init() })
+}
+
+/// Where the first thread's stack began: above its outermost frame. 0 where the C
+/// library does not say.
+#[cfg(feature = "debug")]
+pub fn first_stack_end() -> usize {
+    let place: *mut usize = weak!("__libc_stack_end").cast();
+    if place.is_null() {
+        return 0;
+    }
+    // SAFETY: a word of the loader that is set before any code of ours runs.
+    unsafe { place.read() }
+}
+
+/// A symbol of the process, found by name in the order the linker would; null
+/// where there is none. Takes the loader's lock.
+#[cfg(not(feature = "interpose"))]
+pub fn symbol(name: &CStr) -> *mut u8 {
+    let found = weak!("dlsym");
+    // SAFETY: the C library's function of this name has this type; null is `None`.
+    let dlsym: Option<unsafe extern "C" fn(*mut u8, *const core::ffi::c_char) -> *mut u8> =
+        unsafe { core::mem::transmute(found) };
+    let Some(dlsym) = dlsym else { return ptr::null_mut() };
+    // SAFETY: the name is a C string; null is the default scope.
+    super::keeping_errno(|| unsafe { dlsym(ptr::null_mut(), name.as_ptr()) })
+}

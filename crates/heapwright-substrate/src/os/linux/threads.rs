@@ -1,0 +1,144 @@
+//! Threads: what happens when one ends, and around a fork.
+
+use core::ffi::{CStr, c_void};
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use super::super::{EXITS, Exit};
+use super::keeping_errno;
+
+/// `pthread_key_t + 1` each, or 0 before [`on_thread_exit`].
+static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
+
+/// Names the function that runs when a thread that called
+/// [`watch_this_thread`] ends. Once a process and `exit`; false where the system
+/// has no key left (then caches of ended threads are not reused).
+///
+/// A pthread key, not `thread_local!` with a destructor: registering the
+/// latter allocates.
+pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
+    let mut key = 0;
+    // SAFETY: `key` is a valid place for the answer; `run` takes what is set.
+    let got = keeping_errno(|| unsafe { libc::pthread_key_create(&raw mut key, Some(run)) });
+    if got == 0 {
+        EXIT_KEYS[exit as usize].store(key + 1, Ordering::Release);
+    }
+    got == 0
+}
+
+/// Asks for the exit function to run with `token` (not null) when the calling
+/// thread ends. False where there is none.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
+pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
+    let Some(key) = EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) else {
+        return false;
+    };
+    // SAFETY: the key was created above and is never deleted.
+    keeping_errno(|| unsafe { libc::pthread_setspecific(key, token) }) == 0
+}
+
+/// What [`watch_this_thread`] was given last; null: nothing.
+pub fn watched(exit: Exit) -> *mut c_void {
+    match EXIT_KEYS[exit as usize].load(Ordering::Acquire).checked_sub(1) {
+        // SAFETY: the key was created above and is never deleted.
+        Some(key) => unsafe { libc::pthread_getspecific(key) },
+        None => ptr::null_mut(),
+    }
+}
+
+/// A number that no other thread of the process has while this one lives. A
+/// forked child's thread has its original's.
+#[inline]
+pub fn thread_token() -> usize {
+    // SAFETY: no preconditions; the location is the thread's own.
+    unsafe { libc::__errno_location() }.addr()
+}
+
+/// The system's number of the calling thread.
+#[cfg(feature = "debug")]
+pub fn thread_id() -> u32 {
+    // SAFETY: no preconditions.
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32
+}
+
+/// Signals that report a fault: blocked, they would end the process without a word.
+const FAULTS: [libc::c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// Names the calling thread for debuggers and process lists: up to 15 bytes.
+pub fn name_thread(name: &CStr) {
+    // SAFETY: the kernel copies up to 16 bytes of a string that ends before.
+    keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) });
+}
+
+/// The signals that a thread had blocked: see [`block_signals`].
+#[derive(Clone, Copy)]
+pub struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    /// None.
+    pub const NONE: Self = {
+        // SAFETY: a set is words, and zero is the empty one.
+        Self(unsafe { MaybeUninit::zeroed().assume_init() })
+    };
+}
+
+/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
+pub fn block_signals() -> SignalMask {
+    let mut all = SignalMask::NONE.0;
+    let mut before = SignalMask::NONE;
+    keeping_errno(|| {
+        // SAFETY: a valid place for the set.
+        unsafe { libc::sigfillset(&raw mut all) };
+        for fault in FAULTS {
+            // SAFETY: filled above.
+            unsafe { libc::sigdelset(&raw mut all, fault) };
+        }
+        // SAFETY: both are valid places.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before.0) }
+    });
+    before
+}
+
+/// Blocks what was blocked before [`block_signals`], and no more.
+pub fn restore_signals(before: SignalMask) {
+    keeping_errno(|| {
+        // SAFETY: a valid set.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, ptr::null_mut()) }
+    });
+}
+
+/// Makes a thread that runs `run(with)`, with all signals blocked but those of faults, and that
+/// nobody waits for. False where there can be none.
+#[allow(clippy::not_unsafe_ptr_arg_deref, reason = "the pointer is handed on, and not read")]
+pub fn spawn(run: extern "C" fn(*mut c_void) -> *mut c_void, with: *mut c_void) -> bool {
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    keeping_errno(|| {
+        // The new thread has this mask from its first instruction on.
+        let before = block_signals();
+        // SAFETY: `run` takes what it is given; a valid place for the answer.
+        let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), run, with) };
+        restore_signals(before);
+        if made != 0 {
+            return false;
+        }
+        // SAFETY: it was made.
+        let thread = unsafe { thread.assume_init() };
+        // SAFETY: not detached yet; nobody uses it any more.
+        unsafe { libc::pthread_detach(thread) };
+        true
+    })
+}
+
+/// Names the functions that run around every fork.
+pub fn around_fork(
+    before: unsafe extern "C" fn(),
+    in_parent: unsafe extern "C" fn(),
+    in_child: unsafe extern "C" fn(),
+) {
+    keeping_errno(|| {
+        // SAFETY: the three functions live as long as the process.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) }
+    });
+}

@@ -1,0 +1,175 @@
+//! Four words per thread, x86-64.
+//!
+//! ```text
+//! fast   the cache that malloc and free use without asking; at first a
+//!        read-only sentinel whose lists are empty and that owns nothing
+//! own    what the thread allocates from: see `heap::own_word`
+//! index  the thread's index (see `registry::thread_index`), or 0
+//! locks  how many locks the thread has, or is about to have
+//! ```
+//!
+//! `thread_local!` in a shared library calls `__tls_get_addr`. A hidden
+//! `.tdata` symbol read through its GOT entry is *initial exec*: two
+//! instructions, and an executable's linker relaxes them further. Initial exec
+//! takes part of the room that glibc keeps for libraries loaded late, so the
+//! block is kept at 32 bytes.
+//!
+//! `.tdata`, not `.tbss`: the loader has set `fast` to the sentinel before the
+//! first instruction of a thread, so nobody ever tests it for null.
+
+use core::arch::asm;
+
+/// Defines the words, `fast` with the address of a static that is never written to. Once, by the
+/// module that knows what `fast` leads to: this one reads and writes words and knows none.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! define_words {
+    ($sentinel:path) => {
+        core::arch::global_asm!(
+            ".pushsection .tdata.heapwright,\"awT\",@progbits",
+            ".balign 16",
+            ".globl __heapwright_0_1_tls",
+            ".hidden __heapwright_0_1_tls",
+            ".type __heapwright_0_1_tls, @object",
+            ".size __heapwright_0_1_tls, 32",
+            "__heapwright_0_1_tls:",
+            ".quad {sentinel}",
+            ".quad 0",
+            ".quad 0",
+            ".quad 0",
+            ".popsection",
+            sentinel = sym $sentinel,
+        );
+    };
+}
+pub use define_words;
+
+/// The thread's fast word. `_sentinel` is what [`define_words`] was given: the loader has put
+/// it there.
+#[inline(always)]
+pub fn fast(_sentinel: *const u8) -> *mut u8 {
+    let word;
+    // SAFETY: reads one initialised word of this thread. `pure`: within one
+    // function it may be read once; nobody may rely on seeing `set_fast` in the
+    // same function, so what is set is passed on instead.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) word,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    word
+}
+
+/// Sets the thread's fast word.
+#[inline]
+pub fn set_fast(word: *mut u8) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0}], {1}",
+            out(reg) _,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The thread's own word.
+#[inline]
+pub fn own() -> *mut u8 {
+    let word;
+    // SAFETY: reads one initialised word of this thread. Not `pure`: slow paths
+    // read it again after setting it.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0} + 8]",
+            out(reg) word,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    word
+}
+
+/// Sets the thread's own word.
+#[inline]
+pub fn set_own(word: *mut u8) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0} + 8], {1}",
+            out(reg) _,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The word of the thread's index, or 0 (see `registry::thread_index`).
+#[inline(always)]
+pub fn thread_index() -> usize {
+    let word;
+    // SAFETY: reads one initialised word of this thread. Not `pure`: the cold path
+    // reads it again after setting it.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0} + 16]",
+            out(reg) word,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    word
+}
+
+/// Sets the word of the thread's index.
+#[inline]
+pub fn set_thread_index(word: usize) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0} + 16], {1}",
+            out(reg) _,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// How many locks the thread has, or is about to have.
+#[inline]
+pub fn locks() -> usize {
+    let locks;
+    // SAFETY: reads one initialised word of this thread. Neither `pure` nor blind to
+    // memory: it changes under the eyes of a signal handler.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0} + 24]",
+            out(reg) locks,
+            options(nostack, preserves_flags),
+        );
+    }
+    locks
+}
+
+/// Sets how many locks the thread has.
+#[inline]
+pub fn set_locks(locks: usize) {
+    // SAFETY: writes one word of this thread that only this module touches.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tls@GOTTPOFF]",
+            "mov qword ptr fs:[{0} + 24], {1}",
+            out(reg) _,
+            in(reg) locks,
+            options(nostack, preserves_flags),
+        );
+    }
+}

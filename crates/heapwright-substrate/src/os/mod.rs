@@ -1,0 +1,99 @@
+//! The operating system: every system call heapwright makes is below here.
+//!
+//! Two back ends mirror each other: `linux` (x86-64, aarch64), and `portable`,
+//! which lives on Rust's own allocator so that Miri can run the heap. One is
+//! chosen at compile time; nothing above knows which.
+//!
+//! Memory has three states: *reserved* (an address range nothing else will
+//! get, not accessible), *committed* (readable and writable, zero until
+//! touched), and, after [`Memory::decommit`], committed and zero again.
+//!
+//! [`Memory`] is a trait because the window and the runs of units are tested
+//! against a fake one: other page sizes, refusals at every call.
+//!
+//! Functions here keep `errno` as they found it, because `free` must.
+
+#[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[path = "linux/mod.rs"]
+mod imp;
+
+#[cfg(not(all(
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+#[path = "portable.rs"]
+mod imp;
+
+#[cfg(test)]
+pub mod fake;
+mod mapping;
+
+pub use imp::*;
+pub use mapping::{Contents, what_is_at};
+
+/// The process's own memory.
+pub const SYSTEM: System = System;
+
+/// What is to be done when a thread ends.
+#[derive(Clone, Copy)]
+pub enum Exit {
+    /// Its cache is put to rest.
+    Cache,
+    /// Its index becomes free.
+    ThreadIndex,
+    /// The trace says so.
+    Trace,
+}
+
+/// How many of them there are.
+const EXITS: usize = 3;
+
+/// What the window needs of an operating system's memory.
+pub trait Memory {
+    /// Bytes in a page: the grain of commit and decommit. A power of two.
+    fn page_size(&self) -> usize;
+
+    /// Reserves `size` bytes at an address multiple of `align`, or nothing.
+    fn reserve(&self, size: usize, align: usize) -> *mut u8;
+
+    /// Reserves exactly `[at, at + size)` if nobody has any of it.
+    ///
+    /// The result carries the provenance; null where it could not be had.
+    fn reserve_at(&self, at: usize, size: usize) -> *mut u8;
+
+    /// Gives a reservation up, or a part of it. False: it is as it was, for the system keeps no more
+    /// mappings apart than it has, and this would have split one.
+    ///
+    /// # Safety
+    ///
+    /// The range is reserved by the caller and nobody uses it.
+    unsafe fn release(&self, at: *mut u8, size: usize) -> bool;
+
+    /// Makes reserved memory accessible. False: nothing changed.
+    ///
+    /// # Safety
+    ///
+    /// The range is reserved by the caller, and page aligned.
+    unsafe fn commit(&self, at: *mut u8, size: usize) -> bool;
+
+    /// Makes reserved memory readable, as zeros, at no cost in memory. False: it is as
+    /// it was.
+    ///
+    /// # Safety
+    ///
+    /// As [`Memory::commit`].
+    unsafe fn expose(&self, at: *mut u8, size: usize) -> bool;
+
+    /// Gives the pages behind committed memory back; they read as zero
+    /// afterwards. False: the pages are as they were (locked memory).
+    ///
+    /// # Safety
+    ///
+    /// The range is committed, page aligned, and nobody uses its contents.
+    unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool;
+
+    /// The most address space it is polite to reserve in one piece, or `None`
+    /// where there is no limit but the machine's.
+    fn address_space_limit(&self) -> Option<usize>;
+}

@@ -1,0 +1,594 @@
+//! A back end on Rust's own allocator and `std`, for Miri and for targets that
+//! `linux` does not know.
+//!
+//! Reserved memory is allocated zeroed and committed at once, so the window is
+//! kept small; nothing is ever given back to a kernel, so nothing of it can be
+//! lazily freed, locked or moved. What Miri then checks is everything above:
+//! provenance, aliasing, initialisation and data races of the heap itself.
+
+extern crate std;
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+use core::ffi::CStr;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
+
+use super::{EXITS, Exit, Memory};
+
+/// The table of the address map is an allocation of its own here.
+pub const TABLE_ADJACENT: bool = false;
+
+/// The largest window tried: Miri keeps a shadow of every byte.
+pub const MAX_WINDOW: usize = if cfg!(miri) { 8 << 20 } else { 1 << 30 };
+
+/// Runs `call`; nothing here changes an `errno`.
+pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
+    call()
+}
+
+/// There is no `errno` to set.
+pub fn set_errno(_value: i32) {}
+
+/// What `set_errno` is called with where there is no memory.
+pub const ENOMEM: i32 = 12;
+
+/// The running process's memory.
+#[derive(Clone, Copy)]
+pub struct System;
+
+/// Only the Linux back end can pretend.
+pub fn pretend_page_size(_size: usize) {}
+
+/// Pages as the rest of the heap sees them.
+pub fn kernel_page_size() -> usize {
+    4096
+}
+
+/// Bytes in a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
+/// Whether this system may have them.
+pub const HAS_HUGE_PAGES: bool = false;
+
+/// Does nothing: there are none.
+///
+/// # Safety
+///
+/// None is needed.
+pub unsafe fn put_huge_page(_at: *mut u8) {}
+
+/// Does nothing: there are none.
+///
+/// # Safety
+///
+/// None is needed.
+pub unsafe fn advise_huge_pages(_at: *mut u8, _size: usize, _want: bool) {}
+
+/// Does nothing: all memory is there.
+///
+/// # Safety
+///
+/// None is needed.
+pub unsafe fn populate(_at: *mut u8, _size: usize) {}
+
+impl Memory for System {
+    fn page_size(&self) -> usize {
+        kernel_page_size()
+    }
+
+    fn reserve(&self, size: usize, align: usize) -> *mut u8 {
+        match Layout::from_size_align(size, align) {
+            // SAFETY: reservations are never empty.
+            Ok(layout) => unsafe { std::alloc::System.alloc_zeroed(layout) },
+            Err(_) => ptr::null_mut(),
+        }
+    }
+
+    fn reserve_at(&self, _at: usize, _size: usize) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    unsafe fn release(&self, _at: *mut u8, _size: usize) -> bool {
+        // The window fits at the first try here, so this is never called for
+        // more than a test's few kilobytes, which are left to the process.
+        true
+    }
+
+    unsafe fn commit(&self, _at: *mut u8, _size: usize) -> bool {
+        true
+    }
+
+    unsafe fn expose(&self, _at: *mut u8, _size: usize) -> bool {
+        false
+    }
+
+    unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
+        // SAFETY: by the contract the range is the caller's and unused.
+        unsafe { ptr::write_bytes(at, 0, size) };
+        true
+    }
+
+    fn address_space_limit(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Nothing faults here.
+///
+/// # Safety
+///
+/// As on Linux.
+#[cfg(feature = "debug")]
+pub unsafe fn guard(_at: *mut u8, _size: usize) -> bool {
+    false
+}
+
+/// Nothing was guarded.
+///
+/// # Safety
+///
+/// As on Linux.
+#[cfg(feature = "debug")]
+pub unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
+    true
+}
+
+/// There are no dumps to keep out of.
+///
+/// # Safety
+///
+/// None: nothing is done.
+pub unsafe fn keep_out_of_dumps(_at: *mut u8, _size: usize) {}
+
+/// Not known here.
+pub fn is_more_than_there_is(_size: usize) -> bool {
+    false
+}
+
+/// Not asked here.
+pub fn note_own(_at: usize, _size: usize) {}
+
+/// Pages cannot be moved here.
+///
+/// # Safety
+///
+/// None: nothing is done.
+pub unsafe fn move_pages(_from: *mut u8, _to: *mut u8, _size: usize) -> Option<usize> {
+    Some(0)
+}
+
+/// Residency is unknown here.
+pub fn resident_pages(_at: usize, _size: usize, _resident: &mut [u8]) -> bool {
+    false
+}
+
+/// Waits a moment.
+pub fn futex_wait(word: &AtomicU32, expected: u32) {
+    if word.load(Ordering::Relaxed) == expected {
+        std::thread::yield_now();
+    }
+}
+
+/// Waits a moment.
+pub fn futex_wait_for(word: &AtomicU32, expected: u32, _ns: u64) {
+    if word.load(Ordering::Acquire) == expected {
+        std::thread::yield_now();
+    }
+}
+
+/// How many CPUs the process may use; at least one.
+pub fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// No thread sleeps here.
+pub fn futex_wake_all(_word: &AtomicU32) {}
+
+/// Waiters here look again by themselves.
+pub fn futex_wake_one(_word: &AtomicU32) {}
+
+/// Names are not used here.
+pub fn name_thread(_name: &CStr) {}
+
+/// The signals that a thread had blocked. No thread is interrupted here.
+#[derive(Clone, Copy)]
+pub struct SignalMask;
+
+impl SignalMask {
+    /// None.
+    pub const NONE: Self = Self;
+}
+
+/// Blocks nothing.
+pub fn block_signals() -> SignalMask {
+    SignalMask
+}
+
+/// Nothing was blocked.
+pub fn restore_signals(_before: SignalMask) {}
+
+/// Starts no thread: callers do without one.
+pub fn spawn(_run: extern "C" fn(*mut c_void) -> *mut c_void, _with: *mut c_void) -> bool {
+    false
+}
+
+/// Lets other threads run.
+pub fn yield_now() {
+    std::thread::yield_now();
+}
+
+/// There is no such fence here.
+pub fn register_barrier() -> bool {
+    false
+}
+
+/// There is none.
+pub fn barrier_in_all_threads() -> bool {
+    false
+}
+
+/// As good as any: the thread's own time is unknown.
+pub fn thread_cpu_ns() -> u64 {
+    now_ns()
+}
+
+/// Nanoseconds on a clock that only moves forward.
+pub fn now_ns() -> u64 {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
+}
+
+/// Milliseconds on a clock that only moves forward.
+pub fn coarse_ms() -> u32 {
+    (now_ns() / 1_000_000) as u32
+}
+
+/// Writes bytes to standard error.
+pub fn write_stderr(bytes: &[u8]) {
+    use std::io::Write;
+    // A closed standard error is not a reason to fail.
+    std::io::stderr().write_all(bytes).ok();
+}
+
+/// Ends the process.
+pub fn abort() -> ! {
+    std::process::abort()
+}
+
+/// The process id.
+pub fn process_id() -> u32 {
+    if cfg!(miri) { 1 } else { std::process::id() }
+}
+
+/// Not known here.
+pub fn parent_id() -> u32 {
+    0
+}
+
+/// The program has no file.
+pub fn program_path(_out: &mut [u8]) -> usize {
+    0
+}
+
+/// No files are written here.
+pub fn append_file(_path: &[u8], _bytes: &[u8], _make: bool) -> bool {
+    false
+}
+
+/// Not known here.
+pub fn current_folder(_out: &mut [u8]) -> usize {
+    0
+}
+
+/// No files are read here.
+#[cfg(feature = "debug")]
+pub fn map_file(_path: &CStr) -> Option<&'static [u8]> {
+    None
+}
+
+/// No files are read here.
+pub fn read_file(_: &CStr, _: &mut [u8], _: impl FnMut(&[u8]) -> bool) -> bool {
+    false
+}
+
+/// Threads hand nothing on here.
+#[cfg(feature = "debug")]
+pub fn mark() -> u64 {
+    0
+}
+
+/// Threads hand nothing on here.
+#[cfg(feature = "debug")]
+pub fn set_mark(_mark: u64) {}
+
+/// Not known here.
+#[cfg(feature = "debug")]
+pub fn is_running(_thread: u32) -> bool {
+    false
+}
+
+/// Sleeps for a millisecond.
+#[cfg(feature = "debug")]
+pub fn nap() {
+    std::thread::sleep(core::time::Duration::from_millis(1));
+}
+
+/// Modules are unknown here.
+#[cfg(feature = "debug")]
+pub fn each_data_segment(_visit: &mut dyn FnMut(usize, usize)) {}
+
+/// The thread's number: its token does.
+#[cfg(feature = "debug")]
+pub fn thread_id() -> u32 {
+    (thread_token() >> 4) as u32 | 1
+}
+
+/// Not known here.
+pub fn unix_ns() -> u64 {
+    0
+}
+
+/// The name of the process is unknown here.
+pub fn process_name() -> [u8; 16] {
+    [0; 16]
+}
+
+/// Not known here.
+pub fn is_privileged() -> bool {
+    false
+}
+
+/// Copies the value of an environment variable into `out`, as far as it fits.
+/// Returns its whole length, or `None` where it is not set.
+pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
+    let fits = value.len().min(out.len());
+    out[..fits].copy_from_slice(&value.as_bytes()[..fits]);
+    Some(value.len())
+}
+
+/// Resident bytes are unknown here.
+pub fn resident_bytes() -> (u64, u64) {
+    (0, 0)
+}
+
+/// What is known of a mapping.
+#[derive(Clone, Copy)]
+pub struct Mapping {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// May be read.
+    pub readable: bool,
+    /// May be written.
+    pub writable: bool,
+}
+
+impl Mapping {
+    /// The name the kernel gives it.
+    pub fn name(&self) -> &[u8] {
+        b""
+    }
+}
+
+/// The system would not say.
+#[derive(Clone, Copy, Debug)]
+pub struct Unknown;
+
+/// Mappings are unknown here.
+pub fn mapping_of(_address: usize) -> Result<Option<Mapping>, Unknown> {
+    Ok(None)
+}
+
+/// There is no program break here.
+pub fn program_break() -> usize {
+    0
+}
+
+/// Stacks are unknown here.
+pub fn is_on_this_stack(_address: usize) -> bool {
+    false
+}
+
+/// Not known here.
+pub fn is_single_threaded() -> bool {
+    false
+}
+
+/// The C library is not reached past `std` here.
+pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
+    None
+}
+
+/// The C library is not reached past `std` here.
+pub fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
+    None
+}
+
+/// Symbols are unknown here.
+#[cfg(not(feature = "interpose"))]
+pub fn symbol(_name: &CStr) -> *mut u8 {
+    ptr::null_mut()
+}
+
+static ON_EXIT: [OnceLock<unsafe extern "C" fn(*mut c_void)>; EXITS] =
+    [const { OnceLock::new() }; EXITS];
+
+struct ExitWatch([Cell<*mut c_void>; EXITS]);
+
+impl Drop for ExitWatch {
+    fn drop(&mut self) {
+        for (run, token) in ON_EXIT.iter().zip(&self.0) {
+            if let (Some(run), false) = (run.get(), token.get().is_null()) {
+                // SAFETY: the token is what the exit function asked for.
+                unsafe { run(token.get()) };
+            }
+        }
+    }
+}
+
+std::thread_local! {
+    static WATCH: ExitWatch =
+        const { ExitWatch([const { Cell::new(ptr::null_mut()) }; EXITS]) };
+}
+
+/// Names the function that runs when a watched thread ends.
+pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> bool {
+    ON_EXIT[exit as usize].set(run).is_ok()
+}
+
+/// Asks for the exit function to run with `token` when this thread ends.
+pub fn watch_this_thread(exit: Exit, token: *mut c_void) -> bool {
+    WATCH.try_with(|watch| watch.0[exit as usize].set(token)).is_ok()
+}
+
+/// What [`watch_this_thread`] was given last; null: nothing.
+pub fn watched(exit: Exit) -> *mut c_void {
+    WATCH.try_with(|watch| watch.0[exit as usize].get()).unwrap_or(ptr::null_mut())
+}
+
+/// A number that no other thread of the process has while this one lives.
+pub fn thread_token() -> usize {
+    tls::token()
+}
+
+/// There is no fork here, so none that streams could be in the way of.
+pub fn lock_streams() {}
+
+/// See [`lock_streams`].
+pub fn unlock_streams() {}
+
+/// See [`lock_streams`].
+pub fn reset_streams() {}
+
+/// There is no fork here.
+pub fn around_fork(
+    _before: unsafe extern "C" fn(),
+    _in_parent: unsafe extern "C" fn(),
+    _in_child: unsafe extern "C" fn(),
+) {
+}
+
+/// Four words per thread.
+pub mod tls {
+    extern crate std;
+    use core::cell::Cell;
+    use core::ptr;
+
+    std::thread_local! {
+        static FAST: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
+        static OWN: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
+        static INDEX: Cell<usize> = const { Cell::new(0) };
+        static LOCKS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Where the words are. They have no destructor, so the end of a thread
+    /// may ask too.
+    pub(super) fn token() -> usize {
+        FAST.with(|cell| ptr::from_ref(cell).addr())
+    }
+
+    /// Nothing: the words are below, and `fast` takes the sentinel from its caller.
+    #[macro_export]
+    #[doc(hidden)]
+    macro_rules! define_words {
+        ($sentinel:path) => {};
+    }
+    pub use define_words;
+
+    /// The thread's fast word; `sentinel` as long as none was set.
+    #[inline]
+    pub fn fast(sentinel: *const u8) -> *mut u8 {
+        let word = FAST.with(Cell::get);
+        if word.is_null() { sentinel.cast_mut() } else { word }
+    }
+
+    /// Sets the thread's fast word.
+    pub fn set_fast(word: *mut u8) {
+        FAST.with(|cell| cell.set(word));
+    }
+
+    /// The thread's own word.
+    #[inline]
+    pub fn own() -> *mut u8 {
+        OWN.with(Cell::get)
+    }
+
+    /// Sets the thread's own word.
+    pub fn set_own(word: *mut u8) {
+        OWN.with(|cell| cell.set(word));
+    }
+
+    /// The word of the thread's index, or 0 (see `registry::thread_index`).
+    #[inline]
+    pub fn thread_index() -> usize {
+        INDEX.with(Cell::get)
+    }
+
+    /// Sets the word of the thread's index.
+    pub fn set_thread_index(word: usize) {
+        INDEX.with(|cell| cell.set(word));
+    }
+
+    /// How many locks the thread has, or is about to have.
+    #[inline]
+    pub fn locks() -> usize {
+        LOCKS.with(Cell::get)
+    }
+
+    /// Sets how many locks the thread has.
+    #[inline]
+    pub fn set_locks(locks: usize) {
+        LOCKS.with(|cell| cell.set(locks));
+    }
+}
+
+pub mod rseq {
+    //! Restartable sequences: there are none here.
+
+    /// None: no thread has an area.
+    pub fn offset() -> Option<isize> {
+        None
+    }
+
+    /// No CPU is known.
+    pub fn cpu(_offset: isize) -> Option<usize> {
+        None
+    }
+
+    /// The first.
+    pub fn current_cpu() -> usize {
+        0
+    }
+
+    /// As many as there are.
+    pub fn possible_cpus() -> usize {
+        super::cpus()
+    }
+
+    /// False: no area numbers threads.
+    pub fn numbers_are_below(_most: usize) -> bool {
+        false
+    }
+
+    /// False: there is none.
+    pub fn register_fence() -> bool {
+        false
+    }
+
+    /// False: there is none.
+    pub fn fence(_cpu: Option<usize>) -> bool {
+        false
+    }
+}
+
+/// No register is known here, nor where the stack ends.
+pub const SAVED_REGISTERS: usize = 1;
+
+/// The stack is not looked at.
+pub fn save_registers(_into: &mut [usize; SAVED_REGISTERS]) -> usize {
+    usize::MAX
+}

@@ -1,0 +1,47 @@
+//! Memory of the window that is refused to a thread, for the tests of the crates above (feature
+//! `testing`).
+//!
+//! ```text
+//!   | thread, left | thread, left | ...      left: how often the thread still takes memory
+//! ```
+
+use crate::os;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// More threads than tests run at once.
+const MOST: usize = 256;
+
+/// A thread's token, or 0; and what is left to it. The second is the thread's alone.
+struct Refusal(AtomicUsize, AtomicUsize);
+
+static ALL: [Refusal; MOST] = [const { Refusal(AtomicUsize::new(0), AtomicUsize::new(0)) }; MOST];
+
+fn of(token: usize) -> Option<&'static Refusal> {
+    ALL.iter().find(|refusal| refusal.0.load(Ordering::Relaxed) == token)
+}
+
+/// From now on this thread is refused memory of the window after so many times that it
+/// takes some; `None`: never.
+pub fn refuse_after(takes: Option<usize>) {
+    let me = os::thread_token();
+    let Some(takes) = takes else {
+        if let Some(mine) = of(me) {
+            mine.0.store(0, Ordering::Relaxed);
+        }
+        return;
+    };
+    let claim = |refusal: &&Refusal| {
+        refusal.0.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    let mine = of(me).or_else(|| ALL.iter().find(claim)).expect("fewer threads are refused memory");
+    mine.1.store(takes, Ordering::Relaxed);
+}
+
+/// Counts a time that the thread takes memory. Whether it is to be refused.
+pub(crate) fn is_refused() -> bool {
+    of(os::thread_token()).is_some_and(|mine| {
+        let left = mine.1.load(Ordering::Relaxed);
+        mine.1.store(left.saturating_sub(1), Ordering::Relaxed);
+        left == 0
+    })
+}

@@ -1,0 +1,27 @@
+//! A value that found no room, on its way back to the caller.
+//!
+//! Called by `pool` and `arena`.
+
+use core::fmt;
+
+/// Values of so many bytes are passed in registers. A larger one that is passed to a
+/// slow path would be put together on the stack first, on the fast path, too.
+pub const IN_REGISTERS: usize = 16;
+
+/// A value that a pool or an arena had no room for, given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Refused<T>(pub T);
+
+impl<T> fmt::Debug for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refused(..)")
+    }
+}
+
+impl<T> fmt::Display for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no memory, or the limit is reached")
+    }
+}
+
+impl<T> core::error::Error for Refused<T> {}

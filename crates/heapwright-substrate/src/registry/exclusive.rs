@@ -1,0 +1,177 @@
+//! The exclusive registry: objects of which a thread has one, by id, for ever.
+//!
+//! ```text
+//!   a thread starts: adopt an abandoned object, else make one
+//!   a thread ends:   its object is abandoned; any thread may claim it for a moment
+//! ```
+//!
+//! Objects and their ids are those of `ids`: never freed.
+//!
+//! It knows nothing of caches; `cache` makes it one of caches.
+
+use core::ptr;
+
+use crate::ids::Ids;
+use crate::remote::Tenure;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicPtr, Ordering};
+
+/// What the registry needs of an object.
+pub trait Member: Sized {
+    /// Makes the object of `id` in zeroed memory. The caller holds its tenure.
+    ///
+    /// # Safety
+    ///
+    /// `at` is zeroed, aligned memory for one object that nothing else knows.
+    unsafe fn make(at: *mut Self, id: u32);
+    /// Which thread may act as its owner.
+    fn tenure(&self) -> &Tenure;
+    /// The registry's link for abandoned objects.
+    fn abandoned(&self) -> &AtomicPtr<Self>;
+}
+
+struct Abandoned<T> {
+    first: *mut T,
+    /// Where the next visit begins; null: at the first.
+    next_visit: *mut T,
+}
+
+// SAFETY: the pointers lead to objects that any thread may reach.
+unsafe impl<T> Send for Abandoned<T> {}
+
+/// All objects of one kind.
+pub struct Exclusive<T> {
+    ids: Ids<T>,
+    abandoned: Lock<Abandoned<T>>,
+}
+
+impl<T: Member + 'static> Exclusive<T> {
+    /// An empty registry.
+    pub const fn new() -> Self {
+        Self {
+            ids: Ids::new(),
+            abandoned: Lock::new(Abandoned { first: ptr::null_mut(), next_visit: ptr::null_mut() }),
+        }
+    }
+
+    /// The object of `id`.
+    pub fn get(&self, id: u32) -> Option<&T> {
+        self.ids.get(id)
+    }
+
+    /// All objects, in order of their ids.
+    pub fn all(&self) -> impl Iterator<Item = &'static T> {
+        self.ids.all()
+    }
+
+    /// How many objects were ever made.
+    pub fn made(&self) -> usize {
+        self.ids.made()
+    }
+
+    /// An object for the calling thread: an abandoned one, or a new one. `None`
+    /// where there is no memory.
+    pub fn adopt_or_make(&self) -> Option<&T> {
+        let mut abandoned = self.abandoned.lock();
+        if let Some(object) = Self::adopt(&mut abandoned) {
+            return Some(object);
+        }
+        // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
+        let make = |at, id| unsafe { T::make(at, id) };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
+    /// Takes the first abandoned object that no thread works on just now.
+    fn adopt(abandoned: &mut Abandoned<T>) -> Option<&'static T> {
+        let mut before: Option<&T> = None;
+        let mut at = abandoned.first;
+        while !at.is_null() {
+            // SAFETY: objects are never freed.
+            let object = unsafe { &*at };
+            let next = object.abandoned().load(Ordering::Relaxed);
+            if object.tenure().try_claim() {
+                if abandoned.next_visit == at {
+                    abandoned.next_visit = next;
+                }
+                match before {
+                    None => abandoned.first = next,
+                    Some(before) => before.abandoned().store(next, Ordering::Relaxed),
+                }
+                object.tenure().hold();
+                return Some(object);
+            }
+            before = Some(object);
+            at = next;
+        }
+        None
+    }
+
+    /// Makes an object; `prepare` gets it before any other thread can find it.
+    pub fn make_new(&self, prepare: impl FnOnce(&T)) -> Option<&T> {
+        let _unique = self.abandoned.lock();
+        let make = |at: *mut T, id| {
+            // SAFETY: what `Ids` promises of the memory is what `Member` asks for.
+            unsafe { T::make(at, id) };
+            // SAFETY: just made, and never freed.
+            prepare(unsafe { &*at });
+        };
+        // SAFETY: the lock is held, and `make` makes the object.
+        unsafe { self.ids.make(make) }
+    }
+
+    /// Abandons an object whose thread ended. The caller still holds its
+    /// tenure and lets go of it next.
+    pub fn abandon(&self, object: &T) {
+        let mut abandoned = self.abandoned.lock();
+        object.abandoned().store(abandoned.first, Ordering::Relaxed);
+        abandoned.first = ptr::from_ref(object).cast_mut();
+    }
+
+    /// Calls `visit` with up to `most` abandoned objects, claimed for the moment,
+    /// going on where the last visit ended; it lets go of the object, and returns
+    /// true to stop. Returns whether it did. Gives up where the registry is busy.
+    pub fn visit_abandoned(&self, most: usize, mut visit: impl FnMut(&T) -> bool) -> bool {
+        let Some(mut abandoned) = self.abandoned.try_lock() else { return false };
+        let from =
+            if abandoned.next_visit.is_null() { abandoned.first } else { abandoned.next_visit };
+        let mut at = from;
+        for _ in 0..most {
+            // SAFETY: objects are never freed.
+            let Some(object) = (unsafe { at.as_ref() }) else { break };
+            let next = object.abandoned().load(Ordering::Relaxed);
+            at = if next.is_null() { abandoned.first } else { next };
+            abandoned.next_visit = at;
+            if object.tenure().try_claim() && visit(object) {
+                return true;
+            }
+            if at == from {
+                break;
+            }
+        }
+        false
+    }
+
+    /// In a forked child: abandons exactly the objects that `is_gone` picks.
+    pub fn abandon_after_fork(&self, is_gone: impl Fn(&T) -> bool) {
+        *self.abandoned.lock() = Abandoned { first: ptr::null_mut(), next_visit: ptr::null_mut() };
+        for object in self.all().filter(|object| is_gone(object)) {
+            self.abandon(object);
+        }
+    }
+
+    /// Holds the lock across a fork.
+    pub fn before_fork(&self) {
+        self.abandoned.acquire();
+    }
+
+    /// Gives the lock back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Exclusive::before_fork`] in the forking thread or its copy.
+    pub unsafe fn after_fork(&self) {
+        // SAFETY: by the contract this thread (or its original) holds the lock.
+        unsafe { self.abandoned.release() };
+    }
+}

@@ -1,0 +1,209 @@
+//! Places: what an owner (a pool) keeps a thread, by the process's model.
+//!
+//! ```text
+//!   exclusive    thread index --> block --> | place | place | ...     no lock, no atomics
+//!   shared:K     the thread's number --> one of up to K (`common`)    a lock each
+//!   percpu       the CPU's number --> the same
+//!
+//!   blocks   [ units | units | null ....... ]     made when the first thread of a block comes
+//!   common   null, or what is shared
+//! ```
+//!
+//! The owner asks [`Places::exclusive`] first, inline. Where threads share, no block is
+//! ever made and a thread's word names no index, so that question misses by itself: the
+//! model costs threads with places of their own nothing. All else is behind
+//! [`Places::enter`], out of line, which is the one function that looks at the model.
+//!
+//! Invariants: an owner has blocks or `common`, never both; an exclusive place is touched
+//! by the thread that has its index, a shared one by the thread that holds its lock, and all
+//! of them by a thread that has the owner to itself.
+//!
+//! Called by `pool::shared`. The module above says how to become a caller.
+
+use core::ops::Deref;
+use core::ptr::{self, NonNull};
+
+use super::common::{Common, Family};
+use super::shared::{self, Held};
+use super::thread_index::{self, MOST_THREADS};
+use super::{Model, model};
+use crate::chunk::Side;
+use crate::ids::Slot;
+use crate::size_class::UNIT;
+use crate::sync::atomic::{AtomicPtr, Ordering};
+
+/// What can be kept for a thread, or shared.
+///
+/// # Safety
+///
+/// Zeroed memory is one that is empty. Safe methods may be called by any thread at any
+/// time; what only the one in it may do is unsafe.
+pub unsafe trait Place: Send + Sync + Sized + 'static {
+    /// The shared ones of all owners, whose locks a fork must hold.
+    fn family() -> &'static Family<Self>;
+}
+
+/// A thread's place, on cache lines of its own.
+#[repr(C, align(64))]
+struct OwnPlace<T>(T);
+
+/// Places in a block of units.
+const fn in_block<T>() -> usize {
+    UNIT / size_of::<OwnPlace<T>>()
+}
+
+/// How many blocks an owner must have room for.
+pub const fn blocks<T>() -> usize {
+    MOST_THREADS.div_ceil(in_block::<T>())
+}
+
+/// All places of one owner. `BLOCKS` is [`blocks`].
+///
+/// Dropping it gives the memory back; the owner has emptied them before.
+pub struct Places<T: Place, const BLOCKS: usize> {
+    blocks: [AtomicPtr<OwnPlace<T>>; BLOCKS],
+    common: AtomicPtr<Slot<Common<T>>>,
+}
+
+/// The place that is the calling thread's, until this is dropped.
+pub enum Mine<'p, T: Place> {
+    /// The one of its thread index.
+    Exclusive(&'p T),
+    /// One that threads share, locked.
+    Shared(Held<T>),
+}
+
+impl<T: Place> Deref for Mine<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        match self {
+            Self::Exclusive(place) => place,
+            Self::Shared(held) => held,
+        }
+    }
+}
+
+impl<T: Place, const BLOCKS: usize> Places<T, BLOCKS> {
+    const RIGHT: () = assert!(BLOCKS == blocks::<T>());
+
+    /// None. Takes no memory yet.
+    pub const fn new() -> Self {
+        let () = Self::RIGHT;
+        Self {
+            blocks: [const { AtomicPtr::new(ptr::null_mut()) }; BLOCKS],
+            common: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// The place of the calling thread's index, if there is one.
+    #[inline(always)]
+    pub fn exclusive(&self) -> Option<&T> {
+        let index = thread_index::exclusive();
+        // Where the thread has no index, the number is in no block.
+        let block = self.blocks.get(index / in_block::<T>())?;
+        let block = NonNull::new(block.load(Ordering::Acquire))?;
+        // SAFETY: a block has so many places.
+        let place = unsafe { block.add(index % in_block::<T>()) };
+        // SAFETY: blocks live as long as the owner; zero is a place.
+        Some(unsafe { &place.as_ref().0 })
+    }
+
+    /// What is shared, if it is.
+    #[inline(always)]
+    fn common(&self) -> Option<&'static Common<T>> {
+        // SAFETY: null, or an object, which is never freed.
+        unsafe { self.common.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
+    }
+
+    /// The shared place of the calling thread, locked, if places are shared and it could
+    /// be had at once. The caller gives the lock back. For `by_cpu` see [`by_cpu`].
+    ///
+    /// [`by_cpu`]: super::by_cpu
+    #[inline(always)]
+    pub fn try_shared(&self, by_cpu: bool) -> Option<&'static shared::Slot<T>> {
+        self.common()?.try_enter(by_cpu)
+    }
+
+    /// A place for the calling thread, which has no exclusive one yet or has not asked. `None`:
+    /// there is none for it, and the owner serves it from what lies behind.
+    ///
+    /// The window is open.
+    pub fn enter(&self) -> Option<Mine<'_, T>> {
+        match self.common() {
+            Some(common) => common.enter().map(Mine::Shared),
+            None => self.enter_first(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_first(&self) -> Option<Mine<'_, T>> {
+        match model() {
+            Model::Exclusive => self.take_place().map(Mine::Exclusive),
+            Model::Shared(_) | Model::PerCpu(_) => self.share()?.enter().map(Mine::Shared),
+        }
+    }
+
+    /// The place of the calling thread's index; the thread takes an index if it has none.
+    fn take_place(&self) -> Option<&T> {
+        if thread_index::exclusive() >= MOST_THREADS {
+            thread_index::take()?;
+        }
+        let block = self.blocks.get(thread_index::exclusive() / in_block::<T>())?;
+        if block.load(Ordering::Acquire).is_null() {
+            let mut side = Side::take(in_block::<T>() * size_of::<OwnPlace<T>>())?;
+            let made: *mut OwnPlace<T> = side.at().cast();
+            let first = ptr::null_mut();
+            if block.compare_exchange(first, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                // Another thread of this block was first.
+                side.give();
+            }
+        }
+        self.exclusive()
+    }
+
+    /// Shares from now on.
+    fn share(&self) -> Option<&'static Common<T>> {
+        let taken = T::family().take()?;
+        let (none, new) = (ptr::null_mut(), ptr::from_ref(taken).cast_mut());
+        if self.common.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // Another thread was first.
+            T::family().give(taken);
+        }
+        self.common()
+    }
+
+    /// All places that there are.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        let blocks = self.blocks.iter().filter_map(|b| NonNull::new(b.load(Ordering::Acquire)));
+        // SAFETY: a block has so many places, and lives as long as the owner.
+        let exclusive = blocks.flat_map(|block| unsafe {
+            core::slice::from_raw_parts(block.as_ptr().cast_const(), in_block::<T>())
+        });
+        let shared = self.common().into_iter().flat_map(Common::all).map(|place| -> &T { place });
+        exclusive.map(|place| &place.0).chain(shared)
+    }
+
+    /// Calls `visit` with what the calling thread may be in: its own place, or all
+    /// shared ones, one after the other.
+    pub fn visit(&self, visit: impl FnMut(&T)) {
+        match self.common() {
+            Some(common) => common.visit(visit),
+            None => self.exclusive().into_iter().for_each(visit),
+        }
+    }
+}
+
+impl<T: Place, const BLOCKS: usize> Drop for Places<T, BLOCKS> {
+    fn drop(&mut self) {
+        for block in &self.blocks {
+            Side::give_at(block.load(Ordering::Relaxed).cast());
+        }
+        // SAFETY: null, or an object, which is never freed.
+        if let Some(taken) = unsafe { self.common.get_mut().as_ref() } {
+            T::family().give(taken);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Thread indices: a small number for each thread that asks, passed on when it ends.
+//!
+//! ```text
+//!   taken    word 0            word 1
+//!            1 1 0 1 ......    0 0 ......      bit i: some thread has index i
+//!
+//!   a thread asks:   the lowest free bit, once; the index stays in the thread
+//!   a thread ends:   the bit is clear; the next thread takes over what the index leads to
+//! ```
+//!
+//! An owner that keeps something per thread (the magazines of shared pools) keeps it in
+//! an array by thread index. There is then nothing to do in each owner when a
+//! thread ends, and there are never more entries than there were threads at a time. An
+//! array's entry belongs to the index's present holder: giving an index up *releases*, and
+//! taking it *acquires*, so the next holder sees all that the last one wrote. That is
+//! the whole protocol; loom checks it.
+//!
+//! A thread keeps its index in one word, beside another small number: which of
+//! the objects that threads share (`common`) it had last.
+//!
+//! ```text
+//!   word    | shared number + 1, or 0 : 16 | index + 1, or 0, or ENDED : 16 |
+//! ```
+//!
+//! Where nothing is shared, the word is the index and 1, and [`exclusive`] finds the
+//! index by one subtraction; where something is shared, that subtraction gives no index.
+//!
+//! Called by `places` (what pools keep a thread), `common` and `debug::thread_state`.
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// Threads that can have an index at a time; those beyond get none.
+pub const MOST_THREADS: usize = if cfg!(miri) { 64 } else { 4096 };
+
+/// Which indices are taken, of `WORDS` times 64.
+pub struct Indices<const WORDS: usize> {
+    taken: [AtomicU64; WORDS],
+}
+
+impl<const WORDS: usize> Indices<WORDS> {
+    /// All free.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self { taken: [const { AtomicU64::new(0) }; WORDS] }
+    }
+
+    /// All free.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self { taken: core::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Takes the lowest index that is free.
+    pub fn take(&self) -> Option<usize> {
+        for (at, word) in self.taken.iter().enumerate() {
+            let mut taken = word.load(Ordering::Relaxed);
+            while taken != u64::MAX {
+                let bit = 1 << (!taken).trailing_zeros();
+                // Acquire: what the last holder wrote is visible.
+                let before = word.fetch_or(bit, Ordering::Acquire);
+                if before & bit == 0 {
+                    return Some(at * 64 + bit.trailing_zeros() as usize);
+                }
+                taken = before;
+            }
+        }
+        None
+    }
+
+    /// Gives up an index that was taken.
+    pub fn release(&self, index: usize) {
+        // Release: the next holder sees what this one wrote.
+        self.taken[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Release);
+    }
+}
+
+#[cfg(not(loom))]
+mod thread {
+    use core::ffi::c_void;
+    use core::ptr;
+
+    use super::super::MOST;
+    use super::{Indices, MOST_THREADS};
+    use crate::os::{self, Exit, tls};
+    use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+    /// The lower half of the word of a thread that has given its index up.
+    const ENDED: usize = HALF;
+    const HALF: usize = 0xffff;
+    const SHIFT: u32 = 16;
+
+    const _: () = assert!(MOST_THREADS < ENDED && MOST < HALF);
+
+    static ALL: Indices<{ MOST_THREADS / 64 }> = Indices::new();
+    /// How many threads have had each index.
+    static HOLDERS: [AtomicU32; MOST_THREADS] = [const { AtomicU32::new(0) }; MOST_THREADS];
+
+    /// A number that changes when another thread takes the index.
+    #[cfg(feature = "debug")]
+    #[inline]
+    pub fn holder(index: usize) -> u32 {
+        HOLDERS[index].load(Ordering::Relaxed)
+    }
+
+    /// The index of the calling thread, if it took one; else a number that is none.
+    #[cfg(any(test, feature = "debug"))]
+    #[inline(always)]
+    pub fn mine() -> usize {
+        (tls::thread_index() & HALF).wrapping_sub(1)
+    }
+
+    /// The index of the calling thread, if it took one and nothing is shared; else a
+    /// number that is none.
+    #[inline(always)]
+    pub fn exclusive() -> usize {
+        tls::thread_index().wrapping_sub(1)
+    }
+
+    /// The number of the shared object that the calling thread had last.
+    #[inline(always)]
+    pub fn shared() -> Option<usize> {
+        (tls::thread_index() >> SHIFT).checked_sub(1)
+    }
+
+    /// Remembers a number of a shared object, which is below [`MOST`].
+    #[inline]
+    pub fn set_shared(number: usize) {
+        tls::set_thread_index(tls::thread_index() & HALF | (number + 1) << SHIFT);
+    }
+
+    /// Sets the lower half of the word.
+    fn set(index: usize) {
+        tls::set_thread_index(tls::thread_index() & !HALF | index);
+    }
+
+    /// Takes an index for the calling thread, which has none. `None` where all are
+    /// taken, or the system cannot report the thread's end.
+    #[cold]
+    pub fn take() -> Option<usize> {
+        // Once; where the system has no key to spare, it is not asked again. No lock,
+        // for a fork would have to hold it: a thread that comes while another one asks has no
+        // index yet.
+        const ASKING: u8 = 1;
+        const WATCHED: u8 = 2;
+        const UNWATCHED: u8 = 3;
+        static STATE: AtomicU8 = AtomicU8::new(0);
+        if tls::thread_index() & HALF == ENDED {
+            // The thread is ending: nobody would hear of its end a second time.
+            return None;
+        }
+        let first = STATE.compare_exchange(0, ASKING, Ordering::Acquire, Ordering::Acquire);
+        match first {
+            Ok(_) => {
+                let watched = os::on_thread_exit(Exit::ThreadIndex, release);
+                STATE.store(if watched { WATCHED } else { UNWATCHED }, Ordering::Release);
+                if !watched {
+                    return None;
+                }
+            }
+            Err(WATCHED) => {}
+            Err(_) => return None,
+        }
+        let index = ALL.take()?;
+        let token = ptr::without_provenance_mut(index + 1);
+        // Before the system hears of it, which may allocate and come here again.
+        HOLDERS[index].fetch_add(1, Ordering::Relaxed);
+        set(index + 1);
+        if !os::watch_this_thread(Exit::ThreadIndex, token) {
+            set(0);
+            ALL.release(index);
+            return None;
+        }
+        Some(index)
+    }
+
+    unsafe extern "C" fn release(token: *mut c_void) {
+        set(ENDED);
+        ALL.release(token.addr() - 1);
+    }
+}
+
+#[cfg(all(not(loom), feature = "debug"))]
+pub use thread::holder;
+#[cfg(all(not(loom), any(test, feature = "debug")))]
+pub use thread::mine;
+#[cfg(not(loom))]
+pub use thread::{exclusive, set_shared, shared, take};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    #[test]
+    fn indices_are_taken_once_lowest_first() {
+        let indices: Indices<2> = Indices::new();
+        for index in 0..128 {
+            assert_eq!(indices.take(), Some(index));
+        }
+        assert_eq!(indices.take(), None);
+        indices.release(100);
+        indices.release(7);
+        assert_eq!((indices.take(), indices.take(), indices.take()), (Some(7), Some(100), None));
+    }
+
+    #[test]
+    fn the_two_numbers_of_a_thread_do_not_touch_each_other() {
+        std::thread::spawn(|| {
+            assert_eq!((mine() < MOST_THREADS, shared()), (false, None));
+            set_shared(1023);
+            let index = take();
+            assert!(index.is_some_and(|index| index < MOST_THREADS && mine() == index));
+            assert_eq!(shared(), Some(1023));
+            assert!(exclusive() >= MOST_THREADS, "no index, where something is shared");
+            set_shared(0);
+            assert_eq!((Some(mine()), shared()), (index, Some(0)));
+        })
+        .join()
+        .unwrap();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two indices with a magazine each, as a shared pool has them.
+    struct Pool {
+        indices: Indices<1>,
+        magazines: [UnsafeCell<usize>; 2],
+    }
+
+    impl Pool {
+        /// What a thread does: it sits down, takes and puts slots, and leaves.
+        fn work(&self) {
+            let index = self.indices.take().expect("there are 64");
+            self.magazines[index].with_mut(|slots| {
+                // SAFETY: the index is ours exclusive; loom checks that it is.
+                unsafe { *slots += 1 };
+            });
+            self.indices.release(index);
+        }
+    }
+
+    fn model(threads: usize) {
+        loom::model(move || {
+            let pool = Arc::new(Pool {
+                indices: Indices::new(),
+                magazines: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            });
+            let others: [_; 1] = core::array::from_fn(|_| {
+                let pool = Arc::clone(&pool);
+                thread::spawn(move || (1..threads).for_each(|_| pool.work()))
+            });
+            pool.work();
+            for other in others {
+                other.join().unwrap();
+            }
+            // The pool's end finds every slot.
+            let found: usize = pool
+                .magazines
+                .iter()
+                .map(|m| {
+                    // SAFETY: all threads have ended.
+                    m.with(|slots| unsafe { *slots })
+                })
+                .sum();
+            assert_eq!(found, threads);
+        });
+    }
+
+    #[test]
+    fn loom_an_index_is_one_threads_at_a_time() {
+        model(2);
+    }
+
+    #[test]
+    fn loom_an_index_passed_on_is_as_it_was_left() {
+        model(3);
+    }
+}

@@ -1,0 +1,291 @@
+//! Remote frees: blocks that other threads freed, and which thread may take them back.
+//!
+//! ```text
+//!   freeing threads                          the owner's cache
+//!   +--------------+   one CAS a batch   +----------------------+
+//!   | batch of <=32| ------------------> | RemoteStack          |
+//!   +--------------+                     |  top -> b -> b -> .. |
+//!                                        |  count (upper bound) |
+//!                                        | Tenure               |
+//!                                        +----------------------+
+//! ```
+//!
+//! [`RemoteStack`] is a Treiber stack of chains that is only ever emptied
+//! whole, so it has no ABA problem. `count` is raised *before* the push, so it
+//! bounds the length of whatever a take finds: a chain that is longer was made
+//! cyclic by a double free, and the walker stops there instead of hanging.
+//!
+//! [`Tenure`] says which thread may act as the owner: the thread that holds the cache,
+//! or, once that thread is dead, a thread that claims it for a moment. Late frees
+//! are never lost because both sides look after they have written:
+//!
+//! ```text
+//!   freer:  push; fence; tenure orphaned? claim, drain, let go
+//!   leaver: orphan the tenure; fence; stack not empty? claim, drain, let go
+//! ```
+//!
+//! One of the two sees the other's write (store buffering is forbidden by the
+//! sequentially consistent fences), so a pushed block always finds a drainer. The model of this
+//! is checked under loom.
+//!
+//! Called by `registry`, `cache` and `heap`.
+
+use core::ptr;
+
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+
+/// A free block: its first word links it to the next one.
+#[repr(C)]
+pub struct Block {
+    #[cfg(not(loom))]
+    next: *mut Block,
+    #[cfg(loom)]
+    next: UnsafeCell<*mut Block>,
+    /// In the head of a chain that waits in a depot: the chain below it.
+    #[cfg(not(loom))]
+    below: *mut Block,
+}
+
+impl Block {
+    /// The block after `block` in its chain.
+    ///
+    /// # Safety
+    ///
+    /// `block` is a free block whose link was written, and the caller is the
+    /// only thread that uses it.
+    #[inline(always)]
+    pub unsafe fn next(block: *mut Block) -> *mut Block {
+        #[cfg(not(loom))]
+        // SAFETY: by the contract the block is ours and its link is written.
+        unsafe {
+            (*block).next
+        }
+        #[cfg(loom)]
+        // SAFETY: the block's link was written, and nobody else uses it: loom checks that.
+        unsafe {
+            (*block).next.with(|next| *next)
+        }
+    }
+
+    /// What [`Block::set_below`] wrote.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::next`], for the second word.
+    #[cfg(not(loom))]
+    #[inline]
+    pub unsafe fn below(block: *mut Block) -> *mut Block {
+        // SAFETY: by the contract the block is ours and the word is written.
+        unsafe { (*block).below }
+    }
+
+    /// Writes a free block's second word.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::set_next`], for two words of memory.
+    #[cfg(not(loom))]
+    #[inline]
+    pub unsafe fn set_below(block: *mut Block, below: *mut Block) {
+        // SAFETY: by the contract the block is ours to write.
+        unsafe { (*block).below = below };
+    }
+
+    /// Links `block` to `next`.
+    ///
+    /// # Safety
+    ///
+    /// `block` is at least a word of writable memory, aligned to a word, that
+    /// nobody else uses.
+    #[inline(always)]
+    pub unsafe fn set_next(block: *mut Block, next: *mut Block) {
+        #[cfg(not(loom))]
+        // SAFETY: by the contract the block is ours to write.
+        unsafe {
+            (*block).next = next;
+        }
+        #[cfg(loom)]
+        // SAFETY: the block is the caller's to write, and nobody else's: loom checks that.
+        unsafe {
+            (*block).next.with_mut(|slot| *slot = next)
+        }
+    }
+}
+
+/// A stack of blocks that any thread may push to and the owner empties.
+pub struct RemoteStack {
+    top: AtomicPtr<Block>,
+    /// Never less than the number of blocks on the stack.
+    count: AtomicUsize,
+    /// Their bytes, for statistics.
+    bytes: AtomicUsize,
+}
+
+impl RemoteStack {
+    /// An empty stack.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            top: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// An empty stack.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            top: AtomicPtr::new(ptr::null_mut()),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Pushes a chain of `count` blocks of `bytes` bytes from `head` to `tail`.
+    ///
+    /// # Safety
+    ///
+    /// The chain is linked from `head` to `tail`, and the caller gives its
+    /// blocks away.
+    #[inline]
+    pub unsafe fn push(&self, head: *mut Block, tail: *mut Block, count: usize, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.count.fetch_add(count, Ordering::Relaxed);
+        let mut top = self.top.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: `tail` is still the caller's until the exchange succeeds.
+            unsafe { Block::set_next(tail, top) };
+            // Release: the thread that takes the chain sees its links and the count.
+            match self.top.compare_exchange_weak(top, head, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Takes all blocks. Returns the chain's head and a bound on its length.
+    ///
+    /// The caller must answer with [`RemoteStack::taken`].
+    #[inline]
+    pub fn take(&self) -> (*mut Block, usize) {
+        // Without this look under loom, which finds orders by a word's last access:
+        // a pusher's own look would hide this one, and no push would ever be tried
+        // between this look and the exchange.
+        if cfg!(not(loom)) && self.is_empty() {
+            return (ptr::null_mut(), 0);
+        }
+        let head = self.top.swap(ptr::null_mut(), Ordering::Acquire);
+        (head, self.count.load(Ordering::Relaxed))
+    }
+
+    /// Counts off the blocks and bytes that a take found.
+    #[inline]
+    pub fn taken(&self, count: usize, bytes: usize) {
+        self.count.fetch_sub(count, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// In a forked child: forgets what was on the stack, which other threads may
+    /// have been changing while it was copied.
+    pub fn forget_after_fork(&self) {
+        self.top.store(ptr::null_mut(), Ordering::Relaxed);
+        self.count.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether nothing waits here.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.top.load(Ordering::Relaxed).is_null()
+    }
+
+    /// How many blocks wait here, or a few more.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes wait here, or a few more.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+const HELD: u32 = 0;
+const ORPHANED: u32 = 1;
+const CLAIMED: u32 = 2;
+
+/// Which thread may act as the owner of a cache.
+pub struct Tenure(AtomicU32);
+
+impl Tenure {
+    /// A tenure held by the caller.
+    #[cfg(not(loom))]
+    #[inline]
+    pub const fn held() -> Self {
+        Self(AtomicU32::new(HELD))
+    }
+
+    /// A tenure held by the caller.
+    #[cfg(loom)]
+    #[inline]
+    pub fn held() -> Self {
+        Self(AtomicU32::new(HELD))
+    }
+
+    /// Tries to become the owner of what no thread holds, for a moment.
+    #[inline]
+    pub fn try_claim(&self) -> bool {
+        self.0.compare_exchange(ORPHANED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Makes a claim last: a thread lives with it from now on.
+    #[inline]
+    pub fn hold(&self) {
+        self.0.store(HELD, Ordering::Release);
+    }
+
+    /// Whether a thread lives with this.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.0.load(Ordering::Acquire) == HELD
+    }
+
+    /// Gives the ownership up. Returns whether blocks arrived that nobody else
+    /// will look at: then the caller claims again and takes them.
+    #[must_use]
+    #[inline]
+    pub fn let_go(&self, stack: &RemoteStack) -> bool {
+        self.0.store(ORPHANED, Ordering::Release);
+        fence(Ordering::SeqCst);
+        !stack.is_empty()
+    }
+
+    /// After a push: whether no thread holds this, so that the pusher must try to
+    /// claim it and take what it pushed.
+    #[inline]
+    pub fn needs_drainer(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.is_orphaned()
+    }
+
+    /// Whether no thread holds this.
+    #[inline]
+    pub fn is_orphaned(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == ORPHANED
+    }
+
+    /// In a forked child: gives up the ownership of a thread that is not here.
+    pub fn orphan_after_fork(&self) {
+        self.0.store(ORPHANED, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,0 +1,414 @@
+//! Slabs: one unit of 64 KiB cut into equal slots.
+//!
+//! ```text
+//!   unit     | slot 0 | slot 1 | ... | slot carved-1 | untouched ........ |
+//!
+//!   record   128 bytes, far from the slots, zero when the unit is fresh
+//!            links | carved | free | summary | ...  | bitmap of 512 bits
+//!                                       |
+//!                                       +-- bit i: word i of the bitmap has a bit
+//! ```
+//!
+//! A slot is in one of four states, and only its slab's owner moves it:
+//!
+//! ```text
+//!   untouched --carve--> out (in a list, or in use) --put--> returned
+//!                            ^---------------take---------------------+
+//! ```
+//!
+//! *Carving* advances a frontier a page at a time, so memory that was not asked
+//! for is not touched (where slabs lie in huge pages it is there, see
+//! `chunk::dense`). Slots *returned* to the slab are bits, not links: they are
+//! taken lowest address first, a slot returned twice is seen, and a page whose
+//! slots are all returned holds nothing and can go back to the kernel.
+//!
+//! Slabs with more than 512 slots (slots under 128 bytes) keep their bitmap in
+//! the unit's side bitmap instead of the record.
+//!
+//! The record is `unit_record`'s; this file gives a slab's fields their meaning.
+//!
+//! Invariants: `free` counts the bitmap's bits, `summary` names its non-zero
+//! words, and no bit at or above `carved` is set. All fields are relaxed
+//! atomics because `describe` and statistics look from other threads; only the
+//! owner (or the holder of the chunk's lock, for units in no slab) writes.
+//!
+//! Called by `cache`.
+
+use core::mem::offset_of;
+
+use crate::address_map::{AddressMap, SIDE_BITMAP};
+use crate::os::Memory;
+use crate::remote::Block;
+use crate::size_class::{self, UNIT, UNIT_SHIFT};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::unit_record::{INLINE_WORDS, Record};
+
+/// The grain of carving, and of the map of pages given back.
+pub const CARVE: usize = 4096;
+
+/// A chain of free blocks, linked through their first words.
+#[derive(Clone, Copy)]
+pub struct Chain {
+    /// The first block.
+    pub head: *mut Block,
+    /// The last block.
+    pub tail: *mut Block,
+    /// How many blocks.
+    pub count: usize,
+}
+
+/// One slab, as its owner sees it.
+#[derive(Clone, Copy)]
+pub struct Slab<'a> {
+    map: &'a AddressMap,
+    record: &'a Record,
+    /// Its unit.
+    pub unit: usize,
+    /// The size class of its slots.
+    pub class: usize,
+}
+
+impl<'a> Slab<'a> {
+    /// The slab of `class` at `unit`.
+    #[inline]
+    pub fn at(map: &'a AddressMap, unit: usize, class: usize) -> Self {
+        Self { map, record: map.record(unit), unit, class }
+    }
+
+    /// Makes the record that of a slab without a slot out, whose memory reads
+    /// as zero if `zero`. The bitmap is clear.
+    pub fn open(&self, zero: bool) {
+        let record = self.record;
+        debug_assert!(record.summary.load(Ordering::Relaxed) == 0);
+        record.carved.store(0, Ordering::Relaxed);
+        record.free.store(0, Ordering::Relaxed);
+        record.purged.store(0, Ordering::Relaxed);
+        record.listed.store(0, Ordering::Relaxed);
+        record.zero.store(u8::from(zero), Ordering::Relaxed);
+    }
+
+    /// In a forked child: takes every slot for out, and the slab out of its list.
+    pub fn all_out_after_fork(&self) {
+        let capacity = size_class::capacity(self.class);
+        for word in 0..capacity.div_ceil(64) {
+            self.word(word).store(0, Ordering::Relaxed);
+        }
+        self.record.summary.store(0, Ordering::Relaxed);
+        self.record.carved.store(capacity as u16, Ordering::Relaxed);
+        self.record.free.store(0, Ordering::Relaxed);
+        self.record.purged.store(0, Ordering::Relaxed);
+        self.record.listed.store(0, Ordering::Relaxed);
+    }
+
+    /// Clears the bitmap: the unit will be something else.
+    #[inline]
+    pub fn clear(&self) {
+        let mut summary = self.record.summary.load(Ordering::Relaxed);
+        while summary != 0 {
+            self.word(summary.trailing_zeros() as usize).store(0, Ordering::Relaxed);
+            summary &= summary - 1;
+        }
+        self.record.summary.store(0, Ordering::Relaxed);
+    }
+
+    /// Slots that were ever handed out.
+    #[inline]
+    pub fn carved(&self) -> usize {
+        self.record.carved.load(Ordering::Relaxed) as usize
+    }
+
+    /// Slots that were returned.
+    #[inline]
+    pub fn free(&self) -> usize {
+        self.record.free.load(Ordering::Relaxed) as usize
+    }
+
+    /// Whether slots were never handed out.
+    #[inline]
+    pub fn has_untouched(&self) -> bool {
+        self.carved() < size_class::capacity(self.class)
+    }
+
+    /// Whether no slot is out.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.carved() == self.free()
+    }
+
+    /// Whether the partial list has it.
+    #[inline]
+    pub fn is_listed(&self) -> bool {
+        self.record.listed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Notes whether the partial list has it.
+    #[inline]
+    pub fn set_listed(&self, listed: bool) {
+        self.record.listed.store(u8::from(listed), Ordering::Relaxed);
+    }
+
+    fn slot(&self, index: usize) -> *mut Block {
+        self.map.address_of(self.unit).wrapping_add(index * size_class::size(self.class)).cast()
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> &'a AtomicU64 {
+        if size_class::capacity(self.class) <= INLINE_WORDS * 64 {
+            &self.record.bitmap[index]
+        } else {
+            let word = self.map.side_bitmap(self.unit).cast::<AtomicU64>().wrapping_add(index);
+            // SAFETY: the side bitmap is committed with the record, aligned, and
+            // has a word for every 64 slots of the smallest class.
+            unsafe { &*word }
+        }
+    }
+
+    /// Whether untouched slots read as zero.
+    #[inline]
+    pub fn is_zero(&self) -> bool {
+        self.record.zero.load(Ordering::Relaxed) != 0
+    }
+
+    /// Hands out untouched slots, at least one and at most `most`, linked but for the last; up to the next
+    /// page boundary, for to link is to touch, but for slots of half a page and more in memory that was used
+    /// before. A slot that comes alone was not written to.
+    pub fn carve(&self, most: usize) -> Option<Chain> {
+        let size = size_class::size(self.class);
+        let capacity = size_class::capacity(self.class);
+        let from = self.carved();
+        if from == capacity {
+            return None;
+        }
+        let page_end = ((from + 1) * size).next_multiple_of(CARVE);
+        let at_once = match (size > CARVE / 2, self.is_zero()) {
+            (true, false) => capacity - from,
+            (true, true) => 1,
+            (false, _) => page_end / size - from,
+        };
+        let to = (from + at_once.min(most.max(1))).min(capacity);
+        self.record.carved.store(to as u16, Ordering::Relaxed);
+        self.touch(from, to);
+        let head = self.slot(from);
+        let mut tail = head;
+        for index in from + 1..to {
+            let next = self.slot(index);
+            // SAFETY: an untouched slot of this slab, a word at least.
+            unsafe { Block::set_next(tail, next) };
+            tail = next;
+        }
+        Some(Chain { head, tail, count: to - from })
+    }
+
+    /// Whether a slot was returned (and not taken since).
+    #[inline]
+    pub fn is_returned(&self, index: usize) -> bool {
+        // Other threads may ask about a unit that has just become something else.
+        index < size_class::capacity(self.class)
+            && self.word(index / 64).load(Ordering::Relaxed) >> (index % 64) & 1 != 0
+    }
+
+    /// Takes up to `most` returned slots, lowest addresses first, linked. `now`
+    /// is the time for the stamp.
+    pub fn take(&self, most: usize, now: u32) -> Option<Chain> {
+        let mut chain: Option<Chain> = None;
+        let mut count = 0;
+        let mut summary = self.record.summary.load(Ordering::Relaxed);
+        while summary != 0 && count < most {
+            let at = summary.trailing_zeros() as usize;
+            let word = self.word(at);
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 && count < most {
+                let index = at * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                count += 1;
+                self.touch(index, index + 1);
+                let block = self.slot(index);
+                match &mut chain {
+                    None => chain = Some(Chain { head: block, tail: block, count: 0 }),
+                    Some(chain) => {
+                        // SAFETY: a returned slot of this slab, a word at least.
+                        unsafe { Block::set_next(chain.tail, block) };
+                        chain.tail = block;
+                    }
+                }
+            }
+            word.store(bits, Ordering::Relaxed);
+            if bits == 0 {
+                summary &= summary - 1;
+            }
+        }
+        self.record.summary.store(summary, Ordering::Relaxed);
+        let free = self.free();
+        self.record.free.store((free - count) as u16, Ordering::Relaxed);
+        self.record.stamp.store(now, Ordering::Relaxed);
+        chain.map(|chain| Chain { count, ..chain })
+    }
+
+    /// Notes that the pages of slots `from..to` are in use again.
+    #[inline]
+    fn touch(&self, from: usize, to: usize) {
+        let purged = self.record.purged.load(Ordering::Relaxed);
+        if purged != 0 {
+            let size = size_class::size(self.class);
+            let mask = pages(from * size / CARVE, (to * size).div_ceil(CARVE));
+            self.record.purged.store(purged & !mask, Ordering::Relaxed);
+        }
+    }
+
+    /// When a slot last came or went, in milliseconds.
+    #[inline]
+    pub fn stamp(&self) -> u32 {
+        self.record.stamp.load(Ordering::Relaxed)
+    }
+
+    /// Gives the pages back that hold no slot that is out. Returns bytes.
+    pub fn purge(&self, os: &impl Memory) -> usize {
+        let size = size_class::size(self.class);
+        let page = os.page_size().max(CARVE);
+        if page > UNIT || self.free() * size < page {
+            return 0;
+        }
+        let carved = self.carved();
+        let mut given = 0;
+        // First page of a stretch that can go, while in one.
+        let mut from = None;
+        for at in (0..UNIT).step_by(page).chain([UNIT]) {
+            let goes = at < carved * size && at < UNIT && {
+                let first = at / size;
+                let last = ((at + page - 1) / size).min(carved - 1);
+                let here = pages(at / CARVE, (at + page) / CARVE);
+                self.record.purged.load(Ordering::Relaxed) & here != here
+                    && (first..=last).all(|index| self.is_returned(index))
+            };
+            match (goes, from) {
+                (true, None) => from = Some(at),
+                (false, Some(start)) => {
+                    let first = self.map.address_of(self.unit).wrapping_add(start);
+                    // SAFETY: every slot that reaches into these pages was
+                    // returned, so nobody uses them; the unit is committed.
+                    if unsafe { os.decommit(first, at - start) } {
+                        let purged = self.record.purged.load(Ordering::Relaxed);
+                        let mask = pages(start / CARVE, at / CARVE);
+                        self.record.purged.store(purged | mask, Ordering::Relaxed);
+                        given += at - start;
+                    }
+                    from = None;
+                }
+                _ => {}
+            }
+        }
+        given
+    }
+
+    /// The slot that `address`, in this slab, lies in, and the offset in it;
+    /// `None` in the rest behind the last slot.
+    #[inline]
+    pub fn locate(&self, address: usize) -> Option<(usize, usize)> {
+        let offset = address & (UNIT - 1);
+        let index = size_class::slot_of(self.class, offset);
+        (index < size_class::capacity(self.class))
+            .then(|| (index, offset - index * size_class::size(self.class)))
+    }
+}
+
+/// The way back of slots of one class, whichever slab of it they are from.
+///
+/// Blocks come in the order in which they were freed: at times many of one slab
+/// after another, at times each of another slab than the last. What depends on
+/// the class alone is found out once; what depends on the slab once a [`Visit`].
+#[derive(Clone, Copy)]
+pub struct WayBack {
+    records: *const Record,
+    /// The bitmap of unit 0, and the bytes from one unit's to the next one's.
+    bitmaps: *const u8,
+    stride: usize,
+    reciprocal: u64,
+    /// The time, for the slabs' stamps.
+    now: u32,
+}
+
+impl WayBack {
+    /// The way back to slabs of `class`, at the time `now`.
+    #[inline]
+    pub fn of(map: &AddressMap, class: usize, now: u32) -> Self {
+        let records = map.records();
+        let (bitmaps, stride) = if size_class::capacity(class) <= INLINE_WORDS * 64 {
+            (records.cast::<u8>().wrapping_add(offset_of!(Record, bitmap)), size_of::<Record>())
+        } else {
+            (map.side_bitmap(0).cast_const(), SIDE_BITMAP)
+        };
+        Self { records, bitmaps, stride, reciprocal: size_class::reciprocal(class).into(), now }
+    }
+
+    /// Begins to put slots back into the slab at `unit`.
+    ///
+    /// # Safety
+    ///
+    /// The unit is a slab of the class and map, and the caller's.
+    #[inline(always)]
+    pub unsafe fn visit(&self, unit: usize) -> Visit<'_> {
+        // SAFETY: records below the limit are committed, and all fields atomics.
+        let record = unsafe { &*self.records.wrapping_add(unit) };
+        Visit {
+            way: self,
+            record,
+            words: self.bitmaps.wrapping_add(unit * self.stride).cast(),
+            carved: record.carved.load(Ordering::Relaxed).into(),
+            free: record.free.load(Ordering::Relaxed).into(),
+            summary: record.summary.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Slots of one slab on their way back, one after another.
+pub struct Visit<'a> {
+    way: &'a WayBack,
+    record: &'a Record,
+    words: *const AtomicU64,
+    carved: usize,
+    free: usize,
+    summary: u64,
+}
+
+impl Visit<'_> {
+    /// Takes the slot back that begins `offset` bytes into the slab. False: it was
+    /// never out, or is back already.
+    #[inline(always)]
+    #[must_use]
+    pub fn put(&mut self, offset: usize) -> bool {
+        let index = ((offset as u64 * self.way.reciprocal) >> 32) as usize;
+        if index >= self.carved {
+            return false;
+        }
+        // SAFETY: a carved slot's bit is in the slab's bitmap.
+        let word = unsafe { &*self.words.wrapping_add(index / 64) };
+        let bits = word.load(Ordering::Relaxed);
+        let bit = 1 << (index % 64);
+        word.store(bits | bit, Ordering::Relaxed);
+        self.summary |= 1 << (index / 64);
+        self.free += 1;
+        bits & bit == 0
+    }
+
+    /// Ends the visit. Returns whether the slab is now to be settled: it is empty,
+    /// or not listed yet.
+    #[inline(always)]
+    #[must_use]
+    pub fn finish(self) -> bool {
+        let record = self.record;
+        record.summary.store(self.summary, Ordering::Relaxed);
+        record.free.store(self.free as u16, Ordering::Relaxed);
+        record.stamp.store(self.way.now, Ordering::Relaxed);
+        self.free == self.carved || record.listed.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// A mask of pages `from..to` of a unit.
+fn pages(from: usize, to: usize) -> u16 {
+    (((1u32 << to.min(16)) - 1) & !((1u32 << from) - 1)) as u16
+}
+
+const _: () = assert!(UNIT / CARVE == 16 && UNIT_SHIFT == 16);
+
+#[cfg(test)]
+mod tests;

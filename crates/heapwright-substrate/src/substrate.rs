@@ -1,0 +1,133 @@
+//! The substrate: what every way to get memory stands on, opened once.
+//!
+//! ```text
+//!   NEW --first of heap, pool, arena--> window open --> READY
+//!                                           \--> FAILED (no memory)
+//! ```
+//!
+//! Opening allocates nothing through `malloc` and registers nothing, so it may
+//! come before `main` and under its caller's locks. What the C library may
+//! allocate for (the handlers around a fork) is left to [`begun`], which the
+//! caller calls when it holds no lock.
+//!
+//! Called by the front ends: `heap`, `pool`, `arena`.
+
+use crate::chunk;
+use crate::fork::{self, Part};
+use crate::options::{self, Options};
+use crate::os;
+use crate::sync::Lock;
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+const NEW: u8 = 0;
+const READY: u8 = 1;
+const FAILED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(NEW);
+static OPENING: Lock<()> = Lock::new(());
+static STARTED_AT: AtomicU64 = AtomicU64::new(0);
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Opens the window as the options say, if it is not open yet. False: there is no memory.
+pub fn open(options: impl FnOnce() -> &'static Options) -> bool {
+    match STATE.load(Ordering::Acquire) {
+        READY => true,
+        FAILED => false,
+        _ => open_first(options()),
+    }
+}
+
+#[cold]
+fn open_first(chosen: &Options) -> bool {
+    let _one = OPENING.lock();
+    match STATE.load(Ordering::Acquire) {
+        READY => return true,
+        FAILED => return false,
+        _ => {}
+    }
+    os::pretend_page_size(chosen.page);
+    options::set_purge_delay_ms(chosen.purge_ms);
+    chunk::allow_huge_pages(chosen.huge_pages);
+    let opened = chunk::open(chosen.window);
+    STARTED_AT.store(os::now_ns(), Ordering::Relaxed);
+    PROCESS.store(os::process_id(), Ordering::Relaxed);
+    STATE.store(if opened { READY } else { FAILED }, Ordering::Release);
+    opened
+}
+
+/// Registers what the C library may allocate for, once. The caller holds no lock.
+///
+/// A thread that comes while another one registers waits for it, because a fork without the
+/// handlers would copy locks that somebody holds; but not for ever, for in a child
+/// that was forked at that moment it is never finished. A call from inside (the
+/// C library allocates) goes on.
+pub fn begun() {
+    const DONE: usize = 1;
+    const PATIENCE: usize = 10_000;
+    static STATE: AtomicUsize = AtomicUsize::new(0);
+    let me = os::thread_token();
+    for _ in 0..PATIENCE {
+        match STATE.compare_exchange(0, me, Ordering::Acquire, Ordering::Acquire) {
+            Ok(_) => {
+                fork::register();
+                fork::join(Part::Substrate, &HANDLERS);
+                STATE.store(DONE, Ordering::Release);
+                return;
+            }
+            Err(DONE) => return,
+            Err(thread) if thread == me => return,
+            Err(_) => os::yield_now(),
+        }
+    }
+}
+
+/// [`open`] as the options of the process say, and [`begun`]: all there is to do for
+/// a caller that has nothing to make between them. The caller holds no lock, unless this has been
+/// true before. False: there is no memory.
+pub fn open_and_begin() -> bool {
+    let opened = open(options::get);
+    if opened {
+        begun();
+    }
+    opened
+}
+
+/// Nanoseconds of the clock when the window opened; 0 before.
+pub fn started_at() -> u64 {
+    STARTED_AT.load(Ordering::Relaxed)
+}
+
+/// Whether the caller runs in the process the substrate knows of: false in a
+/// child of `vfork`, which borrows its parent's memory and must not speak for it.
+///
+/// True as long as nothing has started: there is no other process yet.
+pub fn is_original_process() -> bool {
+    let process = PROCESS.load(Ordering::Relaxed);
+    process == 0 || process == os::process_id()
+}
+
+static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
+
+fn before() {
+    OPENING.acquire();
+    chunk::metadata::before_fork();
+    chunk::before_fork();
+}
+
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { chunk::after_fork() };
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { chunk::metadata::after_fork() };
+    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    unsafe { OPENING.release() };
+}
+
+fn in_child(_alone: bool) {
+    PROCESS.store(os::process_id(), Ordering::Relaxed);
+}

@@ -1,0 +1,257 @@
+//! The futex mutex.
+//!
+//! A thread counts the locks that it has, or is about to have. A call of the heap's that
+//! finds some at its very beginning is a signal handler's that has interrupted its own
+//! thread there: if it waited for one of them, it would wait for ever. See
+//! [`is_interrupted`].
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+
+use super::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::os;
+
+/// The thread that holds every lock across a fork, or 0. Fork handlers of
+/// others run in it meanwhile, and they may allocate.
+static HOLDER_OF_ALL: AtomicUsize = AtomicUsize::new(0);
+
+/// Says that the calling thread holds every lock, so that it need not wait for
+/// one that it has.
+pub fn hold_all() {
+    HOLDER_OF_ALL.store(os::thread_token(), Ordering::Relaxed);
+}
+
+/// Ends [`hold_all`], before the first lock is given back.
+pub fn hold_all_no_more() {
+    HOLDER_OF_ALL.store(0, Ordering::Relaxed);
+}
+
+/// Whether the calling thread holds every lock, or counts as if it did.
+#[inline]
+pub fn holds_all() -> bool {
+    let holder = HOLDER_OF_ALL.load(Ordering::Relaxed);
+    holder != 0 && holder == os::thread_token()
+}
+
+/// Whether the caller, which begins an operation, is a signal handler that has interrupted
+/// its thread in the middle of another one: it must not wait for a lock. (A thread in a
+/// fork handler has all locks, and need not wait for any.)
+#[inline]
+pub fn is_interrupted() -> bool {
+    os::tls::locks() != 0 && !holds_all()
+}
+
+/// Counts a lock that the thread is about to have.
+#[inline]
+fn begin() {
+    os::tls::set_locks(os::tls::locks() + 1);
+}
+
+/// Counts it no more: it was given back, or not to be had. (In a forked child a lock may
+/// be given back that another thread had.)
+#[inline]
+fn end() {
+    os::tls::set_locks(os::tls::locks().saturating_sub(1));
+}
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// How often a waiter looks again before it sleeps.
+const SPINS: u32 = 60;
+
+/// A mutual-exclusion lock around `T`.
+pub struct Lock<T> {
+    state: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock hands out one exclusive reference at a time, so sharing it
+// moves `T` between threads and never shares it.
+unsafe impl<T: Send> Sync for Lock<T> {}
+// SAFETY: owning the lock is owning the value.
+unsafe impl<T: Send> Send for Lock<T> {}
+
+/// The right to the value; gives the lock back when dropped.
+pub struct Guard<'a, T> {
+    lock: &'a Lock<T>,
+    /// False where the thread held the lock already, across a fork.
+    gives_back: bool,
+}
+
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub const fn new(value: T) -> Self {
+        Self { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> Guard<'_, T> {
+        Guard { lock: self, gives_back: self.acquire() }
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        begin();
+        if !self.try_acquire() {
+            end();
+            return None;
+        }
+        Some(Guard { lock: self, gives_back: true })
+    }
+
+    /// Takes the lock, if it can be had within some milliseconds: for a caller that may have
+    /// interrupted its holder.
+    pub fn lock_soon(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
+        let until = os::now_ns() + milliseconds * 1_000_000;
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return Some(guard);
+            }
+            if os::now_ns() > until {
+                return None;
+            }
+            os::yield_now();
+        }
+    }
+
+    /// Takes the lock without a guard. `fork` handlers need this: the lock is
+    /// taken before the fork and given back after it, on both sides. False
+    /// where the thread holds it already, and must not give it back.
+    pub fn acquire(&self) -> bool {
+        begin();
+        let acquired = self.try_acquire() || self.acquire_contended();
+        if !acquired {
+            end();
+        }
+        acquired
+    }
+
+    fn try_acquire(&self) -> bool {
+        self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn acquire_contended(&self) -> bool {
+        if holds_all() {
+            return false;
+        }
+        for _ in 0..SPINS {
+            if self.state.load(Ordering::Relaxed) == FREE && self.try_acquire() {
+                return true;
+            }
+            core::hint::spin_loop();
+        }
+        while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
+            os::futex_wait(&self.state, CONTENDED);
+        }
+        true
+    }
+
+    /// Gives the lock back.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock (through [`Lock::acquire`], not a guard), or
+    /// is the only thread of a process that was forked while it was held.
+    pub unsafe fn release(&self) {
+        if self.state.swap(FREE, Ordering::Release) == CONTENDED {
+            os::futex_wake_one(&self.state);
+        }
+        end();
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: a guard exists only while the lock is held by this thread.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: a guard exists only while the lock is held by this thread,
+        // and `&mut self` makes this the only reference through it.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        if self.gives_back {
+            // SAFETY: a guard exists only while the lock is held by this thread.
+            unsafe { self.lock.release() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+
+    #[test]
+    fn counts_from_many_threads_add_up() {
+        let rounds = if cfg!(miri) { 50 } else { 20_000 };
+        let lock = Lock::new(0u64);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..rounds {
+                        *lock.lock() += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*lock.lock(), 4 * rounds);
+    }
+
+    #[test]
+    fn try_lock_refuses_while_held() {
+        let lock = Lock::new(());
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
+    }
+
+    #[test]
+    fn a_thread_counts_its_locks() {
+        let (one, other) = (Lock::new(()), Lock::new(()));
+        assert!(!is_interrupted());
+        let guard = one.lock();
+        assert!(is_interrupted() && one.try_lock().is_none());
+        assert!(other.acquire());
+        drop(guard);
+        assert!(is_interrupted());
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(!is_interrupted() && other.try_lock().is_none()));
+        });
+        // SAFETY: acquired above, without a guard.
+        unsafe { other.release() };
+        assert!(!is_interrupted());
+    }
+
+    #[test]
+    fn a_thread_that_holds_every_lock_enters_and_does_not_give_back() {
+        let lock = Lock::new(1);
+        assert!(lock.acquire());
+        hold_all();
+        assert!(!is_interrupted(), "it need not wait for what it has");
+        *lock.lock() += 1;
+        assert!(!lock.acquire(), "a second time, and nothing to give back");
+        std::thread::scope(|scope| {
+            // Another thread is kept out all the same.
+            scope.spawn(|| assert!(lock.try_lock().is_none()));
+        });
+        hold_all_no_more();
+        assert!(lock.try_lock().is_none());
+        // SAFETY: acquired above, without a guard.
+        unsafe { lock.release() };
+        assert_eq!(*lock.lock(), 2);
+    }
+}

@@ -1,0 +1,29 @@
+//! Synchronisation: the one source of atomics and locks.
+//!
+//! Everything above takes its atomics from here, so that under `--cfg loom`
+//! the lock-free parts run on loom's model of memory instead of the machine's.
+//! [`Lock`] is a three-state futex mutex (Drepper, "Futexes are tricky",
+//! mutex 3): uncontended, it is one atomic exchange each way and no system
+//! call. It neither allocates nor poisons, which is why `std`'s and
+//! `parking_lot`'s do not serve here.
+//!
+//! ```text
+//! state: 0 free --lock--> 1 held --another waits--> 2 held, waiters
+//! ```
+
+#[cfg(not(loom))]
+pub use core::sync::atomic;
+#[cfg(loom)]
+pub use loom::sync::atomic;
+
+#[cfg(not(loom))]
+mod lock;
+#[cfg(loom)]
+mod modelled;
+mod owner_lock;
+#[cfg(not(loom))]
+pub use lock::{Guard, Lock, hold_all, hold_all_no_more, holds_all, is_interrupted};
+#[cfg(loom)]
+pub use modelled::{Guard, Lock, futex_wait, futex_wake_all};
+#[cfg(not(loom))]
+pub use owner_lock::{OwnerLock, Owning, QuickOwning, Visit, prepare as prepare_owner_locks};

@@ -1,0 +1,81 @@
+//! The lock and the futex under loom.
+//!
+//! ```text
+//!   Lock     loom's mutex                         orders, as the real one does
+//!   futex    | word, thread | word, thread | ..   sleepers; a wake takes a word's out
+//! ```
+//!
+//! A sleep ends when it is woken and no sooner: not after a while, as most real ones do. So
+//! where a wake is forgotten, loom says that all threads sleep.
+
+extern crate std;
+
+use std::sync::PoisonError;
+use std::vec::Vec;
+
+use loom::sync::{Condvar, Mutex};
+use loom::thread::{self, ThreadId};
+
+use super::atomic::{AtomicU32, Ordering};
+
+/// A mutual-exclusion lock around `T`.
+pub struct Lock<T>(Mutex<T>);
+
+/// The right to the value; gives the lock back when dropped.
+pub use loom::sync::MutexGuard as Guard;
+
+impl<T> Lock<T> {
+    /// A free lock around `value`.
+    pub fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> Guard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+}
+
+/// The sleepers: at which word, and which thread.
+struct Sleepers {
+    list: Lock<Vec<(usize, ThreadId)>>,
+    woken: Condvar,
+}
+
+loom::lazy_static! {
+    static ref SLEEPERS: Sleepers =
+        Sleepers { list: Lock::new(Vec::new()), woken: Condvar::new() };
+}
+
+fn place(word: &AtomicU32) -> usize {
+    core::ptr::from_ref(word).addr()
+}
+
+/// Sleeps until the word is woken, if it still is what is expected: the kernel, too, looks
+/// at it under its lock.
+pub fn futex_wait(word: &AtomicU32, expected: u32) {
+    let me = (place(word), thread::current().id());
+    let mut list = SLEEPERS.list.lock();
+    if word.load(Ordering::Relaxed) != expected {
+        return;
+    }
+    list.push(me);
+    while list.contains(&me) {
+        list = SLEEPERS.woken.wait(list).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Wakes all that sleep at a word.
+pub fn futex_wake_all(word: &AtomicU32) {
+    let mut list = SLEEPERS.list.lock();
+    let before = list.len();
+    list.retain(|&(at, _)| at != place(word));
+    if list.len() != before {
+        SLEEPERS.woken.notify_all();
+    }
+}

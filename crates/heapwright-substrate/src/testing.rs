@@ -1,0 +1,48 @@
+//! What the unit tests share: how many cases a property is tried with, and a
+//! way to have the same operations every time.
+
+extern crate std;
+
+use std::boxed::Box;
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::address_map::AddressMap;
+use crate::chunk::{Chunk, Want};
+use crate::os::fake::Fake;
+
+/// What a thread's fast word leads to here: no floor of this crate asks.
+#[allow(dead_code, reason = "the words of `os::portable` begin without it")]
+static NOWHERE: usize = 0;
+
+// The crate above defines them, but none stands above a test of this one.
+crate::os::tls::define_words!(NOWHERE);
+
+/// A property is tried `cases` times, or as often as `PROPTEST_CASES` says; a
+/// few times under Miri, which is a thousand times slower.
+///
+/// Nothing is kept in files: a failure prints its smallest input.
+pub(crate) fn cases(cases: u32) -> Config {
+    let is_set = !cfg!(miri) && std::env::var_os("PROPTEST_CASES").is_some();
+    let default = if cfg!(miri) { Config::with_cases(3) } else { Config::default() };
+    let cases = if is_set || cfg!(miri) { default.cases } else { cases };
+    Config { cases, failure_persistence: None, ..default }
+}
+
+/// One value of a strategy, the same every time.
+pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {
+    let mut runner = TestRunner::deterministic();
+    strategy.new_tree(&mut runner).unwrap().current()
+}
+
+/// A map with room for some units, and the first unit that may be used.
+pub(crate) fn units(page: usize, count: usize) -> (Fake, &'static AddressMap, usize) {
+    let os = Fake::new(page, 1 << 30, None);
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(4 << 20));
+    let run = chunk.take(count, Want::Zero).unwrap();
+    assert!(run.zero);
+    (os, map, run.unit)
+}

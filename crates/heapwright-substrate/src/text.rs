@@ -1,0 +1,86 @@
+//! One line of text in a fixed buffer: what an allocator may say.
+//!
+//! `format!` allocates and `core::fmt` pulls in code that can panic; a line
+//! that reports misuse of the heap may do neither. [`Digits`] is all that is needed
+//! of formatting.
+
+use crate::digits::Digits;
+use crate::os;
+
+/// A line under construction. What does not fit is cut.
+pub struct Line {
+    bytes: [u8; 480],
+    length: usize,
+}
+
+impl Line {
+    /// A line that begins with the program's own name.
+    pub fn new() -> Self {
+        Self { bytes: [0; 480], length: 0 }.text("heapwright: ")
+    }
+
+    /// Appends text.
+    pub fn text(self, text: &str) -> Self {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Appends bytes of unknown encoding; control characters become `?`.
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        for &byte in bytes {
+            // The last byte is kept for the newline.
+            if self.length < self.bytes.len() - 1 {
+                self.bytes[self.length] = if byte < b' ' { b'?' } else { byte };
+                self.length += 1;
+            }
+        }
+        self
+    }
+
+    /// Appends a number.
+    pub fn number(self, number: usize) -> Self {
+        self.bytes(Digits::decimal(number as u64).as_bytes())
+    }
+
+    /// Appends an address.
+    pub fn address(self, address: usize) -> Self {
+        self.text("0x").bytes(Digits::hexadecimal(address as u64).as_bytes())
+    }
+
+    /// Ends the line and writes it to standard error in one piece.
+    pub fn write(self) {
+        self.write_with(os::write_stderr);
+    }
+
+    /// Ends the line and gives it to `write` in one piece.
+    pub fn write_with(mut self, write: impl FnOnce(&[u8])) {
+        self.bytes[self.length] = b'\n';
+        write(&self.bytes[..=self.length]);
+    }
+
+    #[cfg(test)]
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_addresses_are_spelled_right() {
+        let line = Line::new().number(0).text(" ").number(usize::MAX).text(" ").address(0xfee1);
+        assert_eq!(line.as_bytes(), b"heapwright: 0 18446744073709551615 0xfee1");
+        assert_eq!(Line::new().address(0).as_bytes(), b"heapwright: 0x0");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        let mut line = Line::new();
+        for _ in 0..1000 {
+            line = line.text("more\n");
+        }
+        assert_eq!(line.length, 479);
+        assert!(!line.as_bytes().contains(&b'\n'));
+    }
+}

@@ -1,0 +1,122 @@
+//! Lists of units, linked through their records.
+//!
+//! ```text
+//!   head --> unit 7 <--> unit 3 <--> unit 12 --> 0        unit 0 is never in a list, so 0 ends one
+//! ```
+//!
+//! A record has two pairs of links, so a unit can be in one list by its size and in another
+//! by its owner. The owner of a list keeps others from changing it.
+//!
+//! Called by `cache` (slabs), `chunk` (free runs), `arena` and `heap` (what an owner has).
+
+use core::marker::PhantomData;
+
+use crate::address_map::AddressMap;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::unit_record::{Links, Record};
+
+/// Which of a record's [`Links`] a list runs through.
+pub trait Through {
+    /// The links.
+    fn links(record: &Record) -> &Links;
+}
+
+/// Lists through [`Record::by_size`].
+pub struct BySize;
+/// Lists through [`Record::by_owner`].
+pub struct ByOwner;
+
+impl Through for BySize {
+    fn links(record: &Record) -> &Links {
+        &record.by_size
+    }
+}
+
+impl Through for ByOwner {
+    fn links(record: &Record) -> &Links {
+        &record.by_owner
+    }
+}
+
+/// A doubly linked list of units. Zero is an empty list.
+pub struct UnitList<T> {
+    head: AtomicU32,
+    through: PhantomData<T>,
+}
+
+impl<T: Through> UnitList<T> {
+    /// An empty list.
+    pub const fn new() -> Self {
+        Self { head: AtomicU32::new(0), through: PhantomData }
+    }
+
+    /// Forgets all units: they were taken out another way, or are lost.
+    pub fn forget(&self) {
+        self.head.store(0, Ordering::Relaxed);
+    }
+
+    /// The first unit.
+    #[inline]
+    pub fn first(&self) -> Option<usize> {
+        let head = self.head.load(Ordering::Relaxed);
+        (head != 0).then_some(head as usize)
+    }
+
+    /// The unit after `unit`.
+    pub fn after(&self, map: &AddressMap, unit: usize) -> Option<usize> {
+        let next = T::links(map.record(unit)).next.load(Ordering::Relaxed);
+        (next != 0).then_some(next as usize)
+    }
+
+    /// Puts `unit`, which is in no list, first.
+    #[inline]
+    pub fn push(&self, map: &AddressMap, unit: usize) {
+        let links = T::links(map.record(unit));
+        let head = self.head.load(Ordering::Relaxed);
+        links.next.store(head, Ordering::Relaxed);
+        links.prev.store(0, Ordering::Relaxed);
+        if head != 0 {
+            T::links(map.record(head as usize)).prev.store(unit as u32, Ordering::Relaxed);
+        }
+        self.head.store(unit as u32, Ordering::Relaxed);
+    }
+
+    /// Takes `unit`, which is in this list, out.
+    pub fn remove(&self, map: &AddressMap, unit: usize) {
+        let links = T::links(map.record(unit));
+        let next = links.next.load(Ordering::Relaxed);
+        let prev = links.prev.load(Ordering::Relaxed);
+        if prev == 0 {
+            debug_assert!(self.first() == Some(unit));
+            self.head.store(next, Ordering::Relaxed);
+        } else {
+            T::links(map.record(prev as usize)).next.store(next, Ordering::Relaxed);
+        }
+        if next != 0 {
+            T::links(map.record(next as usize)).prev.store(prev, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts `unit`, which is in no list, after `before`, or first.
+    pub fn insert_after(&self, map: &AddressMap, before: Option<usize>, unit: usize) {
+        let Some(before) = before else { return self.push(map, unit) };
+        let links = T::links(map.record(unit));
+        let before_links = T::links(map.record(before));
+        let next = before_links.next.load(Ordering::Relaxed);
+        links.next.store(next, Ordering::Relaxed);
+        links.prev.store(before as u32, Ordering::Relaxed);
+        before_links.next.store(unit as u32, Ordering::Relaxed);
+        if next != 0 {
+            T::links(map.record(next as usize)).prev.store(unit as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// The unit before `unit`.
+    pub fn before(&self, map: &AddressMap, unit: usize) -> Option<usize> {
+        let prev = T::links(map.record(unit)).prev.load(Ordering::Relaxed);
+        (prev != 0).then_some(prev as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What is known of a unit: 128 bytes, far from the unit's own.
+//!
+//! ```text
+//!   0   by_size, by_owner      links of two lists            8 bytes each
+//!   16  carved | free | purged | listed                      slab
+//!   24  units | stamp                                        run, slab
+//!   32  usable | requested                                   large block, pool segment
+//!   48  summary | heap | zero, state                         slab, large block, free run
+//!   64  bitmap                                               slab
+//! ```
+//!
+//! One struct for every kind of unit: which fields have a meaning depends on the unit's
+//! entry in the address map. All fields are relaxed atomics, because `describe` and
+//! statistics look from other threads; only the unit's owner (or the holder of the
+//! chunk's lock, for units in no slab) writes.
+//!
+//! Called by `address_map`, which finds a unit's record, and by whatever owns units.
+
+use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
+
+/// Words of bitmap in a record.
+pub const INLINE_WORDS: usize = 8;
+
+/// Two list links, by unit. Unit 0 is never in a list, so 0 ends one.
+#[repr(C)]
+pub struct Links {
+    /// The unit behind, or 0.
+    pub next: AtomicU32,
+    /// The unit before, or 0.
+    pub prev: AtomicU32,
+}
+
+/// What a unit's owner knows of it. Zero is a fresh unit.
+#[repr(C, align(64))]
+pub struct Record {
+    /// Slab: in its class's list of partial slabs. Free run: in its size's list.
+    pub by_size: Links,
+    /// Slab or large block: in its owner's list. Dirty run: in the purge queue.
+    pub by_owner: Links,
+    /// Slab: slots that were ever handed out.
+    pub carved: AtomicU16,
+    /// Slab: bits in the bitmap.
+    pub free: AtomicU16,
+    /// Slab: pages of `CARVE` bytes that were given back and not used since.
+    pub purged: AtomicU16,
+    /// Slab: whether it is in its class's partial list.
+    pub listed: AtomicU8,
+    _spare: AtomicU8,
+    /// Run (at its first unit, and at the last while free): units in it.
+    pub units: AtomicU32,
+    /// Slab: when a slot last came or went; dirty run: when it became dirty. In
+    /// milliseconds.
+    pub stamp: AtomicU32,
+    /// Large block: bytes the program may use, and whether there is memory behind them
+    /// (see `chunk::scarce`). Pool segment: bytes of a slot.
+    pub usable: AtomicUsize,
+    /// Large block: bytes the program asked for. Pool segment: bytes before the
+    /// first slot.
+    pub requested: AtomicUsize,
+    /// Slab: which words of the bitmap are not zero.
+    pub summary: AtomicU64,
+    /// Large block: the first-class heap that owns it, or 0. Pool segment: its
+    /// number in the pool.
+    pub heap: AtomicU32,
+    /// Slab: whether untouched slots read as zero.
+    pub zero: AtomicU8,
+    /// Free run: what is behind it (a `chunk::runs::State`).
+    pub state: AtomicU8,
+    _spare_too: [AtomicU8; 2],
+    /// Slab of at most 512 slots: the slots that were returned.
+    pub bitmap: [AtomicU64; INLINE_WORDS],
+}
+
+const _: () = assert!(size_of::<Record>() == 128);
