@@ -544,6 +544,22 @@ unsafe fn free_by(
     }
 }
 
+/// Frees a block of the outgoing batch's owner, or a large one. False: it is neither, or more is to be done.
+///
+/// # Safety
+///
+/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
+/// block's entry.
+#[inline(always)]
+unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if unsafe { cache::send_along(hot, residue, block) } {
+        return true;
+    }
+    // SAFETY: the caller gives the block away.
+    unsafe { exclusive::free_large(block, hot) }
+}
+
 /// A block that is not this thread's, nor common.
 ///
 /// # Safety
@@ -553,7 +569,7 @@ unsafe fn free_by(
 #[inline(never)]
 pub(super) unsafe fn free_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
+    if unsafe { !free_elsewhere(block, hot, residue) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_cold::<FROM>(block) };
     }
@@ -573,7 +589,7 @@ unsafe fn free_sized_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
+    if unsafe { !free_elsewhere(block, hot, residue) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_cold::<FROM>(block, size) };
     }
@@ -593,7 +609,7 @@ unsafe fn free_aligned_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
+    if unsafe { !free_elsewhere(block, hot, residue) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_aligned_cold::<FROM>(block, align) };
     }
@@ -614,7 +630,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !cache::send_along(hot, residue, block) && !exclusive::free_large(block, hot) } {
+    if unsafe { !free_elsewhere(block, hot, residue) } {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
     }
