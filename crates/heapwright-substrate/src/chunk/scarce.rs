@@ -22,7 +22,7 @@
 //! Both split mappings, of which the kernel allows 65,530 by default, so there are only so
 //! many holes of each kind.
 //!
-//! **A cut block.** [`CUT`] in its record's `usable` says that there is nothing behind the
+//! **A cut block.** `CUT` in its record's `usable` says that there is nothing behind the
 //! bytes in use. It is set under the chunk's lock, and cleared under it when the tail was
 //! mapped again or given up. The owner changes `usable` without the lock as long as it
 //! sees no cut, by a compare-and-exchange: the first one wins, and the other sees it.

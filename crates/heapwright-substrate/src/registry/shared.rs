@@ -17,7 +17,7 @@
 //! `sleepers` after the store. Nothing orders that store before that load (it would
 //! take a second locked instruction), so a sleeper can be missed by some nanoseconds:
 //! it therefore never sleeps longer than a millisecond at a time. A waiter that
-//! looks at a lock that has been contended for [`PATIENCE_NS`] gives up and returns that: it
+//! looks at a lock that has been contended for `PATIENCE_NS` gives up and returns that: it
 //! may be a signal handler that has interrupted the very thread that holds the lock. (Not
 //! its own wait counts, so such a handler waits in its first call and in no other.) A
 //! handler that has interrupted its thread in the middle of something slow does not wait
