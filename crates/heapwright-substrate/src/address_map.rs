@@ -350,7 +350,21 @@ impl AddressMap {
             return Kind::Foreign;
         }
         // SAFETY: checked above.
-        unsafe { self.entry(unit) }.kind()
+        self.kind_of(unit, unsafe { self.entry(unit) })
+    }
+
+    /// What `unit` is, whose entry is given: as [`Entry::kind`], but a large block that was freed and
+    /// whose run is kept is [`Kind::Kept`].
+    #[inline]
+    pub fn kind_of(&self, unit: usize, entry: Entry) -> Kind {
+        match entry.kind() {
+            Kind::LargeHead
+                if self.record(unit).requested.load(Ordering::Relaxed) == Record::KEPT =>
+            {
+                Kind::Kept
+            }
+            kind => kind,
+        }
     }
 
     /// Changes the entries of `count` units from `unit` on.
@@ -373,31 +387,9 @@ impl AddressMap {
     pub fn set_entry(&self, unit: usize, entry: Entry) {
         assert!(unit < self.limit());
         // SAFETY: below the limit, checked above.
-        unsafe { self.set_known_entry(unit, entry) };
-    }
-
-    /// [`AddressMap::set_entry`] for a unit that the caller has.
-    ///
-    /// # Safety
-    ///
-    /// The unit is below the map's limit.
-    #[inline(always)]
-    pub unsafe fn set_known_entry(&self, unit: usize, entry: Entry) {
-        // SAFETY: below the limit, as the caller promises.
         let slot = unsafe { self.slot(unit) };
         // SAFETY: slots below the limit are committed.
         unsafe { &*slot }.store(entry.0, Ordering::Relaxed);
-    }
-
-    /// Changes the entry of `unit` if it is `from`. Returns whether it was: of
-    /// several threads that try, one hears so.
-    pub fn exchange_entry(&self, unit: usize, from: Entry, to: Entry) -> bool {
-        assert!(unit < self.limit());
-        // SAFETY: below the limit, checked above.
-        let slot = unsafe { self.slot(unit) };
-        // SAFETY: slots below the limit are committed.
-        let slot = unsafe { &*slot };
-        slot.compare_exchange(from.0, to.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// The record of `unit`.

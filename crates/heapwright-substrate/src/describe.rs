@@ -88,7 +88,7 @@ pub const fn nothing(kind: Kind) -> Description {
 #[must_use]
 pub fn describe(address: *const u8) -> Description {
     let (unit, entry) = MAP.lookup(address.addr());
-    match entry.kind() {
+    match MAP.kind_of(unit, entry) {
         UnitKind::Foreign => nothing(Kind::Foreign),
         UnitKind::Free | UnitKind::Kept => nothing(Kind::Free),
         UnitKind::Metadata => nothing(Kind::Metadata),

@@ -67,8 +67,8 @@ pub fn double_free(call: Call, address: usize, size: usize) -> ! {
 pub fn not_a_block(call: Call, address: usize) -> ! {
     let found = describe(core::ptr::without_provenance(address));
     let line = begin(call, address);
-    let (_, entry) = MAP.lookup(address);
-    end(match entry.kind() {
+    let (unit, entry) = MAP.lookup(address);
+    end(match MAP.kind_of(unit, entry) {
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) if found.block != 0 => {
             if found.state == BlockState::Free && found.offset == 0 {
                 line.text("this ")
@@ -135,8 +135,8 @@ pub fn not_of_pool(pool: &str, address: usize) -> ! {
     let line = begin(Call::PoolFree, address).text("it was given to pool `");
     let line = line.text(pool).text("`, but ");
     let found = describe(core::ptr::without_provenance(address));
-    let (_, entry) = MAP.lookup(address);
-    end(match entry.kind() {
+    let (unit, entry) = MAP.lookup(address);
+    end(match MAP.kind_of(unit, entry) {
         Kind::PoolHead | Kind::PoolRest(_) => in_pool(line, &found),
         Kind::Foreign => line.text("the pointer is not heapwright's"),
         Kind::Arena => line.text("the pointer is in an arena"),

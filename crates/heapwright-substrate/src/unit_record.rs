@@ -54,7 +54,7 @@ pub struct Record {
     /// Large block: bytes the program may use, and whether there is memory behind them
     /// (see `chunk::scarce`). Pool segment: bytes of a slot.
     pub usable: AtomicUsize,
-    /// Large block: bytes the program asked for. Pool segment: bytes before the
+    /// Large block: bytes the program asked for, or [`Record::KEPT`]. Pool segment: bytes before the
     /// first slot.
     pub requested: AtomicUsize,
     /// Slab: which words of the bitmap are not zero.
@@ -69,6 +69,12 @@ pub struct Record {
     _spare_too: [AtomicU8; 2],
     /// Slab of at most 512 slots: the slots that were returned.
     pub bitmap: [AtomicU64; INLINE_WORDS],
+}
+
+impl Record {
+    /// In a large block's `requested`: it was freed, and its run waits for the next one. The entry stays
+    /// what it was, for entries of many threads' runs lie in one line.
+    pub const KEPT: usize = usize::MAX;
 }
 
 const _: () = assert!(size_of::<Record>() == 128);

@@ -177,8 +177,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     let mut debug_resident = 0;
     let mut unit = 0;
     while unit < usage.frontier {
-        // SAFETY: units below the frontier are below the map's limit.
-        let kind = unsafe { MAP.entry(unit) }.kind();
+        let kind = MAP.kind(unit);
         let mut units = 1;
         if matches!(kind, Kind::LargeHead | Kind::Kept) {
             units = (MAP.record(unit).units.load(Ordering::Relaxed) as usize).max(1);

@@ -129,6 +129,11 @@ pub fn take(
     Some(run)
 }
 
+/// Whether there is a limit on address space, so that what is kept here others lack.
+pub fn is_scarce() -> bool {
+    CHUNK.lock().window.is_scarce()
+}
+
 /// Whether a run of `units` units can be had that was used before.
 pub fn has_dirty(units: usize) -> bool {
     let chunk = CHUNK.lock();

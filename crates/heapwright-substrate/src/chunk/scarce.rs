@@ -19,6 +19,8 @@
 //!   lose the pages behind their last byte: a block of 100,000 bytes then takes 100 KiB
 //!   of address space and not 128.
 //!
+//! (Of runs that a thread's cache keeps, too.)
+//!
 //! Both split mappings, of which the kernel allows 65,530 by default, so there are only so
 //! many holes of each kind.
 //!

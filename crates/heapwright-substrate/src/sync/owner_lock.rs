@@ -31,6 +31,10 @@ pub struct OwnerLock {
     inner: Lock<()>,
 }
 
+/// How often a visitor that waits looks whether the owner is still in.
+#[cfg(not(loom))]
+const PATIENCE: usize = 1000;
+
 /// The owner is in.
 pub struct Owning<'a> {
     lock: &'a OwnerLock,
@@ -88,18 +92,26 @@ impl OwnerLock {
 
     /// Visits, unless the owner or another visitor is in just now.
     pub fn try_visit(&self) -> Option<Visit<'_>> {
+        // Before the fence is paid for. It says nothing yet.
+        if self.is_in.load(Ordering::Relaxed) {
+            return None;
+        }
         let visit = self.announce(self.inner.try_lock()?)?;
         self.has_left().then_some(visit)
     }
 
-    /// Waits until nobody else is in, and visits. `None`: the kernel refuses the fence.
+    /// Waits until nobody else is in, and visits. `None`: the kernel refuses the fence, or the owner stays
+    /// in, for it does not run.
     #[cfg(not(loom))]
     pub fn visit(&self) -> Option<Visit<'_>> {
         let visit = self.announce(self.inner.lock())?;
-        while !self.has_left() {
+        for _ in 0..PATIENCE {
+            if self.has_left() {
+                return Some(visit);
+            }
             crate::os::yield_now();
         }
-        Some(visit)
+        None
     }
 
     /// Shows a visitor to the owner; dropped, it is gone again.

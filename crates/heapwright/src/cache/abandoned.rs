@@ -38,6 +38,7 @@ impl Cache {
     /// A thread begins to use it.
     pub(crate) fn begin(&self) {
         self.no_longer_warm();
+        self.keeps_units.set(true);
         self.hot.forward_sized(FORWARD_SIZED.load(Ordering::Relaxed));
         self.unhide_all();
         let now = os::coarse_ms();
@@ -52,7 +53,7 @@ impl Cache {
         // Not as its owner: that may be another thread before this returns.
         let _order = self.lock.lock();
         // First: what comes home from now on is kept for no thread.
-        self.is_abandoned.store(true, Ordering::Relaxed);
+        self.keeps_units.set(false);
         self.stash.release();
         self.flush_outgoing();
         self.drain_home();
@@ -67,6 +68,7 @@ impl Cache {
             }
             self.cool();
         }
+        self.is_abandoned.store(true, Ordering::Relaxed);
         CACHES.abandon(self);
         self.let_go();
     }
@@ -148,6 +150,7 @@ impl Cache {
         self.depot_blocks.store(0, Ordering::Relaxed);
         self.hot.outgoing.forget();
         self.stash.forget_after_fork();
+        self.keeps_units.set(false);
         self.scavenger.classes_left.set(0);
         self.scavenger.next.set(0);
         self.scavenger.are_withheld.set(false);

@@ -216,7 +216,7 @@ pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
     unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
 }
 
-/// Takes back a large block's run, as [`defer`] does. Its entry says that it is kept.
+/// Takes back a large block's run, as [`defer`] does. Its record says that it is kept.
 ///
 /// # Safety
 ///

@@ -65,7 +65,7 @@ pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use scavenger::Scavenger;
 use slabs::terminated;
-pub(crate) use stash::Stash;
+pub(crate) use stash::{Stash, note_scarce};
 use withheld::Withheld;
 
 /// Bytes in a chain of small blocks, and of large ones, where a slow operation for each two or
@@ -168,6 +168,10 @@ pub(crate) struct Cache {
     pub(crate) lock: OwnerLock,
     /// The cache that is asked next for a slab.
     ask_next: Cell<u32>,
+    /// Whether units of slabs go to the stash: not while its thread ends, nor after.
+    keeps_units: Cell<bool>,
+    /// The tick in which it last asked others to make way.
+    made_way: Cell<u32>,
     /// How many slabs it still makes before it asks others again.
     steals_skipped: Cell<u8>,
     is_heap: AtomicBool,

@@ -94,6 +94,10 @@ impl Cache {
     pub(crate) fn scavenge(&self) {
         let now = os::coarse_ms();
         let is_new_tick = self.scavenger.now.replace(now) != now;
+        if is_new_tick {
+            self.publish();
+            self.scavenger.active.store(now, Ordering::Relaxed);
+        }
         let Some(delay) = options::purge_delay() else { return };
         self.scavenge_step(now, delay);
         if !is_new_tick {
@@ -106,8 +110,6 @@ impl Cache {
             return;
         }
         self.scavenger.has_withheld.set(false);
-        self.publish();
-        self.scavenger.active.store(now, Ordering::Relaxed);
         if self.is_quiet() {
             let until = os::now_ns() + QUIET_PATIENCE;
             while self.scavenger.classes_left.get() > 0 && os::now_ns() < until {

@@ -111,7 +111,7 @@ impl Cache {
     /// Gives the unit of what was a slab back, or keeps it for the next one.
     fn give_unit(&self, unit: usize) {
         let is_kept = self.owned_by() == Use::Thread
-            && !self.is_abandoned.load(Ordering::Relaxed)
+            && self.keeps_units.get()
             && self.stash.keep(unit, MAP.record(unit), 1);
         if is_kept {
             MAP.set_entry(unit, Entry::KEPT);

@@ -11,13 +11,13 @@
 //! 100 KiB and asks for the next one should pay neither, nor one whose blocks of
 //! 10 KiB fill a few slabs and leave them: runs of each
 //! length wait here, bounded in bytes. While a run waits, its
-//! first entry says `KEPT`, so it is a block for nobody.
+//! record says so if it was a large block's, and its first entry if it was a slab's: it is a block for nobody.
 //!
-//! What no allocation has come to fetch while the scavenger went by once goes
+//! What no allocation has needed from one time the scavenger comes by to the next (low water) goes
 //! back to the chunk, where it is purged in its time; and so does all of it, the stashes of some other
 //! threads included (`visit`), before the process grows for something else.
 //!
-//! Invariants: a run's first entry is `KEPT`, its record says its length, its
+//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length, its
 //! pages may hold anything. Only the holder of the tenure touches it; its size is an
 //! atomic, for visitors.
 //!
@@ -28,6 +28,7 @@ use core::ops::RangeInclusive;
 
 use crate::address_map::MAP;
 use crate::chunk::{self, scarce};
+use crate::os;
 use crate::size_class::{SLAB_MAX, UNIT};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::unit_record::Record;
@@ -46,8 +47,10 @@ const PLENTY: usize = (1 << 20) / UNIT;
 const PART: usize = 4;
 /// A run that is longer by one of so many parts serves, too.
 const LONGER: usize = 4;
-/// One fetch in so many does a step of the scavenger's.
-const STEP: usize = 64;
+/// One fetch in so many does a step of the scavenger's; and so many of the first ones in a tick of the clock, so
+/// that a program which does little looks after its memory.
+const STEP: u32 = 64;
+const FIRST_IN_TICK: u32 = 16;
 
 /// Units that one stash may keep: the fewer, the more caches were made.
 static ROOM: AtomicUsize = AtomicUsize::new(MOST);
@@ -59,7 +62,13 @@ pub(super) fn room_bytes() -> usize {
 
 /// So many caches were made.
 pub(super) fn note_made(caches: usize) {
-    ROOM.fetch_min((ALL / caches).max(LEAST), Ordering::Relaxed);
+    let most = if chunk::is_scarce() { LEAST } else { (ALL / caches).max(LEAST) };
+    ROOM.fetch_min(most, Ordering::Relaxed);
+}
+
+/// There is a limit on address space from now on.
+pub(crate) fn note_scarce() {
+    ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
 /// Runs that wait for the next large block, or slab. Zero is an empty stash.
@@ -67,15 +76,19 @@ pub(crate) struct Stash {
     /// Of each length, the newest run; its record leads to the next (`by_owner`).
     runs: [AtomicU32; LONGEST],
     units: AtomicUsize,
-    /// How often a run was fetched since the scavenger last passed by.
-    fetched: Cell<usize>,
+    /// The fewest units since the scavenger last passed by.
+    low: Cell<usize>,
+    /// Fetches until the next step of the scavenger's, steps until there are such, and the tick they are in.
+    quick_left: Cell<u32>,
+    steps_left: Cell<u32>,
+    tick: Cell<u32>,
 }
 
 impl Stash {
     /// Sizes of large blocks that one of its runs may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run whose first entry is `KEPT`, or about to be, in a thread's stash. False: there is no
+    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be, in a thread's stash. False: there is no
     /// room.
     #[inline(always)]
     pub(crate) fn keep(&self, unit: usize, record: &Record, units: usize) -> bool {
@@ -111,7 +124,11 @@ impl Stash {
     fn pop(&self, record: &Record, units: usize) {
         let next = record.by_owner.next.load(Ordering::Relaxed);
         self.runs[units - 1].store(next, Ordering::Relaxed);
-        self.units.store(self.units.load(Ordering::Relaxed) - units, Ordering::Relaxed);
+        let left = self.units.load(Ordering::Relaxed) - units;
+        self.units.store(left, Ordering::Relaxed);
+        if left < self.low.get() {
+            self.low.set(left);
+        }
     }
 
     /// Takes a run of `units` units out, or of some more. Returns how many it has.
@@ -124,7 +141,6 @@ impl Stash {
     /// Takes a run of exactly `units` units out.
     pub(super) fn take_exactly(&self, units: usize) -> Option<usize> {
         let unit = self.first(units)?;
-        self.fetched.set(self.fetched.get() + 1);
         self.pop(MAP.record(unit), units);
         Some(unit)
     }
@@ -135,10 +151,11 @@ impl Stash {
     pub(crate) fn take_ready(&self, units: usize, size: usize) -> Option<(usize, &'static Record)> {
         let unit = self.first(units)?;
         let record = MAP.record(unit);
-        if self.is_step_due() || !scarce::is_usable(record, size) {
+        let left = self.quick_left.get();
+        if left == 0 || !scarce::is_usable(record, size) {
             return None;
         }
-        self.fetched.set(self.fetched.get() + 1);
+        self.quick_left.set(left - 1);
         self.pop(record, units);
         Some((unit, record))
     }
@@ -153,9 +170,11 @@ impl Stash {
         }
     }
 
-    /// Whether so much waits here that a visit is worth it, for a thread that would make the process grow.
-    pub(super) fn has_plenty(&self) -> bool {
-        self.units.load(Ordering::Relaxed) >= PLENTY
+    /// Whether so much waits here that a visit is worth it, for a thread that would make the process grow by
+    /// a run of `units` units.
+    pub(super) fn has_plenty(&self, units: usize) -> bool {
+        let kept = self.units.load(Ordering::Relaxed);
+        kept >= PLENTY && kept * PART >= units
     }
 
     /// Whether nothing waits here.
@@ -163,34 +182,39 @@ impl Stash {
         self.units.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether the caller of [`Stash::take`] should do a step of the scavenger's:
-    /// it reads the clock, which costs as much as the take.
-    #[inline]
-    pub(crate) fn is_step_due(&self) -> bool {
-        self.fetched.get() % STEP == STEP - 1
+    /// A step of the scavenger's was done: says how many fetches need none.
+    pub(crate) fn note_step(&self) {
+        let now = os::coarse_ms();
+        if self.tick.replace(now) != now {
+            self.steps_left.set(FIRST_IN_TICK);
+        }
+        let left = self.steps_left.get().checked_sub(1);
+        self.steps_left.set(left.unwrap_or(0));
+        self.quick_left.set(if left.is_some() { 0 } else { STEP });
     }
 
     /// Gives all runs back to the chunk.
     pub(crate) fn release(&self) {
-        if self.units.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        for units in 1..=LONGEST {
-            if self.units.load(Ordering::Relaxed) == 0 {
-                break;
-            }
-            while let Some(unit) = self.first(units) {
+        self.release_down_to(0);
+    }
+
+    /// Gives runs back until at most `most` units are left, the longest ones first.
+    fn release_down_to(&self, most: usize) {
+        for units in (1..=LONGEST).rev() {
+            while self.units.load(Ordering::Relaxed) > most
+                && let Some(unit) = self.first(units)
+            {
                 self.pop(MAP.record(unit), units);
                 chunk::give(unit, units);
             }
         }
     }
 
-    /// The scavenger goes by: gives all runs back if none was wanted.
+    /// The scavenger goes by: gives back what was not needed since it last did.
     pub(super) fn pass(&self) {
-        if self.fetched.take() == 0 {
-            self.release();
-        }
+        let units = self.units.load(Ordering::Relaxed);
+        self.release_down_to(units - self.low.get().min(units));
+        self.low.set(self.units.load(Ordering::Relaxed));
     }
 
     /// In a forked child: forgets what may have been changing while it was copied.
@@ -199,5 +223,6 @@ impl Stash {
             runs.store(0, Ordering::Relaxed);
         }
         self.units.store(0, Ordering::Relaxed);
+        self.low.set(0);
     }
 }

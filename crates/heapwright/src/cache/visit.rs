@@ -25,7 +25,8 @@
 //!   stash keeps;
 //! - *help*: the scavenger's steps in caches that have been quiet for long.
 //!
-//! A visitor never waits for the lock, so there is no order of locks to keep.
+//! A visitor on a slow path never waits for the lock, so there is no order of locks to keep. (`malloc_trim` waits, and
+//! has no other lock.)
 //!
 //! Called by the slow paths of `cache`.
 
@@ -67,8 +68,8 @@ impl Cache {
     /// The right to do slow work here, if this is the cache of a thread that
     /// lives and is not doing any just now.
     fn visit(&self) -> Option<Visit<'_>> {
-        if sync::holds_all() {
-            // Around a fork: in the child the thread may be gone already.
+        // Around a fork: in the child the thread may be gone already.
+        if sync::holds_all() || !self.lives() {
             return None;
         }
         let order = self.lock.try_visit()?;
@@ -144,16 +145,31 @@ impl Cache {
         false
     }
 
+    /// There is no memory: gives back what all stashes keep.
+    pub(crate) fn release_all_stashes(&self) {
+        for other in CACHES.all().filter(|other| other.id() != self.id()) {
+            if !other.stash.is_empty()
+                && let Some(_order) = other.visit()
+            {
+                other.stash.release();
+            }
+        }
+    }
+
     /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
     /// in stashes may do: gives back those of this cache, and of another one.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
+        // One visit a tick.
+        if self.made_way.replace(self.scavenger.now.get()) == self.scavenger.now.get() {
+            return;
+        }
         let made = CACHES.made() as u32;
         for _ in 0..ASKS.min(made as usize) {
             let id = self.ask_next.get() % made + 1;
             self.ask_next.set(id);
             if let Some(other) = CACHES.get(id)
-                && other.stash.has_plenty()
+                && other.stash.has_plenty(units)
                 && other.id() != self.id()
                 && !chunk::has_dirty(units)
                 && let Some(_order) = other.visit()

@@ -194,7 +194,8 @@ pub(super) fn region(address: usize) -> Region {
 
 /// What is at an address; `None`: it may be a block, of another heap or allocator.
 fn region_unless_block(address: usize) -> Option<Region> {
-    match MAP.lookup(address).1.kind() {
+    let (unit, entry) = MAP.lookup(address);
+    match MAP.kind_of(unit, entry) {
         Kind::Foreign => region_of(address),
         Kind::PoolHead | Kind::PoolRest(_) => Some(Region::Pool),
         Kind::Arena => Some(Region::Arena),

@@ -22,8 +22,10 @@ use crate::sync;
 /// ```
 #[must_use]
 pub fn owns(address: *const u8) -> bool {
-    match MAP.lookup(address.addr()).1.kind() {
-        Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => true,
+    let (unit, entry) = MAP.lookup(address.addr());
+    match MAP.kind_of(unit, entry) {
+        Kind::Slab(_) | Kind::LargeHead => true,
+        Kind::LargeRest(head) => MAP.kind(head) == Kind::LargeHead,
         Kind::Debug | Kind::DebugRest(_) => true,
         _ => foreign::peer_owns(address),
     }
@@ -89,6 +91,9 @@ pub fn trim(keep: usize) -> bool {
 /// # unsafe { heapwright::heap::free(block) };
 /// ```
 pub fn limit_address_space(most: usize) {
+    if most != usize::MAX {
+        cache::note_scarce();
+    }
     magazines::lower_limits(|| chunk::set_limit(most));
 }
 

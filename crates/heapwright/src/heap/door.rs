@@ -222,7 +222,7 @@ pub(super) enum Found {
 #[inline]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
-    match entry.kind() {
+    match MAP.kind_of(unit, entry) {
         Kind::Slab(class) => {
             // Arithmetic alone: the slab's record is its owner's to touch. A slot
             // that is not out is noticed when it comes back to its slab.
@@ -392,7 +392,7 @@ fn free_large(unit: usize) -> bool {
             let _order = heap.lock.lock();
             // Looked at again under the lock: two threads may free it at once.
             let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()
-                && MAP.lookup(MAP.address_of(unit).addr()).1.kind() == Kind::LargeHead;
+                && MAP.kind(unit) == Kind::LargeHead;
             if is_there {
                 heap.large.remove(&MAP, unit);
             }
@@ -412,7 +412,7 @@ fn keep(unit: usize, units: usize) -> bool {
         return false;
     }
     if sync::is_interrupted() {
-        // SAFETY: the caller gives the block away, whose run this is, and its entry says kept.
+        // SAFETY: the caller gives the block away, whose run this is, and its record says kept.
         unsafe { central::defer_run(unit) };
         return true;
     }

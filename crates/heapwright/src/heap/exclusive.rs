@@ -82,6 +82,5 @@ pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
         return false;
     }
     let Some(_order) = cache.try_enter() else { return false };
-    // SAFETY: just found to be a large block's, which the caller gives away.
-    unsafe { large::keep(unit, &cache.stash) }
+    large::keep(unit, &cache.stash)
 }

@@ -31,7 +31,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
 use super::start::{self, Mine};
-use super::{first_class, own_word};
+use super::{first_class, large, own_word};
 
 /// What the heap does around a fork.
 pub(super) static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
@@ -128,9 +128,10 @@ fn in_child(alone: bool) {
     for unit in 0..frontier {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
-        if entry.kind() == Kind::Kept {
+        if MAP.kind_of(unit, entry) == Kind::Kept {
             // Not this thread's own: those were given back before.
             MAP.set_entry(unit, Entry::LARGE_HEAD);
+            large::revive(unit);
         }
         if let Kind::Slab(class) = entry.kind()
             && let Some(cache) = CACHES.get(entry.owner()).filter(|cache| is_gone(cache))

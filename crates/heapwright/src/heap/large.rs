@@ -27,12 +27,15 @@ use crate::chunk::{self, Run, Want, scarce};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
+use crate::unit_record::Record;
 
 /// From this many bytes on, pages are moved instead of bytes copied.
 const MOVE_PAGES: usize = 1 << 20;
 
 /// A block that gets smaller by at most one of so many parts keeps its run: it may grow again.
 const STAYS: usize = 8;
+/// In units: 1 MiB.
+const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 
 /// A large block that was handed out.
 pub(super) struct Large {
@@ -71,11 +74,9 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
 fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     let usable = whole_pages(size.max(1));
     let units = usable.div_ceil(UNIT);
-    let is_step_due = keeper.stash().is_step_due();
     let (unit, units) = keeper.stash().take(units)?;
-    if is_step_due {
-        keeper.tend();
-    }
+    keeper.tend();
+    keeper.stash().note_step();
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     // What can be used already stays so, for the next one of the run may be longer again.
     let record = MAP.record(unit);
@@ -95,29 +96,30 @@ pub(super) fn quickly(size: usize, stash: &Stash) -> *mut u8 {
         return ptr::null_mut();
     };
     // SAFETY: the unit of a run that the stash had.
-    unsafe { MAP.set_known_entry(unit, Entry::LARGE_HEAD) };
+    if unsafe { MAP.entry(unit) } != Entry::LARGE_HEAD {
+        // What was a slab's unit. Only then: entries of many threads' runs lie in one line.
+        MAP.set_entry(unit, Entry::LARGE_HEAD);
+    }
     record.requested.store(size, Ordering::Relaxed);
     record.heap.store(0, Ordering::Relaxed);
     MAP.address_of(unit)
 }
 
-/// Keeps the run of the large block at `unit` in the thread's own stash. False: it stays a block, for
-/// it is a first-class heap's, or there is no room.
-///
-/// # Safety
-///
-/// The unit's entry was just read: the head of a large block, which the caller gives away.
+/// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own stash.
+/// False: it stays a block, for it is a first-class heap's, it was freed before (by this thread, or some time
+/// ago), or there is no room.
 #[inline(always)]
-pub(super) unsafe fn keep(unit: usize, stash: &Stash) -> bool {
+pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
-    if record.heap.load(Ordering::Relaxed) != 0 {
+    if record.heap.load(Ordering::Relaxed) != 0
+        || record.requested.load(Ordering::Relaxed) == Record::KEPT
+    {
         return false;
     }
     let units = record.units.load(Ordering::Relaxed) as usize;
     let kept = stash.keep(unit, record, units);
     if kept {
-        // SAFETY: below the limit, for its entry was read.
-        unsafe { MAP.set_known_entry(unit, Entry::KEPT) };
+        record.requested.store(Record::KEPT, Ordering::Relaxed);
     }
     kept
 }
@@ -163,14 +165,20 @@ pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
 /// next one. A heap's block has left its list before. False: somebody else freed it first.
 #[must_use]
 pub(super) fn free(unit: usize, keep: impl FnOnce(usize, usize) -> bool) -> bool {
-    if !MAP.exchange_entry(unit, Entry::LARGE_HEAD, Entry::KEPT) {
+    let record = MAP.record(unit);
+    if record.requested.swap(Record::KEPT, Ordering::Acquire) == Record::KEPT {
         return false;
     }
-    let units = MAP.record(unit).units.load(Ordering::Relaxed) as usize;
+    let units = record.units.load(Ordering::Relaxed) as usize;
     if !keep(unit, units) {
         chunk::give(unit, units);
     }
     true
+}
+
+/// In a forked child: a run that a thread kept which is not here counts as in use.
+pub(super) fn revive(unit: usize) {
+    MAP.record(unit).requested.store(usable(unit), Ordering::Relaxed);
 }
 
 /// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives
@@ -197,7 +205,7 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) 
                 return false;
             }
         }
-    } else if need < have - have / STAYS && usable < scarce::usable(record) {
+    } else if need < have - (have / STAYS).min(STAYS_AT_MOST) && usable < scarce::usable(record) {
         chunk::shorten(unit, have, need, usable);
     } else if !scarce::set_usable(unit, usable) {
         return false;

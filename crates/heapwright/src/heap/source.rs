@@ -49,6 +49,7 @@ impl Source for Cache {
 
     fn release(&self) {
         self.release_free();
+        self.release_all_stashes();
     }
 
     fn counters(&self) -> &Counters {

@@ -46,7 +46,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         let address = MAP.address_of(unit).addr();
-        match entry.kind() {
+        match MAP.kind_of(unit, entry) {
             Kind::Slab(class) => {
                 let slab = Slab::at(&MAP, unit, class);
                 let size = size_class::size(class);
