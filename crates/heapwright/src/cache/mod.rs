@@ -170,8 +170,6 @@ pub(crate) struct Cache {
     ask_next: Cell<u32>,
     /// Whether units of slabs go to the stash: not while its thread ends, nor after.
     keeps_units: Cell<bool>,
-    /// The tick in which it last asked others to make way.
-    made_way: Cell<u32>,
     /// How many slabs it still makes before it asks others again.
     steals_skipped: Cell<u8>,
     is_heap: AtomicBool,

@@ -160,10 +160,6 @@ impl Cache {
     /// in stashes may do: gives back those of this cache, and of another one.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
-        // One visit a tick.
-        if self.made_way.replace(self.scavenger.now.get()) == self.scavenger.now.get() {
-            return;
-        }
         let made = CACHES.made() as u32;
         for _ in 0..ASKS.min(made as usize) {
             let id = self.ask_next.get() % made + 1;
