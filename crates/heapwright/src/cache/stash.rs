@@ -35,9 +35,9 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that is kept: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units that all threads' stashes together may keep, that one may keep at most, and always: 16 MiB,
+/// Units that all threads' stashes together may keep, that one may keep at most, and always: 64 MiB,
 /// 4 MiB, 256 KiB. And that of a shared cache: 2 MiB.
-const ALL: usize = (16 << 20) / UNIT;
+const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
 const SHARED: usize = (2 << 20) / UNIT;
