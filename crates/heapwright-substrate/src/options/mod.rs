@@ -78,7 +78,7 @@ impl Options {
     pub const DEFAULT: Self = Self {
         stats_at_exit: false,
         stats_file: [0; PATH_MAX],
-        cache: CacheModel::Exclusive,
+        cache: CacheModel::Auto,
         trace: [0; PATH_MAX],
         purge_ms: DEFAULT_PURGE_MS,
         huge_pages: true,
@@ -100,6 +100,8 @@ impl Options {
 /// How threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
+    /// About twice as many as there are CPUs have their own, further ones their CPU's.
+    Auto,
     /// Each has its own.
     Exclusive,
     /// So many for all; 0: as many as there are CPUs, up to 32.
@@ -111,6 +113,7 @@ pub enum CacheModel {
 impl CacheModel {
     fn parse(text: &[u8]) -> Option<Self> {
         match text {
+            b"auto" => Some(Self::Auto),
             b"exclusive" => Some(Self::Exclusive),
             b"shared" => Some(Self::Shared(0)),
             b"percpu" => Some(Self::PerCpu),
@@ -209,7 +212,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
             Some(model) => options.cache = model,
             None => {
                 return Err(Wrong::Value(
-                    "is no cache model; use exclusive, shared, shared:K with K from 1 to 1024, or percpu",
+                    "is no cache model; use auto, exclusive, shared, shared:K with K from 1 to 1024, or percpu",
                 ));
             }
         },

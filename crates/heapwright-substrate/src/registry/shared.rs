@@ -65,6 +65,10 @@ const SPINS: u32 = 100;
 /// How long a waiter sleeps before it looks for itself.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
+/// So many times as long, at most, where more sleep: one of them will be woken, and a thousand that look for themselves
+/// each millisecond would leave no time for anybody else.
+#[cfg(not(loom))]
+const MOST_NAPS: u64 = 64;
 /// How long a lock may have been contended for, that a waiter still waits.
 #[cfg(not(loom))]
 const PATIENCE_NS: u64 = 200_000_000;
@@ -248,7 +252,8 @@ impl<T, F> Slot<T, F> {
             if since != 0 && clock().wrapping_sub(since) > PATIENCE_NS as usize {
                 break false;
             }
-            crate::os::futex_wait_for(&self.state, HELD, NAP_NS);
+            let sleepers = u64::from(self.sleepers.load(Ordering::Relaxed) & !POLL);
+            crate::os::futex_wait_for(&self.state, HELD, NAP_NS * sleepers.clamp(1, MOST_NAPS));
         };
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         got

@@ -173,6 +173,17 @@ pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
     ALL.raise(count, |number| make(number, on_miss))
 }
 
+/// Makes the CPUs' caches, `count` of them, and their arrays where there can be some (`arrays::prepare`). False:
+/// there is no memory.
+pub(crate) fn start_by_cpu(count: usize, descriptor: Option<&[u64; 4]>) -> bool {
+    let _one = RAISING.lock();
+    let made = ALL.raise(count, |number| make(number, OnMiss::ByCpu)) > 0;
+    if made && arrays::gate().is_none() {
+        arrays::start(descriptor);
+    }
+    made
+}
+
 /// Makes the fast path for sized frees refuse every block: see the caller.
 ///
 /// # Safety

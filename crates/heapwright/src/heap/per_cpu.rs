@@ -174,6 +174,12 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
+/// The gate whose arrays a common block may be put into by the calling thread, whatever it allocates from.
+pub(super) fn any_gate() -> Option<&'static Gate> {
+    let gate = arrays::gate()?;
+    (own_word::goes_by_gate() || gate.serves_this_thread()).then_some(gate)
+}
+
 /// The gate that the calling thread goes by, if it does.
 pub(super) fn my_gate() -> Option<&'static Gate> {
     own_word::goes_by_gate().then(arrays::gate).flatten()

@@ -35,10 +35,12 @@ use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
 use crate::cache::{Allocated, Hot, HotStub, OnMiss, Residue, arrays, central};
 use crate::registry::shared::Held;
+use crate::options::{self, CacheModel};
+use crate::os::rseq;
 use crate::registry::{self, Model, per_cpu};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Elsewhere the C layer has no `malloc` of its own.
 #[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
@@ -49,19 +51,61 @@ const fn malloc_sequence() -> Option<&'static [u64; 4]> {
 /// Makes the caches, if the options say that they are shared. Once, before threads get
 /// any. False: there is no memory, and each thread gets its own.
 pub(super) fn start() -> bool {
-    let (count, on_miss) = match registry::model() {
-        Model::Exclusive => return true,
-        Model::Shared(count) => (count, OnMiss::Shared),
-        Model::PerCpu(count) => (count, OnMiss::ByCpu),
-    };
-    let made = magazines::raise(count, on_miss) > 0;
-    if made && on_miss == OnMiss::ByCpu {
-        arrays::start(malloc_sequence());
+    match registry::model() {
+        Model::Exclusive => {
+            // Only where restartable sequences are to be had: threads are better off with caches of their own than
+            // with locked ones.
+            if options::get().cache == CacheModel::Auto && arrays::prepare() {
+                BY_CPU.store(true, Ordering::Relaxed);
+                BESIDE.store(true, Ordering::Relaxed);
+            }
+            true
+        }
+        Model::Shared(count) => magazines::raise(count, OnMiss::Shared) > 0,
+        Model::PerCpu(count) => {
+            arrays::prepare();
+            BY_CPU.store(true, Ordering::Relaxed);
+            magazines::start_by_cpu(count, malloc_sequence())
+        }
     }
-    made
 }
 
-/// Whether this process shares caches.
+/// Whether the caches are CPUs'.
+static BY_CPU: AtomicBool = AtomicBool::new(false);
+
+/// Whether some threads have caches of their own beside those that are shared, if there are any.
+static BESIDE: AtomicBool = AtomicBool::new(false);
+
+/// Whether threads that have a cache of their own, or none yet, come here only with blocks of others.
+fn is_beside() -> bool {
+    BESIDE.load(Ordering::Relaxed)
+}
+
+/// Lets the calling thread, which has no cache, go by its CPU's, beside threads that have their own. False: that
+/// is not to be had here, or not meant.
+pub(super) fn join_beside() -> bool {
+    if !is_beside() {
+        return false;
+    }
+    if arrays::gate().is_none() {
+        // One thread makes them, and those that come meanwhile wait for it.
+        magazines::start_by_cpu(rseq::possible_cpus().min(registry::MOST), malloc_sequence());
+    }
+    let Some(gate) = arrays::gate().filter(|gate| gate.serves_this_thread()) else { return false };
+    own_word::set_gate(gate.stub());
+    true
+}
+
+/// Whether all threads of this process share caches.
+pub(super) fn is_for_all() -> bool {
+    is_on() && !is_beside()
+}
+
+fn by_cpu() -> bool {
+    BY_CPU.load(Ordering::Relaxed)
+}
+
+/// Whether threads of this process share caches.
 pub(crate) fn is_on() -> bool {
     ALL.count() > 0
 }
@@ -79,22 +123,22 @@ pub(crate) fn is_on() -> bool {
 pub fn raise_shared_caches(count: usize) -> usize {
     // Magazines of pools, too.
     registry::raise_shared(count);
-    if is_on() && !registry::by_cpu() { magazines::raise(count, OnMiss::Shared) } else { 0 }
+    if is_on() && !by_cpu() { magazines::raise(count, OnMiss::Shared) } else { 0 }
 }
 
-/// The calling thread's cache, by its own word; `None`: it has none yet.
+/// The calling thread's cache, by its own word, or that of its CPU; `None`: it has none yet.
 fn existing() -> Option<&'static SharedCache> {
     match own_word::get() {
         Own::Shared(shared) => Some(shared),
         Own::ByCpu => Some(per_cpu::mine(&ALL)),
-        _ => None,
+        _ => is_beside().then(|| per_cpu::mine(&ALL)),
     }
 }
 
 /// Gives the calling thread a cache, or the way to its CPU's.
 #[cold]
 fn first() -> &'static SharedCache {
-    if !registry::by_cpu() {
+    if !by_cpu() {
         let first = ALL.assign();
         own_word::set_shared(first);
         return first;
@@ -132,7 +176,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
 
 /// Notes what it took to get a cache.
 fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
-    if !ptr::eq(held.slot(), current) && !registry::by_cpu() {
+    if !ptr::eq(held.slot(), current) && !by_cpu() {
         own_word::set_shared(held.slot());
     }
     if held.failed > 0 {
@@ -305,7 +349,7 @@ fn overflow(hot: &Hot, residue: Residue) {
 ///
 /// The block is of `class`, of a common slab, and in use.
 pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
-    if let Some(gate) = super::per_cpu::my_gate() {
+    if let Some(gate) = super::per_cpu::any_gate() {
         // SAFETY: the caller gives the block of this class and a common slab away.
         return unsafe { super::per_cpu::give(gate, class, block) };
     }

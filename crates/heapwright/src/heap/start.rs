@@ -25,7 +25,7 @@ use crate::fork::{self, Part};
 use crate::options::{self, Options};
 use crate::os::{self, Exit};
 use crate::substrate;
-use crate::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
 use super::foreign;
@@ -40,6 +40,8 @@ const FAILED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
+/// Threads that have a cache of their own.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 /// What a thread allocates from.
@@ -75,16 +77,21 @@ fn mine_slow(has_exited: bool) -> Mine {
     if has_exited {
         return late().map_or(Mine::Nothing, Mine::Late);
     }
-    if shared::is_on() {
+    if shared::is_for_all() {
         return Mine::Shared;
     }
     // Starting may have allocated, and so given this thread its cache already.
     if let Some(cache) = own_word::cache() {
         return Mine::Cache(cache);
     }
+    // Two threads may both be the last one: the bound is no promise.
+    if LIVE.load(Ordering::Relaxed) >= most_of_their_own() && shared::join_beside() {
+        return Mine::Shared;
+    }
     let Some(cache) = CACHES.adopt_or_make() else {
         return late().map_or(Mine::Nothing, Mine::Late);
     };
+    LIVE.fetch_add(1, Ordering::Relaxed);
     cache.is_abandoned.store(false, Ordering::Relaxed);
     {
         // The thread that had it may still be leaving.
@@ -96,6 +103,25 @@ fn mine_slow(has_exited: bool) -> Mine {
     own_word::set_cache(cache);
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
     Mine::Cache(cache)
+}
+
+/// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a time, and the one
+/// that started them.
+fn most_of_their_own() -> usize {
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    match MOST.load(Ordering::Relaxed) {
+        0 => {
+            let most = 2 * os::cpus() + 1;
+            MOST.store(most, Ordering::Relaxed);
+            most
+        }
+        most => most,
+    }
+}
+
+/// In a forked child: the other threads are gone.
+pub(super) fn forget_after_fork(has_own: bool) {
+    LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
 /// Publishes for statistics how much the calling thread's cache holds just now.
@@ -187,6 +213,7 @@ unsafe extern "C" fn thread_exit(token: *mut c_void) {
     // SAFETY: the token is the cache that the thread was given.
     let cache = unsafe { &*token.cast::<Cache>() };
     own_word::set_exited();
+    LIVE.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.abandon();
 }

@@ -144,6 +144,8 @@ pub(crate) const SINKS: usize = offset_of!(Gate, sinks);
 static GATE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
+/// Whether there can be arrays, as [`prepare`] found.
+static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Whether CPUs can be closed.
 static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
 /// Whether the fork under way found the arrays at rest.
@@ -155,12 +157,23 @@ static ORDER: Lock<()> = Lock::new(());
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the arrays up, if the kernel and the C library can do it. Once. `descriptor` is that of
+/// Readies the kernel for arrays, while there is one thread: with several it takes milliseconds. Returns whether
+/// there can be any.
+pub(crate) fn prepare() -> bool {
+    // The sequences take a CPU's number for a place in the gate as it is.
+    let can = sequences::EXIST && rseq::numbers_are_below(CPUS) && rseq::offset().is_some();
+    if can {
+        CAN_CLOSE.store(rseq::register_fence(), Ordering::Relaxed);
+        IS_READY.store(true, Ordering::Relaxed);
+    }
+    can
+}
+
+/// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of
 /// a `malloc` outside this library, if there is one: see `heap::assembly`.
 pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
-    // The sequences take a CPU's number for a place in the gate as it is.
-    let fits = sequences::EXIST && rseq::numbers_are_below(CPUS);
-    let Some(offset) = rseq::offset().filter(|_| fits) else { return false };
+    let is_ready = IS_READY.load(Ordering::Relaxed);
+    let Some(offset) = rseq::offset().filter(|_| is_ready) else { return false };
     let gate: *mut Gate = chunk::metadata::alloc(size_of::<Gate>(), align_of::<Gate>()).cast();
     // A put has nowhere to go after the last place, a take before the first.
     let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
@@ -185,7 +198,6 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
         made.sources[cpu].store(empty, Ordering::Relaxed);
         made.sinks[cpu].store(full, Ordering::Relaxed);
     }
-    CAN_CLOSE.store(rseq::register_fence(), Ordering::Relaxed);
     GATE.store(gate, Ordering::Release);
     true
 }
@@ -556,6 +568,7 @@ mod tests {
     fn started() -> Option<&'static Gate> {
         let _one = magazines::RAISING.lock();
         if gate().is_none() {
+            assert!(prepare());
             start(None);
         }
         gate()
