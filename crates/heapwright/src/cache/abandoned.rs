@@ -55,6 +55,7 @@ impl Cache {
         // First: what comes home from now on is kept for no thread.
         self.keeps_units.set(false);
         self.stash.release();
+        self.stash.give_extra_back();
         self.flush_outgoing();
         self.drain_home();
         self.publish();

@@ -35,7 +35,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::depot::{Depot, DepotChain};
-use super::magazines::chain_length;
+use super::magazines::{ALL, MIDDLE, chain_length};
 use super::slabs::{gather, put_run, terminated, want_of_slab};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
@@ -55,6 +55,10 @@ const SHARE: usize = 64;
 /// Chains that a depot may always have, and bytes that it may have at most.
 const FEW_CHAINS: usize = 1;
 const MANY_BYTES: usize = 256 << 10;
+/// Bytes of blocks over [`MIDDLE`] that all depots may have, for each cache that threads share, and for so many at
+/// most.
+const MIDDLE_BYTES: usize = 1 << 20;
+const MIDDLE_CACHES: usize = 16;
 /// Partial slabs that one pass looks at under one lock, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
@@ -74,7 +78,7 @@ pub(crate) struct Central {
     next: Cell<usize>,
     /// Whether a chain was taken since the last pass.
     was_wanted: Cell<bool>,
-    /// Blocks in the depot, for statistics.
+    /// Blocks in the depot, for others to see.
     depot_blocks: AtomicUsize,
 }
 
@@ -96,6 +100,8 @@ static CENTRALS: [Central; CLASSES] = [const {
 
 /// Slabs of all classes.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of blocks over [`MIDDLE`] in all depots.
+static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that came back where no lock could be waited for (see [`defer`]).
 static DEFERRED: RemoteStack = RemoteStack::new();
 /// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
@@ -162,14 +168,16 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
     central.was_wanted.set(true);
-    if let Some(chain) = central.depot.pop() {
-        central.publish();
+    if let Some(chain) = central.undepot(class) {
         return Some(Supply { chain, zero: false });
     }
     if let Some(chain) = central.take_returned(class, most) {
         return Some(Supply { chain, zero: false });
     }
     if central.current.get() == 0 {
+        if MIDDLE_WAITING.load(Ordering::Relaxed) > 0 && !chunk::has_dirty(1) {
+            release_middle(class);
+        }
         central.current.set(central.new_slab(class)?);
     }
     let slab = Slab::at(&MAP, central.current.get(), class);
@@ -191,14 +199,25 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     }
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
-    let bytes = (central.depot.blocks() + chain.count()) * size_class::size(class);
-    let share = central.slabs.get() * UNIT / SHARE;
-    let few = FEW_CHAINS * chain_length(class) * size_class::size(class);
-    if bytes <= share.clamp(few, MANY_BYTES.max(few)) {
+    if central.has_room(class, chain.count()) {
         central.depot.push(chain);
-        central.publish();
+        central.publish(class);
     } else {
         central.distribute(class, chain);
+    }
+}
+
+/// Before the process grows for a slab of `class`, whose lock is held: sends home what depots hold of middle blocks,
+/// but for those that other threads are at.
+#[cold]
+fn release_middle(class: usize) {
+    for other in (size_class::of(MIDDLE + 1)..CLASSES).filter(|&other| other != class) {
+        let central = &CENTRALS[other];
+        if central.depot_blocks.load(Ordering::Relaxed) > 0
+            && let Some(_order) = central.lock.try_lock()
+        {
+            central.release(other);
+        }
     }
 }
 
@@ -406,9 +425,34 @@ pub(crate) fn forget_deferred_after_fork() {
 
 // The lock is held in all of these.
 impl Central {
-    /// Publishes for statistics how much is in the depot.
-    fn publish(&self) {
-        self.depot_blocks.store(self.depot.blocks(), Ordering::Relaxed);
+    /// Publishes how much is in the depot.
+    fn publish(&self, class: usize) {
+        let (now, size) = (self.depot.blocks(), size_class::size(class));
+        let before = self.depot_blocks.load(Ordering::Relaxed);
+        self.depot_blocks.store(now, Ordering::Relaxed);
+        if size > MIDDLE {
+            MIDDLE_WAITING
+                .fetch_add(now.wrapping_sub(before).wrapping_mul(size), Ordering::Relaxed);
+        }
+    }
+
+    /// The newest chain of the depot.
+    fn undepot(&self, class: usize) -> Option<DepotChain> {
+        let chain = self.depot.pop()?;
+        self.publish(class);
+        Some(chain)
+    }
+
+    /// Whether the depot may hold `count` blocks more.
+    fn has_room(&self, class: usize, count: usize) -> bool {
+        let size = size_class::size(class);
+        if size > MIDDLE {
+            let caches = ALL.count().clamp(1, MIDDLE_CACHES);
+            return MIDDLE_WAITING.load(Ordering::Relaxed) + count * size <= caches * MIDDLE_BYTES;
+        }
+        let share = self.slabs.get() * UNIT / SHARE;
+        let few = FEW_CHAINS * chain_length(class) * size;
+        (self.depot.blocks() + count) * size <= share.clamp(few, MANY_BYTES.max(few))
     }
 
     /// Returned slots of slabs, about `most`.
@@ -481,10 +525,9 @@ impl Central {
 
     /// Gives back what is not in use and not in a magazine.
     fn release(&self, class: usize) {
-        while let Some(chain) = self.depot.pop() {
+        while let Some(chain) = self.undepot(class) {
             self.distribute(class, chain);
         }
-        self.publish();
         let current = self.current.get();
         if current != 0 {
             let slab = Slab::at(&MAP, current, class);

@@ -53,6 +53,9 @@ use crate::sync::{self, Lock};
 /// Bytes in a chain of a magazine, where blocks are small enough: half of what a thread's
 /// own cache has, for these serve many threads, and what lies in them is nobody's.
 const CHAIN_BYTES: usize = 8 << 10;
+const MIDDLE_CHAIN_BYTES: usize = 32 << 10;
+/// Blocks of more bytes are middle ones.
+pub(super) const MIDDLE: usize = 1 << 10;
 const CHAIN_BLOCKS: usize = 128;
 /// Bytes that all spare chains of a cache may have, if that is less than [`central::share`]. (Without
 /// the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
@@ -69,7 +72,8 @@ pub(crate) type SharedCache = Slot<Magazines, HotStub>;
 
 /// Blocks in a chain of `class`.
 pub(super) const fn chain_length(class: usize) -> usize {
-    let blocks = CHAIN_BYTES / size_class::size(class);
+    let size = size_class::size(class);
+    let blocks = if size > MIDDLE { MIDDLE_CHAIN_BYTES } else { CHAIN_BYTES } / size;
     if blocks > CHAIN_BLOCKS {
         CHAIN_BLOCKS
     } else if blocks < 2 {
@@ -152,6 +156,7 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
 fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for all of it.
     let slot = unsafe { SharedCache::make(number) }?;
+    super::stash::note_made(number + 1);
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
     stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
@@ -538,7 +543,7 @@ mod tests {
         let run = chunk::take(1, 1, Want::Any, Entry::KEPT, Entry::large_rest).unwrap();
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };
-        assert!(held.stash.keep_shared(run.unit, 1));
+        assert!(held.stash.keep(run.unit, 1));
         // Once to begin, and once to see that nobody needed it meanwhile.
         drop(held);
         for _ in 0..2 {

@@ -110,9 +110,8 @@ impl Cache {
 
     /// Gives the unit of what was a slab back, or keeps it for the next one.
     fn give_unit(&self, unit: usize) {
-        let is_kept = self.owned_by() == Use::Thread
-            && self.keeps_units.get()
-            && self.stash.keep(unit, MAP.record(unit), 1);
+        let is_kept =
+            self.owned_by() == Use::Thread && self.keeps_units.get() && self.stash.keep(unit, 1);
         if is_kept {
             MAP.set_entry(unit, Entry::KEPT);
         } else {

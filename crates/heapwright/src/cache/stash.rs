@@ -36,11 +36,16 @@ use crate::unit_record::Record;
 /// Units in the longest run that is kept: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
 /// Units that all threads' stashes together may keep, that one may keep at most, and always: 64 MiB,
-/// 4 MiB, 256 KiB. And that of a shared cache: 2 MiB.
+/// 4 MiB, 256 KiB; and as much again for those of caches that threads share.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-const SHARED: usize = (2 << 20) / UNIT;
+/// A stash that refuses so many runs within one tick of the clock, and misses as many, costs its thread a good
+/// part of its time. It begins anew if it keeps what nobody takes; else it may keep so many units more, and all together
+/// so many: 4 MiB, 64 MiB.
+const REGRETS: u32 = 1000;
+const MORE: usize = (4 << 20) / UNIT;
+const ALL_MORE: usize = (64 << 20) / UNIT;
 /// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
 const PLENTY: usize = (1 << 20) / UNIT;
 /// And gives way to a run of so many times its size.
@@ -54,6 +59,8 @@ const FIRST_IN_TICK: u32 = 16;
 
 /// Units that one stash may keep: the fewer, the more caches were made.
 static ROOM: AtomicUsize = AtomicUsize::new(MOST);
+/// Units that stashes may keep beyond that.
+static EXTRA: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that one stash may keep.
 pub(super) fn room_bytes() -> usize {
@@ -76,8 +83,16 @@ pub(crate) struct Stash {
     /// Of each length, the newest run; its record leads to the next (`by_owner`).
     runs: [AtomicU32; LONGEST],
     units: AtomicUsize,
+    /// Units that it may keep; a copy, which a run that finds no room brings up to date.
+    room: Cell<usize>,
+    /// Of these, those that it was given because it was too small.
+    extra: Cell<usize>,
     /// The fewest units since the scavenger last passed by.
     low: Cell<usize>,
+    /// Runs that were refused, and missed, in the tick of the last refusal.
+    refused: Cell<u32>,
+    missed: Cell<u32>,
+    refused_at: Cell<u32>,
     /// Fetches until the next step of the scavenger's, steps until there are such, and the tick they are in.
     quick_left: Cell<u32>,
     steps_left: Cell<u32>,
@@ -88,22 +103,59 @@ impl Stash {
     /// Sizes of large blocks that one of its runs may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be, in a thread's stash. False: there is no
-    /// room.
-    #[inline(always)]
-    pub(crate) fn keep(&self, unit: usize, record: &Record, units: usize) -> bool {
-        self.keep_within(ROOM.load(Ordering::Relaxed), unit, record, units)
+    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be. False: there is no room.
+    pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
+        let room = ROOM.load(Ordering::Relaxed) + self.extra.get();
+        self.room.set(room);
+        let record = MAP.record(unit);
+        if self.keep_ready(unit, record, units) {
+            return true;
+        }
+        if !self.is_regretted() {
+            return false;
+        }
+        if self.low.get() * 4 >= room * 3 {
+            // They are what an earlier phase of the program left, for most of them were never taken.
+            self.release();
+        } else if !self.get_extra() {
+            return false;
+        }
+        self.keep_ready(unit, record, units)
     }
 
-    /// [`Stash::keep`] in the stash of a shared cache.
-    pub(crate) fn keep_shared(&self, unit: usize, units: usize) -> bool {
-        self.keep_within(SHARED, unit, MAP.record(unit), units)
+    /// Counts a refusal. Returns whether there were too many.
+    fn is_regretted(&self) -> bool {
+        let now = os::coarse_ms();
+        if self.refused_at.replace(now) != now {
+            self.refused.set(0);
+            self.missed.set(0);
+        }
+        self.refused.set(self.refused.get() + 1);
+        let regretted = self.refused.get().min(self.missed.get()) >= REGRETS;
+        if regretted {
+            self.refused.set(0);
+        }
+        regretted
     }
 
+    /// Asks for more room.
+    fn get_extra(&self) -> bool {
+        if EXTRA.fetch_add(MORE, Ordering::Relaxed) >= ALL_MORE {
+            EXTRA.fetch_sub(MORE, Ordering::Relaxed);
+            return false;
+        }
+        self.extra.set(self.extra.get() + MORE);
+        self.room.set(self.room.get() + MORE);
+        true
+    }
+
+    /// [`Stash::keep`], if there is room as far as this stash knows.
     #[inline(always)]
-    fn keep_within(&self, room: usize, unit: usize, record: &Record, units: usize) -> bool {
+    pub(crate) fn keep_ready(&self, unit: usize, record: &Record, units: usize) -> bool {
         let total = self.units.load(Ordering::Relaxed) + units;
-        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= room) else { return false };
+        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= self.room.get()) else {
+            return false;
+        };
         record.by_owner.next.store(runs.load(Ordering::Relaxed), Ordering::Relaxed);
         runs.store(unit as u32, Ordering::Relaxed);
         self.units.store(total, Ordering::Relaxed);
@@ -134,13 +186,19 @@ impl Stash {
     /// Takes a run of `units` units out, or of some more. Returns how many it has.
     pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
         let longest = units.saturating_add(units / LONGER).min(LONGEST);
-        let length = (units..=longest).find(|&length| self.first(length).is_some())?;
+        let Some(length) = (units..=longest).find(|&length| self.first(length).is_some()) else {
+            self.missed.set(self.missed.get() + 1);
+            return None;
+        };
         Some((self.take_exactly(length)?, length))
     }
 
     /// Takes a run of exactly `units` units out.
     pub(super) fn take_exactly(&self, units: usize) -> Option<usize> {
-        let unit = self.first(units)?;
+        let Some(unit) = self.first(units) else {
+            self.missed.set(self.missed.get() + 1);
+            return None;
+        };
         self.pop(MAP.record(unit), units);
         Some(unit)
     }
@@ -212,9 +270,18 @@ impl Stash {
 
     /// The scavenger goes by: gives back what was not needed since it last did.
     pub(super) fn pass(&self) {
+        if self.low.get() >= MORE {
+            self.give_extra_back();
+        }
         let units = self.units.load(Ordering::Relaxed);
         self.release_down_to(units - self.low.get().min(units));
         self.low.set(self.units.load(Ordering::Relaxed));
+    }
+
+    /// What it was given beyond what all have is not needed any more.
+    pub(super) fn give_extra_back(&self) {
+        EXTRA.fetch_sub(self.extra.take(), Ordering::Relaxed);
+        self.room.set(0);
     }
 
     /// In a forked child: forgets what may have been changing while it was copied.
@@ -224,5 +291,6 @@ impl Stash {
         }
         self.units.store(0, Ordering::Relaxed);
         self.low.set(0);
+        self.give_extra_back();
     }
 }

@@ -406,7 +406,7 @@ fn free_large(unit: usize) -> bool {
 fn keep(unit: usize, units: usize) -> bool {
     if let Some(cache) = own_word::cache() {
         let _order = cache.enter();
-        return cache.stash.keep(unit, MAP.record(unit), units);
+        return cache.stash.keep(unit, units);
     }
     if !shared::is_on() {
         return false;
@@ -416,7 +416,7 @@ fn keep(unit: usize, units: usize) -> bool {
         unsafe { central::defer_run(unit) };
         return true;
     }
-    shared::acquire().is_some_and(|held| held.stash.keep_shared(unit, units))
+    shared::acquire().is_some_and(|held| held.stash.keep(unit, units))
 }
 
 /// Frees a block that must be of `heap`.

@@ -113,7 +113,7 @@ pub fn malloc_medium_fast(size: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
         return hot.list(size_class::of(size)).pop().cast();
     }
-    exclusive::large(size, hot)
+    large_quickly(size, hot)
 }
 
 /// A block for `last + 1` bytes; null where the list is empty.
@@ -138,8 +138,17 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
             Err(false) => missed(size, hot, class * CLASS_STEP),
         };
     }
-    let block = exclusive::large(size, hot());
+    let block = large_quickly(size, hot());
     if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
+}
+
+/// A large block of `size` bytes from a run that the thread's cache, or the one it shares, keeps; else null.
+#[inline(always)]
+fn large_quickly(size: usize, hot: &Hot) -> *mut u8 {
+    if hot.on_miss() == OnMiss::Door {
+        return exclusive::large(size, hot);
+    }
+    shared::large(size, hot)
 }
 
 /// [`malloc_medium`] for callers that give an alignment, if only a small one.
@@ -153,7 +162,7 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
             Err(false) => return missed_from::<FROM>(size, align, hot, class * CLASS_STEP),
         }
     }
-    let block = exclusive::large(size, hot());
+    let block = large_quickly(size, hot());
     if block.is_null() { door::malloc_aligned_cold::<FROM>(size, align) } else { block }
 }
 
@@ -293,7 +302,7 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
             return exclusive::missed_from::<FROM>(size, align, hot, class * CLASS_STEP);
         }
     } else if align <= UNIT {
-        let block = exclusive::large(size, hot());
+        let block = large_quickly(size, hot());
         if !block.is_null() {
             return block;
         }
@@ -556,8 +565,16 @@ unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
     if unsafe { cache::send_along(hot, residue, block) } {
         return true;
     }
+    if block.addr().is_multiple_of(UNIT) {
+        if hot.on_miss() == OnMiss::Door {
+            // SAFETY: the caller gives the block away, which begins at a unit.
+            return unsafe { exclusive::free_large(block, hot) };
+        }
+        // SAFETY: the caller gives the block away.
+        return unsafe { shared::free_large(block, hot) };
+    }
     // SAFETY: the caller gives the block away.
-    unsafe { exclusive::free_large(block, hot) }
+    unsafe { shared::free_beside(block, hot) }
 }
 
 /// A block that is not this thread's, nor common.

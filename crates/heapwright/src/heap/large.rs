@@ -117,7 +117,7 @@ pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
         return false;
     }
     let units = record.units.load(Ordering::Relaxed) as usize;
-    let kept = stash.keep(unit, record, units);
+    let kept = stash.keep_ready(unit, record, units);
     if kept {
         record.requested.store(Record::KEPT, Ordering::Relaxed);
     }

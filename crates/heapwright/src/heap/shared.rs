@@ -27,16 +27,19 @@ use core::ptr;
 
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 use super::assembly::malloc_sequence;
-use super::door;
 use super::own_word::{self, Own};
+use super::{door, large};
 use crate::request::MALLOC;
 
+use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
-use crate::cache::{Allocated, Hot, HotStub, OnMiss, Residue, arrays, central};
-use crate::registry::shared::Held;
+use crate::cache::{
+    self, Allocated, CACHES, Hot, HotStub, OnMiss, Residue, Stash, Use, arrays, central,
+};
 use crate::options::{self, CacheModel};
 use crate::os::rseq;
+use crate::registry::shared::Held;
 use crate::registry::{self, Model, per_cpu};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
@@ -334,6 +337,99 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
     account(current, &held);
     // SAFETY: the caller gives the block of this class and a common slab away.
     unsafe { held.free(class, block) };
+}
+
+/// A large block of `size` bytes from a run that the cache behind `hot`, a stub, or the CPU's keeps; else null.
+#[inline(never)]
+pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
+    if !Stash::LENGTHS.contains(&size) {
+        return ptr::null_mut();
+    }
+    let Some(slot) = behind(hot) else { return ptr::null_mut() };
+    if !slot.try_lock() {
+        return ptr::null_mut();
+    }
+    // SAFETY: just locked.
+    let block = large::quickly(size, &unsafe { slot.value() }.stash);
+    // SAFETY: locked above.
+    unsafe { slot.unlock() };
+    block
+}
+
+/// Frees a block if it is a large one of no first-class heap, and the cache behind `hot`, a stub, or the CPU's has
+/// room for its run.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to.
+#[inline(never)]
+pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
+    let (unit, entry) = MAP.lookup(block.addr());
+    if entry != Entry::LARGE_HEAD {
+        return false;
+    }
+    let Some(slot) = behind(hot) else { return false };
+    if !slot.try_lock() {
+        return false;
+    }
+    // SAFETY: just locked.
+    let kept = large::keep(unit, &unsafe { slot.value() }.stash);
+    // SAFETY: locked above.
+    unsafe { slot.unlock() };
+    kept
+}
+
+/// The cache behind a stub, or the CPU's. `None`: `hot` is no stub.
+#[inline(always)]
+fn behind(hot: &Hot) -> Option<&'static SharedCache> {
+    match hot.on_miss() {
+        OnMiss::Door => None,
+        OnMiss::Shared => Some(magazines::of(hot)),
+        OnMiss::ByCpu | OnMiss::PerCpu => Some(per_cpu::mine(&ALL)),
+    }
+}
+
+/// Frees a block by a way of its own, if it is one that goes between threads with caches of their own and threads
+/// that go by their CPU's: a common one of the former, one of an owner of the latter.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to.
+#[inline(always)]
+pub(super) unsafe fn free_beside(block: *mut u8, hot: &Hot) -> bool {
+    // SAFETY: the caller gives the block away.
+    is_beside() && unsafe { free_between(block, hot) }
+}
+
+/// # Safety
+///
+/// As [`free_beside`].
+#[inline(never)]
+unsafe fn free_between(block: *mut u8, hot: &Hot) -> bool {
+    let (_, entry) = MAP.lookup(block.addr());
+    let Kind::Slab(class) = entry.kind() else { return false };
+    if !size_class::is_slot_start((block.addr() & (UNIT - 1)) as u32, size_class::reciprocal(class))
+    {
+        return false;
+    }
+    if entry.owner() == COMMON {
+        // Not where calls are counted or passed on.
+        if own_word::cache_of(hot).is_none() {
+            return false;
+        }
+        let Some(gate) = super::per_cpu::any_gate() else { return false };
+        // SAFETY: the caller gives the block of this class and a common slab away.
+        unsafe { super::per_cpu::give(gate, class, block.cast()) };
+        return true;
+    }
+    if hot.on_miss() != OnMiss::PerCpu
+        || !CACHES.get(entry.owner()).is_some_and(|cache| cache.owned_by() == Use::Thread)
+    {
+        return false;
+    }
+    // SAFETY: the caller gives the block of this owner and class away.
+    unsafe { cache::send(entry.owner(), class, block.cast()) };
+    true
 }
 
 /// Shortens a list of a cache that the caller has locked.

@@ -29,8 +29,8 @@
 //! All threads' fast words lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
-//! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class (but
-//! one block at least): about 1 MiB if every class is full.
+//! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class, of those over 1 KiB
+//! 128 KiB: about 1 MiB if every class of small blocks is full, and 3 MiB more if every one of middle ones is.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
 //! class; `top` is written by sequences alone, or by the thread that has closed the CPU.
@@ -54,7 +54,7 @@ use core::ptr;
 
 use super::depot::DepotChain;
 use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
-use super::magazines::{self, MOST};
+use super::magazines::{self, MIDDLE, MOST};
 use super::{FORWARD_SIZED, central};
 use crate::address_map::CLASS_STEP;
 use crate::chunk;
@@ -75,19 +75,16 @@ const CPUS: usize = MOST;
 const ROW: usize = 256;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, if that is more than one block.
+/// The most bytes of a class, if that is more than one block: of small blocks, and of middle ones, where a
+/// way behind the arrays for each two or three would be most of the work.
 const MOST_BYTES: usize = 16 << 10;
+const MOST_BYTES_OF_MIDDLE: usize = 128 << 10;
 
 /// Blocks of `class` that a CPU holds at most.
 const fn capacity(class: usize) -> usize {
-    let blocks = MOST_BYTES / size_class::size(class);
-    if blocks > MOST_BLOCKS {
-        MOST_BLOCKS
-    } else if blocks < 1 {
-        1
-    } else {
-        blocks
-    }
+    let size = size_class::size(class);
+    let blocks = if size > MIDDLE { MOST_BYTES_OF_MIDDLE } else { MOST_BYTES } / size;
+    if blocks > MOST_BLOCKS { MOST_BLOCKS } else { blocks }
 }
 
 type Place = AtomicPtr<Block>;
