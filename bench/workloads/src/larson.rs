@@ -1,7 +1,7 @@
 //! A server whose threads hand their blocks to the next generation.
 //!
 //! After Larson and Krishnan's "Memory allocation for long-running server
-//! applications" (1998). Each of four lanes owns a table of blocks. A thread
+//! applications" (1998). Each of four lanes (or sixteen) owns a table of blocks. A thread
 //! replaces random ones in it, then starts its successor, leaves it the table
 //! and dies. So many a block is freed by a thread that did not allocate it, and
 //! whose allocator may be dead: shows cross-thread frees, and whether the
@@ -17,18 +17,32 @@ use crate::{Workload, scaled, sized};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Scope;
 
-const LANES: usize = 4;
+const FEW_LANES: usize = 4;
+const MANY_LANES: usize = 16;
 
-pub(crate) const WORKLOAD: Workload = Workload {
+pub(crate) const FEW: Workload = Workload {
     name: "larson",
     stands_for: "A server whose short-lived threads leave their blocks to a successor: frees of \
                  blocks that other, often dead threads allocated, and the reuse of a dead \
                  thread's memory.",
-    threads: LANES as u32,
+    threads: FEW_LANES as u32,
     live_bytes: 2_440_000,
     operations: 21_600_000,
-    run,
+    run: run::<FEW_LANES>,
 };
+
+pub(crate) const MANY: Workload = Workload {
+    name: "larson-16",
+    stands_for: "The same server with more threads than processors: what caches of many threads \
+                 cost, and whose memory serves whom.",
+    threads: MANY_LANES as u32,
+    live_bytes: 9_480_000,
+    operations: 21_200_000,
+    run: run::<MANY_LANES>,
+};
+
+/// Threads that live one after the other in all lanes.
+const GENERATIONS: usize = 360;
 
 /// One line of threads, of which one lives at a time.
 struct Lane {
@@ -39,7 +53,7 @@ struct Lane {
     checksum: u64,
 }
 
-fn run(scale: u32) -> u64 {
+fn run<const LANES: usize>(scale: u32) -> u64 {
     let total = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for lane in 0..LANES {
@@ -50,7 +64,7 @@ fn run(scale: u32) -> u64 {
             let lane = Lane {
                 blocks,
                 random,
-                generations_left: scaled(scale, 90, 3),
+                generations_left: scaled(scale, GENERATIONS / LANES, 3),
                 replacements: sized(scale, 30_000, 200),
                 checksum: 0,
             };

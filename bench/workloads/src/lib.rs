@@ -32,8 +32,10 @@ mod random;
 
 mod alloc_test;
 mod barnes;
+mod burst;
 mod cache;
 mod cfrac;
+mod crowd;
 mod empty;
 mod espresso;
 mod fragment;
@@ -83,11 +85,14 @@ pub const ALL: &[Workload] = &[
     large::WORKLOAD,
     realloc::WORKLOAD,
     fragment::WORKLOAD,
-    larson::WORKLOAD,
+    larson::FEW,
+    larson::MANY,
     xmalloc::WORKLOAD,
     rptest::WORKLOAD,
     mstress::WORKLOAD,
     threads::WORKLOAD,
+    burst::WORKLOAD,
+    crowd::WORKLOAD,
     cache::SCRATCH,
     cache::THRASH,
 ];

@@ -19,10 +19,13 @@ const MINIATURES: &[(&str, u64)] = &[
     ("realloc", 0xb59a2754a14a51ed),
     ("fragment", 0x2b3b03956c4dd525),
     ("larson", 0xa7808f897db1125b),
+    ("larson-16", 0xc400aab703af2cb2),
     ("xmalloc", 0x39e9e831c0550227),
     ("rptest", 0xcc7af5bd40652aa2),
     ("mstress", 0x530c07878e9f8eb9),
     ("threads", 0xad81003b2d722c69),
+    ("burst", 0xa19e9d30f99ee449),
+    ("crowd", 0xab89af67db051cee),
     ("cache-scratch", 0xf9554744ee8df060),
     ("cache-thrash", 0x7009c68d43194df1),
 ];
@@ -63,7 +66,7 @@ fn every_workload_says_what_it_is() {
     for Workload { name, stands_for, threads, live_bytes, operations, .. } in ALL {
         assert!(stands_for.ends_with('.') && !stands_for.contains(". "), "{name}: one sentence");
         assert!(stands_for.contains(": "), "{name}: what it models, and what it exercises");
-        assert!([1, 2, 4].contains(threads), "{name}");
+        assert!([1, 2, 4, 16, 400].contains(threads), "{name}");
         assert_eq!(*live_bytes == 0, *name == "empty");
         assert_eq!(*operations == 0, *name == "empty");
     }

@@ -1,0 +1,100 @@
+//! Two threads that work in bursts and hand blocks to each other.
+//!
+//! Each has a thousand blocks of 8 to 16,000 bytes, the larger the rarer. In a
+//! burst it replaces a hundred of them; what it replaces it frees itself, or,
+//! in every second burst, leaves to the other thread, which frees it in its next
+//! one. Then it rests for a millisecond, as a server between requests. Shows
+//! whether memory that will be needed in the next burst is given back in the
+//! pause and faulted in again, and whether blocks come home while their owner
+//! sleeps.
+//!
+//! Life cycle: 2 x 1000 blocks live, of 5.3 KB on average; random ages.
+
+use crate::memory::Block;
+use crate::random::Random;
+use crate::{Workload, joined, scaled, sized};
+use std::mem;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The threads.
+const PAIR: usize = 2;
+
+/// The largest block.
+const MOST: usize = 16_000;
+
+/// Blocks that a thread has, and those it replaces in a burst.
+const BLOCKS: usize = 1000;
+const REPLACED: usize = 100;
+
+pub(crate) const WORKLOAD: Workload = Workload {
+    name: "burst",
+    stands_for: "Servers that work in bursts and hand every second batch of blocks to another \
+                 thread: whether memory goes back and is faulted in again in pauses of a \
+                 millisecond.",
+    threads: PAIR as u32,
+    live_bytes: 12_800_000,
+    operations: 167_000,
+    run,
+};
+
+/// What is left for a thread to free.
+type Mailbox = Mutex<Vec<Block>>;
+
+fn run(scale: u32) -> u64 {
+    let mailboxes: [Mailbox; PAIR] = Default::default();
+    std::thread::scope(|scope| {
+        let work = |thread| {
+            let mailboxes = &mailboxes;
+            move || serve(scale, thread, mailboxes)
+        };
+        [0, 1]
+            .map(|thread| scope.spawn(work(thread)))
+            .map(joined)
+            .into_iter()
+            .fold(0, u64::wrapping_add)
+    })
+    .wrapping_add(mailboxes.into_iter().map(empty).fold(0, u64::wrapping_add))
+}
+
+/// A thread's life. Answers the sum of what it freed: which thread frees a block is chance.
+fn serve(scale: u32, thread: usize, mailboxes: &[Mailbox; PAIR]) -> u64 {
+    let mut random = Random::of(0xb057, thread);
+    let mut blocks: Vec<Block> =
+        (0..sized(scale, BLOCKS, 50)).map(|_| fresh(&mut random)).collect();
+    let mut sum = 0u64;
+    for burst in 0..scaled(scale, 400, 4) {
+        let mut replaced = Vec::with_capacity(REPLACED);
+        for _ in 0..REPLACED {
+            let at = random.below(blocks.len());
+            replaced.push(mem::replace(&mut blocks[at], fresh(&mut random)));
+        }
+        if burst % 2 == 0 {
+            sum = sum.wrapping_add(release(replaced));
+        } else {
+            lock(&mailboxes[1 - thread]).append(&mut replaced);
+        }
+        let mine = mem::take(&mut *lock(&mailboxes[thread]));
+        sum = sum.wrapping_add(release(mine));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    sum.wrapping_add(release(blocks))
+}
+
+/// A block whose size falls linearly in frequency.
+fn fresh(random: &mut Random) -> Block {
+    let size = random.between(8, MOST).min(random.between(8, MOST));
+    Block::new(size, random.next())
+}
+
+fn lock(mailbox: &Mailbox) -> std::sync::MutexGuard<'_, Vec<Block>> {
+    mailbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn empty(mailbox: Mailbox) -> u64 {
+    release(mailbox.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+fn release(blocks: Vec<Block>) -> u64 {
+    blocks.into_iter().map(Block::release).fold(0, u64::wrapping_add)
+}
