@@ -15,9 +15,7 @@
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
-use super::visit::SHARE_FREE;
-use super::{ASKS, CACHES, Cache, FORWARD_SIZED, Use, first_length};
-use crate::address_map::MAP;
+use super::{CACHES, Cache, FORWARD_SIZED, Use, first_length, hand_over};
 use crate::chunk;
 use crate::os;
 use crate::registry::exclusive::Member;
@@ -116,18 +114,7 @@ impl Cache {
         if self.owned_by() == Use::Heap {
             return false;
         }
-        CACHES.visit_abandoned(ASKS, |dead| {
-            let partial = &dead.bins[class].partial;
-            // Of a warm cache, which the next thread adopts, only what is mostly left
-            // over: slots in its lists may be of the slab that is taken.
-            let found =
-                if dead.is_warm.get() { dead.to_spare(class, SHARE_FREE) } else { partial.first() };
-            if let Some(unit) = found {
-                self.take_over(dead, Slab::at(&MAP, unit, class));
-            }
-            dead.let_go();
-            found.is_some()
-        })
+        hand_over::adopt(class, |dead, slab| self.take_over(dead, slab))
     }
 
     /// In a forked child, for the cache of a thread that is not here: keeps

@@ -35,6 +35,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::depot::{Depot, DepotChain};
+use super::hand_over;
 use super::magazines::{ALL, MIDDLE, chain_length};
 use super::slabs::{gather, put_run, terminated, want_of_slab};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
@@ -178,7 +179,14 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
         if MIDDLE_WAITING.load(Ordering::Relaxed) > 0 && !chunk::has_dirty(1) {
             release_middle(class);
         }
-        central.current.set(central.new_slab(class)?);
+        if hand_over::adopt(class, |dead, slab| central.receive(slab, || dead.part_with(slab)))
+            && let Some(chain) = central.take_returned(class, most)
+        {
+            return Some(Supply { chain, zero: false });
+        }
+        if central.current.get() == 0 {
+            central.current.set(central.new_slab(class)?);
+        }
     }
     let slab = Slab::at(&MAP, central.current.get(), class);
     let chain = slab.carve(most)?;
@@ -205,6 +213,14 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     } else {
         central.distribute(class, chain);
     }
+}
+
+/// Makes a slab of an exclusive cache's a common one. `part` takes it out of that cache's lists, which nothing of it is
+/// in the way of.
+pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
+    let central = &CENTRALS[slab.class];
+    let _order = central.lock.lock();
+    central.receive(slab, part);
 }
 
 /// Before the process grows for a slab of `class`, whose lock is held: sends home what depots hold of middle blocks,
@@ -470,6 +486,22 @@ impl Central {
         SLABS.fetch_add(1, Ordering::Relaxed);
         MAP.set_entry(run.unit, Entry::slab(COMMON, class));
         Some(run.unit)
+    }
+
+    /// See [`take_in`].
+    fn receive(&self, slab: Slab<'_>, part: impl FnOnce()) {
+        part();
+        self.slabs.set(self.slabs.get() + 1);
+        SLABS.fetch_add(1, Ordering::Relaxed);
+        MAP.set_entry(slab.unit, Entry::slab(COMMON, slab.class));
+        if slab.free() > 0 {
+            self.partial.push(&MAP, slab.unit);
+            slab.set_listed(true);
+            note_work();
+        }
+        if slab.has_untouched() && self.current.get() == 0 {
+            self.current.set(slab.unit);
+        }
     }
 
     /// Sends the blocks of a chain back to their slabs.

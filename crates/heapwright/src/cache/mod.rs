@@ -34,6 +34,7 @@ mod abandoned;
 pub(crate) mod arrays;
 pub(crate) mod central;
 mod depot;
+mod hand_over;
 pub(crate) mod hot;
 pub(crate) mod magazines;
 pub(crate) mod maintenance;
@@ -60,6 +61,8 @@ use crate::unit_list::{ByOwner, BySize, UnitList};
 
 pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
 use depot::{Depot, DepotChain};
+use hand_over::HandOver;
+pub(crate) use hand_over::is_much_handed_over;
 pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
@@ -154,6 +157,7 @@ pub(crate) struct Cache {
     kept: Cell<u128>,
     evict_next: Cell<u32>,
     scavenger: Scavenger,
+    hand_over: HandOver,
     /// Runs kept for the next large block.
     pub(crate) stash: Stash,
     /// All slabs, and how many.

@@ -23,8 +23,8 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::hot::{Hot, Residue};
-use super::{CACHES, Cache};
-use crate::address_map::{Entry, Kind, MAP};
+use super::{CACHES, Cache, central};
+use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::misuse::{self, Call};
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
@@ -183,6 +183,7 @@ impl Cache {
             block = next;
         }
         self.remote().taken(found, bytes);
+        self.hand_over.count(found);
     }
 
     /// Sends a block on whose slab was taken over by another cache after the
@@ -197,8 +198,13 @@ impl Cache {
         let Kind::Slab(class) = entry.kind() else {
             misuse::double_free(Call::Free, block.addr(), 0)
         };
-        // SAFETY: the entry says of which class and whose it is; the caller gives it away.
-        unsafe { send(entry.owner(), class, block) };
+        if entry.owner() == COMMON {
+            // SAFETY: the entry says that the slab is common, and of which class; the caller gives it away.
+            unsafe { central::defer(class, block) };
+        } else {
+            // SAFETY: the entry says of which class and whose it is; the caller gives it away.
+            unsafe { send(entry.owner(), class, block) };
+        }
         size_class::size(class)
     }
 
@@ -242,6 +248,7 @@ impl Cache {
             out.tail.set(block);
         }
         out.tag.set(Entry::tag(owner) as usize ^ self.hot.tag);
+        self.hand_over.count(BATCH as usize);
         // The window may have grown since this thread last took a slab of its own.
         self.hot.raise_limit();
         // SAFETY: a block of the batch's owner, which the caller gives away.

@@ -220,13 +220,8 @@ impl Cache {
     /// operations are the caller's to do.
     pub(super) fn take_over(&self, from: &Cache, slab: Slab<'_>) {
         let (unit, class) = (slab.unit, slab.class);
-        from.unlist(slab);
-        if from.bins[class].current.get() == unit {
-            from.bins[class].current.set(0);
-        }
-        from.disown(unit, class);
+        from.part_with(slab);
         self.own(unit, class);
-        from.bins[class].room.count(slab.free() as i32 - slab.carved() as i32);
         // First: what has this cache's tag must be below its limit.
         self.hot.raise_limit();
         MAP.set_entry(unit, Entry::slab(self.id(), class));

@@ -358,6 +358,12 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
         // SAFETY: the caller gives the block of this class and a common slab away.
         return unsafe { shared::free_slot(class, block) };
     }
+    if let Mine::Cache(cache) = start::mine()
+        && cache.should_be_given_up()
+        && cache.id() != owner
+    {
+        start::give_up(cache);
+    }
     match start::mine() {
         Mine::Cache(cache) if cache.id() == owner => {
             let _order = cache.enter();

@@ -16,7 +16,7 @@
 
 use core::ptr;
 
-use super::{door, large, own_word};
+use super::{door, large, own_word, start};
 use crate::address_map::{CLASS_STEP, Entry, MAP};
 use crate::cache::{Allocated, Hot, Stash};
 use crate::request::MALLOC;
@@ -48,6 +48,10 @@ pub(super) fn missed_from<const FROM: u8>(
 #[inline(always)]
 fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
     let cache = own_word::cache_of(hot)?;
+    if cache.should_be_given_up() {
+        start::give_up(cache);
+        return None;
+    }
     let _order = cache.enter();
     cache.refill(offset / CLASS_STEP)
 }

@@ -85,7 +85,9 @@ fn mine_slow(has_exited: bool) -> Mine {
         return Mine::Cache(cache);
     }
     // Two threads may both be the last one: the bound is no promise.
-    if LIVE.load(Ordering::Relaxed) >= most_of_their_own() && shared::join_beside() {
+    if (cache::is_much_handed_over() || LIVE.load(Ordering::Relaxed) >= most_of_their_own())
+        && shared::join_beside()
+    {
         return Mine::Shared;
     }
     let Some(cache) = CACHES.adopt_or_make() else {
@@ -103,6 +105,22 @@ fn mine_slow(has_exited: bool) -> Mine {
     own_word::set_cache(cache);
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
     Mine::Cache(cache)
+}
+
+/// The calling thread gives its cache up, and goes by its CPU's arrays, if it can.
+#[cold]
+#[inline(never)]
+pub(super) fn give_up(cache: OwnCache) {
+    let _order = cache.enter();
+    if !shared::join_beside() {
+        cache.stays_in_use();
+        return;
+    }
+    cache.hand_slabs_over();
+    drop(_order);
+    LIVE.fetch_sub(1, Ordering::Relaxed);
+    os::watch_this_thread(Exit::Cache, ptr::null_mut());
+    cache.abandon();
 }
 
 /// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a time, and the one

@@ -1,0 +1,150 @@
+//! Handing over: how a thread gives its cache up, because threads hand blocks to each other.
+//!
+//! ```text
+//!   blocks sent and received, tick by tick --> many, in several ticks --> the thread gives its cache up
+//!                                                                     --> threads that start get none
+//!
+//!   cache    slab, slab, slab ..      each: out of the cache's lists, entry of the common owner,
+//!     |                                     into the central lists, under the lock of its class
+//!     v
+//!   abandoned, without a slab; what others send it still goes on to the central lists
+//! ```
+//!
+//! A block that another thread frees travels home to an exclusive cache: a batch, a push, a pull, and
+//! meanwhile it is memory that nobody uses. What a CPU's arrays take in, the next `malloc` on that CPU
+//! hands out. So where `cache=auto` a thread whose blocks travel goes by its CPU's arrays, and one whose
+//! blocks stay keeps its cache, whose paths are shorter.
+//!
+//! The blocks that are in use become the common owner's with their slabs, so that they are freed by the
+//! short path, too, whoever does it.
+//!
+//! Invariants: a slab changes owners under its class's lock, and with nothing of it in the old
+//! owner's lists. A thread that has read the old entry sends its block to the old owner, where it is
+//! found to be another's, and goes on.
+//!
+//! Called by `heap` (giving up), by `outgoing` (counting) and by `central`.
+
+use core::cell::Cell;
+
+use super::visit::SHARE_FREE;
+use super::{ASKS, CACHES, Cache, central};
+use crate::address_map::{Kind, MAP};
+use crate::os;
+use crate::slab::Slab;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+/// A thread for which so many blocks a millisecond come from others, or go to them, works with those: at this rate they
+/// cost it more than the longer paths would.
+const BLOCKS_A_MS: u32 = 250;
+/// In so many ticks more than in others.
+const TICKS: u8 = 2;
+/// A tick counts for so long at most, in milliseconds: a thread that slept did nothing.
+const LONGEST_TICK: u32 = 16;
+
+/// Whether threads of this process hand over much.
+static IS_MUCH: AtomicBool = AtomicBool::new(false);
+
+/// Whether threads of this process hand over so much that a new one should have no cache of its own.
+pub(crate) fn is_much_handed_over() -> bool {
+    IS_MUCH.load(Ordering::Relaxed)
+}
+
+/// What a cache knows of it. Zero is nothing.
+pub(super) struct HandOver {
+    /// The tick of the last blocks that came or went, and how many did in it.
+    tick: Cell<u32>,
+    blocks: Cell<u32>,
+    /// Ticks with many, less those without.
+    ticks: Cell<u8>,
+    /// Whether its thread should give it up.
+    is_due: Cell<bool>,
+}
+
+impl HandOver {
+    /// Counts blocks that came or went.
+    pub(super) fn count(&self, blocks: usize) {
+        let now = os::coarse_ms();
+        let ms = now.wrapping_sub(self.tick.get());
+        if ms != 0 {
+            self.tick.set(now);
+            self.end_tick(ms);
+        }
+        self.blocks.set(self.blocks.get().saturating_add(blocks as u32));
+    }
+
+    /// A tick of the clock ended, so many milliseconds after the last one.
+    fn end_tick(&self, ms: u32) {
+        let many = self.blocks.take() / ms.clamp(1, LONGEST_TICK) >= BLOCKS_A_MS;
+        let ticks = self.ticks.get();
+        self.ticks.set(if many { ticks + 1 } else { ticks.saturating_sub(1) });
+        if self.ticks.get() == TICKS {
+            self.ticks.set(0);
+            self.is_due.set(true);
+            IS_MUCH.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Cache {
+    /// Whether its thread should give it up, if it can have anything else.
+    #[inline(always)]
+    pub(crate) fn should_be_given_up(&self) -> bool {
+        self.hand_over.is_due.get()
+    }
+
+    /// Its thread cannot have anything else.
+    pub(crate) fn stays_in_use(&self) {
+        self.hand_over.is_due.set(false);
+    }
+
+    /// Hands all slabs to the common owner. Its thread is in, and gets no further block here.
+    pub(crate) fn hand_slabs_over(&self) {
+        self.hand_over.is_due.set(false);
+        self.keeps_units.set(false);
+        self.release_free();
+        while let Some(unit) = self.slabs.first() {
+            let Kind::Slab(class) = MAP.kind(unit) else { break };
+            let slab = Slab::at(&MAP, unit, class);
+            central::take_in(slab, || self.part_with(slab));
+        }
+    }
+
+    /// Forgets a slab, which becomes another owner's.
+    pub(super) fn part_with(&self, slab: Slab<'_>) {
+        let bin = &self.bins[slab.class];
+        if slab.is_listed() {
+            self.unlist(slab);
+        }
+        if bin.current.get() == slab.unit {
+            bin.current.set(0);
+        }
+        self.disown(slab.unit, slab.class);
+        bin.room.count(slab.free() as i32 - slab.carved() as i32);
+    }
+
+    /// A slab of `class` with returned slots that a dead thread can spare, whose tenure is the caller's.
+    pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
+        // Of a warm cache, which the next thread adopts, only what is mostly left
+        // over: slots in its lists may be of the slab that is taken.
+        let unit = if self.is_warm.get() {
+            self.to_spare(class, SHARE_FREE)
+        } else {
+            self.bins[class].partial.first()
+        };
+        Some(Slab::at(&MAP, unit?, class))
+    }
+}
+
+/// Passes a slab of `class` with returned slots of a dead thread's to `take`, with that thread's cache. Returns whether
+/// there is one.
+pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
+    CACHES.visit_abandoned(ASKS, |dead| {
+        let found = dead.left_over(class);
+        if let Some(slab) = found {
+            take(dead, slab);
+        }
+        let is_found = found.is_some();
+        dead.let_go();
+        is_found
+    })
+}
