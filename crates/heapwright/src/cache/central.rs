@@ -54,7 +54,7 @@ use crate::unit_list::{BySize, UnitList};
 /// of a cache.
 const SHARE: usize = 64;
 /// Chains that a depot may always have, and bytes that it may have at most.
-const FEW_CHAINS: usize = 1;
+const FEW_CHAINS: usize = 4;
 const MANY_BYTES: usize = 256 << 10;
 /// Bytes of blocks over [`MIDDLE`] that all depots may have, for each cache that threads share, and for so many at
 /// most.
