@@ -4,7 +4,7 @@
 //!   magazines (see `magazines`), K of them or one a CPU
 //!      | a chain too many          ^ an empty list
 //!      v                           |
-//!   depot of the class  chains, a few                 O(1) both ways
+//!   rows, depot of the class  what a CPU's arrays held; chains       O(1) both ways
 //!      | too many                  ^ empty
 //!      v                           |
 //!   slabs of the class  bits, lowest address first; then untouched slots
@@ -17,6 +17,9 @@
 //! cache to another would free into the other's slabs, and each block would have to
 //! travel home. So all slabs are of one *common owner*, which is no cache, and what threads
 //! share are magazines without an owner above lists with a lock for each class.
+//!
+//! A *row* is what comes from the arrays of one CPU, and goes to those of another, as pointers: to walk a chain of
+//! blocks that another CPU has just freed is a cache miss for each, one after the other.
 //!
 //! The common owner has an id (`address_map::COMMON`), and no object.
 //!
@@ -60,6 +63,9 @@ const MANY_BYTES: usize = 256 << 10;
 /// most.
 const MIDDLE_BYTES: usize = 1 << 20;
 const MIDDLE_CACHES: usize = 16;
+/// Blocks in a row, at most, and rows of a class.
+pub(crate) const ROW: usize = 32;
+const ROWS: usize = 8;
 /// Partial slabs that one pass looks at under one lock, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
@@ -69,6 +75,10 @@ const PURGES: usize = 8;
 pub(crate) struct Central {
     lock: Lock<()>,
     depot: Depot,
+    /// The rows, of which so many are there, and their blocks.
+    rows: [Row; ROWS],
+    row_count: Cell<usize>,
+    row_blocks: Cell<usize>,
     /// Slabs with returned slots.
     partial: UnitList<BySize>,
     /// The slab that is being carved, or 0.
@@ -79,8 +89,19 @@ pub(crate) struct Central {
     next: Cell<usize>,
     /// Whether a chain was taken since the last pass.
     was_wanted: Cell<bool>,
-    /// Blocks in the depot, for others to see.
+    /// Blocks in rows and depot, for others to see.
     depot_blocks: AtomicUsize,
+}
+
+/// Free blocks that were in the arrays of a CPU.
+struct Row {
+    blocks: [Cell<*mut Block>; ROW],
+    count: Cell<usize>,
+}
+
+impl Row {
+    const EMPTY: Self =
+        Self { blocks: [const { Cell::new(ptr::null_mut()) }; ROW], count: Cell::new(0) };
 }
 
 // SAFETY: all but the atomics is touched under the lock.
@@ -90,6 +111,9 @@ static CENTRALS: [Central; CLASSES] = [const {
     Central {
         lock: Lock::new(()),
         depot: Depot::new(),
+        rows: [Row::EMPTY; ROWS],
+        row_count: Cell::new(0),
+        row_blocks: Cell::new(0),
         partial: UnitList::new(),
         current: Cell::new(0),
         slabs: Cell::new(0),
@@ -213,6 +237,40 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     } else {
         central.distribute(class, chain);
     }
+}
+
+/// Takes blocks of `class` back that were in the arrays of a CPU, [`ROW`] at most. False: there is no room.
+///
+/// # Safety
+///
+/// They are free, of the class and of common slabs, and if this returns true the caller has given them away.
+pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
+    let central = &CENTRALS[class];
+    let _order = central.lock.lock();
+    let count = central.row_count.get();
+    let Some(row) = central.rows.get(count).filter(|_| central.has_room(class, blocks.len()))
+    else {
+        return false;
+    };
+    for (place, &block) in row.blocks.iter().zip(blocks) {
+        place.set(block);
+    }
+    row.count.set(blocks.len());
+    central.row_count.set(count + 1);
+    central.row_blocks.set(central.row_blocks.get() + blocks.len());
+    central.publish(class);
+    true
+}
+
+/// Takes a row of blocks of `class`. Returns how many there are in it; 0: there is none.
+pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
+    let central = &CENTRALS[class];
+    if central.depot_blocks.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    let _order = central.lock.lock();
+    central.was_wanted.set(true);
+    central.pop_row(class, into)
 }
 
 /// Makes a slab of an exclusive cache's a common one. `part` takes it out of that cache's lists, which nothing of it is
@@ -443,7 +501,7 @@ pub(crate) fn forget_deferred_after_fork() {
 impl Central {
     /// Publishes how much is in the depot.
     fn publish(&self, class: usize) {
-        let (now, size) = (self.depot.blocks(), size_class::size(class));
+        let (now, size) = (self.waiting(), size_class::size(class));
         let before = self.depot_blocks.load(Ordering::Relaxed);
         self.depot_blocks.store(now, Ordering::Relaxed);
         if size > MIDDLE {
@@ -452,11 +510,41 @@ impl Central {
         }
     }
 
-    /// The newest chain of the depot.
-    fn undepot(&self, class: usize) -> Option<DepotChain> {
-        let chain = self.depot.pop()?;
+    /// Blocks in rows and depot.
+    fn waiting(&self) -> usize {
+        self.depot.blocks() + self.row_blocks.get()
+    }
+
+    /// See [`take_row`].
+    fn pop_row(&self, class: usize, into: &mut [*mut Block; ROW]) -> usize {
+        let Some(last) = self.row_count.get().checked_sub(1) else { return 0 };
+        let row = &self.rows[last];
+        let count = row.count.get();
+        for (block, place) in into.iter_mut().zip(&row.blocks[..count]) {
+            *block = place.get();
+        }
+        self.row_count.set(last);
+        self.row_blocks.set(self.row_blocks.get() - count);
         self.publish(class);
-        Some(chain)
+        count
+    }
+
+    /// The newest chain of the depot, or a row as one.
+    fn undepot(&self, class: usize) -> Option<DepotChain> {
+        if let Some(chain) = self.depot.pop() {
+            self.publish(class);
+            return Some(chain);
+        }
+        let mut row = [ptr::null_mut(); ROW];
+        let count = self.pop_row(class, &mut row);
+        let mut head = ptr::null_mut();
+        for &block in row[..count].iter().rev() {
+            // SAFETY: a free block that the row had, and nobody else.
+            unsafe { Block::set_next(block, head) };
+            head = block;
+        }
+        // SAFETY: just linked; what rows hold is of the class and the common owner.
+        (count > 0).then(|| unsafe { DepotChain::of(head, count) })
     }
 
     /// Whether the depot may hold `count` blocks more.
@@ -468,7 +556,7 @@ impl Central {
         }
         let share = self.slabs.get() * UNIT / SHARE;
         let few = FEW_CHAINS * chain_length(class) * size;
-        (self.depot.blocks() + count) * size <= share.clamp(few, MANY_BYTES.max(few))
+        (self.waiting() + count) * size <= share.clamp(few, MANY_BYTES.max(few))
     }
 
     /// Returned slots of slabs, about `most`.

@@ -262,6 +262,16 @@ impl Magazines {
         }
     }
 
+    /// Whether no block of `class` is in a list, or spare.
+    pub(crate) fn is_empty_of(&self, class: usize) -> bool {
+        self.lists[class].head.get().is_null() && self.bins[class].spare_count.get() == 0
+    }
+
+    /// Whether the list of `class` takes `count` blocks.
+    pub(crate) fn has_room_for(&self, class: usize, count: usize) -> bool {
+        self.lists[class].room.get() >= count as i32
+    }
+
     /// Blocks in the list of `class`.
     pub(super) fn length(&self, class: usize) -> usize {
         (self.bins[class].base.get() - self.lists[class].room.get()).max(0) as usize

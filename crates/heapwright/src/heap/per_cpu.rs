@@ -29,8 +29,9 @@ pub(super) use calls::{free, malloc, malloc_linear};
 use super::{door, own_word, shared};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate, Put, Taken};
+use crate::cache::central::{self, ROW};
 use crate::cache::magazines::Magazines;
-use crate::cache::{Allocated, Residue, central};
+use crate::cache::{Allocated, Residue};
 use crate::remote::Block;
 use crate::request::MALLOC;
 
@@ -123,6 +124,23 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     gate.provide(gate.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
     held.tend();
+    if held.is_empty_of(class) {
+        let mut row = [core::ptr::null_mut(); ROW];
+        let count = central::take_row(class, &mut row);
+        if count > 0 {
+            for (at, &more) in row[..count].iter().enumerate().skip(1) {
+                // SAFETY: a free block of the class, which was in the row.
+                if unsafe { gate.put(class, more) } != Put::Done {
+                    for &rest in &row[at..count] {
+                        // SAFETY: a free block of the class, which was in the row.
+                        unsafe { held.free(class, rest) };
+                    }
+                    break;
+                }
+            }
+            return row[0];
+        }
+    }
     let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
     for _ in 1..Gate::half(class) {
         let more = held.list(class).pop();
@@ -152,11 +170,19 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
         return unsafe { central::defer(class, block) };
     };
     held.tend();
-    // SAFETY: a block of the class and the common owner, which the caller gives away.
-    unsafe { held.free(class, block) };
-    for _ in 0..Gate::half(class) {
+    let mut row = [block; ROW];
+    let mut count = 1;
+    while count <= Gate::half(class) {
         let Taken::Block(more) = gate.take(class) else { break };
-        // SAFETY: a free block of the class, which was in the arrays.
+        row[count] = more;
+        count += 1;
+    }
+    // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the arrays.
+    if !held.has_room_for(class, count) && unsafe { central::give_row(class, &row[..count]) } {
+        return;
+    }
+    for &more in &row[..count] {
+        // SAFETY: a free block of the class and the common owner, which found no room elsewhere.
         unsafe { held.free(class, more) };
     }
 }
