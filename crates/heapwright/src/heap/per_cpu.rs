@@ -172,7 +172,9 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     held.tend();
     let mut row = [block; ROW];
     let mut count = 1;
-    while count <= Gate::half(class) {
+    let most =
+        if held.has_room_for(class, Gate::half(class) + 1) { Gate::half(class) } else { ROW - 2 };
+    while count <= most {
         let Taken::Block(more) = gate.take(class) else { break };
         row[count] = more;
         count += 1;
