@@ -267,9 +267,12 @@ impl Magazines {
         self.lists[class].head.get().is_null() && self.bins[class].spare_count.get() == 0
     }
 
-    /// Whether the list of `class` takes `count` blocks.
+    /// Whether `count` more blocks of `class` find room in the list, or, of middle blocks, whose lists are short, the
+    /// list as the spare.
     pub(crate) fn has_room_for(&self, class: usize, count: usize) -> bool {
+        let is_middle = size_class::size(class) > MIDDLE;
         self.lists[class].room.get() >= count as i32
+            || is_middle && self.bins[class].spare_count.get() == 0
     }
 
     /// Blocks in the list of `class`.
