@@ -7,8 +7,8 @@ mod support;
 use support::{How, ON_HEAPWRIGHT, Outcome, command, compile, run, skip};
 
 /// The models, with one cache for all, fewer than CPUs, more, and far more than threads.
-const MODELS: [&str; 6] =
-    ["exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
+const MODELS: [&str; 7] =
+    ["auto", "exclusive", "shared:1", "shared:2", "shared:8", "shared:1024", "percpu"];
 
 /// What makes the C library give the kernel no area for restartable sequences.
 const WITHOUT_RSEQ: &str = "glibc.pthread.rseq=0";
@@ -38,7 +38,7 @@ fn without_rseq(program: &str, arguments: &[&str]) {
 
 /// The program ends well wherever caches are not a thread's own.
 fn fine_where_shared(program: &str, arguments: &[&str]) {
-    for model in MODELS.into_iter().filter(|&model| model != "exclusive") {
+    for model in MODELS.into_iter().filter(|model| !["auto", "exclusive"].contains(model)) {
         under(model, program, arguments).is_fine((program, arguments, model));
     }
     without_rseq(program, arguments);
@@ -125,6 +125,17 @@ fn what_flows_from_thread_to_thread_is_not_kept() {
     for flow in [["1", "1"], ["1", "4"], ["4", "1"]] {
         fine_under_all("caches_flow.c", &flow);
     }
+}
+
+#[test]
+fn threads_that_hand_blocks_over_give_their_caches_up() {
+    if is_again() {
+        return;
+    }
+    for threads in ["2", "4", "16"] {
+        fine_under_all("caches_hand_over.c", &[threads]);
+    }
+    under("auto", "caches_hand_over.c", &["3", "shares"]).is_fine("auto");
 }
 
 #[test]

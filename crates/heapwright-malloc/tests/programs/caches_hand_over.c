@@ -1,0 +1,104 @@
+/*
+ *   caches_hand_over THREADS [shares]
+ *
+ * Threads in a ring hand blocks to the next one, so many that with cache=auto each gives its own cache up, beside
+ * blocks of its own that stay. Every block keeps its stamp, whoever frees it and whatever became of the
+ * cache that it came from; children of forks find theirs, too. With `shares` the threads must share caches at the end.
+ */
+#include "heapwright.h"
+#include "stamped.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { MOST = 16, STAY = 3000, RING = 512, SECONDS_AT_MOST = 20, ENOUGH = 400000 };
+
+#pragma weak hw_get_stats
+
+static struct lane {
+    _Atomic(void *) ring[RING];
+    void *stay[STAY];
+} lanes[MOST];
+static size_t threads;
+static pthread_barrier_t all;
+
+/* A child frees what stays of a thread that it does not have, and allocates. */
+static void fork_once(size_t whose)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        uint64_t state = whose + 1;
+        for (size_t i = 0; i < STAY; i += 7)
+            give_back(lanes[whose].stay[i], whose);
+        for (size_t i = 0; i < 1000; i++)
+            give_back(stamped(some_size(&state), 99), 99);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void *work(void *argument)
+{
+    size_t mine = (size_t)(uintptr_t)argument, next = (mine + 1) % threads;
+    uint64_t state = mine * 7919 + 3;
+    for (size_t i = 0; i < STAY; i++)
+        lanes[mine].stay[i] = stamped(some_size(&state), mine);
+    pthread_barrier_wait(&all);
+    time_t end = time(NULL) + SECONDS_AT_MOST;
+    for (size_t i = 0; i < ENOUGH && (i % 1024 || time(NULL) < end); i++) {
+        void *block = stamped(some_size(&state), 77);
+        void *old = atomic_exchange(&lanes[next].ring[i % RING], block);
+        if (old != NULL)
+            give_back(old, 77);
+        old = atomic_exchange(&lanes[mine].ring[next_random(&state) % RING], NULL);
+        if (old != NULL)
+            give_back(old, 77);
+        if (mine == 0 && i % (ENOUGH / 8) == ENOUGH / 16) {
+            /* What stays is not freed by its thread before the last fork. */
+            fork_once(next);
+        }
+        if (i % 64 == 0) {
+            size_t at = next_random(&state) % STAY;
+            if (mine != 1 % threads) {
+                give_back(lanes[mine].stay[at], mine);
+                lanes[mine].stay[at] = stamped(some_size(&state), mine);
+            }
+        }
+    }
+    pthread_barrier_wait(&all);
+    for (size_t i = 0; i < STAY; i++)
+        give_back(lanes[next].stay[i], next);
+    for (size_t i = 0; i < RING; i++) {
+        void *old = atomic_exchange(&lanes[mine].ring[i], NULL);
+        if (old != NULL)
+            give_back(old, 77);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    threads = strtoul(argv[1], NULL, 10);
+    CHECK(threads >= 2 && threads <= MOST);
+    CHECK(pthread_barrier_init(&all, NULL, (unsigned)threads) == 0);
+    pthread_t others[MOST];
+    for (size_t i = 1; i < threads; i++)
+        CHECK(pthread_create(&others[i], NULL, work, (void *)(uintptr_t)i) == 0);
+    work(NULL);
+    for (size_t i = 1; i < threads; i++)
+        CHECK(pthread_join(others[i], NULL) == 0);
+    if (argc > 2) {
+        struct hw_statistics statistics;
+        CHECK(hw_get_stats != NULL && hw_get_stats(&statistics, sizeof statistics) > 0);
+        CHECK(statistics.caches_shared > 0);
+        /* All of them gave theirs up. */
+        CHECK(statistics.caches_live == 0);
+    }
+    return 0;
+}
