@@ -36,6 +36,8 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 /// A thread for which so many blocks a millisecond come from others, or go to them, works with those: at this rate they
 /// cost it more than the longer paths would.
 const BLOCKS_A_MS: u32 = 250;
+/// So many blocks are worth a look at the clock.
+const LOOK: u32 = 256;
 /// In so many ticks more than in others.
 const TICKS: u8 = 2;
 /// A tick counts for so long at most, in milliseconds: a thread that slept did nothing.
@@ -51,7 +53,9 @@ pub(crate) fn is_much_handed_over() -> bool {
 
 /// What a cache knows of it. Zero is nothing.
 pub(super) struct HandOver {
-    /// The tick of the last blocks that came or went, and how many did in it.
+    /// Blocks that came or went since the clock was looked at.
+    new: Cell<u32>,
+    /// The tick that it was in then, and how many did in it.
     tick: Cell<u32>,
     blocks: Cell<u32>,
     /// Ticks with many, less those without.
@@ -63,13 +67,17 @@ pub(super) struct HandOver {
 impl HandOver {
     /// Counts blocks that came or went.
     pub(super) fn count(&self, blocks: usize) {
+        self.new.set(self.new.get().saturating_add(blocks as u32));
+        if self.new.get() < LOOK {
+            return;
+        }
         let now = os::coarse_ms();
         let ms = now.wrapping_sub(self.tick.get());
         if ms != 0 {
             self.tick.set(now);
             self.end_tick(ms);
         }
-        self.blocks.set(self.blocks.get().saturating_add(blocks as u32));
+        self.blocks.set(self.blocks.get().saturating_add(self.new.take()));
     }
 
     /// A tick of the clock ended, so many milliseconds after the last one.

@@ -44,6 +44,8 @@ const LEAST: usize = (256 << 10) / UNIT;
 /// part of its time. It begins anew if it keeps what nobody takes; else it may keep so many units more, and all together
 /// so many: 4 MiB, 64 MiB.
 const REGRETS: u32 = 1000;
+/// So many refusals are worth a look at the clock.
+const LOOK: u32 = 64;
 const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
 /// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
@@ -125,12 +127,15 @@ impl Stash {
 
     /// Counts a refusal. Returns whether there were too many.
     fn is_regretted(&self) -> bool {
+        self.refused.set(self.refused.get() + 1);
+        if !self.refused.get().is_multiple_of(LOOK) {
+            return false;
+        }
         let now = os::coarse_ms();
         if self.refused_at.replace(now) != now {
             self.refused.set(0);
             self.missed.set(0);
         }
-        self.refused.set(self.refused.get() + 1);
         let regretted = self.refused.get().min(self.missed.get()) >= REGRETS;
         if regretted {
             self.refused.set(0);

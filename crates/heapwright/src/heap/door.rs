@@ -19,7 +19,7 @@ use crate::sync::atomic::Ordering;
 
 use super::source::Source;
 use super::start::{self, Mine};
-use super::{count, debug_hooks, first_class, foreign, large, own_word, shared, trace};
+use super::{count, debug_hooks, fast, first_class, foreign, large, own_word, shared, trace};
 use crate::request::{MALLOC, Origin, Request, Return};
 
 impl Request {
@@ -302,6 +302,10 @@ unsafe fn free_found<const FROM: u8>(
     align: Option<usize>,
 ) {
     if block.is_null() {
+        return;
+    }
+    // SAFETY: the caller gives the block away, if it is one.
+    if shared::is_on() && unsafe { shared::free_elsewhere(block, fast::hot()) } {
         return;
     }
     trace::freed(block);

@@ -20,6 +20,7 @@ use super::{door, large, own_word, start};
 use crate::address_map::{CLASS_STEP, Entry, MAP};
 use crate::cache::{Allocated, Hot, Stash};
 use crate::request::MALLOC;
+use crate::size_class::UNIT;
 
 /// A request of `size` bytes whose list, at `offset` in what the fast word leads to, is empty.
 #[inline(never)]
@@ -73,9 +74,12 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, and the block begins at a unit.
+/// As `free`; `hot` is what the thread's fast word leads to.
 #[inline(always)]
 pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
+    if !block.addr().is_multiple_of(UNIT) {
+        return false;
+    }
     let Some(cache) = own_word::cache_of(hot) else { return false };
     let (unit, entry) = MAP.lookup(block.addr());
     if entry != Entry::LARGE_HEAD {

@@ -44,7 +44,7 @@ use crate::request::{ALIGNED, MALLOC};
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
 
 #[inline(always)]
-fn hot() -> &'static Hot {
+pub(super) fn hot() -> &'static Hot {
     // SAFETY: the fast word leads to the sentinel, to the hot part of this thread's cache, to
     // the stub of a shared cache, or to the gate's; none of the four is ever freed.
     unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
@@ -145,8 +145,9 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
 /// A large block of `size` bytes from a run that the thread's cache, or the one it shares, keeps; else null.
 #[inline(always)]
 fn large_quickly(size: usize, hot: &Hot) -> *mut u8 {
-    if hot.on_miss() == OnMiss::Door {
-        return exclusive::large(size, hot);
+    let block = exclusive::large(size, hot);
+    if !block.is_null() || hot.on_miss() == OnMiss::Door {
+        return block;
     }
     shared::large(size, hot)
 }
@@ -302,7 +303,7 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
             return exclusive::missed_from::<FROM>(size, align, hot, class * CLASS_STEP);
         }
     } else if align <= UNIT {
-        let block = large_quickly(size, hot());
+        let block = exclusive::large(size, hot());
         if !block.is_null() {
             return block;
         }
@@ -565,16 +566,8 @@ unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
     if unsafe { cache::send_along(hot, residue, block) } {
         return true;
     }
-    if block.addr().is_multiple_of(UNIT) {
-        if hot.on_miss() == OnMiss::Door {
-            // SAFETY: the caller gives the block away, which begins at a unit.
-            return unsafe { exclusive::free_large(block, hot) };
-        }
-        // SAFETY: the caller gives the block away.
-        return unsafe { shared::free_large(block, hot) };
-    }
     // SAFETY: the caller gives the block away.
-    unsafe { shared::free_beside(block, hot) }
+    unsafe { exclusive::free_large(block, hot) }
 }
 
 /// A block that is not this thread's, nor common.

@@ -356,14 +356,29 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     block
 }
 
+/// Frees a block if there is a short way for it: a large one by a thread that shares caches, and one that goes between
+/// threads with caches of their own and threads that go by their CPU's. False: there is none.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to.
+#[inline(never)]
+pub(super) unsafe fn free_elsewhere(block: *mut u8, hot: &Hot) -> bool {
+    if hot.on_miss() != OnMiss::Door && block.addr().is_multiple_of(UNIT) {
+        // SAFETY: the caller gives the block away.
+        return unsafe { free_large(block, hot) };
+    }
+    // SAFETY: the caller gives the block away.
+    is_beside() && unsafe { free_between(block, hot) }
+}
+
 /// Frees a block if it is a large one of no first-class heap, and the cache behind `hot`, a stub, or the CPU's has
 /// room for its run.
 ///
 /// # Safety
 ///
 /// As `free`; `hot` is what the thread's fast word leads to.
-#[inline(never)]
-pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
+unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
     let (unit, entry) = MAP.lookup(block.addr());
     if entry != Entry::LARGE_HEAD {
         return false;
@@ -389,22 +404,11 @@ fn behind(hot: &Hot) -> Option<&'static SharedCache> {
     }
 }
 
-/// Frees a block by a way of its own, if it is one that goes between threads with caches of their own and threads
-/// that go by their CPU's: a common one of the former, one of an owner of the latter.
+/// Frees a common block by a thread with a cache of its own, or an owner's by a thread that goes by its CPU's.
 ///
 /// # Safety
 ///
 /// As `free`; `hot` is what the thread's fast word leads to.
-#[inline(always)]
-pub(super) unsafe fn free_beside(block: *mut u8, hot: &Hot) -> bool {
-    // SAFETY: the caller gives the block away.
-    is_beside() && unsafe { free_between(block, hot) }
-}
-
-/// # Safety
-///
-/// As [`free_beside`].
-#[inline(never)]
 unsafe fn free_between(block: *mut u8, hot: &Hot) -> bool {
     let (_, entry) = MAP.lookup(block.addr());
     let Kind::Slab(class) = entry.kind() else { return false };
