@@ -8,7 +8,7 @@ use ::figures::verdict::{Asked, Figure, Kind};
 
 use crate::metric::Metric;
 use crate::results::{Cell, Results};
-use crate::setting::{EXCLUSIVE, GLIBC, PER_CPU, SCUDO, SHARED, Setting};
+use crate::setting::{AUTO, EXCLUSIVE, GLIBC, PER_CPU, SCUDO, SHARED, Setting};
 
 /// What a figure is judged against and a person can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,40 @@ impl Judge<'_> {
                         setting.name
                     );
                     self.add(what, asked, "x", Kind::Timed, &rounds);
+                }
+            }
+        }
+    }
+
+    /// The default beside the better of the two that it chooses from, in each round.
+    fn auto(&mut self) {
+        for (workload, speed) in [
+            ("rpc", Metric::Requests),
+            ("ttest1", Metric::Operations),
+            ("idle", Metric::OperationsCpu),
+            ("churn", Metric::ThreadsASecond),
+        ] {
+            for threads in self.results.threads(workload) {
+                for (metric, is_speed) in [(speed, true), (Metric::Rss, false)] {
+                    let of =
+                        |setting| self.results.rounds(Cell { workload, threads, setting }, metric);
+                    let (auto, own, cpus) = (of(AUTO), of(EXCLUSIVE), of(PER_CPU));
+                    let better = if is_speed { f64::max } else { f64::min };
+                    let rounds: Vec<f64> = auto
+                        .iter()
+                        .filter_map(|(round, auto)| {
+                            Some(auto / better(*own.get(round)?, *cpus.get(round)?))
+                        })
+                        .collect();
+                    let (name, asked, kind) = if is_speed {
+                        ("speed", Asked::AtLeast(0.97), Kind::Timed)
+                    } else {
+                        ("peak RSS", Asked::AtMost(1.03), Kind::Counted)
+                    };
+                    let what = format!(
+                        "{workload}, T = {threads}, auto: {name} to the better of exclusive and percpu"
+                    );
+                    self.add(what, asked, "x", kind, &rounds);
                 }
             }
         }
@@ -208,6 +242,9 @@ impl Judge<'_> {
 pub(crate) fn all(results: &Results, bounds: &Bounds) -> Vec<Figure> {
     let mut judge = Judge { results, bounds, figures: Vec::new() };
     judge.throughput();
+    if results.setting(AUTO).is_some() {
+        judge.auto();
+    }
     judge.memory_of_rpc();
     judge.share_of_rpc();
     if results.setting(PER_CPU).is_some() {

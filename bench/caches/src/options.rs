@@ -193,7 +193,10 @@ mod tests {
         let run = run("");
         assert_eq!((run.rounds, run.scope.threads, run.scope.percent), (10, vec![2, 40, 80], 100));
         let names: Vec<&str> = run.settings.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["exclusive", "shared", "shared:8", "shared:32", "percpu", "glibc"]);
+        assert_eq!(
+            names,
+            ["exclusive", "auto", "shared", "shared:8", "shared:32", "percpu", "glibc"]
+        );
         assert_eq!(run.scope.workloads.len(), 4);
     }
 

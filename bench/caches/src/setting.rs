@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   exclusive   HEAPWRIGHT=cache=exclusive   libheapwright.so     1 cache a thread
+//!   auto        HEAPWRIGHT=cache=auto        libheapwright.so     the default: some of a thread, and a CPU's
 //!   shared      HEAPWRIGHT=cache=shared      libheapwright.so     K = min(CPUs, 32)
 //!   shared:K    HEAPWRIGHT=cache=shared:K    libheapwright.so     K
 //!   percpu      HEAPWRIGHT=cache=percpu      libheapwright.so     CPUs
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 /// The row that the others' ratios are of.
 pub(crate) const EXCLUSIVE: &str = "exclusive";
+/// What nobody has to ask for.
+pub(crate) const AUTO: &str = "auto";
 /// K as it comes.
 pub(crate) const SHARED: &str = "shared";
 /// A cache a CPU.
@@ -48,6 +51,7 @@ impl Setting {
     pub(crate) fn all_ours(library: &str, shared: &[u32], cpus: u32) -> Vec<Self> {
         let mut all = vec![
             Self::ours(library, EXCLUSIVE.to_owned(), None),
+            Self::ours(library, AUTO.to_owned(), None),
             Self::ours(library, SHARED.to_owned(), Some(cpus.min(MOST_SHARED))),
         ];
         for &caches in shared {
@@ -82,11 +86,11 @@ mod tests {
     fn ours_are_those_that_were_asked_for() {
         let all = Setting::all_ours("/a.so", &[8, 32], 2);
         let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-        assert_eq!(names, ["exclusive", "shared", "shared:8", "shared:32", "percpu"]);
+        assert_eq!(names, ["exclusive", "auto", "shared", "shared:8", "shared:32", "percpu"]);
         let caches: Vec<Option<u32>> = all.iter().map(|s| s.caches).collect();
-        assert_eq!(caches, [None, Some(2), Some(8), Some(32), Some(2)]);
-        assert_eq!(all[2].environment, ["HEAPWRIGHT=cache=shared:8", "LD_PRELOAD=/a.so"]);
-        assert_eq!(Setting::all_ours("/a.so", &[], 72)[1].caches, Some(32));
-        assert!(all[1].is_shared() && all[2].is_shared() && !all[0].is_shared());
+        assert_eq!(caches, [None, None, Some(2), Some(8), Some(32), Some(2)]);
+        assert_eq!(all[3].environment, ["HEAPWRIGHT=cache=shared:8", "LD_PRELOAD=/a.so"]);
+        assert_eq!(Setting::all_ours("/a.so", &[], 72)[2].caches, Some(32));
+        assert!(all[2].is_shared() && all[3].is_shared() && !all[1].is_shared());
     }
 }

@@ -123,7 +123,7 @@ mod tests {
             machine: "2 processors".to_owned(),
             settings: vec![
                 Setting::all_ours("/a.so", &[], 2).remove(0),
-                Setting::all_ours("/a.so", &[], 2).remove(1),
+                Setting::all_ours("/a.so", &[], 2).remove(2),
                 Setting::peer("p=/p.so").unwrap(),
             ],
             ..Results::default()
