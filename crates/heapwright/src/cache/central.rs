@@ -89,6 +89,8 @@ pub(crate) struct Central {
     next: Cell<usize>,
     /// Whether a chain was taken since the last pass.
     was_wanted: Cell<bool>,
+    /// Whether blocks over [`MIDDLE`] come and go fast: see `Magazines::is_newly_busy`.
+    is_busy: Cell<bool>,
     /// Blocks in rows and depot, for others to see.
     depot_blocks: AtomicUsize,
 }
@@ -119,6 +121,7 @@ static CENTRALS: [Central; CLASSES] = [const {
         slabs: Cell::new(0),
         next: Cell::new(0),
         was_wanted: Cell::new(false),
+        is_busy: Cell::new(false),
         depot_blocks: AtomicUsize::new(0),
     }
 }; CLASSES];
@@ -237,6 +240,13 @@ pub(super) fn give(class: usize, chain: DepotChain) {
     } else {
         central.distribute(class, chain);
     }
+}
+
+/// The depot of `class` is to hold more, for its blocks come and go fast.
+pub(super) fn note_busy(class: usize) {
+    let central = &CENTRALS[class];
+    let _order = central.lock.lock();
+    central.is_busy.set(true);
 }
 
 /// Takes blocks of `class` back that were in the arrays of a CPU, [`ROW`] at most. False: there is no room.
@@ -433,6 +443,7 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     };
     if begins {
         if !central.was_wanted.replace(false) {
+            central.is_busy.set(false);
             central.release(class);
         }
         central.next.set(central.partial.first().unwrap_or(0));
@@ -550,12 +561,12 @@ impl Central {
     /// Whether the depot may hold `count` blocks more.
     fn has_room(&self, class: usize, count: usize) -> bool {
         let size = size_class::size(class);
-        if size > MIDDLE {
+        if self.is_busy.get() {
             let caches = ALL.count().clamp(1, MIDDLE_CACHES);
             return MIDDLE_WAITING.load(Ordering::Relaxed) + count * size <= caches * MIDDLE_BYTES;
         }
         let share = self.slabs.get() * UNIT / SHARE;
-        let few = FEW_CHAINS * chain_length(class) * size;
+        let few = FEW_CHAINS * chain_length(class, false) * size;
         (self.waiting() + count) * size <= share.clamp(few, MANY_BYTES.max(few))
     }
 

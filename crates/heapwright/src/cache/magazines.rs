@@ -53,7 +53,9 @@ use crate::sync::{self, Lock};
 /// Bytes in a chain of a magazine, where blocks are small enough: half of what a thread's
 /// own cache has, for these serve many threads, and what lies in them is nobody's.
 const CHAIN_BYTES: usize = 8 << 10;
-const MIDDLE_CHAIN_BYTES: usize = 32 << 10;
+/// And where a class of blocks over [`MIDDLE`] is busy: so many slow operations in one tick of the clock.
+const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
+const BUSY: u32 = 64;
 /// Blocks of more bytes are middle ones.
 pub(super) const MIDDLE: usize = 1 << 10;
 const CHAIN_BLOCKS: usize = 128;
@@ -71,9 +73,9 @@ pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
 pub(crate) type SharedCache = Slot<Magazines, HotStub>;
 
 /// Blocks in a chain of `class`.
-pub(super) const fn chain_length(class: usize) -> usize {
+pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
     let size = size_class::size(class);
-    let blocks = if size > MIDDLE { MIDDLE_CHAIN_BYTES } else { CHAIN_BYTES } / size;
+    let blocks = if is_busy && size > MIDDLE { CHAIN_BYTES_OF_BUSY } else { CHAIN_BYTES } / size;
     if blocks > CHAIN_BLOCKS {
         CHAIN_BLOCKS
     } else if blocks < 2 {
@@ -92,6 +94,10 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for.
     want: Cell<u32>,
+    /// Slow operations in the tick `slow_at`, and whether there ever were many of them.
+    slow: Cell<u32>,
+    slow_at: Cell<u32>,
+    is_busy: Cell<bool>,
     /// Polls at the list that it stays withheld for; 0: it is not withheld. See `maintenance`.
     pub(super) withheld: Cell<u32>,
     /// What was in it.
@@ -262,6 +268,29 @@ impl Magazines {
         }
     }
 
+    /// Blocks in a chain of `class`.
+    pub(super) fn chain_length(&self, class: usize) -> usize {
+        chain_length(class, self.bins[class].is_busy.get())
+    }
+
+    /// Counts a slow operation of `class`. Returns whether these have just become too many, so that the CPU's arrays
+    /// should hold more.
+    pub(crate) fn is_newly_busy(&self, class: usize) -> bool {
+        let bin = &self.bins[class];
+        if bin.is_busy.get() || size_class::size(class) <= MIDDLE {
+            return false;
+        }
+        let now = self.now.get();
+        let slow = if bin.slow_at.replace(now) == now { bin.slow.get() + 1 } else { 1 };
+        bin.slow.set(slow);
+        if slow < BUSY {
+            return false;
+        }
+        bin.is_busy.set(true);
+        central::note_busy(class);
+        true
+    }
+
     /// Whether no block of `class` is in a list, or spare.
     pub(crate) fn is_empty_of(&self, class: usize) -> bool {
         self.lists[class].head.get().is_null() && self.bins[class].spare_count.get() == 0
@@ -282,7 +311,7 @@ impl Magazines {
 
     /// Makes a chain the list of `class`, whose blocks are all elsewhere.
     pub(super) fn fill(&self, class: usize, chain: DepotChain) {
-        let room = chain_length(class).saturating_sub(chain.count()) as i32;
+        let room = self.chain_length(class).saturating_sub(chain.count()) as i32;
         self.lists[class].head.set(chain.head());
         self.lists[class].room.set(room);
         self.bins[class].base.set(room + chain.count() as i32);
@@ -333,7 +362,7 @@ impl Magazines {
         } else {
             let want = &self.bins[class].want;
             let most = want.get();
-            want.set((2 * most).min(chain_length(class) as u32));
+            want.set((2 * most).min(self.chain_length(class) as u32));
             self.used.store(true, Ordering::Relaxed);
             let Supply { chain, zero } = central::take(class, most as usize)?;
             if zero {
@@ -381,6 +410,7 @@ impl Magazines {
                 central::give(class, chain);
             }
             self.bins[class].want.set(first_length(class) as u32);
+            self.bins[class].is_busy.set(false);
         }
         self.publish();
     }

@@ -31,7 +31,7 @@ use core::ptr;
 use super::central;
 use super::depot::DepotChain;
 use super::hot::OnMiss;
-use super::magazines::{Magazines, SharedCache, chain_length, tend_all};
+use super::magazines::{Magazines, SharedCache, tend_all};
 use crate::cache::arrays;
 use crate::chunk;
 use crate::options;
@@ -208,7 +208,7 @@ impl Magazines {
         // SAFETY: both chains are ours, and one now.
         let chain = unsafe { DepotChain::of(new.head(), new.count() + rest.count()) };
         // A list that is full is no place for more.
-        let left = if chain.count() < chain_length(class) { polls - 1 } else { 0 };
+        let left = if chain.count() < self.chain_length(class) { polls - 1 } else { 0 };
         self.put_back(class, chain, left);
         true
     }

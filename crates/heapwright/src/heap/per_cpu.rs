@@ -142,7 +142,10 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         }
     }
     let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
-    for _ in 1..Gate::half(class) {
+    if held.is_newly_busy(class) {
+        gate.grow(gate.cpu(), class);
+    }
+    for _ in 1..gate.half(gate.cpu(), class) {
         let more = held.list(class).pop();
         if more.is_null() {
             break;
@@ -172,8 +175,11 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     held.tend();
     let mut row = [block; ROW];
     let mut count = 1;
-    let most =
-        if held.has_room_for(class, Gate::half(class) + 1) { Gate::half(class) } else { ROW - 2 };
+    if held.is_newly_busy(class) {
+        gate.grow(gate.cpu(), class);
+    }
+    let half = gate.half(gate.cpu(), class);
+    let most = if held.has_room_for(class, half + 1) { half } else { ROW - 2 };
     while count <= most {
         let Taken::Block(more) = gate.take(class) else { break };
         row[count] = more;

@@ -29,8 +29,9 @@
 //! All threads' fast words lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
-//! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class, of those over 1 KiB
-//! 128 KiB: about 1 MiB if every class of small blocks is full, and 3 MiB more if every one of middle ones is.
+//! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class (but one block at
+//! least): about 1 MiB if every class is full. A class of blocks over 1 KiB that is busy gets 128 KiB, until the CPU
+//! rests: its floor is lowered.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
 //! class; `top` is written by sequences alone, or by the thread that has closed the CPU.
@@ -75,16 +76,22 @@ const CPUS: usize = MOST;
 const ROW: usize = 256;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, if that is more than one block: of small blocks, and of middle ones, where a
-/// way behind the arrays for each two or three would be most of the work.
+/// The most bytes of a class, if that is more than one block: at first, and where blocks over [`MIDDLE`] come and go
+/// so fast that a way behind the arrays for each few would be most of the work.
 const MOST_BYTES: usize = 16 << 10;
-const MOST_BYTES_OF_MIDDLE: usize = 128 << 10;
+const MOST_BYTES_OF_BUSY: usize = 128 << 10;
 
 /// Blocks of `class` that a CPU holds at most.
-const fn capacity(class: usize) -> usize {
+const fn capacity(class: usize, is_busy: bool) -> usize {
     let size = size_class::size(class);
-    let blocks = if size > MIDDLE { MOST_BYTES_OF_MIDDLE } else { MOST_BYTES } / size;
-    if blocks > MOST_BLOCKS { MOST_BLOCKS } else { blocks }
+    let blocks = if is_busy && size > MIDDLE { MOST_BYTES_OF_BUSY } else { MOST_BYTES } / size;
+    if blocks > MOST_BLOCKS {
+        MOST_BLOCKS
+    } else if blocks < 1 {
+        1
+    } else {
+        blocks
+    }
 }
 
 type Place = AtomicPtr<Block>;
@@ -348,8 +355,22 @@ impl Gate {
     }
 
     /// How many blocks of `class` half the arrays of a CPU are.
-    pub(crate) const fn half(class: usize) -> usize {
-        capacity(class).div_ceil(2)
+    pub(crate) fn half(&self, cpu: usize, class: usize) -> usize {
+        let Some(arrays) = (cpu < CPUS).then(|| made(cpu)).flatten() else { return 1 };
+        let end = ptr::from_ref(&arrays.rows[class].0[MOST_BLOCKS]).addr();
+        let floor = arrays.tops[class].floor.load(Ordering::Relaxed).addr();
+        ((end - floor) / size_of::<Place>()).div_ceil(2)
+    }
+
+    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy.
+    #[cold]
+    pub(crate) fn grow(&self, cpu: usize, class: usize) {
+        let Some(arrays) = (cpu < CPUS).then(|| made(cpu)).flatten() else { return };
+        let Some(_order) = ORDER.try_lock() else { return };
+        if self.close(Some(cpu)) {
+            arrays.lower_floor(class);
+        }
+        self.open(Some(cpu));
     }
 
     /// Makes the arrays of a CPU, if it has none. Called where a sequence found nothing.
@@ -366,7 +387,7 @@ impl Gate {
         // SAFETY: null, or zeroed memory for arrays that nobody else knows; zero is valid.
         let Some(arrays) = (unsafe { at.as_ref() }) else { return };
         for (class, (top, row)) in arrays.tops.iter().zip(&arrays.rows).enumerate() {
-            let floor = ptr::from_ref(&row.0[MOST_BLOCKS - capacity(class)]).cast_mut();
+            let floor = ptr::from_ref(&row.0[MOST_BLOCKS - capacity(class, false)]).cast_mut();
             top.top.store(floor, Ordering::Relaxed);
             top.floor.store(floor, Ordering::Relaxed);
         }
@@ -442,7 +463,29 @@ impl Arrays {
         tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
     }
 
-    /// Gives all blocks to the central lists. The CPU is closed.
+    /// Moves the floor of `class` down, and the blocks with it. The CPU is closed.
+    fn lower_floor(&self, class: usize) {
+        let Top { top, floor } = &self.tops[class];
+        let count = self.count(class);
+        let (old, new) = (
+            floor.load(Ordering::Relaxed),
+            ptr::from_ref(&self.rows[class].0[MOST_BLOCKS - capacity(class, true)]).cast_mut(),
+        );
+        if new >= old {
+            return;
+        }
+        for index in 0..count {
+            // SAFETY: a place between floor and top.
+            let from = unsafe { &*old.wrapping_add(index) };
+            // SAFETY: a place of the same row, for the new floor is below the old one.
+            let to = unsafe { &*new.wrapping_add(index) };
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        floor.store(new, Ordering::Relaxed);
+        top.store(new.wrapping_add(count), Ordering::Relaxed);
+    }
+
+    /// Gives all blocks to the central lists, and raises the floors again. The CPU is closed.
     fn drain(&self) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
@@ -457,7 +500,9 @@ impl Arrays {
                 unsafe { Block::set_next(block, chain) };
                 chain = block;
             }
-            top.store(first, Ordering::Relaxed);
+            let first = ptr::from_ref(&self.rows[class].0[MOST_BLOCKS - capacity(class, false)]);
+            top.store(first.cast_mut(), Ordering::Relaxed);
+            floor.store(first.cast_mut(), Ordering::Relaxed);
             // SAFETY: just linked; what arrays hold is of the class and the common owner.
             central::give(class, unsafe { DepotChain::of(chain, count) });
         }
@@ -550,7 +595,8 @@ pub(super) fn forget_after_fork() {
 /// The hot part is where the descriptor is.
 const _: () = assert!(offset_of!(Gate, hot) == 0 && align_of::<Gate>() >= 32);
 /// The rows of linear classes are whole.
-const _: () = assert!(capacity(LINEAR_MAX / size_class::MIN_ALIGN - 1) == MOST_BLOCKS);
+const _: () = assert!(capacity(LINEAR_MAX / size_class::MIN_ALIGN - 1, false) == MOST_BLOCKS);
+const _: () = assert!(MIDDLE >= LINEAR_MAX);
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
@@ -566,6 +612,7 @@ mod tests {
         let _one = magazines::RAISING.lock();
         if gate().is_none() {
             assert!(prepare());
+            prepare();
             start(None);
         }
         gate()
@@ -602,6 +649,39 @@ mod tests {
         }
         assert!(divert(cpu, false));
         assert_eq!(ways(gate, cpu), open);
+    }
+
+    #[test]
+    fn a_busy_class_gets_room_below_its_blocks() {
+        assert!(crate::substrate::open_and_begin());
+        let Some(gate) = started() else { return };
+        let cpu = CPUS - 3;
+        let arrays = provide(gate, cpu);
+        let _none = magazines::RAISING.lock();
+        let class = size_class::of(8000);
+        let (few, many) = (capacity(class, false), capacity(class, true));
+        assert!(few < many && gate.half(cpu, class) == few.div_ceil(2));
+        let blocks = [[0_u64; 2]; 2];
+        let Top { top, floor } = &arrays.tops[class];
+        for block in &blocks {
+            let place = top.load(Ordering::Relaxed);
+            // SAFETY: the first place without a block, of two that there are.
+            unsafe { &*place }.store(ptr::from_ref(block).cast_mut().cast(), Ordering::Relaxed);
+            top.store(place.wrapping_add(1), Ordering::Relaxed);
+        }
+        // Not while another test drains a CPU.
+        while gate.half(cpu, class) != many.div_ceil(2) {
+            gate.grow(cpu, class);
+        }
+        assert_eq!(arrays.count(class), 2);
+        for (index, block) in blocks.iter().enumerate() {
+            let place = floor.load(Ordering::Relaxed).wrapping_add(index);
+            // SAFETY: a place between floor and top.
+            let found = unsafe { &*place }.load(Ordering::Relaxed);
+            assert_eq!(found.addr(), ptr::from_ref(block).addr());
+        }
+        // They are no blocks of the heap's.
+        top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     #[test]
