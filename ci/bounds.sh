@@ -19,7 +19,7 @@ usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --wit
 names=(heapwright)
 preloads=('')
 only=
-model=exclusive
+model=auto
 while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || usage "$1 needs a value"
     case $1 in

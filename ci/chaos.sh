@@ -16,7 +16,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 SECONDS_A_MODE=${1:-20}
-read -r -a MODES <<<"${CHAOS_MODES:-cache=exclusive cache=shared:2 cache=percpu mode=debug}"
+read -r -a MODES <<<"${CHAOS_MODES:-cache=auto cache=shared:2 cache=percpu mode=debug}"
 read -r -a WITHOUT <<<"${CHAOS_WITHOUT:-}"
 SEED=${CHAOS_SEED:-$((RANDOM * 32768 + RANDOM))}
 # Long enough for memory to come, go and come again; short enough for many mixes.

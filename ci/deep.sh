@@ -14,7 +14,7 @@ part_ci() { HEAPWRIGHT_SLICE=all FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECON
 # Fork against whatever else takes locks, a minute each, in every mode.
 part_fork() {
     local model
-    for model in exclusive shared:2 percpu; do
+    for model in auto exclusive shared:2 percpu; do
         HEAPWRIGHT_TEST_CACHE=$model HEAPWRIGHT_TEST_SECONDS=60 ci/test.sh -p heapwright-malloc --test fork || return 1
     done
 }

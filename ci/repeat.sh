@@ -66,7 +66,7 @@ while read -r name program; do
     { grep -oE '"[a-z_0-9]+\.cc?"' "$file" || true; } | tr -d '"' | sort -u >"$SCRATCH/programs"
     (cd crates/heapwright-malloc/tests/programs && xargs -r grep -slE 'pthread_create|std::thread|\bfork\(' <"$SCRATCH/programs") >"$SCRATCH/threaded" || true
     [ -s "$SCRATCH/threaded" ] || continue
-    models='exclusive shared:2 percpu'
+    models='auto exclusive shared:2 percpu'
     grep -q 'HEAPWRIGHT_TEST_CACHE\|cache=\|mode=' "$file" && models=
     row "malloc $name" crates/heapwright-malloc "$program" '' "$models"
 done <"$SCRATCH/malloc"

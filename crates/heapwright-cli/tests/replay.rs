@@ -350,7 +350,7 @@ fn wrong_command_lines_are_refused_in_a_line() {
     let printed = refused(&replay(&file, &["--with", "mine=/nonexistent.so"]));
     assert!(printed.contains("--with mine: cannot be preloaded"), "{printed}");
     for (flags, why) in [
-        (&["--cache", "shared:0"][..], "is none of exclusive, shared, shared:K, percpu"),
+        (&["--cache", "shared:0"][..], "is none of auto, exclusive, shared, shared:K, percpu"),
         (&["--rounds", "0"], "0 is not in 1..=1000"),
         (&["--touch", "some"], "invalid value 'some'"),
     ] {

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// Replay heapwright with each of these cache models: exclusive, shared, shared:K, percpu
+    /// Replay heapwright with each of these cache models: auto, exclusive, shared, shared:K, percpu
     #[arg(long, value_name = "MODEL,...", value_delimiter = ',', value_parser = cache_model)]
     cache: Vec<String>,
 
@@ -110,13 +110,13 @@ pub(crate) struct Args {
 
 fn cache_model(text: &str) -> Result<String, String> {
     let known = match text.split_once(':') {
-        None => ["exclusive", "shared", "percpu"].contains(&text),
+        None => ["auto", "exclusive", "shared", "percpu"].contains(&text),
         Some((kind, count)) => kind == "shared" && count.parse::<u16>().is_ok_and(|k| k > 0),
     };
     if known {
         Ok(text.to_owned())
     } else {
-        Err("is none of exclusive, shared, shared:K, percpu".to_owned())
+        Err("is none of auto, exclusive, shared, shared:K, percpu".to_owned())
     }
 }
 
