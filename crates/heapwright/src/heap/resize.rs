@@ -27,7 +27,7 @@ const GROWS: usize = 256;
 ///
 /// The contents up to the smaller size stay. A null block is a new one. Null:
 /// there is no memory (`errno` is `ENOMEM`), and the block is unchanged. A block
-/// stays where it is if it still fits and would not waste half of itself; large
+/// stays where it is if it still fits and would not waste more than half of itself; large
 /// blocks grow in place where the address space behind them is free, and the
 /// kernel moves their pages where it is not.
 ///
@@ -138,7 +138,7 @@ unsafe fn resize<const FROM: u8>(
                     return core::ptr::null_mut();
                 }
                 let have = large::usable(unit);
-                if size > SLAB_MAX
+                if (size > SLAB_MAX || stays(have, size))
                     && let Some(block) = resize_large(unit, block, size)
                 {
                     return block;
@@ -192,10 +192,11 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`.
+/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`: down to half of what
+/// was asked for, which is up to a quarter less than the slot has.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
-    size <= have && (size > have / 2 || have <= 32)
+    size <= have && (size > have / 8 * 3 || have <= 32)
 }
 
 /// [`resize`] between the two halves that are traced of it.
