@@ -403,6 +403,7 @@ impl Magazines {
     /// Gives back all that is free.
     pub(crate) fn release(&self) {
         self.stash.release();
+        self.stash.give_extra_back();
         for class in 0..CLASSES {
             let withheld = self.take_withheld(class);
             let (list, spare) = (self.empty(class), self.take_spare(class));

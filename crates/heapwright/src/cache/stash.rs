@@ -85,7 +85,7 @@ pub(crate) struct Stash {
     /// Of each length, the newest run; its record leads to the next (`by_owner`).
     runs: [AtomicU32; LONGEST],
     units: AtomicUsize,
-    /// Units that it may keep; a copy, which a run that finds no room brings up to date.
+    /// Units that it may keep; a copy, which a run that finds no room brings up to date, and the scavenger.
     room: Cell<usize>,
     /// Of these, those that it was given because it was too small.
     extra: Cell<usize>,
@@ -113,7 +113,7 @@ impl Stash {
         if self.keep_ready(unit, record, units) {
             return true;
         }
-        if !self.is_regretted() {
+        if units > LONGEST || !self.is_regretted() {
             return false;
         }
         if self.low.get() * 4 >= room * 3 {
@@ -143,8 +143,11 @@ impl Stash {
         regretted
     }
 
-    /// Asks for more room.
+    /// Asks for more room. False: there is none, or what is kept costs addresses that are scarce.
     fn get_extra(&self) -> bool {
+        if chunk::is_scarce() {
+            return false;
+        }
         if EXTRA.fetch_add(MORE, Ordering::Relaxed) >= ALL_MORE {
             EXTRA.fetch_sub(MORE, Ordering::Relaxed);
             return false;
@@ -278,6 +281,7 @@ impl Stash {
         if self.low.get() >= MORE {
             self.give_extra_back();
         }
+        self.room.set(ROOM.load(Ordering::Relaxed) + self.extra.get());
         let units = self.units.load(Ordering::Relaxed);
         self.release_down_to(units - self.low.get().min(units));
         self.low.set(self.units.load(Ordering::Relaxed));

@@ -120,7 +120,7 @@ pub(crate) fn is_on() -> bool {
 /// Threads that run need no notice: a thread that finds its cache held looks among all.
 ///
 /// ```
-/// // This process has exclusive caches.
+/// // Threads of this process share none.
 /// assert_eq!(heapwright::heap::raise_shared_caches(8), 0);
 /// ```
 pub fn raise_shared_caches(count: usize) -> usize {
