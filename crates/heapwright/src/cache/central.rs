@@ -470,9 +470,13 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
     false
 }
 
-/// Blocks and bytes in depots, and on their way home.
+/// Blocks and bytes in depots and reserves, and on their way home.
 pub(crate) fn waiting() -> (usize, usize) {
     let mut total = (DEFERRED.len(), DEFERRED.bytes());
+    for reserve in &RESERVE {
+        total.0 += reserve.len();
+        total.1 += reserve.bytes();
+    }
     for (class, central) in CENTRALS.iter().enumerate() {
         let blocks = central.depot_blocks.load(Ordering::Relaxed);
         total.0 += blocks;
