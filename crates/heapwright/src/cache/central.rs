@@ -102,8 +102,10 @@ struct Row {
 }
 
 impl Row {
-    const EMPTY: Self =
-        Self { blocks: [const { Cell::new(ptr::null_mut()) }; ROW], count: Cell::new(0) };
+    /// One without blocks.
+    const fn new() -> Self {
+        Self { blocks: [const { Cell::new(ptr::null_mut()) }; ROW], count: Cell::new(0) }
+    }
 }
 
 // SAFETY: all but the atomics is touched under the lock.
@@ -113,7 +115,7 @@ static CENTRALS: [Central; CLASSES] = [const {
     Central {
         lock: Lock::new(()),
         depot: Depot::new(),
-        rows: [Row::EMPTY; ROWS],
+        rows: [const { Row::new() }; ROWS],
         row_count: Cell::new(0),
         row_blocks: Cell::new(0),
         partial: UnitList::new(),
