@@ -24,14 +24,12 @@
 //!
 //! Called by `heap` (giving up), by `outgoing` (counting) and by `central`.
 
-use core::cell::Cell;
-
 use super::visit::SHARE_FREE;
 use super::{ASKS, CACHES, Cache, central};
 use crate::address_map::{Kind, MAP};
 use crate::os;
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A thread for which so many blocks a millisecond come from others, or go to them, works with those: at this rate they
 /// cost it more than the longer paths would.
@@ -39,7 +37,7 @@ const BLOCKS_A_MS: u32 = 250;
 /// So many blocks are worth a look at the clock.
 const LOOK: u32 = 256;
 /// In so many ticks more than in others.
-const TICKS: u8 = 2;
+const TICKS: u32 = 2;
 /// A tick counts for so long at most, in milliseconds: a thread that slept did nothing.
 const LONGEST_TICK: u32 = 16;
 
@@ -52,42 +50,50 @@ pub(crate) fn is_much_handed_over() -> bool {
 }
 
 /// What a cache knows of it. Zero is nothing.
+///
+/// Atomics, for its thread counts what it sends without the cache's lock, and visitors count what they take home. What
+/// one of two misses does not matter.
 pub(super) struct HandOver {
     /// Blocks that came or went since the clock was looked at.
-    new: Cell<u32>,
+    new: AtomicU32,
     /// The tick that it was in then, and how many did in it.
-    tick: Cell<u32>,
-    blocks: Cell<u32>,
+    tick: AtomicU32,
+    blocks: AtomicU32,
     /// Ticks with many, less those without.
-    ticks: Cell<u8>,
+    ticks: AtomicU32,
     /// Whether its thread should give it up.
-    is_due: Cell<bool>,
+    is_due: AtomicBool,
 }
 
 impl HandOver {
     /// Counts blocks that came or went.
     pub(super) fn count(&self, blocks: usize) {
-        self.new.set(self.new.get().saturating_add(blocks as u32));
-        if self.new.get() < LOOK {
+        let new = self.new.load(Ordering::Relaxed).saturating_add(blocks as u32);
+        self.new.store(new, Ordering::Relaxed);
+        if new < LOOK {
             return;
         }
         let now = os::coarse_ms();
-        let ms = now.wrapping_sub(self.tick.get());
+        let ms = now.wrapping_sub(self.tick.load(Ordering::Relaxed));
         if ms != 0 {
-            self.tick.set(now);
+            self.tick.store(now, Ordering::Relaxed);
             self.end_tick(ms);
         }
-        self.blocks.set(self.blocks.get().saturating_add(self.new.take()));
+        let blocks = self.blocks.load(Ordering::Relaxed).saturating_add(new);
+        self.blocks.store(blocks, Ordering::Relaxed);
+        self.new.store(0, Ordering::Relaxed);
     }
 
     /// A tick of the clock ended, so many milliseconds after the last one.
     fn end_tick(&self, ms: u32) {
-        let many = self.blocks.take() / ms.clamp(1, LONGEST_TICK) >= BLOCKS_A_MS;
-        let ticks = self.ticks.get();
-        self.ticks.set(if many { ticks + 1 } else { ticks.saturating_sub(1) });
-        if self.ticks.get() == TICKS {
-            self.ticks.set(0);
-            self.is_due.set(true);
+        let blocks = self.blocks.load(Ordering::Relaxed);
+        self.blocks.store(0, Ordering::Relaxed);
+        let before = self.ticks.load(Ordering::Relaxed);
+        let is_much = blocks / ms.clamp(1, LONGEST_TICK) >= BLOCKS_A_MS;
+        let ticks = if is_much { before + 1 } else { before.saturating_sub(1) };
+        self.ticks.store(ticks % TICKS, Ordering::Relaxed);
+        if ticks == TICKS {
+            self.is_due.store(true, Ordering::Relaxed);
             IS_MUCH.store(true, Ordering::Relaxed);
         }
     }
@@ -97,17 +103,17 @@ impl Cache {
     /// Whether its thread should give it up, if it can have anything else.
     #[inline(always)]
     pub(crate) fn should_be_given_up(&self) -> bool {
-        self.hand_over.is_due.get()
+        self.hand_over.is_due.load(Ordering::Relaxed)
     }
 
     /// Its thread cannot have anything else.
     pub(crate) fn stays_in_use(&self) {
-        self.hand_over.is_due.set(false);
+        self.hand_over.is_due.store(false, Ordering::Relaxed);
     }
 
     /// Hands all slabs to the common owner. Its thread is in, and gets no further block here.
     pub(crate) fn hand_slabs_over(&self) {
-        self.hand_over.is_due.set(false);
+        self.hand_over.is_due.store(false, Ordering::Relaxed);
         self.keeps_units.set(false);
         self.release_free();
         while let Some(unit) = self.slabs.first() {
