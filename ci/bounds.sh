@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What heapwright promises about memory, measured: how much stays resident when
-# other threads free, when owners died or idle, after much was freed, and in
-# threads that once allocated (bench/bounds, one program a promise).
+# other threads free, when owners died or idle, after much was freed, in threads
+# that once allocated, and in many that allocate a little (bench/bounds, one program a promise).
 #
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
 #
@@ -15,7 +15,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle]"; }
+usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd]"; }
 names=(heapwright)
 preloads=('')
 only=
@@ -40,7 +40,7 @@ done
 command_or_package cc gcc
 preload_library
 preloads[0]="HEAPWRIGHT=cache=$model $HEAPWRIGHT_SO"
-for program in flat orphans giveback idle; do
+for program in flat orphans giveback idle crowd; do
     cc -O2 -Wall -Wextra -pthread -o "$SCRATCH/$program" bench/bounds/$program.c
 done
 
@@ -118,6 +118,8 @@ done
 
 run idle "idle threads, 2000 blocks to 32 KiB" 1000 2000 11
 run idle "idle threads, 200 blocks to 2 KiB" 1000 200 7
+
+for blocks in 10 100 400; do run crowd "crowd of 2000 threads, $blocks blocks" 2000 $blocks; done
 
 [ $failures -eq 0 ] || { say "$failures figures are missed"; exit 1; }
 say "all figures hold"

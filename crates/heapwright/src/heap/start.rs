@@ -84,16 +84,16 @@ fn mine_slow(has_exited: bool) -> Mine {
     if let Some(cache) = own_word::cache() {
         return Mine::Cache(cache);
     }
-    // Two threads may both be the last one: the bound is no promise.
-    if (cache::is_much_handed_over() || LIVE.load(Ordering::Relaxed) >= most_of_their_own())
-        && shared::join_beside()
-    {
+    // Counted first, for while one thread makes its cache many others may come by.
+    let is_beyond = LIVE.fetch_add(1, Ordering::Relaxed) >= most_of_their_own();
+    if (is_beyond || cache::is_much_handed_over()) && shared::join_beside() {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
         return Mine::Shared;
     }
     let Some(cache) = CACHES.adopt_or_make() else {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
         return late().map_or(Mine::Nothing, Mine::Late);
     };
-    LIVE.fetch_add(1, Ordering::Relaxed);
     cache.is_abandoned.store(false, Ordering::Relaxed);
     {
         // The thread that had it may still be leaving.
