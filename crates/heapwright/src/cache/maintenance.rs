@@ -91,6 +91,10 @@ impl Magazines {
             }
             // Until then operations are slow, and this one is tried again by the next.
             _ if !arrays::divert(cache.number(), poll) => self.polls.set(1),
+            // What the arrays hold would serve a program that becomes quiet, which would poll no more.
+            _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
+                arrays::drain_cpu(cache.number());
+            }
             _ => {}
         }
     }

@@ -485,8 +485,8 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists, and raises the floors again. The CPU is closed.
-    fn drain(&self) {
+    /// Gives all blocks to the central lists, and where the CPU rests raises the floors again. The CPU is closed.
+    fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
             let mut chain: *mut Block = ptr::null_mut();
@@ -500,25 +500,32 @@ impl Arrays {
                 unsafe { Block::set_next(block, chain) };
                 chain = block;
             }
-            let first = ptr::from_ref(&self.rows[class].0[MOST_BLOCKS - capacity(class, false)]);
-            top.store(first.cast_mut(), Ordering::Relaxed);
-            floor.store(first.cast_mut(), Ordering::Relaxed);
+            let lowest = MOST_BLOCKS - capacity(class, false);
+            let first =
+                if rests { ptr::from_ref(&self.rows[class].0[lowest]).cast_mut() } else { first };
+            top.store(first, Ordering::Relaxed);
+            floor.store(first, Ordering::Relaxed);
             // SAFETY: just linked; what arrays hold is of the class and the common owner.
             central::give(class, unsafe { DepotChain::of(chain, count) });
         }
     }
 }
 
-/// Gives what is in the arrays of a CPU to the central lists, from whatever thread. False:
-/// that cannot be done here.
-fn drain(gate: &Gate, cpu: usize, arrays: &Arrays) -> bool {
-    let Some(_order) = ORDER.try_lock() else { return false };
-    let closed = gate.close(Some(cpu));
-    if closed {
-        arrays.drain();
+/// Gives what is in the arrays of a CPU to the central lists, from whatever thread; `rests` if the CPU does.
+fn drain(gate: &Gate, cpu: usize, arrays: &Arrays, rests: bool) {
+    let Some(_order) = ORDER.try_lock() else { return };
+    if gate.close(Some(cpu)) {
+        arrays.drain(rests);
     }
     gate.open(Some(cpu));
-    closed
+}
+
+/// Gives what is in the arrays of a CPU to the central lists.
+pub(super) fn drain_cpu(cpu: usize) {
+    let arrays = (cpu < CPUS).then(|| made(cpu)).flatten();
+    if let (Some(gate), Some(arrays)) = (gate(), arrays) {
+        drain(gate, cpu, arrays, false);
+    }
 }
 
 /// Gives back what is in the arrays of CPUs where nothing has come or gone since the last
@@ -530,7 +537,7 @@ pub(super) fn drain_rested() {
         let sum = arrays.sum();
         let holds = (0..CLASSES).any(|class| arrays.count(class) > 0);
         if arrays.seen.swap(sum, Ordering::Relaxed) == sum && holds {
-            drain(gate, cpu, arrays);
+            drain(gate, cpu, arrays, true);
         }
     }
 }
@@ -540,7 +547,7 @@ pub(super) fn drain_all() {
     let Some(gate) = gate() else { return };
     for cpu in 0..CPUS {
         if let Some(arrays) = made(cpu) {
-            drain(gate, cpu, arrays);
+            drain(gate, cpu, arrays, true);
         }
     }
 }
