@@ -87,7 +87,7 @@ impl Cache {
 
     /// After a push: if much waits here, takes it home; if the thread has just been at work, it
     /// probably will by itself.
-    pub(super) fn drain_if_much_waits(&self) {
+    pub(crate) fn drain_if_much_waits(&self) {
         let waits = self.remote().bytes();
         if waits <= BACKLOG {
             return;

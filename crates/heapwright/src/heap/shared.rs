@@ -426,13 +426,11 @@ unsafe fn free_between(block: *mut u8, hot: &Hot) -> bool {
         unsafe { super::per_cpu::give(gate, class, block.cast()) };
         return true;
     }
-    if hot.on_miss() != OnMiss::PerCpu
-        || !CACHES.get(entry.owner()).is_some_and(|cache| cache.owned_by() == Use::Thread)
-    {
-        return false;
-    }
+    let owner = CACHES.get(entry.owner()).filter(|cache| cache.owned_by() == Use::Thread);
+    let Some(owner) = owner.filter(|_| hot.on_miss() == OnMiss::PerCpu) else { return false };
     // SAFETY: the caller gives the block of this owner and class away.
     unsafe { cache::send(entry.owner(), class, block.cast()) };
+    owner.drain_if_much_waits();
     true
 }
 
