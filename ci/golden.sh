@@ -48,6 +48,7 @@ measure() {
         sort | sed "s/^/$2/"
 }
 # What malloc's misses cost without what they call for: the mean, in the form of counted_calls.
+# (Ticks of the clock that pass meanwhile add to it, up to one instruction: the golden number is the largest that was seen.)
 way_of_a_miss() {
     awk '/^cfn=/ { callee = substr($0, 5) }
          /^calls=/ { split(substr($0, 7), n, " "); getline
