@@ -34,6 +34,7 @@ use crate::cache::magazines::Magazines;
 use crate::cache::{Allocated, Residue};
 use crate::remote::Block;
 use crate::request::MALLOC;
+use crate::sync;
 
 /// The CPU has no block of the list at `offset`.
 #[cold]
@@ -124,7 +125,9 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     gate.provide(gate.cpu());
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
     held.tend();
-    if held.is_empty_of(class) {
+    // A signal handler must not wait for a class's lock, which its thread may hold.
+    let may_wait = !sync::is_interrupted();
+    if may_wait && held.is_empty_of(class) {
         let mut row = [core::ptr::null_mut(); ROW];
         let count = central::take_row(class, &mut row);
         if count > 0 {
@@ -142,7 +145,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         }
     }
     let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
-    if held.is_newly_busy(class) {
+    if may_wait && held.is_newly_busy(class) {
         gate.grow(gate.cpu(), class);
     }
     for _ in 1..gate.half(gate.cpu(), class) {
@@ -175,7 +178,8 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     held.tend();
     let mut row = [block; ROW];
     let mut count = 1;
-    if held.is_newly_busy(class) {
+    let may_wait = !sync::is_interrupted();
+    if may_wait && held.is_newly_busy(class) {
         gate.grow(gate.cpu(), class);
     }
     let half = gate.half(gate.cpu(), class);
@@ -185,8 +189,9 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
         row[count] = more;
         count += 1;
     }
+    let is_row = may_wait && !held.has_room_for(class, count);
     // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the arrays.
-    if !held.has_room_for(class, count) && unsafe { central::give_row(class, &row[..count]) } {
+    if is_row && unsafe { central::give_row(class, &row[..count]) } {
         return;
     }
     for &more in &row[..count] {
