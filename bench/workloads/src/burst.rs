@@ -10,11 +10,11 @@
 //!
 //! Life cycle: 2 x 1000 blocks live, of 5.3 KB on average; random ages.
 
+use crate::letters::{LetterBox, exchange, open, release_all};
 use crate::memory::Block;
 use crate::random::Random;
-use crate::{Workload, joined, scaled, sized};
+use crate::{Workload, scaled, sized};
 use std::mem;
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// The threads.
@@ -38,31 +38,17 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// What is left for a thread to free.
-type Mailbox = Mutex<Vec<Block>>;
-
 fn run(scale: u32) -> u64 {
-    let mailboxes: [Mailbox; PAIR] = Default::default();
-    std::thread::scope(|scope| {
-        let work = |thread| {
-            let mailboxes = &mailboxes;
-            move || serve(scale, thread, mailboxes)
-        };
-        [0, 1]
-            .map(|thread| scope.spawn(work(thread)))
-            .map(joined)
-            .into_iter()
-            .fold(0, u64::wrapping_add)
-    })
-    .wrapping_add(mailboxes.into_iter().map(empty).fold(0, u64::wrapping_add))
+    let boxes: [LetterBox; PAIR] = Default::default();
+    exchange(boxes, |thread, boxes| serve(scale, thread, boxes))
 }
 
-/// A thread's life. Answers the sum of what it freed: which thread frees a block is chance.
-fn serve(scale: u32, thread: usize, mailboxes: &[Mailbox; PAIR]) -> u64 {
+/// A thread's life.
+fn serve(scale: u32, thread: usize, boxes: &[LetterBox; PAIR]) -> u64 {
     let mut random = Random::of(0xb057, thread);
     let mut blocks: Vec<Block> =
         (0..sized(scale, BLOCKS, 50)).map(|_| fresh(&mut random)).collect();
-    let mut sum = 0u64;
+    let mut sum = 0;
     for burst in 0..scaled(scale, 400, 4) {
         let mut replaced = Vec::with_capacity(REPLACED);
         for _ in 0..REPLACED {
@@ -70,31 +56,19 @@ fn serve(scale: u32, thread: usize, mailboxes: &[Mailbox; PAIR]) -> u64 {
             replaced.push(mem::replace(&mut blocks[at], fresh(&mut random)));
         }
         if burst % 2 == 0 {
-            sum = sum.wrapping_add(release(replaced));
+            sum = release_all(replaced, sum);
         } else {
-            lock(&mailboxes[1 - thread]).append(&mut replaced);
+            open(&boxes[1 - thread]).append(&mut replaced);
         }
-        let mine = mem::take(&mut *lock(&mailboxes[thread]));
-        sum = sum.wrapping_add(release(mine));
+        let mine = mem::take(&mut *open(&boxes[thread]));
+        sum = release_all(mine, sum);
         std::thread::sleep(Duration::from_millis(1));
     }
-    sum.wrapping_add(release(blocks))
+    release_all(blocks, sum)
 }
 
 /// A block whose size falls linearly in frequency.
 fn fresh(random: &mut Random) -> Block {
     let size = random.between(8, MOST).min(random.between(8, MOST));
     Block::new(size, random.next())
-}
-
-fn lock(mailbox: &Mailbox) -> std::sync::MutexGuard<'_, Vec<Block>> {
-    mailbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn empty(mailbox: Mailbox) -> u64 {
-    release(mailbox.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
-}
-
-fn release(blocks: Vec<Block>) -> u64 {
-    blocks.into_iter().map(Block::release).fold(0, u64::wrapping_add)
 }

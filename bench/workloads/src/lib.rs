@@ -27,6 +27,7 @@
 //! threads meet differently.
 
 mod checksum;
+mod letters;
 mod memory;
 mod random;
 

@@ -15,10 +15,10 @@
 //! Life cycle: 4 x 1600 slots of random ages, with 8 KiB on average in the one half of
 //! the rounds and 2.4 KiB in the other.
 
+use crate::letters::{LetterBox, exchange, open, release_all};
 use crate::memory::Block;
 use crate::random::Random;
-use crate::{Workload, joined, scaled, sized};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::{Workload, scaled, sized};
 
 const THREADS: usize = 4;
 
@@ -38,20 +38,9 @@ pub(crate) const WORKLOAD: Workload = Workload {
     run,
 };
 
-type LetterBox = Mutex<Vec<Block>>;
-
 fn run(scale: u32) -> u64 {
-    let boxes: [LetterBox; THREADS] =
-        std::array::from_fn(|_| Mutex::new(Vec::with_capacity(ROOM + POST)));
-    let sum = std::thread::scope(|scope| {
-        let boxes = &boxes;
-        let threads: Vec<_> =
-            (0..THREADS).map(|thread| scope.spawn(move || work(scale, thread, boxes))).collect();
-        threads.into_iter().map(joined).fold(0, u64::wrapping_add)
-    });
-    boxes.into_iter().fold(sum, |sum, letters| {
-        release_all(letters.into_inner().unwrap_or_else(PoisonError::into_inner), sum)
-    })
+    let boxes = std::array::from_fn(|_| LetterBox::new(Vec::with_capacity(ROOM + POST)));
+    exchange(boxes, |thread, boxes| work(scale, thread, boxes))
 }
 
 fn work(scale: u32, thread: usize, boxes: &[LetterBox; THREADS]) -> u64 {
@@ -111,12 +100,4 @@ fn receive(from: &LetterBox) -> Vec<Block> {
     // The thread that receives brings a fresh box, as a server's event loop
     // does that swaps its queues.
     std::mem::replace(&mut *letters, Vec::with_capacity(ROOM + POST))
-}
-
-fn release_all(blocks: Vec<Block>, sum: u64) -> u64 {
-    blocks.into_iter().map(Block::release).fold(sum, u64::wrapping_add)
-}
-
-fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
-    letters.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,6 @@
 #include "heapwright.h"
 #include "stamped.h"
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -93,7 +93,7 @@ impl Magazines {
             _ if !arrays::divert(cache.number(), poll) => self.polls.set(1),
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
             _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
-                arrays::drain_cpu(cache.number());
+                arrays::drain(cache.number(), false);
             }
             _ => {}
         }

@@ -198,13 +198,8 @@ impl Cache {
         let Kind::Slab(class) = entry.kind() else {
             misuse::double_free(Call::Free, block.addr(), 0)
         };
-        if entry.owner() == COMMON {
-            // SAFETY: the entry says that the slab is common, and of which class; the caller gives it away.
-            unsafe { central::defer(class, block) };
-        } else {
-            // SAFETY: the entry says of which class and whose it is; the caller gives it away.
-            unsafe { send(entry.owner(), class, block) };
-        }
+        // SAFETY: the entry says of which class and whose it is; the caller gives it away.
+        unsafe { send(entry.owner(), class, block) };
         size_class::size(class)
     }
 
@@ -261,12 +256,16 @@ impl Cache {
     }
 }
 
-/// Sends one block of `class` to the cache that owns it.
+/// Sends one block of `class` to the cache that owns it, or to the common owner.
 ///
 /// # Safety
 ///
 /// The block is of `class`, of a slab of `owner`, and the caller gives it away.
 pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) {
+    if owner == COMMON {
+        // SAFETY: the block is of this class and of a common slab, and the caller gives it away.
+        return unsafe { central::defer(class, block) };
+    }
     // SAFETY: a chain of one block, which the caller gives away.
     unsafe { push_to(owner, block, block, 1, size_class::size(class)) };
 }

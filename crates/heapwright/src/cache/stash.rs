@@ -194,10 +194,8 @@ impl Stash {
     /// Takes a run of `units` units out, or of some more. Returns how many it has.
     pub(crate) fn take(&self, units: usize) -> Option<(usize, usize)> {
         let longest = units.saturating_add(units / LONGER).min(LONGEST);
-        let Some(length) = (units..=longest).find(|&length| self.first(length).is_some()) else {
-            self.missed.set(self.missed.get() + 1);
-            return None;
-        };
+        let length = (units..=longest).find(|&length| self.first(length).is_some());
+        let length = length.unwrap_or(units);
         Some((self.take_exactly(length)?, length))
     }
 

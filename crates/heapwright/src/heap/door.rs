@@ -305,7 +305,7 @@ unsafe fn free_found<const FROM: u8>(
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
-    if shared::is_on() && unsafe { shared::free_elsewhere(block, fast::hot()) } {
+    if shared::is_on() && unsafe { shared::free_quickly(block, fast::hot()) } {
         return;
     }
     trace::freed(block);

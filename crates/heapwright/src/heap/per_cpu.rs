@@ -126,8 +126,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
     held.tend();
     // A signal handler must not wait for a class's lock, which its thread may hold.
-    let may_wait = !sync::is_interrupted();
-    if may_wait && held.is_empty_of(class) {
+    if !sync::is_interrupted() && held.is_empty_of(class) {
         let mut row = [core::ptr::null_mut(); ROW];
         let count = central::take_row(class, &mut row);
         if count > 0 {
@@ -145,10 +144,7 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         }
     }
     let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
-    if may_wait && held.is_newly_busy(class) {
-        gate.grow(gate.cpu(), class);
-    }
-    for _ in 1..gate.half(gate.cpu(), class) {
+    for _ in 1..half_of(gate, &held, class) {
         let more = held.list(class).pop();
         if more.is_null() {
             break;
@@ -162,6 +158,16 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
         }
     }
     block.cast()
+}
+
+/// How many blocks of `class` half the arrays of the CPU are, which hold more once the class is busy: it had another slow
+/// operation.
+fn half_of(gate: &Gate, held: &Magazines, class: usize) -> usize {
+    let cpu = gate.cpu();
+    if !sync::is_interrupted() && held.is_newly_busy(class) {
+        gate.grow(cpu, class);
+    }
+    gate.half(cpu, class)
 }
 
 /// Takes a block of `class` to the shared cache, and half a row of the CPU's.
@@ -178,18 +184,14 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     held.tend();
     let mut row = [block; ROW];
     let mut count = 1;
-    let may_wait = !sync::is_interrupted();
-    if may_wait && held.is_newly_busy(class) {
-        gate.grow(gate.cpu(), class);
-    }
-    let half = gate.half(gate.cpu(), class);
+    let half = half_of(gate, &held, class);
     let most = if held.has_room_for(class, half + 1) { half } else { ROW - 2 };
     while count <= most {
         let Taken::Block(more) = gate.take(class) else { break };
         row[count] = more;
         count += 1;
     }
-    let is_row = may_wait && !held.has_room_for(class, count);
+    let is_row = !sync::is_interrupted() && !held.has_room_for(class, count);
     // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the arrays.
     if is_row && unsafe { central::give_row(class, &row[..count]) } {
         return;
@@ -213,10 +215,9 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// The gate whose arrays a common block may be put into by the calling thread, whatever it allocates from.
+/// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it allocates from.
 pub(super) fn any_gate() -> Option<&'static Gate> {
-    let gate = arrays::gate()?;
-    (own_word::goes_by_gate() || gate.serves_this_thread()).then_some(gate)
+    arrays::gate().filter(|gate| gate.serves_this_thread())
 }
 
 /// The gate that the calling thread goes by, if it does.

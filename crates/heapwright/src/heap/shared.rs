@@ -59,7 +59,6 @@ pub(super) fn start() -> bool {
             // Only where restartable sequences are to be had: threads are better off with caches of their own than
             // with locked ones.
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
-                BY_CPU.store(true, Ordering::Relaxed);
                 BESIDE.store(true, Ordering::Relaxed);
             }
             true
@@ -67,14 +66,10 @@ pub(super) fn start() -> bool {
         Model::Shared(count) => magazines::raise(count, OnMiss::Shared) > 0,
         Model::PerCpu(count) => {
             arrays::prepare();
-            BY_CPU.store(true, Ordering::Relaxed);
             magazines::start_by_cpu(count, malloc_sequence())
         }
     }
 }
-
-/// Whether the caches are CPUs'.
-static BY_CPU: AtomicBool = AtomicBool::new(false);
 
 /// Whether some threads have caches of their own beside those that are shared, if there are any.
 static BESIDE: AtomicBool = AtomicBool::new(false);
@@ -94,7 +89,7 @@ pub(super) fn join_beside() -> bool {
         // One thread makes them, and those that come meanwhile wait for it.
         magazines::start_by_cpu(rseq::possible_cpus().min(registry::MOST), malloc_sequence());
     }
-    let Some(gate) = arrays::gate().filter(|gate| gate.serves_this_thread()) else { return false };
+    let Some(gate) = super::per_cpu::any_gate() else { return false };
     own_word::set_gate(gate.stub());
     true
 }
@@ -104,8 +99,9 @@ pub(super) fn is_for_all() -> bool {
     is_on() && !is_beside()
 }
 
+/// Whether the caches are CPUs'.
 fn by_cpu() -> bool {
-    BY_CPU.load(Ordering::Relaxed)
+    registry::by_cpu() || is_beside()
 }
 
 /// Whether threads of this process share caches.
@@ -147,7 +143,7 @@ fn first() -> &'static SharedCache {
         return first;
     }
     let first = per_cpu::mine(&ALL);
-    match arrays::gate().filter(|gate| gate.serves_this_thread()) {
+    match super::per_cpu::any_gate() {
         Some(gate) => own_word::set_gate(gate.stub()),
         None => own_word::set_by_cpu(first),
     }
@@ -345,15 +341,7 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     if !Stash::LENGTHS.contains(&size) {
         return ptr::null_mut();
     }
-    let Some(slot) = behind(hot) else { return ptr::null_mut() };
-    if !slot.try_lock() {
-        return ptr::null_mut();
-    }
-    // SAFETY: just locked.
-    let block = large::quickly(size, &unsafe { slot.value() }.stash);
-    // SAFETY: locked above.
-    unsafe { slot.unlock() };
-    block
+    with_stash(hot, |stash| large::quickly(size, stash)).unwrap_or(ptr::null_mut())
 }
 
 /// Frees a block if there is a short way for it: a large one by a thread that shares caches, and one that goes between
@@ -363,7 +351,7 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
 ///
 /// As `free`; `hot` is what the thread's fast word leads to.
 #[inline(never)]
-pub(super) unsafe fn free_elsewhere(block: *mut u8, hot: &Hot) -> bool {
+pub(super) unsafe fn free_quickly(block: *mut u8, hot: &Hot) -> bool {
     if hot.on_miss() != OnMiss::Door && block.addr().is_multiple_of(UNIT) {
         // SAFETY: the caller gives the block away.
         return unsafe { free_large(block, hot) };
@@ -380,28 +368,26 @@ pub(super) unsafe fn free_elsewhere(block: *mut u8, hot: &Hot) -> bool {
 /// As `free`; `hot` is what the thread's fast word leads to.
 unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
     let (unit, entry) = MAP.lookup(block.addr());
-    if entry != Entry::LARGE_HEAD {
-        return false;
-    }
-    let Some(slot) = behind(hot) else { return false };
-    if !slot.try_lock() {
-        return false;
-    }
-    // SAFETY: just locked.
-    let kept = large::keep(unit, &unsafe { slot.value() }.stash);
-    // SAFETY: locked above.
-    unsafe { slot.unlock() };
-    kept
+    entry == Entry::LARGE_HEAD && with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// The cache behind a stub, or the CPU's. `None`: `hot` is no stub.
+/// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: `hot` is no stub, or
+/// the cache is held.
 #[inline(always)]
-fn behind(hot: &Hot) -> Option<&'static SharedCache> {
-    match hot.on_miss() {
-        OnMiss::Door => None,
-        OnMiss::Shared => Some(magazines::of(hot)),
-        OnMiss::ByCpu | OnMiss::PerCpu => Some(per_cpu::mine(&ALL)),
+fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
+    let slot = match hot.on_miss() {
+        OnMiss::Door => return None,
+        OnMiss::Shared => magazines::of(hot),
+        OnMiss::ByCpu | OnMiss::PerCpu => per_cpu::mine(&ALL),
+    };
+    if !slot.try_lock() {
+        return None;
     }
+    // SAFETY: just locked.
+    let used = use_it(&unsafe { slot.value() }.stash);
+    // SAFETY: locked above.
+    unsafe { slot.unlock() };
+    Some(used)
 }
 
 /// Frees a common block by a thread with a cache of its own, or an owner's by a thread that goes by its CPU's.

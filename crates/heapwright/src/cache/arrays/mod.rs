@@ -356,7 +356,7 @@ impl Gate {
 
     /// How many blocks of `class` half the arrays of a CPU are.
     pub(crate) fn half(&self, cpu: usize, class: usize) -> usize {
-        let Some(arrays) = (cpu < CPUS).then(|| made(cpu)).flatten() else { return 1 };
+        let Some(arrays) = made(cpu) else { return 1 };
         let end = ptr::from_ref(&arrays.rows[class].0[MOST_BLOCKS]).addr();
         let floor = arrays.tops[class].floor.load(Ordering::Relaxed).addr();
         ((end - floor) / size_of::<Place>()).div_ceil(2)
@@ -365,12 +365,7 @@ impl Gate {
     /// Lets the arrays of a CPU hold more blocks of `class`, which is busy.
     #[cold]
     pub(crate) fn grow(&self, cpu: usize, class: usize) {
-        let Some(arrays) = (cpu < CPUS).then(|| made(cpu)).flatten() else { return };
-        let Some(_order) = ORDER.try_lock() else { return };
-        if self.close(Some(cpu)) {
-            arrays.lower_floor(class);
-        }
-        self.open(Some(cpu));
+        self.with_closed(cpu, |arrays| arrays.lower_floor(class));
     }
 
     /// Makes the arrays of a CPU, if it has none. Called where a sequence found nothing.
@@ -386,8 +381,8 @@ impl Gate {
             chunk::metadata::alloc(size_of::<Arrays>(), align_of::<Arrays>()).cast();
         // SAFETY: null, or zeroed memory for arrays that nobody else knows; zero is valid.
         let Some(arrays) = (unsafe { at.as_ref() }) else { return };
-        for (class, (top, row)) in arrays.tops.iter().zip(&arrays.rows).enumerate() {
-            let floor = ptr::from_ref(&row.0[MOST_BLOCKS - capacity(class, false)]).cast_mut();
+        for (class, top) in arrays.tops.iter().enumerate() {
+            let floor = arrays.floor_of(class, false);
             top.top.store(floor, Ordering::Relaxed);
             top.floor.store(floor, Ordering::Relaxed);
         }
@@ -410,6 +405,16 @@ impl Gate {
         }
         // A kernel that does not know single CPUs restarts all.
         rseq::fence(cpu) || rseq::fence(None)
+    }
+
+    /// Closes a CPU for as long as `work` does something with its arrays, unless that cannot be done here, or now.
+    fn with_closed(&self, cpu: usize, work: impl FnOnce(&Arrays)) {
+        let Some(arrays) = made(cpu) else { return };
+        let Some(_order) = ORDER.try_lock() else { return };
+        if self.close(Some(cpu)) {
+            work(arrays);
+        }
+        self.open(Some(cpu));
     }
 
     /// Opens the CPU, or all, again.
@@ -446,10 +451,15 @@ static MADE: [AtomicPtr<Arrays>; CPUS] = [const { AtomicPtr::new(ptr::null_mut()
 
 fn made(cpu: usize) -> Option<&'static Arrays> {
     // SAFETY: null, or arrays, which are never freed.
-    unsafe { MADE[cpu].load(Ordering::Acquire).as_ref() }
+    unsafe { MADE.get(cpu)?.load(Ordering::Acquire).as_ref() }
 }
 
 impl Arrays {
+    /// The first place of `class`.
+    fn floor_of(&self, class: usize, is_busy: bool) -> *mut Place {
+        ptr::from_ref(&self.rows[class].0[MOST_BLOCKS - capacity(class, is_busy)]).cast_mut()
+    }
+
     /// Blocks of `class`.
     fn count(&self, class: usize) -> usize {
         let Top { top, floor } = &self.tops[class];
@@ -467,10 +477,7 @@ impl Arrays {
     fn lower_floor(&self, class: usize) {
         let Top { top, floor } = &self.tops[class];
         let count = self.count(class);
-        let (old, new) = (
-            floor.load(Ordering::Relaxed),
-            ptr::from_ref(&self.rows[class].0[MOST_BLOCKS - capacity(class, true)]).cast_mut(),
-        );
+        let (old, new) = (floor.load(Ordering::Relaxed), self.floor_of(class, true));
         if new >= old {
             return;
         }
@@ -500,9 +507,7 @@ impl Arrays {
                 unsafe { Block::set_next(block, chain) };
                 chain = block;
             }
-            let lowest = MOST_BLOCKS - capacity(class, false);
-            let first =
-                if rests { ptr::from_ref(&self.rows[class].0[lowest]).cast_mut() } else { first };
+            let first = if rests { self.floor_of(class, false) } else { first };
             top.store(first, Ordering::Relaxed);
             floor.store(first, Ordering::Relaxed);
             // SAFETY: just linked; what arrays hold is of the class and the common owner.
@@ -512,43 +517,29 @@ impl Arrays {
 }
 
 /// Gives what is in the arrays of a CPU to the central lists, from whatever thread; `rests` if the CPU does.
-fn drain(gate: &Gate, cpu: usize, arrays: &Arrays, rests: bool) {
-    let Some(_order) = ORDER.try_lock() else { return };
-    if gate.close(Some(cpu)) {
-        arrays.drain(rests);
-    }
-    gate.open(Some(cpu));
-}
-
-/// Gives what is in the arrays of a CPU to the central lists.
-pub(super) fn drain_cpu(cpu: usize) {
-    let arrays = (cpu < CPUS).then(|| made(cpu)).flatten();
-    if let (Some(gate), Some(arrays)) = (gate(), arrays) {
-        drain(gate, cpu, arrays, false);
+pub(super) fn drain(cpu: usize, rests: bool) {
+    if let Some(gate) = gate() {
+        gate.with_closed(cpu, |arrays| arrays.drain(rests));
     }
 }
 
 /// Gives back what is in the arrays of CPUs where nothing has come or gone since the last
 /// time.
 pub(super) fn drain_rested() {
-    let Some(gate) = gate() else { return };
     for cpu in 0..magazines::ALL.count().min(CPUS) {
         let Some(arrays) = made(cpu) else { continue };
         let sum = arrays.sum();
         let holds = (0..CLASSES).any(|class| arrays.count(class) > 0);
         if arrays.seen.swap(sum, Ordering::Relaxed) == sum && holds {
-            drain(gate, cpu, arrays, true);
+            drain(cpu, true);
         }
     }
 }
 
 /// Gives back what is in all arrays.
 pub(super) fn drain_all() {
-    let Some(gate) = gate() else { return };
     for cpu in 0..CPUS {
-        if let Some(arrays) = made(cpu) {
-            drain(gate, cpu, arrays, true);
-        }
+        drain(cpu, true);
     }
 }
 

@@ -1,0 +1,38 @@
+//! Letter boxes: blocks that a thread leaves for another one to free.
+//!
+//! Which of two threads frees a block is chance, so what they free is added up,
+//! and a sum does not mind.
+
+use crate::joined;
+use crate::memory::Block;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What is left for a thread.
+pub(crate) type LetterBox = Mutex<Vec<Block>>;
+
+/// Lets a thread for each box do its `work` and answer the sum of what it freed. Answers all sums, and that of
+/// what is left in the boxes.
+pub(crate) fn exchange<const THREADS: usize>(
+    boxes: [LetterBox; THREADS],
+    work: impl Fn(usize, &[LetterBox; THREADS]) -> u64 + Sync,
+) -> u64 {
+    let sum = std::thread::scope(|scope| {
+        let (boxes, work) = (&boxes, &work);
+        let threads: Vec<_> =
+            (0..THREADS).map(|thread| scope.spawn(move || work(thread, boxes))).collect();
+        threads.into_iter().map(joined).fold(0, u64::wrapping_add)
+    });
+    boxes.into_iter().fold(sum, |sum, letters| {
+        release_all(letters.into_inner().unwrap_or_else(PoisonError::into_inner), sum)
+    })
+}
+
+/// The letters of a box.
+pub(crate) fn open(letters: &LetterBox) -> MutexGuard<'_, Vec<Block>> {
+    letters.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Frees all; answers the sum.
+pub(crate) fn release_all(blocks: Vec<Block>, sum: u64) -> u64 {
+    blocks.into_iter().map(Block::release).fold(sum, u64::wrapping_add)
+}
