@@ -147,6 +147,16 @@ fn a_program_that_becomes_quiet_gives_back() {
 }
 
 #[test]
+fn a_thread_that_became_quiet_gives_back() {
+    if is_again() {
+        return;
+    }
+    // As many as have caches of their own with `auto`, and the main thread.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    fine_under_all("caches_quiet.c", &[&(2 * cpus).to_string()]);
+}
+
+#[test]
 fn a_sandbox_may_refuse_the_fence() {
     if is_again() {
         return;

@@ -1,33 +1,76 @@
 /*
- *   caches_quiet
+ *   caches_quiet [IDLE]
  *
  * A program that frees much at once and then hardly does anything: what it freed goes
  * back to the kernel, although nothing that it does from then on needs a refill.
+ *
+ * With IDLE, so many threads allocate a little and wait, the thread that freed waits, too, and a new one does what
+ * little is done: with cache=auto, and as many idle threads as may have caches of their own, one that has none.
  */
 #include "check.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCKS = 8000, SIZE = 8000, ENOUGH_KIB = 16 << 10 };
+enum { BLOCKS = 8000, SIZE = 8000, ENOUGH_KIB = 16 << 10, IDLE_MOST = 1000 };
 
-int main(void) {
-    static char *blocks[BLOCKS];
-    for (int at = 0; at < BLOCKS; at++) {
-        blocks[at] = malloc(SIZE);
-        CHECK(blocks[at]);
-        memset(blocks[at], 1, SIZE);
-    }
-    long most = resident_kib(), now = most;
-    for (int at = 0; at < BLOCKS; at++)
-        free(blocks[at]);
+static pthread_barrier_t all;
+
+/* Allocates and frees now and then until little is resident; returns what is, in KiB. */
+static void *do_little(void *argument)
+{
+    (void)argument;
+    static long now;
     for (int ms = 0; ms < 15000; ms++) {
         free(malloc(64));
         usleep(1000);
         if (ms % 100 == 0 && (now = resident_kib()) < ENOUGH_KIB)
             break;
     }
+    return &now;
+}
+
+static void *idle(void *argument)
+{
+    void *volatile block = malloc(64);
+    pthread_barrier_wait(&all);
+    pthread_barrier_wait(&all);
+    free(block);
+    return argument;
+}
+
+int main(int argc, char **argv)
+{
+    static char *blocks[BLOCKS];
+    static pthread_t threads[IDLE_MOST];
+    unsigned count = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+    CHECK(count <= IDLE_MOST);
+    for (int at = 0; at < BLOCKS; at++) {
+        blocks[at] = malloc(SIZE);
+        CHECK(blocks[at]);
+        memset(blocks[at], 1, SIZE);
+    }
+    CHECK(pthread_barrier_init(&all, NULL, count + 1) == 0);
+    for (unsigned i = 0; i < count; i++)
+        CHECK(pthread_create(&threads[i], NULL, idle, NULL) == 0);
+    pthread_barrier_wait(&all);
+    long most = resident_kib();
+    for (int at = 0; at < BLOCKS; at++)
+        free(blocks[at]);
+    pthread_t last;
+    void *left = NULL;
+    if (count > 0) {
+        CHECK(pthread_create(&last, NULL, do_little, NULL) == 0);
+        CHECK(pthread_join(last, &left) == 0);
+    } else {
+        left = do_little(NULL);
+    }
+    long now = *(long *)left;
+    pthread_barrier_wait(&all);
+    for (unsigned i = 0; i < count; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
     printf("%ld KiB, then %ld\n", most, now);
     fflush(stdout);
     CHECK(most > ENOUGH_KIB && now < ENOUGH_KIB);

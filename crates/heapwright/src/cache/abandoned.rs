@@ -37,6 +37,7 @@ impl Cache {
     pub(crate) fn begin(&self) {
         self.no_longer_warm();
         self.keeps_units.set(true);
+        self.hand_over.begin();
         self.hot.forward_sized(FORWARD_SIZED.load(Ordering::Relaxed));
         self.unhide_all();
         let now = os::coarse_ms();
@@ -58,7 +59,7 @@ impl Cache {
         self.drain_home();
         self.publish();
         self.scavenger.now.set(os::coarse_ms());
-        let is_light = self.cached_bytes() <= WARM_BYTES;
+        let is_light = self.has_slabs() && self.cached_bytes() <= WARM_BYTES;
         if is_light && WARM_NOW.fetch_add(1, Ordering::Relaxed) < WARM {
             self.is_warm.set(true);
         } else {

@@ -37,10 +37,12 @@
 use core::cell::Cell;
 use core::ptr;
 
+use super::Cache;
 use super::depot::{Depot, DepotChain};
 use super::hand_over;
 use super::magazines::{ALL, MIDDLE, chain_length};
 use super::slabs::{gather, put_run, terminated, want_of_slab};
+use super::visit::Thief;
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
 use crate::misuse::{self, Call};
@@ -89,8 +91,9 @@ pub(crate) struct Central {
     next: Cell<usize>,
     /// Whether a chain was taken since the last pass.
     was_wanted: Cell<bool>,
-    /// Whether blocks over [`MIDDLE`] come and go fast: see `Magazines::is_newly_busy`.
+    /// Whether blocks over [`MIDDLE`] come and go fast: see `Magazines::is_busy`.
     is_busy: Cell<bool>,
+    thief: Thief,
     /// Blocks in rows and depot, for others to see.
     depot_blocks: AtomicUsize,
 }
@@ -124,6 +127,7 @@ static CENTRALS: [Central; CLASSES] = [const {
         next: Cell::new(0),
         was_wanted: Cell::new(false),
         is_busy: Cell::new(false),
+        thief: Thief::new(),
         depot_blocks: AtomicUsize::new(0),
     }
 }; CLASSES];
@@ -160,6 +164,9 @@ fn note_work() {
 /// A pass begins: it sees all that came back until now.
 pub(super) fn begin_pass() {
     HAS_WORK.store(false, Ordering::Relaxed);
+    if !DEFERRED.is_empty() {
+        gather_deferred();
+    }
 }
 
 /// Bytes that caches may have for spare, each, as a share of what the program needs.
@@ -208,7 +215,8 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
         if MIDDLE_WAITING.load(Ordering::Relaxed) > 0 && !chunk::has_dirty(1) {
             release_middle(class);
         }
-        if hand_over::adopt(class, |dead, slab| central.receive(slab, || dead.part_with(slab)))
+        let take = |owner: &Cache, slab: Slab<'_>| central.receive(slab, || owner.part_with(slab));
+        if (hand_over::adopt(class, take) || central.thief.steal(0, class, take))
             && let Some(chain) = central.take_returned(class, most)
         {
             return Some(Supply { chain, zero: false });

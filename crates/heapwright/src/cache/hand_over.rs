@@ -18,9 +18,9 @@
 //! The blocks that are in use become the common owner's with their slabs, so that they are freed by the
 //! short path, too, whoever does it.
 //!
-//! Invariants: a slab changes owners under its class's lock, and with nothing of it in the old
-//! owner's lists. A thread that has read the old entry sends its block to the old owner, where it is
-//! found to be another's, and goes on.
+//! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry sends its
+//! block to the old owner, where it is found to be another's, and goes on; so do blocks that were in a list of
+//! the old owner's when a slab was stolen (`visit`).
 //!
 //! Called by `heap` (giving up), by `outgoing` (counting) and by `central`.
 
@@ -29,17 +29,16 @@ use super::{ASKS, CACHES, Cache, central};
 use crate::address_map::{Kind, MAP};
 use crate::os;
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// A thread for which so many blocks a millisecond come from others, or go to them, works with those: at this rate they
-/// cost it more than the longer paths would.
-const BLOCKS_A_MS: u32 = 250;
+/// A thread for which so many blocks a millisecond of its CPU time come from others, or go to them, works with those: at
+/// this rate they cost it more than the longer paths would. (Time by the clock would make a thread that works in
+/// bursts, or beside many, look as if it did not.)
+const BLOCKS_A_MS: u64 = 250;
 /// So many blocks are worth a look at the clock.
 const LOOK: u32 = 256;
 /// In so many ticks more than in others.
 const TICKS: u32 = 2;
-/// A tick counts for so long at most, in milliseconds: a thread that slept did nothing.
-const LONGEST_TICK: u32 = 16;
 
 /// Whether threads of this process hand over much.
 static IS_MUCH: AtomicBool = AtomicBool::new(false);
@@ -51,14 +50,14 @@ pub(crate) fn is_much_handed_over() -> bool {
 
 /// What a cache knows of it. Zero is nothing.
 ///
-/// Atomics, for its thread counts what it sends without the cache's lock, and visitors count what they take home. What
-/// one of two misses does not matter.
+/// Atomics, for visitors add what they take home. What one of two misses does not matter.
 pub(super) struct HandOver {
     /// Blocks that came or went since the clock was looked at.
     new: AtomicU32,
-    /// The tick that it was in then, and how many did in it.
+    /// The tick that it was in then, or 0, the CPU time that the thread had had, and the blocks since.
     tick: AtomicU32,
-    blocks: AtomicU32,
+    cpu_ns: AtomicU64,
+    blocks: AtomicU64,
     /// Ticks with many, less those without.
     ticks: AtomicU32,
     /// Whether its thread should give it up.
@@ -66,31 +65,49 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// Counts blocks that came or went.
-    pub(super) fn count(&self, blocks: usize) {
+    /// A thread begins to use the cache.
+    pub(super) fn begin(&self) {
+        self.tick.store(0, Ordering::Relaxed);
+        self.ticks.store(0, Ordering::Relaxed);
+        self.is_due.store(false, Ordering::Relaxed);
+    }
+
+    /// Adds blocks that came, on behalf of the cache's thread.
+    pub(super) fn add(&self, blocks: usize) {
         let new = self.new.load(Ordering::Relaxed).saturating_add(blocks as u32);
         self.new.store(new, Ordering::Relaxed);
+    }
+
+    /// Counts blocks that came or went. The calling thread is the cache's.
+    pub(super) fn count(&self, blocks: usize) {
+        self.add(blocks);
+        let new = self.new.load(Ordering::Relaxed);
         if new < LOOK {
             return;
         }
-        let now = os::coarse_ms();
-        let ms = now.wrapping_sub(self.tick.load(Ordering::Relaxed));
-        if ms != 0 {
-            self.tick.store(now, Ordering::Relaxed);
-            self.end_tick(ms);
-        }
-        let blocks = self.blocks.load(Ordering::Relaxed).saturating_add(new);
-        self.blocks.store(blocks, Ordering::Relaxed);
         self.new.store(0, Ordering::Relaxed);
+        let blocks = self.blocks.load(Ordering::Relaxed) + u64::from(new);
+        self.blocks.store(blocks, Ordering::Relaxed);
+        let now = os::coarse_ms();
+        let before = self.tick.load(Ordering::Relaxed);
+        if now != before {
+            self.tick.store(now, Ordering::Relaxed);
+            self.end_tick(before == 0);
+        }
     }
 
-    /// A tick of the clock ended, so many milliseconds after the last one.
-    fn end_tick(&self, ms: u32) {
+    /// A tick of the clock ended, `is_first` if nobody knows when it began.
+    fn end_tick(&self, is_first: bool) {
+        let (now, before) = (os::thread_cpu_ns(), self.cpu_ns.load(Ordering::Relaxed));
+        self.cpu_ns.store(now, Ordering::Relaxed);
         let blocks = self.blocks.load(Ordering::Relaxed);
         self.blocks.store(0, Ordering::Relaxed);
-        let before = self.ticks.load(Ordering::Relaxed);
-        let is_much = blocks / ms.clamp(1, LONGEST_TICK) >= BLOCKS_A_MS;
-        let ticks = if is_much { before + 1 } else { before.saturating_sub(1) };
+        if is_first {
+            return;
+        }
+        let ticks = self.ticks.load(Ordering::Relaxed);
+        let is_much = blocks * 1_000_000 >= BLOCKS_A_MS * now.saturating_sub(before);
+        let ticks = if is_much { ticks + 1 } else { ticks.saturating_sub(1) };
         self.ticks.store(ticks % TICKS, Ordering::Relaxed);
         if ticks == TICKS {
             self.is_due.store(true, Ordering::Relaxed);

@@ -35,14 +35,17 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
-use super::arrays;
 use super::central::{self, Supply};
 use super::depot::DepotChain;
-use super::stash::Stash;
-use super::{Allocated, Counters, Hot, HotStub, List, OnMiss, first_length};
+use super::stash::{self, Stash};
+use super::visit::{self, Thief};
+use super::{
+    Allocated, Counters, Hot, HotStub, List, OnMiss, abandoned, arrays, first_length, scavenger,
+};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::options;
+use crate::os;
 pub(crate) use crate::registry::MOST;
 use crate::registry::shared::{Shared, Slot};
 use crate::remote::Block;
@@ -94,7 +97,7 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`, and whether there ever were many of them.
+    /// Slow operations in the tick `slow_at`, and whether there were many in one since the cache rested.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
@@ -122,6 +125,7 @@ pub(crate) struct Magazines {
     pub(super) bins: [Bin; CLASSES],
     /// Runs kept for the next large block.
     pub(crate) stash: Stash,
+    thief: Thief,
     /// Bytes in spare chains.
     spares: Cell<usize>,
     /// The tick of the last slow operation.
@@ -162,7 +166,6 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
 fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for all of it.
     let slot = unsafe { SharedCache::make(number) }?;
-    super::stash::note_made(number + 1);
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
     stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
@@ -181,7 +184,9 @@ pub(super) static RAISING: Lock<()> = Lock::new(());
 /// Raises the number of caches. Returns how many there are.
 pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
     let _one = RAISING.lock();
-    ALL.raise(count, |number| make(number, on_miss))
+    let made = ALL.raise(count, |number| make(number, on_miss));
+    stash::note_made(made.max(1));
+    made
 }
 
 /// Makes the CPUs' caches, `count` of them, and their arrays where there can be some (`arrays::prepare`). False:
@@ -189,6 +194,8 @@ pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
 pub(crate) fn start_by_cpu(count: usize, descriptor: Option<&[u64; 4]>) -> bool {
     let _one = RAISING.lock();
     let made = ALL.raise(count, |number| make(number, OnMiss::ByCpu)) > 0;
+    // Those of CPUs that are only possible keep nothing.
+    stash::note_made(os::cpus().min(count));
     if made && arrays::gate().is_none() {
         arrays::start(descriptor);
     }
@@ -273,22 +280,29 @@ impl Magazines {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
-    /// Counts a slow operation of `class`. Returns whether these have just become too many, so that the CPU's arrays
-    /// should hold more.
-    pub(crate) fn is_newly_busy(&self, class: usize) -> bool {
+    /// Counts a slow operation of `class`. Returns whether there were so many, again, that the CPU's arrays should hold
+    /// more.
+    pub(crate) fn is_busy(&self, class: usize) -> bool {
         let bin = &self.bins[class];
-        if bin.is_busy.get() || size_class::size(class) <= MIDDLE {
+        if size_class::size(class) <= MIDDLE {
             return false;
         }
         let now = self.now.get();
         let slow = if bin.slow_at.replace(now) == now { bin.slow.get() + 1 } else { 1 };
         bin.slow.set(slow);
-        if slow < BUSY {
+        if !slow.is_multiple_of(BUSY) {
             return false;
         }
         bin.is_busy.set(true);
         central::note_busy(class);
         true
+    }
+
+    /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
+    /// in stashes may do: gives back those of this cache, and of a thread's.
+    pub(crate) fn make_way(&self, units: usize) {
+        self.stash.make_way(units);
+        self.thief.make_way(0, units);
     }
 
     /// Whether no block of `class` is in a list, or spare.
@@ -450,19 +464,20 @@ struct Pass {
 
 static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
 
-/// A part of the pass. Returns whether there is more to be done, now or later.
-pub(super) fn tend_all(now: u32) -> bool {
+/// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to be done, now or later.
+pub(super) fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = options::purge_delay() else { return false };
     // The thread that is at it may find more than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
-    let runs_wait = chunk::purge_waiting(now);
+    let others_wait = scavenger::look_after_others(0, now, delay, is_quiet);
     if pass.class == CLASSES {
         if chunk::waited(pass.began, now) < delay {
-            return runs_wait || central::has_work();
+            return others_wait || central::has_work();
         }
         *pass = Pass { began: now, class: 0, begins: true };
         central::begin_pass();
         release_rested();
+        abandoned::cool_abandoned(now, delay);
     }
     for _ in 0..CLASSES_A_TICK {
         let is_done = central::pass(pass.class, pass.begins, now, delay);
@@ -470,7 +485,7 @@ pub(super) fn tend_all(now: u32) -> bool {
         if is_done {
             pass.class += 1;
             if pass.class == CLASSES {
-                return runs_wait || central::has_work();
+                return others_wait || central::has_work();
             }
         }
     }
@@ -506,6 +521,33 @@ pub(crate) fn purge_all() -> usize {
         }
     }
     central::purge_all()
+}
+
+/// There is no memory: gives back what is free in arrays, in caches that nobody is at just now, in central lists, and
+/// what the stashes of threads keep, but for that of the cache with the id `me`. The calling thread holds no lock of a
+/// class.
+pub(crate) fn release_all(me: u32) {
+    visit::release_stashes(me);
+    if ALL.count() == 0 || sync::is_interrupted() {
+        return;
+    }
+    arrays::drain_all();
+    for slot in ALL.all().filter(|slot| slot.try_lock()) {
+        // SAFETY: just locked.
+        unsafe { slot.value() }.release();
+        // SAFETY: locked above.
+        unsafe { slot.unlock() };
+    }
+    central::purge_all();
+}
+
+/// In a forked child of a process with several threads: gives back the runs that stashes keep.
+pub(crate) fn release_stashes_after_fork() {
+    for slot in ALL.all() {
+        if let Some(held) = ALL.acquire_this(slot) {
+            held.stash.release();
+        }
+    }
 }
 
 /// Holds the caches across a fork.

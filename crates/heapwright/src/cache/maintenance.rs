@@ -111,7 +111,7 @@ impl Magazines {
             self.has_withheld.set(false);
             self.has_polled.set(false);
             self.publish();
-            let more = tend_all(now);
+            let more = tend_all(now, polls > 0);
             self.polls.set(0);
             return if more { Some(self.begin()) } else { (polls > 0).then_some(Turn::End) };
         }

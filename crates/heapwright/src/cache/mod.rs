@@ -69,6 +69,7 @@ use room::Room;
 use scavenger::Scavenger;
 use slabs::terminated;
 pub(crate) use stash::{Stash, note_scarce};
+use visit::Thief;
 use withheld::Withheld;
 
 /// Bytes in a chain of small blocks, and of large ones, where a slow operation for each two or
@@ -170,12 +171,9 @@ pub(crate) struct Cache {
     /// Orders the slow operations: those of the thread, of visitors, and of the
     /// users of a first-class heap.
     pub(crate) lock: OwnerLock,
-    /// The cache that is asked next for a slab.
-    ask_next: Cell<u32>,
+    thief: Thief,
     /// Whether units of slabs go to the stash: not while its thread ends, nor after.
     keeps_units: Cell<bool>,
-    /// How many slabs it still makes before it asks others again.
-    steals_skipped: Cell<u8>,
     is_heap: AtomicBool,
     /// It rests and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,

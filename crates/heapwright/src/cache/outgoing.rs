@@ -159,8 +159,8 @@ pub(crate) unsafe fn send_along(hot: &Hot, residue: Residue, block: *mut u8) -> 
 }
 
 impl Cache {
-    /// Takes what others freed and passes each block to `take`, with its class.
-    fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) {
+    /// Takes what others freed and passes each block to `take`, with its class. Returns how many there were.
+    fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) -> usize {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
         while !block.is_null() {
@@ -183,7 +183,7 @@ impl Cache {
             block = next;
         }
         self.remote().taken(found, bytes);
-        self.hand_over.count(found);
+        found
     }
 
     /// Sends a block on whose slab was taken over by another cache after the
@@ -203,10 +203,10 @@ impl Cache {
         size_class::size(class)
     }
 
-    /// Takes what others freed into the lists.
+    /// Takes what others freed into the lists, which are the calling thread's.
     pub(crate) fn drain(&self) {
         self.unhide_all();
-        self.drain_with(|class, block| {
+        let blocks = self.drain_with(|class, block| {
             // SAFETY: the slab is of the class and this cache's, and the block was freed by
             // the thread that pushed it.
             if unsafe { self.hot.list(class).push(block) } {
@@ -214,15 +214,17 @@ impl Cache {
                 self.distribute(class, chain);
             }
         });
+        self.hand_over.count(blocks);
     }
 
     /// Takes what others freed back to the slabs.
     pub(super) fn drain_home(&self) {
-        self.drain_with(|class, block| {
+        let blocks = self.drain_with(|class, block| {
             // SAFETY: the slab is of the class and this cache's, and the block was freed by the
             // thread that pushed it.
             unsafe { self.put(class, block) };
         });
+        self.hand_over.add(blocks);
     }
 
     /// Takes a block back that another cache owns: the first one of a batch, or one where the
@@ -235,7 +237,14 @@ impl Cache {
     pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
         debug_assert!(owner != self.id());
         let out = &self.hot.outgoing;
-        if out.owner.get() != owner {
+        // A batch that was sent when it was due, one that is sent early, or none.
+        let is_other = out.owner.get() != owner;
+        let sent = match (out.count(), is_other) {
+            (0, _) => BATCH as usize,
+            (some, true) => some,
+            (_, false) => 0,
+        };
+        if is_other {
             out.flush();
             out.owner.set(owner);
         }
@@ -243,7 +252,7 @@ impl Cache {
             out.tail.set(block);
         }
         out.tag.set(Entry::tag(owner) as usize ^ self.hot.tag);
-        self.hand_over.count(BATCH as usize);
+        self.hand_over.count(sent);
         // The window may have grown since this thread last took a slab of its own.
         self.hot.raise_limit();
         // SAFETY: a block of the batch's owner, which the caller gives away.
@@ -256,18 +265,19 @@ impl Cache {
     }
 }
 
-/// Sends one block of `class` to the cache that owns it, or to the common owner.
+/// Sends one block of `class` to the cache that owns it, or to the common owner. Returns that cache.
 ///
 /// # Safety
 ///
 /// The block is of `class`, of a slab of `owner`, and the caller gives it away.
-pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) {
+pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) -> Option<&'static Cache> {
     if owner == COMMON {
         // SAFETY: the block is of this class and of a common slab, and the caller gives it away.
-        return unsafe { central::defer(class, block) };
+        unsafe { central::defer(class, block) };
+        return None;
     }
     // SAFETY: a chain of one block, which the caller gives away.
-    unsafe { push_to(owner, block, block, 1, size_class::size(class)) };
+    unsafe { push_to(owner, block, block, 1, size_class::size(class)) }
 }
 
 /// Sends a chain of `count` blocks, of so many `bytes`, to the cache that owns them.

@@ -22,7 +22,7 @@
 
 use core::cell::Cell;
 
-use super::Cache;
+use super::{Cache, visit};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::options;
@@ -88,6 +88,19 @@ impl Scavenger {
     }
 }
 
+/// Looks after free memory that is no thread's, and after the caches of threads that are quiet, if no other thread has
+/// done so in this tick. `me` is the id of the calling thread's cache, or 0; `is_quiet` if the thread has time.
+/// Returns whether there is more of it.
+pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
+    if LAST_TICK.swap(now, Ordering::Relaxed) != now {
+        let runs_wait = chunk::purge_waiting(now);
+        let patience = if is_quiet { QUIET_PATIENCE } else { BUSY_PATIENCE };
+        let others_wait = visit::help(me, now, delay, patience);
+        SOMEBODY_WAITS.store(runs_wait || others_wait, Ordering::Relaxed);
+    }
+    SOMEBODY_WAITS.load(Ordering::Relaxed)
+}
+
 impl Cache {
     /// A bounded step towards giving back the pages of partial slabs that have
     /// been left alone for a purge delay. Called by the slow paths.
@@ -116,14 +129,8 @@ impl Cache {
                 self.scavenge_step(now, delay);
             }
         }
-        // One thread a tick looks after free memory.
-        if LAST_TICK.swap(now, Ordering::Relaxed) != now {
-            let runs_wait = chunk::purge_waiting(now);
-            let until = if self.is_quiet() { QUIET_PATIENCE } else { BUSY_PATIENCE };
-            let others_wait = self.help(now, delay, until);
-            SOMEBODY_WAITS.store(runs_wait || others_wait, Ordering::Relaxed);
-        }
-        let has_work = self.scavenger.has_work() || SOMEBODY_WAITS.load(Ordering::Relaxed);
+        let others_wait = look_after_others(self.id(), now, delay, self.is_quiet());
+        let has_work = self.scavenger.has_work() || others_wait;
         self.scavenger.has_hidden_first.set(has_work);
         if has_work {
             self.withhold_all();

@@ -287,7 +287,11 @@ impl Stash {
 
     /// What it was given beyond what all have is not needed any more.
     pub(super) fn give_extra_back(&self) {
-        EXTRA.fetch_sub(self.extra.take(), Ordering::Relaxed);
+        let extra = self.extra.take();
+        // (In a forked child the two may have been copied at different times.)
+        let _ = EXTRA.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+            Some(all.saturating_sub(extra))
+        });
         self.room.set(0);
     }
 

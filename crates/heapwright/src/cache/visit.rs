@@ -18,8 +18,8 @@
 //!
 //! - *drain*: a thread that sends blocks to a cache with much on its stack takes it
 //!   home itself;
-//! - *steal*: a cache that is about to take a new slab asks some others for one
-//!   of its class that is mostly free. Slots of it may be in the lists of the
+//! - *steal*: a cache, or a class's central lists, about to take a new slab, asks some caches for one
+//!   of the class that is mostly free. Slots of it may be in the lists of the
 //!   cache it was taken from; they are sent after it when they leave the list;
 //! - *make way*: a cache that is about to take memory that was not used yet gives back what another one's
 //!   stash keeps;
@@ -29,6 +29,8 @@
 //! has no other lock.)
 //!
 //! Called by the slow paths of `cache`.
+
+use core::cell::Cell;
 
 use super::{ASKS, CACHES, Cache, Use};
 use crate::address_map::MAP;
@@ -106,74 +108,17 @@ impl Cache {
         chunk::waited(active, os::coarse_ms()) <= ACTIVE_MS
     }
 
-    /// Takes over some slabs of `class` that are in part free from a thread that lives; where there is memory
-    /// that was used already, only such as are mostly free: else a visit costs more than it saves.
+    /// Takes over some slabs of `class` that are in part free from a thread that lives.
     pub(super) fn steal_slabs(&self, class: usize) -> bool {
-        let made = CACHES.made() as u32;
-        if made < 2 || self.owned_by() == Use::Heap {
-            return false;
-        }
-        if let Some(fewer) = self.steals_skipped.get().checked_sub(1) {
-            self.steals_skipped.set(fewer);
-            return false;
-        }
-        let share = if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE };
-        // This cache may be among those that it comes by.
-        for _ in 0..(ASKS + 1).min(made as usize) {
-            let id = self.ask_next.get() % made + 1;
-            self.ask_next.set(id);
-            let Some(other) = CACHES.get(id).filter(|other| other.id() != self.id()) else {
-                continue;
-            };
-            // Before the visit: what is read here may be changing, but is a record of some unit's.
-            if other.to_spare(class, share).is_none() {
-                continue;
-            }
-            self.steals_skipped.set(SKIPS);
-            let Some(_order) = other.visit() else { continue };
-            let mut stolen = 0;
-            while stolen < STEALS
-                && let Some(unit) = other.to_spare(class, share)
-            {
-                self.take_over(other, Slab::at(&MAP, unit, class));
-                stolen += 1;
-            }
-            if stolen > 0 {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// There is no memory: gives back what all stashes keep.
-    pub(crate) fn release_all_stashes(&self) {
-        for other in CACHES.all().filter(|other| other.id() != self.id()) {
-            if !other.stash.is_empty()
-                && let Some(_order) = other.visit()
-            {
-                other.stash.release();
-            }
-        }
+        self.owned_by() == Use::Thread
+            && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
     /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
     /// in stashes may do: gives back those of this cache, and of another one.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
-        let made = CACHES.made() as u32;
-        for _ in 0..ASKS.min(made as usize) {
-            let id = self.ask_next.get() % made + 1;
-            self.ask_next.set(id);
-            if let Some(other) = CACHES.get(id)
-                && other.stash.has_plenty(units)
-                && other.id() != self.id()
-                && !chunk::has_dirty(units)
-                && let Some(_order) = other.visit()
-            {
-                other.stash.release();
-                return;
-            }
-        }
+        self.thief.make_way(self.id(), units);
     }
 
     /// A slab of `class` that can be taken over although this cache will go on: one slot in `share` is free.
@@ -189,40 +134,127 @@ impl Cache {
         }
         None
     }
+}
 
-    /// Scavenges in caches that have been quiet for a purge delay, for a moment.
-    /// Returns whether others may have work to be done.
-    pub(super) fn help(&self, now: u32, delay: i32, patience: u64) -> bool {
+/// Where a cache, or a class's central lists, asks next for what others can spare. Zero is a new one.
+pub(super) struct Thief {
+    /// The id of the cache that was asked last.
+    victim: Cell<u32>,
+    /// How many slabs are found elsewhere before others are asked again.
+    skips: Cell<u8>,
+}
+
+impl Thief {
+    pub(super) const fn new() -> Self {
+        Self { victim: Cell::new(0), skips: Cell::new(0) }
+    }
+
+    /// The next cache to be asked, of those that were made. `None`: it is that with the id `me`, which asks.
+    fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
+        let id = self.victim.get() % made + 1;
+        self.victim.set(id);
+        CACHES.get(id).filter(|_| id != me)
+    }
+
+    /// Passes some slabs of `class` that are in part free from a thread that lives to `take`, with its cache, where
+    /// slow work is the caller's meanwhile; where there is memory that was used already, only such as are mostly
+    /// free: else a visit costs more than it saves. `me` is the id of the cache that asks, or 0. Returns
+    /// whether there were any.
+    pub(super) fn steal(
+        &self,
+        me: u32,
+        class: usize,
+        take: impl Fn(&Cache, Slab<'_>),
+    ) -> bool {
         let made = CACHES.made() as u32;
-        if made < 2 {
+        if made == 0 {
             return false;
         }
-        let (mut visits, mut until, mut some_have_work) = (0, 0, false);
-        for _ in 0..LOOKS.min(made as usize) {
-            let next = HELP_NEXT.load(Ordering::Relaxed);
-            let Some(other) = CACHES.get(next % made + 1) else { break };
-            let quiet = chunk::waited(other.scavenger.active.load(Ordering::Relaxed), now) >= delay;
-            let has_work = other.has_work() && other.id() != self.id() && other.lives();
-            some_have_work |= has_work;
-            if quiet
-                && has_work
+        if let Some(fewer) = self.skips.get().checked_sub(1) {
+            self.skips.set(fewer);
+            return false;
+        }
+        let share = if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE };
+        // The one that asks may be among those that it comes by.
+        for _ in 0..(ASKS + 1).min(made as usize) {
+            let Some(other) = self.next(me, made) else { continue };
+            // Before the visit: what is read here may be changing, but is a record of some unit's.
+            if other.to_spare(class, share).is_none() {
+                continue;
+            }
+            self.skips.set(SKIPS);
+            let Some(_order) = other.visit() else { continue };
+            let mut stolen = 0;
+            while stolen < STEALS
+                && let Some(unit) = other.to_spare(class, share)
+            {
+                take(other, Slab::at(&MAP, unit, class));
+                stolen += 1;
+            }
+            if stolen > 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Where a run of `units` units would be taken from memory that was not used yet, although runs in another
+    /// thread's stash may do: gives those back. `me` is the id of the cache that asks, or 0.
+    pub(super) fn make_way(&self, me: u32, units: usize) {
+        let made = CACHES.made() as u32;
+        for _ in 0..ASKS.min(made as usize) {
+            if let Some(other) = self.next(me, made)
+                && other.stash.has_plenty(units)
+                && !chunk::has_dirty(units)
                 && let Some(_order) = other.visit()
             {
-                if until == 0 {
-                    until = os::now_ns() + patience;
-                }
-                while other.scavenge_quiet(now) {
-                    if os::now_ns() > until {
-                        return true;
-                    }
-                }
-                visits += 1;
-                if visits == VISITS {
+                other.stash.release();
+                return;
+            }
+        }
+    }
+}
+
+/// There is no memory: gives back what the stashes of threads keep, but for those of the cache with the id `me`.
+pub(super) fn release_stashes(me: u32) {
+    for other in CACHES.all().filter(|other| other.id() != me) {
+        if !other.stash.is_empty()
+            && let Some(_order) = other.visit()
+        {
+            other.stash.release();
+        }
+    }
+}
+
+/// Scavenges in caches that have been quiet for a purge delay, for a moment; not in that with the id `me`, which is the
+/// caller's, or 0. Returns whether others may have work to be done.
+pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
+    let made = CACHES.made() as u32;
+    let (mut visits, mut until, mut some_have_work) = (0, 0, false);
+    for _ in 0..LOOKS.min(made as usize) {
+        let next = HELP_NEXT.load(Ordering::Relaxed);
+        let Some(other) = CACHES.get(next % made + 1) else { break };
+        let quiet = chunk::waited(other.scavenger.active.load(Ordering::Relaxed), now) >= delay;
+        let has_work = other.has_work() && other.id() != me && other.lives();
+        some_have_work |= has_work;
+        if quiet
+            && has_work
+            && let Some(_order) = other.visit()
+        {
+            if until == 0 {
+                until = os::now_ns() + patience;
+            }
+            while other.scavenge_quiet(now) {
+                if os::now_ns() > until {
                     return true;
                 }
             }
-            HELP_NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
+            visits += 1;
+            if visits == VISITS {
+                return true;
+            }
         }
-        some_have_work
+        HELP_NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
     }
+    some_have_work
 }

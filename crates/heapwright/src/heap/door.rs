@@ -391,7 +391,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
             }
             // A thread without a cache sends blocks one by one.
             // SAFETY: the caller gives the block of this owner and class away.
-            _ => unsafe { cache::send(owner, class, block) },
+            _ => unsafe { shared::send_home(owner, class, block) },
         },
     }
 }

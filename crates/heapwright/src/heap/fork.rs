@@ -121,6 +121,7 @@ fn in_child(alone: bool) {
     if let Some(mine) = mine {
         mine.stash.release();
     }
+    magazines::release_stashes_after_fork();
     for cache in CACHES.all().filter(|cache| is_gone(cache)) {
         cache.forget_after_fork();
     }
@@ -130,7 +131,7 @@ fn in_child(alone: bool) {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         if MAP.kind_of(unit, entry) == Kind::Kept {
-            // Not this thread's own: those were given back before.
+            // Not this thread's own, nor those of caches that threads share: these were given back before.
             MAP.set_entry(unit, Entry::LARGE_HEAD);
             large::revive(unit);
         }

@@ -160,11 +160,11 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// How many blocks of `class` half the arrays of the CPU are, which hold more once the class is busy: it had another slow
+/// How many blocks of `class` half the arrays of the CPU are, which hold more where the class is busy: it had another slow
 /// operation.
 fn half_of(gate: &Gate, held: &Magazines, class: usize) -> usize {
     let cpu = gate.cpu();
-    if !sync::is_interrupted() && held.is_newly_busy(class) {
+    if !sync::is_interrupted() && held.is_busy(class) {
         gate.grow(cpu, class);
     }
     gate.half(cpu, class)

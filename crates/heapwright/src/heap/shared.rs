@@ -34,6 +34,7 @@ use crate::request::MALLOC;
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
+use crate::cache::arrays::Gate;
 use crate::cache::{
     self, Allocated, CACHES, Hot, HotStub, OnMiss, Residue, Stash, Use, arrays, central,
 };
@@ -43,6 +44,7 @@ use crate::registry::shared::Held;
 use crate::registry::{self, Model, per_cpu};
 use crate::remote::Block;
 use crate::size_class::{self, UNIT};
+use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Elsewhere the C layer has no `malloc` of its own.
@@ -79,19 +81,27 @@ fn is_beside() -> bool {
     BESIDE.load(Ordering::Relaxed)
 }
 
-/// Lets the calling thread, which has no cache, go by its CPU's, beside threads that have their own. False: that
-/// is not to be had here, or not meant.
-pub(super) fn join_beside() -> bool {
+/// The way by which the calling thread can go by its CPU's caches, beside threads that have their own. `None`: that is
+/// not to be had here, or not meant.
+pub(super) fn gate_beside() -> Option<&'static Gate> {
     if !is_beside() {
-        return false;
+        return None;
     }
-    if arrays::gate().is_none() {
+    // While a fork holds all locks, the forking thread must make none.
+    if arrays::gate().is_none() && !sync::holds_all() {
         // One thread makes them, and those that come meanwhile wait for it.
         magazines::start_by_cpu(rseq::possible_cpus().min(registry::MOST), malloc_sequence());
     }
-    let Some(gate) = super::per_cpu::any_gate() else { return false };
-    own_word::set_gate(gate.stub());
-    true
+    super::per_cpu::any_gate()
+}
+
+/// Lets the calling thread, which has no cache, go by its CPU's, if it can.
+pub(super) fn join_beside() -> bool {
+    let gate = gate_beside();
+    if let Some(gate) = gate {
+        own_word::set_gate(gate.stub());
+    }
+    gate.is_some()
 }
 
 /// Whether all threads of this process share caches.
@@ -415,9 +425,21 @@ unsafe fn free_between(block: *mut u8, hot: &Hot) -> bool {
     let owner = CACHES.get(entry.owner()).filter(|cache| cache.owned_by() == Use::Thread);
     let Some(owner) = owner.filter(|_| hot.on_miss() == OnMiss::PerCpu) else { return false };
     // SAFETY: the caller gives the block of this owner and class away.
-    unsafe { cache::send(entry.owner(), class, block.cast()) };
-    owner.drain_if_much_waits();
+    unsafe { send_home(owner.id(), class, block.cast()) };
     true
+}
+
+/// Sends a block to the cache that owns it, from a thread that has none, and takes home what waits there if it is much.
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of `owner`, and the caller gives it away.
+pub(super) unsafe fn send_home(owner: u32, class: usize, block: *mut Block) {
+    // SAFETY: the caller gives the block of this owner and class away.
+    let cache = unsafe { cache::send(owner, class, block) };
+    if let Some(cache) = cache.filter(|_| !sync::is_interrupted()) {
+        cache.drain_if_much_waits();
+    }
 }
 
 /// Shortens a list of a cache that the caller has locked.

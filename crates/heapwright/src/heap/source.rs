@@ -6,7 +6,7 @@
 //!
 //! Called by `door` and `large`.
 
-use crate::cache::magazines::Magazines;
+use crate::cache::magazines::{self, Magazines};
 use crate::cache::{Allocated, Cache, Counters, Stash, Use};
 
 use super::start;
@@ -49,7 +49,7 @@ impl Source for Cache {
 
     fn release(&self) {
         self.release_free();
-        self.release_all_stashes();
+        magazines::release_all(self.id());
     }
 
     fn counters(&self) -> &Counters {
@@ -75,11 +75,12 @@ impl Source for Magazines {
     }
 
     fn make_way(&self, units: usize) {
-        self.stash.make_way(units);
+        self.make_way(units);
     }
 
     fn release(&self) {
         self.release();
+        magazines::release_all(0);
     }
 
     fn counters(&self) -> &Counters {

@@ -111,13 +111,18 @@ fn mine_slow(has_exited: bool) -> Mine {
 #[cold]
 #[inline(never)]
 pub(super) fn give_up(cache: OwnCache) {
-    let _order = cache.enter();
-    if !shared::join_beside() {
-        cache.stays_in_use();
+    // A fork holds it, and the locks that it would take.
+    if sync::holds_all() {
         return;
     }
+    let order = cache.enter();
+    let Some(gate) = shared::gate_beside() else {
+        cache.stays_in_use();
+        return;
+    };
     cache.hand_slabs_over();
-    drop(_order);
+    drop(order);
+    own_word::set_gate(gate.stub());
     LIVE.fetch_sub(1, Ordering::Relaxed);
     os::watch_this_thread(Exit::Cache, ptr::null_mut());
     cache.abandon();

@@ -176,8 +176,13 @@ pub(crate) fn prepare() -> bool {
 /// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of
 /// a `malloc` outside this library, if there is one: see `heap::assembly`.
 pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
-    let is_ready = IS_READY.load(Ordering::Relaxed);
+    // What fails once is not tried again.
+    let is_ready = IS_READY.swap(false, Ordering::Relaxed);
     let Some(offset) = rseq::offset().filter(|_| is_ready) else { return false };
+    let head = offset.cast_unsigned().wrapping_sub(AREA_BIAS);
+    if head.cast_signed() >= 0 {
+        return false;
+    }
     let gate: *mut Gate = chunk::metadata::alloc(size_of::<Gate>(), align_of::<Gate>()).cast();
     // A put has nowhere to go after the last place, a take before the first.
     let (empty, full) = (make_stub(0), make_stub(MOST_BLOCKS));
@@ -187,10 +192,6 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
         return false;
     }
     let forward_sized = FORWARD_SIZED.load(Ordering::Relaxed);
-    let head = offset.cast_unsigned().wrapping_sub(AREA_BIAS);
-    if head.cast_signed() >= 0 {
-        return false;
-    }
     made.hot.become_stub(OnMiss::PerCpu, chunk::expose_table(), forward_sized, head);
     if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
@@ -362,10 +363,12 @@ impl Gate {
         ((end - floor) / size_of::<Place>()).div_ceil(2)
     }
 
-    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy.
+    /// Lets the arrays of a CPU hold more blocks of `class`, which is busy, if they do not yet.
     #[cold]
     pub(crate) fn grow(&self, cpu: usize, class: usize) {
-        self.with_closed(cpu, |arrays| arrays.lower_floor(class));
+        if made(cpu).is_some_and(|arrays| arrays.can_hold_more(class)) {
+            self.with_closed(cpu, |arrays| arrays.lower_floor(class));
+        }
     }
 
     /// Makes the arrays of a CPU, if it has none. Called where a sequence found nothing.
@@ -407,14 +410,18 @@ impl Gate {
         rseq::fence(cpu) || rseq::fence(None)
     }
 
-    /// Closes a CPU for as long as `work` does something with its arrays, unless that cannot be done here, or now.
+    /// Closes a CPU for as long as `work` does something with its arrays, unless that cannot be done here, or now. (It
+    /// stays diverted if it is.)
     fn with_closed(&self, cpu: usize, work: impl FnOnce(&Arrays)) {
         let Some(arrays) = made(cpu) else { return };
         let Some(_order) = ORDER.try_lock() else { return };
+        let was_open = ptr::eq(self.sources[cpu].load(Ordering::Relaxed), arrays);
         if self.close(Some(cpu)) {
             work(arrays);
         }
-        self.open(Some(cpu));
+        if was_open {
+            self.open(Some(cpu));
+        }
     }
 
     /// Opens the CPU, or all, again.
@@ -464,13 +471,19 @@ impl Arrays {
     fn count(&self, class: usize) -> usize {
         let Top { top, floor } = &self.tops[class];
         let (top, floor) = (top.load(Ordering::Relaxed), floor.load(Ordering::Relaxed));
-        (top.addr() - floor.addr()) / size_of::<Place>()
+        // (Others may be moving both.)
+        top.addr().saturating_sub(floor.addr()) / size_of::<Place>()
     }
 
     /// A number that changes when blocks come or go.
     fn sum(&self) -> usize {
         let tops = self.tops.iter();
         tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
+    }
+
+    /// Whether the floor of `class` can be lowered.
+    fn can_hold_more(&self, class: usize) -> bool {
+        self.floor_of(class, true) < self.tops[class].floor.load(Ordering::Relaxed)
     }
 
     /// Moves the floor of `class` down, and the blocks with it. The CPU is closed.
