@@ -209,7 +209,7 @@ impl<T, F> Slot<T, F> {
     }
 
     /// Asks each unlock from now on for a maintenance poll, as if a thread slept for the lock; or
-    /// no more. The caller holds the lock.
+    /// no more. Any thread may ask.
     #[cfg(not(loom))]
     pub fn ask_to_poll(&self, on: bool) {
         if on {
@@ -217,6 +217,12 @@ impl<T, F> Slot<T, F> {
         } else {
             self.sleepers.fetch_and(!POLL, Ordering::Relaxed);
         }
+    }
+
+    /// Whether each unlock is asked for one.
+    #[cfg(not(loom))]
+    pub fn is_asked_to_poll(&self) -> bool {
+        self.sleepers.load(Ordering::Relaxed) & POLL != 0
     }
 
     /// The slot that keeps `value`.

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Where threads share caches a cache polls as a whole: its lock is given back slowly. Per
-//! CPU, the arrays are shut for both ends. When a busy program has polled often enough,
+//! CPU, the arrays are shut for both ends. A cache that begins to poll asks all others to do so, for the
+//! thread that goes on may go by another one. When a busy program has polled often enough,
 //! the cache's lists are *withheld*, once a tick: their blocks are put aside, and what is left
 //! finds no block and no room. The busy program soon has those back that it uses. The
 //! others show the moment when it becomes quiet. (Arrays are never withheld.)
@@ -31,13 +32,14 @@ use core::ptr;
 use super::central;
 use super::depot::DepotChain;
 use super::hot::OnMiss;
-use super::magazines::{Magazines, SharedCache, tend_all};
+use super::magazines::{ALL, Magazines, SharedCache, tend_all};
 use crate::cache::arrays;
 use crate::chunk;
 use crate::options;
 use crate::os;
 use crate::remote::Block;
 use crate::sync;
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// Operations in a row that poll before a program counts as busy.
 const POLLS: u32 = 32;
@@ -45,6 +47,8 @@ const POLLS: u32 = 32;
 const POLLS_A_LIST: u32 = 4;
 /// A program that polls so late after the last time is quiet, in nanoseconds.
 const PAUSE_NS: u64 = 20_000;
+/// All caches are asked to poll so many times more in a tick at most.
+const ASKS: u32 = 16;
 /// A program that polls at a withheld list so long after it was busy may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
@@ -56,6 +60,39 @@ pub(crate) fn answer(cache: &'static SharedCache) {
         unsafe { cache.value() }.tend();
         // SAFETY: locked above.
         unsafe { cache.unlock() };
+    }
+}
+
+/// Asks operations by all caches that threads share to poll, for there is something to be done, and the program may go
+/// on by any of them: once in the tick `now` of the clock, and again after pauses, each twice as long as the last.
+pub(super) fn ask_all(now: u32, pause_ns: u64) {
+    static ASKED_AT: AtomicU32 = AtomicU32::new(0);
+    static AGAIN: AtomicU32 = AtomicU32::new(0);
+    if ALL.count() == 0 {
+        return;
+    }
+    if ASKED_AT.swap(now, Ordering::Relaxed) == now {
+        let again = AGAIN.load(Ordering::Relaxed);
+        if again >= ASKS || pause_ns < PAUSE_NS << again {
+            return;
+        }
+        AGAIN.store(again + 1, Ordering::Relaxed);
+    } else {
+        AGAIN.store(0, Ordering::Relaxed);
+    }
+    for cache in ALL.all().filter(|cache| !is_asked(cache)) {
+        match cache.front().on_miss() {
+            OnMiss::Shared => cache.ask_to_poll(true),
+            _ => _ = arrays::divert(cache.number(), true),
+        }
+    }
+}
+
+/// Whether operations by a cache poll.
+fn is_asked(cache: &SharedCache) -> bool {
+    match cache.front().on_miss() {
+        OnMiss::Shared => cache.is_asked_to_poll(),
+        _ => arrays::is_diverted(cache.number()),
     }
 }
 
@@ -94,6 +131,8 @@ impl Magazines {
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
             _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
                 arrays::drain(cache.number(), false);
+                // That was no pause.
+                self.note_poll();
             }
             _ => {}
         }
@@ -110,30 +149,63 @@ impl Magazines {
             self.rested.set(false);
             self.has_withheld.set(false);
             self.has_polled.set(false);
+            self.pause_ns.set(PAUSE_NS);
             self.publish();
             let more = tend_all(now, polls > 0);
             self.polls.set(0);
-            return if more { Some(self.begin()) } else { (polls > 0).then_some(Turn::End) };
+            return if more { Some(self.begin(0)) } else { self.end() };
         }
         if polls == 0 {
-            // Work that came up since the tick began: it may have been the program's last.
-            // (What others write to is looked at last.)
-            let is_news = !self.has_polled.get()
+            // Work that came up since the tick began: it may have been the program's last. So may what came up since
+            // it was busy, if it pauses. (What others write to is looked at last.)
+            let is_news = (!self.has_polled.get() || self.pauses_again())
                 && options::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
-            return is_news.then(|| self.begin());
+            return if is_news { Some(self.begin(u64::MAX)) } else { self.end() };
         }
-        let since = self.since_last_poll();
-        self.polled_ns.set(self.polled_ns.get() + since);
-        self.polls.set(if since >= PAUSE_NS { POLLS } else { polls - 1 });
+        let since = self.note_poll();
+        self.polls.set(polls - 1);
+        if since >= PAUSE_NS {
+            self.polls.set(POLLS);
+            // Other caches may have been busy until just now.
+            ask_all(now, since);
+        }
         (self.polls.get() == 0).then_some(Turn::Enough)
     }
 
-    /// From now on operations poll.
-    fn begin(&self) -> Turn {
+    /// From now on operations poll, those by other caches too.
+    fn begin(&self, pause_ns: u64) -> Turn {
         self.polls.set(POLLS);
         self.has_polled.set(true);
+        self.note_poll();
+        ask_all(self.now.get(), pause_ns);
         Turn::Begin
+    }
+
+    /// They do no more, if they do.
+    fn end(&self) -> Option<Turn> {
+        // SAFETY: all magazines are in a slot of `ALL`.
+        is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
+    }
+
+    /// Whether there was a pause since the last slow operation, twice as long as the last such pause in this tick: a busy
+    /// program has some, too.
+    fn pauses_again(&self) -> bool {
+        let least = self.pause_ns.get();
+        let pauses = self.note_poll() >= least;
+        if pauses {
+            self.pause_ns.set(2 * least);
+            // What came into lists and arrays since would serve it.
+            self.has_withheld.set(false);
+        }
+        pauses
+    }
+
+    /// Notes the time of a poll. Returns nanoseconds since the last one.
+    fn note_poll(&self) -> u64 {
+        let since = self.since_last_poll();
+        self.polled_ns.set(self.polled_ns.get() + since);
+        since
     }
 
     /// Nanoseconds since the last poll.
@@ -226,7 +298,7 @@ impl Magazines {
         }
         self.tend();
         if self.polls.get() == 0 && !sync::is_interrupted() && self.since_last_poll() >= AGAIN_NS {
-            self.turn(Some(self.begin()));
+            self.turn(Some(self.begin(AGAIN_NS)));
         }
     }
 

@@ -22,7 +22,7 @@
 
 use core::cell::Cell;
 
-use super::{Cache, visit};
+use super::{Cache, maintenance, visit};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::options;
@@ -119,6 +119,7 @@ impl Cache {
                 && (self.scavenger.has_work() || chunk::has_waiting())
             {
                 self.withhold_all();
+                maintenance::ask_all(now, u64::MAX);
             }
             return;
         }
@@ -134,6 +135,7 @@ impl Cache {
         self.scavenger.has_hidden_first.set(has_work);
         if has_work {
             self.withhold_all();
+            maintenance::ask_all(now, 0);
         }
     }
 

@@ -160,12 +160,7 @@ impl Thief {
     /// slow work is the caller's meanwhile; where there is memory that was used already, only such as are mostly
     /// free: else a visit costs more than it saves. `me` is the id of the cache that asks, or 0. Returns
     /// whether there were any.
-    pub(super) fn steal(
-        &self,
-        me: u32,
-        class: usize,
-        take: impl Fn(&Cache, Slab<'_>),
-    ) -> bool {
+    pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
             return false;

@@ -32,9 +32,9 @@ use super::{door, large};
 use crate::request::MALLOC;
 
 use crate::address_map::{COMMON, Entry, Kind, MAP};
+use crate::cache::arrays::Gate;
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
-use crate::cache::arrays::Gate;
 use crate::cache::{
     self, Allocated, CACHES, Hot, HotStub, OnMiss, Residue, Stash, Use, arrays, central,
 };

@@ -442,6 +442,10 @@ impl Gate {
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(gate) = gate().filter(|_| cpu < CPUS) else { return true };
     if on {
+        // One without arrays leads there anyway.
+        if made(cpu).is_none() {
+            return true;
+        }
         gate.sources[cpu].store(ALWAYS_EMPTY.load(Ordering::Relaxed), Ordering::Relaxed);
         gate.sinks[cpu].store(ALWAYS_FULL.load(Ordering::Relaxed), Ordering::Relaxed);
         return true;
@@ -451,6 +455,15 @@ pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(_order) = ORDER.try_lock() else { return false };
     gate.open(Some(cpu));
     true
+}
+
+/// Whether operations on a CPU that has arrays go by its shared cache.
+pub(super) fn is_diverted(cpu: usize) -> bool {
+    let is_diverted = |gate: &Gate| {
+        let source = gate.sources[cpu].load(Ordering::Relaxed);
+        made(cpu).is_some_and(|arrays| !ptr::eq(source, arrays))
+    };
+    gate().filter(|_| cpu < CPUS).is_some_and(is_diverted)
 }
 
 /// The arrays of each CPU, whether they are closed or not.
