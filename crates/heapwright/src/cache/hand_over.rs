@@ -54,7 +54,7 @@ pub(crate) fn is_much_handed_over() -> bool {
 pub(super) struct HandOver {
     /// Blocks that came or went since the clock was looked at.
     new: AtomicU32,
-    /// The tick that it was in then, or 0, the CPU time that the thread had had, and the blocks since.
+    /// The tick that it was in then, the CPU time that the thread had had, and the blocks since.
     tick: AtomicU32,
     cpu_ns: AtomicU64,
     blocks: AtomicU64,
@@ -65,11 +65,10 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// A thread begins to use the cache.
+    /// A thread begins to use the cache. (What threads before it did in theirs still counts, for some live only for a
+    /// few ticks.)
     pub(super) fn begin(&self) {
-        self.tick.store(0, Ordering::Relaxed);
-        self.ticks.store(0, Ordering::Relaxed);
-        self.is_due.store(false, Ordering::Relaxed);
+        self.cpu_ns.store(0, Ordering::Relaxed);
     }
 
     /// Adds blocks that came, on behalf of the cache's thread.
@@ -89,22 +88,18 @@ impl HandOver {
         let blocks = self.blocks.load(Ordering::Relaxed) + u64::from(new);
         self.blocks.store(blocks, Ordering::Relaxed);
         let now = os::coarse_ms();
-        let before = self.tick.load(Ordering::Relaxed);
-        if now != before {
+        if self.tick.load(Ordering::Relaxed) != now {
             self.tick.store(now, Ordering::Relaxed);
-            self.end_tick(before == 0);
+            self.end_tick();
         }
     }
 
-    /// A tick of the clock ended, `is_first` if nobody knows when it began.
-    fn end_tick(&self, is_first: bool) {
+    /// A tick of the clock ended.
+    fn end_tick(&self) {
         let (now, before) = (os::thread_cpu_ns(), self.cpu_ns.load(Ordering::Relaxed));
         self.cpu_ns.store(now, Ordering::Relaxed);
         let blocks = self.blocks.load(Ordering::Relaxed);
         self.blocks.store(0, Ordering::Relaxed);
-        if is_first {
-            return;
-        }
         let ticks = self.ticks.load(Ordering::Relaxed);
         let is_much = blocks * 1_000_000 >= BLOCKS_A_MS * now.saturating_sub(before);
         let ticks = if is_much { ticks + 1 } else { ticks.saturating_sub(1) };

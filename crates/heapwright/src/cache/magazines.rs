@@ -137,8 +137,6 @@ pub(crate) struct Magazines {
     /// Whether lists were withheld in this tick, and whether operations polled.
     pub(super) has_withheld: Cell<bool>,
     pub(super) has_polled: Cell<bool>,
-    /// A pause that is longer shows that the program may have become quiet, in nanoseconds.
-    pub(super) pause_ns: Cell<u64>,
     /// Whether the pass found it as it had left it.
     pub(super) rested: Cell<bool>,
     /// Whether anyone ever took a block from here.

@@ -47,8 +47,10 @@ const POLLS: u32 = 32;
 const POLLS_A_LIST: u32 = 4;
 /// A program that polls so late after the last time is quiet, in nanoseconds.
 const PAUSE_NS: u64 = 20_000;
+/// The same where others of its operations were many in this tick.
+const LONG_PAUSE_NS: u64 = 100_000;
 /// All caches are asked to poll so many times more in a tick at most.
-const ASKS: u32 = 16;
+const ASKS: u32 = 8;
 /// A program that polls at a withheld list so long after it was busy may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
 
@@ -73,7 +75,7 @@ pub(super) fn ask_all(now: u32, pause_ns: u64) {
     }
     if ASKED_AT.swap(now, Ordering::Relaxed) == now {
         let again = AGAIN.load(Ordering::Relaxed);
-        if again >= ASKS || pause_ns < PAUSE_NS << again {
+        if again >= ASKS || pause_ns < LONG_PAUSE_NS << again {
             return;
         }
         AGAIN.store(again + 1, Ordering::Relaxed);
@@ -131,8 +133,6 @@ impl Magazines {
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
             _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
                 arrays::drain(cache.number(), false);
-                // That was no pause.
-                self.note_poll();
             }
             _ => {}
         }
@@ -149,21 +149,21 @@ impl Magazines {
             self.rested.set(false);
             self.has_withheld.set(false);
             self.has_polled.set(false);
-            self.pause_ns.set(PAUSE_NS);
             self.publish();
             let more = tend_all(now, polls > 0);
             self.polls.set(0);
             return if more { Some(self.begin(0)) } else { self.end() };
         }
         if polls == 0 {
-            // Work that came up since the tick began: it may have been the program's last. So may what came up since
-            // it was busy, if it pauses. (What others write to is looked at last.)
-            let is_news = (!self.has_polled.get() || self.pauses_again())
+            // Work that came up since the tick began: it may have been the program's last.
+            // (What others write to is looked at last.)
+            let is_news = !self.has_polled.get()
                 && options::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
             return if is_news { Some(self.begin(u64::MAX)) } else { self.end() };
         }
-        let since = self.note_poll();
+        let since = self.since_last_poll();
+        self.polled_ns.set(self.polled_ns.get() + since);
         self.polls.set(polls - 1);
         if since >= PAUSE_NS {
             self.polls.set(POLLS);
@@ -177,7 +177,6 @@ impl Magazines {
     fn begin(&self, pause_ns: u64) -> Turn {
         self.polls.set(POLLS);
         self.has_polled.set(true);
-        self.note_poll();
         ask_all(self.now.get(), pause_ns);
         Turn::Begin
     }
@@ -186,26 +185,6 @@ impl Magazines {
     fn end(&self) -> Option<Turn> {
         // SAFETY: all magazines are in a slot of `ALL`.
         is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
-    }
-
-    /// Whether there was a pause since the last slow operation, twice as long as the last such pause in this tick: a busy
-    /// program has some, too.
-    fn pauses_again(&self) -> bool {
-        let least = self.pause_ns.get();
-        let pauses = self.note_poll() >= least;
-        if pauses {
-            self.pause_ns.set(2 * least);
-            // What came into lists and arrays since would serve it.
-            self.has_withheld.set(false);
-        }
-        pauses
-    }
-
-    /// Notes the time of a poll. Returns nanoseconds since the last one.
-    fn note_poll(&self) -> u64 {
-        let since = self.since_last_poll();
-        self.polled_ns.set(self.polled_ns.get() + since);
-        since
     }
 
     /// Nanoseconds since the last poll.
