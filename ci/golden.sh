@@ -35,7 +35,8 @@ measure() {
     local program=$SCRATCH/golden
     [ "$1" != percpu ] || program=$SCRATCH/golden-percpu
     rm -f "$SCRATCH"/part*
-    HEAPWRIGHT=cache=$1 LD_PRELOAD=$HEAPWRIGHT_SO valgrind --tool=callgrind \
+    # What is done once a tick of the clock is no call's, and more on a slow machine.
+    HEAPWRIGHT=cache=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO valgrind --tool=callgrind \
         --callgrind-out-file="$SCRATCH/part" --dump-before=part --compress-strings=no \
         --compress-pos=no --dump-line=no "$program" \
         >"$SCRATCH/log" 2>&1 || { cat "$SCRATCH/log" >&2; die "callgrind failed"; }
@@ -48,7 +49,6 @@ measure() {
         sort | sed "s/^/$2/"
 }
 # What malloc's misses cost without what they call for: the mean, in the form of counted_calls.
-# (Ticks of the clock that pass meanwhile add to it, up to one instruction: the golden number is the largest that was seen.)
 way_of_a_miss() {
     awk '/^cfn=/ { callee = substr($0, 5) }
          /^calls=/ { split(substr($0, 7), n, " "); getline

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # What heapwright costs a program that does nothing: /bin/true under the preload
 # against without, in callgrind instructions (at most 300,000 more, dynamic
-# linking of the library included) and in peak RSS (at most 300 KiB more, mean
+# linking of the library included) and in peak RSS (at most 120 KiB more, mean
 # of 200 runs through the tiny static launcher of bench/launcher).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 MORE_INSTRUCTIONS=300000
-MORE_KIB=300
+MORE_KIB=120
 # The kernel maps the pages around one that is touched, up to a border of 64 KiB, and where
 # that falls in a library is drawn anew at each start: one start's peak differs from the
 # next by 100 KiB, and so do medians of a few. Means of many do not.

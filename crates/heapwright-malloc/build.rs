@@ -9,7 +9,7 @@
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any
 //!   `dlclose` of the library.
 //!
-//! - The debug heap's code lies apart, and what every program runs lies side by side (debug_code.ld).
+//! - What programs run at their start lies side by side, and the debug heap apart (code_order.ld).
 //!
 //! And whether the compiler turns a call at a function's end into a jump, which
 //! it does where it optimises: the C++ operators depend on it (src/cxx.rs).
@@ -25,7 +25,7 @@ fn main() {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
         let folder = std::env::var("CARGO_MANIFEST_DIR").expect("Cargo sets it");
-        println!("cargo:rerun-if-changed=debug_code.ld");
-        println!("cargo:rustc-cdylib-link-arg=-Wl,-T,{folder}/debug_code.ld");
+        println!("cargo:rerun-if-changed=code_order.ld");
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-T,{folder}/code_order.ld");
     }
 }

@@ -301,12 +301,19 @@ pub fn get() -> &'static Options {
 
 /// Reads the options. The lock is held.
 fn load() {
+    if os::has_variable(b"HEAPWRIGHT") && !os::is_privileged() {
+        load_given();
+    }
+    // What is there already is the default.
+    READY.store(true, Ordering::Release);
+}
+
+/// Reads the options that the environment gives.
+#[cold]
+#[inline(never)]
+fn load_given() {
     let mut text = [0; TEXT_MAX];
-    let length = if os::is_privileged() { None } else { os::environment(b"HEAPWRIGHT", &mut text) };
-    let Some(length) = length else {
-        // What is there already is the default.
-        return READY.store(true, Ordering::Release);
-    };
+    let Some(length) = os::environment(b"HEAPWRIGHT", &mut text) else { return };
     let options = match length {
         length if length > TEXT_MAX => {
             Line::new()
@@ -336,7 +343,6 @@ fn load() {
     DETAILED.store(wants_counts || wants_trace, Ordering::Relaxed);
     // SAFETY: the first and only write; nobody reads before `READY` is set.
     unsafe { *LOADED.0.get() = options };
-    READY.store(true, Ordering::Release);
 }
 
 /// Options that need a library which was loaded before the program began and sees it end, each
@@ -405,14 +411,24 @@ pub fn stats_at_exit() -> bool {
 /// ends (`stats_file=PREFIX`), if there is one.
 #[must_use]
 pub fn stats_file() -> Option<&'static CStr> {
-    let path = CStr::from_bytes_until_nul(&get().stats_file).ok()?;
-    (!path.is_empty()).then_some(path)
+    path(&get().stats_file)
 }
 
 /// The prefix of the file that every call is to be written to (`trace=PREFIX`).
 pub fn trace_file() -> Option<&'static [u8]> {
-    let path = CStr::from_bytes_until_nul(&get().trace).ok()?.to_bytes();
-    (!path.is_empty()).then_some(path)
+    path(&get().trace).map(CStr::to_bytes)
+}
+
+/// The path that an option gives, if it is not empty. The first byte is looked at here, and no more, for most programs
+/// give none.
+#[inline]
+fn path(text: &'static [u8]) -> Option<&'static CStr> {
+    #[cold]
+    #[inline(never)]
+    fn given(text: &'static [u8]) -> Option<&'static CStr> {
+        CStr::from_bytes_until_nul(text).ok()
+    }
+    if text[0] == 0 { None } else { given(text) }
 }
 
 /// When the debug heap looks for leaks.

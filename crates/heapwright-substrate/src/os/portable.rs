@@ -340,9 +340,14 @@ pub fn is_privileged() -> bool {
     false
 }
 
+/// Whether an environment variable is set.
+pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
+    environment(name, &mut []).is_some()
+}
+
 /// Copies the value of an environment variable into `out`, as far as it fits.
 /// Returns its whole length, or `None` where it is not set.
-pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usize> {
     let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
     let fits = value.len().min(out.len());
     out[..fits].copy_from_slice(&value.as_bytes()[..fits]);

@@ -145,7 +145,7 @@ unsafe extern "C" {
 /// The C library may not have set `environ` yet when the first allocation
 /// comes; then the kernel's own copy is read.
 #[inline]
-pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usize> {
     // SAFETY: a plain read of a word that the C library sets before threads.
     let mut entry = unsafe { environ };
     if entry.is_null() {
@@ -158,20 +158,55 @@ pub fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
             return None;
         }
         // SAFETY: every element of the array is a C string.
-        let text = unsafe { CStr::from_ptr(variable) }.to_bytes();
-        if let Some(value) = value_of(text, name) {
-            let fits = value.len().min(out.len());
-            out[..fits].copy_from_slice(&value[..fits]);
-            return Some(value.len());
+        if let Some(value) = unsafe { value_of(variable, name) } {
+            return Some(copy_value(value, out));
         }
         // SAFETY: the element was not the null at the end.
         entry = unsafe { entry.add(1) };
     }
 }
 
+/// The value that the C string `variable` gives to `name`.
+///
+/// Byte by byte, with a name that is known when this is compiled: it runs in each program that starts, where a call
+/// of the C library's `strlen`, or a name among the constants, would touch pages that nothing else does.
+///
+/// # Safety
+///
+/// It is one, and nobody changes it.
 #[inline]
-fn value_of<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    text.strip_prefix(name)?.strip_prefix(b"=")
+unsafe fn value_of<const N: usize>(
+    variable: *const c_char,
+    name: &[u8; N],
+) -> Option<&'static CStr> {
+    let at = |index: usize| variable.cast::<u8>().wrapping_add(index);
+    for (index, &wanted) in name.iter().enumerate() {
+        // SAFETY: the bytes before this one were as wanted, so that none was the zero at the end.
+        if unsafe { at(index).read() } != wanted {
+            return None;
+        }
+    }
+    // SAFETY: as above.
+    if unsafe { at(N).read() } != b'=' {
+        return None;
+    }
+    // SAFETY: the rest of a C string.
+    Some(unsafe { CStr::from_ptr(at(N + 1).cast()) })
+}
+
+/// Copies a value as far as it fits. Returns its whole length.
+#[cold]
+fn copy_value(value: &CStr, out: &mut [u8]) -> usize {
+    let value = value.to_bytes();
+    let fits = value.len().min(out.len());
+    out[..fits].copy_from_slice(&value[..fits]);
+    value.len()
+}
+
+/// Whether an environment variable is set.
+#[inline]
+pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
+    environment(name, &mut []).is_some()
 }
 
 /// Streams /proc/self/environ: `NAME=value` entries, each ended by a zero.
