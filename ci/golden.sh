@@ -54,7 +54,7 @@ way_of_a_miss() {
          /^calls=/ { split(substr($0, 7), n, " "); getline
                      if (callee ~ /malloc_missed$/) { calls += n[1]; way += $2 }
                      if (callee ~ /Cache::refill$/) way -= $2 }
-         END { if (calls) printf "miss %.1f 0 %.1f\n", way / calls, way / calls }' "$SCRATCH"/part.*
+         END { if (calls) printf "miss %.0f 0 %.0f\n", way / calls, way / calls }' "$SCRATCH"/part.*
 }
 # Another library has no models.
 models="exclusive: shared:shared- percpu:percpu-"
