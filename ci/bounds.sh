@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What heapwright promises about memory, measured: how much stays resident when
 # other threads free, when owners died or idle, after much was freed, in threads
-# that once allocated, and in many that allocate a little (bench/bounds, one program a promise).
+# that once allocated, in many that allocate a little, and what pauses cost (bench/bounds, one program a promise).
 #
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
 #
@@ -11,11 +11,11 @@
 # verdict; with --with also what another preload library needs, with a ! where
 # that is more than asked (of give-back the limit is the allocator's own: it
 # depends on which pages its blocks lie in). Ends with 1 where heapwright misses.
-# About a minute and a half, and the same again for each --with; needs 2 GiB.
+# About five minutes, and the same again for each --with; needs 2 GiB.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd]"; }
+usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
 names=(heapwright)
 preloads=('')
 only=
@@ -40,7 +40,7 @@ done
 command_or_package cc gcc
 preload_library
 preloads[0]="HEAPWRIGHT=cache=$model $HEAPWRIGHT_SO"
-for program in flat orphans giveback idle crowd; do
+for program in flat orphans giveback idle crowd periodic; do
     cc -O2 -Wall -Wextra -pthread -o "$SCRATCH/$program" bench/bounds/$program.c
 done
 
@@ -120,6 +120,12 @@ run idle "idle threads, 2000 blocks to 32 KiB" 1000 2000 11
 run idle "idle threads, 200 blocks to 2 KiB" 1000 200 7
 
 for blocks in 10 100 400; do run crowd "crowd of 2000 threads, $blocks blocks" 2000 $blocks; done
+
+#             name                 pause periods
+run periodic "bursts every 100 ms"  100  60
+run periodic "bursts every 500 ms"  500  20
+run periodic "bursts every 2 s"     2000 12
+run periodic "bursts every 5 s"     5000 10
 
 [ $failures -eq 0 ] || { say "$failures figures are missed"; exit 1; }
 say "all figures hold"

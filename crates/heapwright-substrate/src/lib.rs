@@ -58,6 +58,8 @@ pub mod names;
 pub mod options;
 #[cfg(not(loom))]
 pub mod os;
+#[cfg(not(loom))]
+pub mod purge_delay;
 #[cfg(all(feature = "testing", not(loom)))]
 pub mod refusals;
 #[cfg(not(loom))]

@@ -37,7 +37,8 @@
 use core::mem::offset_of;
 
 use crate::address_map::{AddressMap, SIDE_BITMAP};
-use crate::os::Memory;
+use crate::os::{self, Memory};
+use crate::purge_delay;
 use crate::remote::Block;
 use crate::size_class::{self, UNIT, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -252,6 +253,10 @@ impl<'a> Slab<'a> {
             let size = size_class::size(self.class);
             let mask = pages(from * size / CARVE, (to * size).div_ceil(CARVE));
             self.record.purged.store(purged & !mask, Ordering::Relaxed);
+            if purged & mask != 0 && purge_delay::were_given() {
+                let touched = (purged & mask).count_ones() as usize * CARVE;
+                purge_delay::note_touched(touched, os::coarse_ms());
+            }
         }
     }
 

@@ -16,6 +16,7 @@ use crate::chunk;
 use crate::fork::{self, Part};
 use crate::options::{self, Options};
 use crate::os;
+use crate::purge_delay;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -46,7 +47,7 @@ fn open_first(chosen: &Options) -> bool {
         _ => {}
     }
     os::pretend_page_size(chosen.page);
-    options::set_purge_delay_ms(chosen.purge_ms);
+    purge_delay::set_bounds(chosen.purge_ms, chosen.purge_max_ms);
     chunk::allow_huge_pages(chosen.huge_pages);
     let opened = chunk::open(chosen.window);
     STARTED_AT.store(os::now_ns(), Ordering::Relaxed);

@@ -22,8 +22,8 @@ use heapwright_substrate::digits;
 use heapwright_substrate::sync;
 #[cfg(not(loom))]
 use heapwright_substrate::{
-    address_map, chunk, describe, files, fork, ids, misuse, names, os, refused, registry, remote,
-    segments, size_class, slab, substrate, text, unit_list, unit_record, verdict,
+    address_map, chunk, describe, files, fork, ids, misuse, names, os, purge_delay, refused,
+    registry, remote, segments, size_class, slab, substrate, text, unit_list, unit_record, verdict,
 };
 
 pub mod gc;
@@ -66,7 +66,7 @@ pub mod options {
     //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
     //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
     //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
-    //! | `purge` | milliseconds, `never` | how long free pages wait before they go back |
+    //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between bounds, the longer, the more of them the program touches again soon after |
     //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
@@ -91,7 +91,9 @@ pub mod options {
     //! programs ignore the string.
 
     #[doc(inline)]
-    pub use heapwright_substrate::options::{set_purge_delay_ms, stats_at_exit, stats_file};
+    pub use heapwright_substrate::options::{stats_at_exit, stats_file};
+    #[doc(inline)]
+    pub use heapwright_substrate::purge_delay::set_purge_delay_ms;
 
     pub(crate) use heapwright_substrate::options::*;
 }

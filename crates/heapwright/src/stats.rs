@@ -128,7 +128,7 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
     *stats = Stats::zero();
-    heap::publish_mine();
+    heap::publish();
     let Some(usage) = chunk::usage() else { return false };
     stats.pid = u64::from(os::process_id());
     stats.set_name(os::process_name());

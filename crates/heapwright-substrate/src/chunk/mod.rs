@@ -34,6 +34,7 @@
 //! made outside it, except when the frontier must be committed.
 
 mod dense;
+mod low_water;
 pub mod metadata;
 mod process;
 mod runs;
@@ -43,11 +44,13 @@ mod window;
 
 use crate::address_map::{AddressMap, Entry, Kind};
 use crate::os::{self, Memory};
+use crate::purge_delay;
 use crate::size_class::UNIT;
 
 use crate::sync::atomic::Ordering;
 use crate::unit_list::{ByOwner, UnitList};
 use dense::Region;
+use low_water::LowWater;
 pub use process::*;
 use runs::{RunIndex, State};
 pub use side::Side;
@@ -96,11 +99,15 @@ pub struct Chunk<O: 'static> {
     queue: UnitList<ByOwner>,
     oldest: usize,
     taken: usize,
-    /// The fewest dirty units since `low_since`, in milliseconds.
-    low: usize,
-    low_since: u32,
-    /// Units that were not needed for a whole delay, and that still wait.
+    /// The fewest dirty units in the last delay.
+    low: LowWater,
+    /// Units that were not needed for a whole delay, and that still wait; of these, and of those to come, so many
+    /// are due because the heap grew.
     due: usize,
+    owed: usize,
+    /// For how long those that are due had not been needed, in milliseconds, and when somebody last came by.
+    due_waited: i32,
+    seen: u32,
     region: Region,
     /// Whether the user wants huge pages.
     huge_pages: bool,
@@ -119,9 +126,11 @@ impl<O: Memory + Copy> Chunk<O> {
             queue: UnitList::new(),
             oldest: 0,
             taken: 0,
-            low: 0,
-            low_since: 0,
+            low: LowWater::new(),
             due: 0,
+            owed: 0,
+            due_waited: 0,
+            seen: 0,
             region: Region::none(),
             huge_pages: false,
         }
@@ -160,7 +169,16 @@ impl<O: Memory + Copy> Chunk<O> {
     /// does not grow by what it cannot use.
     fn pay_for_growth(&mut self, units: usize) {
         let many = self.dirty.units().saturating_sub(FEW + self.taken / 4);
-        self.due = (self.due + units).min(many.max(self.due));
+        let due = (self.due + units).min(many.max(self.due));
+        self.owed += due - self.due;
+        self.due = due;
+    }
+
+    /// So many units go back. Returns whether they do so that the heap can grow.
+    fn pay(&mut self, units: usize) -> bool {
+        let is_owed = self.owed > 0;
+        self.owed = self.owed.saturating_sub(units);
+        is_owed
     }
 
     fn take_dirty(&mut self, units: usize, want: Want) -> Option<Run> {
@@ -179,6 +197,9 @@ impl<O: Memory + Copy> Chunk<O> {
     fn take_clean(&mut self, units: usize) -> Option<Run> {
         let unit = self.clean.find(units)?;
         self.split(unit, units, State::Clean);
+        if purge_delay::were_given() {
+            purge_delay::note_touched(units * UNIT, os::coarse_ms());
+        }
         Some(Run { unit, zero: true, dense: false })
     }
 
@@ -325,10 +346,11 @@ impl<O: Memory + Copy> Chunk<O> {
         if delay < 0 {
             return None;
         }
-        if waited(self.low_since, now) >= delay {
-            self.due = self.low;
-            self.low = self.dirty.units();
-            self.low_since = now;
+        let unseen = waited(self.seen, now);
+        self.seen = now;
+        if let Some(due) = self.low.due(now, delay, self.dirty.units()) {
+            (self.due, self.owed) = (due, 0);
+            self.due_waited = delay.max(unseen);
             self.rest_region(now);
         }
         if self.oldest == 0 {
@@ -341,7 +363,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
         let run = self.detach_end(self.oldest, due);
         self.due = self.due.saturating_sub(run.1);
-        self.low = self.low.saturating_sub(run.1);
+        self.low.give(run.1);
         Some(run)
     }
 
@@ -421,7 +443,7 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Dirty units were taken or purged: what is left is the most that is not needed.
     fn note_fewer(&mut self) {
-        self.low = self.low.min(self.dirty.units());
+        self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());
     }
 

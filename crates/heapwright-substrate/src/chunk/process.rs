@@ -14,8 +14,8 @@
 
 use super::{Chunk, Run, Want, scarce, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
-use crate::options;
 use crate::os::{self, Memory, SYSTEM, System};
+use crate::purge_delay;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
@@ -84,7 +84,7 @@ pub fn take(
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     // What goes back at once is not asked for in huge pages.
     let want =
-        if want == Want::Dense && options::purge_delay() == Some(0) { Want::Any } else { want };
+        if want == Want::Dense && purge_delay::purge_delay() == Some(0) { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     if padded > chunk.window.span_bytes() / UNIT {
         // No run is so long, and to look for one would take pages from everything that is free.
@@ -219,12 +219,19 @@ fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
     if refused != 0 && waited(refused, now) < RETRY_MS {
         return;
     }
-    let delay = options::purge_ms();
+    let delay = purge_delay::purge_ms();
     for _ in 0..most {
         let Some(run) = chunk.expire(now, delay) else { return };
+        // What is given back so that the heap can grow has not waited.
+        let for_growth = chunk.pay(run.1);
+        let waited = chunk.due_waited;
         drop(chunk);
         let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
-        note_purged(if purged { run.1 * UNIT } else { 0 });
+        let given = if purged { run.1 * UNIT } else { 0 };
+        note_purged(given);
+        if !for_growth {
+            purge_delay::note_given(given, now, waited);
+        }
         chunk = CHUNK.lock();
         chunk.attach(run, purged, now);
         WAITING.store(chunk.waiting(), Ordering::Relaxed);

@@ -803,18 +803,20 @@ fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
 fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
     let (os, mut chunk, _alone) = chunk_of_singles(400);
     (2..=200).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
-    // The window of time in which they became dirty does not count.
-    assert_eq!(purge_expired_at(&mut chunk, 1000, 1000), 0);
-    // In the next one all but 30 are needed, for a moment.
+    let purged = |chunk: &mut Chunk<Fake>, times: core::ops::RangeInclusive<u32>| -> usize {
+        times.step_by(250).map(|now| purge_expired_at(chunk, now, 1000)).sum()
+    };
+    // The part of the delay in which they became dirty does not count.
+    assert_eq!(purged(&mut chunk, 250..=1000), 0);
+    // All but 30 are needed, for a moment.
     let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, Want::Any).unwrap().unit).collect();
-    assert_eq!(purge_expired_at(&mut chunk, 1500, 1000), 0);
+    assert_eq!(purged(&mut chunk, 1250..=1500), 30);
     busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
-    assert_eq!(purge_expired_at(&mut chunk, 2000, 1000), 30);
     assert_eq!(chunk.dirty.units(), 70);
-    // Nobody needs any of them.
-    assert_eq!(purge_expired_at(&mut chunk, 2999, 1000), 0);
-    assert_eq!(purge_expired_at(&mut chunk, 3000, 1000), 70);
-    assert_eq!(purge_expired_at(&mut chunk, 9000, 1000), 0);
+    // Nobody needs any of them: they go at the end of the first part after the delay.
+    assert_eq!(purged(&mut chunk, 1750..=2500), 0);
+    assert_eq!(purged(&mut chunk, 2750..=2750), 70);
+    assert_eq!(purged(&mut chunk, 3000..=9000), 0);
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }

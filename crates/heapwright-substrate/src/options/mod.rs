@@ -20,22 +20,18 @@ use core::cell::UnsafeCell;
 use core::ffi::CStr;
 
 use crate::os;
+use crate::purge_delay;
 use crate::sync::Lock;
 #[cfg(not(feature = "interpose"))]
 use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::text::Line;
 
 const PATH_MAX: usize = 512;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
-/// How long free pages wait if nothing is said, in milliseconds.
-const DEFAULT_PURGE_MS: i32 = 250;
 /// The most caches that threads can share.
 pub const MOST_SHARED: usize = 1024;
-
-/// The delay in force: the option's, until a program sets another one.
-static PURGE_MS: AtomicI32 = AtomicI32::new(DEFAULT_PURGE_MS);
 
 /// The options a process runs with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +44,10 @@ pub struct Options {
     pub cache: CacheModel,
     /// Where to write every call; ends with a zero.
     trace: [u8; PATH_MAX],
-    /// Milliseconds free pages wait; negative: for ever.
+    /// Milliseconds free pages wait at least; negative: for ever.
     pub purge_ms: i32,
+    /// And at most.
+    pub purge_max_ms: i32,
     /// Whether slabs that will be filled lie in huge pages.
     pub huge_pages: bool,
     /// The largest window, in bytes.
@@ -80,7 +78,8 @@ impl Options {
         stats_file: [0; PATH_MAX],
         cache: CacheModel::Auto,
         trace: [0; PATH_MAX],
-        purge_ms: DEFAULT_PURGE_MS,
+        purge_ms: purge_delay::DEFAULT_MIN_MS,
+        purge_max_ms: purge_delay::DEFAULT_MAX_MS,
         huge_pages: true,
         window: os::MAX_WINDOW,
         page: 0,
@@ -223,10 +222,12 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         }
         (b"stats_file", path) => set_path(&mut options.stats_file, path)?,
         (b"trace", path) => set_path(&mut options.trace, path)?,
-        (b"purge", b"never") => options.purge_ms = -1,
-        (b"purge", value) => match number(value) {
-            Some(ms) if ms <= i32::MAX as usize => options.purge_ms = ms as i32,
-            _ => return Err(Wrong::Value("needs milliseconds, or never")),
+        (b"purge", b"never") => (options.purge_ms, options.purge_max_ms) = (-1, -1),
+        (b"purge", value) => match range(value) {
+            Some((min, max)) => (options.purge_ms, options.purge_max_ms) = (min, max),
+            None => {
+                return Err(Wrong::Value("needs milliseconds, such as 250 or 250..6500, or never"));
+            }
         },
         (b"huge_pages", b"dense") => options.huge_pages = true,
         (b"huge_pages", b"never") => options.huge_pages = false,
@@ -273,6 +274,17 @@ fn number(text: &[u8]) -> Option<usize> {
         n.checked_mul(10)?.checked_add(digit as usize)
     })?;
     number.checked_mul(1 << shift)
+}
+
+/// Milliseconds, or two numbers of them with two dots between, the first one not larger.
+fn range(text: &[u8]) -> Option<(i32, i32)> {
+    let ms = |text| number(text).and_then(|ms| i32::try_from(ms).ok());
+    let dots = text.windows(2).position(|two| two == b"..");
+    let (min, max) = match dots {
+        Some(at) => (ms(&text[..at])?, ms(&text[at + 2..])?),
+        None => (ms(text)?, ms(text)?),
+    };
+    (min <= max).then_some((min, max))
 }
 
 /// The options, written once and only read afterwards.
@@ -451,24 +463,6 @@ pub fn sites_file() -> Option<&'static CStr> {
     (!path.is_empty()).then_some(path)
 }
 
-/// Sets how long free pages wait before they are given back, in milliseconds;
-/// negative: for ever. What `purge=` sets at the start.
-pub fn set_purge_delay_ms(ms: i32) {
-    PURGE_MS.store(ms, Ordering::Relaxed);
-}
-
-/// What [`set_purge_delay_ms`] set last.
-#[inline]
-pub fn purge_ms() -> i32 {
-    PURGE_MS.load(Ordering::Relaxed)
-}
-
-/// Milliseconds that free memory waits before it goes back; `None`: for ever.
-#[inline]
-pub fn purge_delay() -> Option<i32> {
-    Some(purge_ms()).filter(|&delay| delay >= 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -491,7 +485,15 @@ mod tests {
         assert!(bad.is_empty(), "{bad:?}");
         assert!(o.stats_at_exit);
         assert_eq!((o.purge_ms, o.window, o.page), (10, 2 << 30, 64 << 10));
+        assert_eq!((o.purge_ms, o.purge_max_ms), (10, 10));
         assert_eq!(parsed("purge=never").0.purge_ms, -1);
+        let o = parsed("purge=20..3000").0;
+        assert_eq!((o.purge_ms, o.purge_max_ms), (20, 3000));
+        for wrong in
+            ["purge=..", "purge=3..2", "purge=1..", "purge=..1", "purge=1...2", "purge=1..2..3"]
+        {
+            assert_eq!(parsed(wrong).1.len(), 1, "{wrong}");
+        }
         assert_eq!(parsed("cache=percpu").0.cache, CacheModel::PerCpu);
         assert_eq!(parsed("cache=shared").0.cache, CacheModel::Shared(0));
         assert_eq!(parsed("cache=shared:8").0.cache, CacheModel::Shared(8));

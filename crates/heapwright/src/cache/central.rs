@@ -48,6 +48,7 @@ use crate::chunk;
 use crate::misuse::{self, Call};
 use crate::os;
 use crate::os::SYSTEM;
+use crate::purge_delay;
 use crate::remote::{Block, RemoteStack};
 use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
 use crate::slab::{Slab, WayBack};
@@ -466,9 +467,11 @@ pub(super) fn pass(class: usize, begins: bool, now: u32, age: i32) -> bool {
         }
         central.next.set(central.partial.after(&MAP, unit).unwrap_or(0));
         let slab = Slab::at(&MAP, unit, class);
-        if chunk::waited(slab.stamp(), now) >= age {
+        let waited = chunk::waited(slab.stamp(), now);
+        if waited >= age {
             let given = slab.purge(&SYSTEM);
             chunk::note_purged(given);
+            purge_delay::note_given(given, now, waited);
             purges += usize::from(given > 0);
             if purges == PURGES {
                 return false;

@@ -44,8 +44,8 @@ use super::{
 };
 use crate::address_map::MAP;
 use crate::chunk;
-use crate::options;
 use crate::os;
+use crate::purge_delay;
 pub(crate) use crate::registry::MOST;
 use crate::registry::shared::{Shared, Slot};
 use crate::remote::Block;
@@ -466,12 +466,12 @@ static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: tru
 
 /// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to be done, now or later.
 pub(super) fn tend_all(now: u32, is_quiet: bool) -> bool {
-    let Some(delay) = options::purge_delay() else { return false };
+    let Some(delay) = purge_delay::purge_delay() else { return false };
     // The thread that is at it may find more than it does.
     let Some(mut pass) = PASS.try_lock() else { return true };
     let others_wait = scavenger::look_after_others(0, now, delay, is_quiet);
     if pass.class == CLASSES {
-        if chunk::waited(pass.began, now) < delay {
+        if chunk::waited(pass.began, now) < purge_delay::interval(delay) {
             return others_wait || central::has_work();
         }
         *pass = Pass { began: now, class: 0, begins: true };

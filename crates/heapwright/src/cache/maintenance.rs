@@ -35,8 +35,8 @@ use super::hot::OnMiss;
 use super::magazines::{ALL, Magazines, SharedCache, tend_all};
 use crate::cache::arrays;
 use crate::chunk;
-use crate::options;
 use crate::os;
+use crate::purge_delay;
 use crate::remote::Block;
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -158,7 +158,7 @@ impl Magazines {
             // Work that came up since the tick began: it may have been the program's last.
             // (What others write to is looked at last.)
             let is_news = !self.has_polled.get()
-                && options::purge_delay().is_some()
+                && purge_delay::purge_delay().is_some()
                 && (central::has_work() || chunk::has_waiting());
             return if is_news { Some(self.begin(u64::MAX)) } else { self.end() };
         }

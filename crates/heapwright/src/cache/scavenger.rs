@@ -25,9 +25,9 @@ use core::cell::Cell;
 use super::{Cache, maintenance, visit};
 use crate::address_map::MAP;
 use crate::chunk;
-use crate::options;
 use crate::os;
 use crate::os::SYSTEM;
+use crate::purge_delay;
 use crate::size_class::CLASSES;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -111,7 +111,7 @@ impl Cache {
             self.publish();
             self.scavenger.active.store(now, Ordering::Relaxed);
         }
-        let Some(delay) = options::purge_delay() else { return };
+        let Some(delay) = purge_delay::purge_delay() else { return };
         self.scavenge_step(now, delay);
         if !is_new_tick {
             // Work that came up since the tick began: it may have been this program's last.
@@ -161,7 +161,7 @@ impl Cache {
 
     fn scavenge_step(&self, now: u32, delay: i32) {
         if self.scavenger.classes_left.get() == 0 {
-            if chunk::waited(self.scavenger.began.get(), now) < delay {
+            if chunk::waited(self.scavenger.began.get(), now) < purge_delay::interval(delay) {
                 return;
             }
             self.begin_pass(now);
@@ -200,9 +200,11 @@ impl Cache {
             }
             scavenger.next.set(self.bins[class].partial.after(&MAP, unit).unwrap_or(0));
             let slab = Slab::at(&MAP, unit, class);
-            if chunk::waited(slab.stamp(), now) >= age {
+            let waited = chunk::waited(slab.stamp(), now);
+            if waited >= age {
                 let given = slab.purge(&SYSTEM);
                 chunk::note_purged(given);
+                purge_delay::note_given(given, now, waited);
                 purges += usize::from(given > 0);
                 if purges == PURGES {
                     return;

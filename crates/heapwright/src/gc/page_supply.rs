@@ -17,8 +17,8 @@ use core::ptr;
 
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
-use crate::options;
 use crate::os;
+use crate::purge_delay;
 use crate::size_class::UNIT;
 use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
@@ -161,9 +161,9 @@ impl PageSupply {
         true
     }
 
-    /// Gives empty pages back that nobody needed for a purge delay.
+    /// Gives empty pages back that nobody needed for a while. (They then wait for a purge delay as any free memory.)
     pub(super) fn decay(&self) {
-        let Some(delay) = options::purge_delay() else { return };
+        let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
         let now = os::coarse_ms();
         let mut lists = self.lists.lock();
         if chunk::waited(lists.empty_since, now) < delay {

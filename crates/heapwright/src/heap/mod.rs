@@ -81,7 +81,7 @@ pub use walk::{Block, walk};
 pub(crate) use count::totals;
 pub(crate) use first_class::live as heaps_live;
 pub(crate) use foreign::passed_on;
-pub(crate) use start::publish_mine;
+pub(crate) use start::publish;
 
 use crate::cache::Hot;
 use crate::os;

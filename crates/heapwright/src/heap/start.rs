@@ -147,12 +147,12 @@ pub(super) fn forget_after_fork(has_own: bool) {
     LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Publishes for statistics how much the calling thread's cache holds just now.
-pub(crate) fn publish_mine() {
-    match own_word::cache() {
-        Some(cache) => cache.publish(),
-        None => shared::publish(),
+/// Publishes for statistics how much the calling thread's cache holds just now, and those that threads share.
+pub(crate) fn publish() {
+    if let Some(cache) = own_word::cache() {
+        cache.publish();
     }
+    shared::publish();
 }
 
 /// See `heap::forward_sized_frees`.

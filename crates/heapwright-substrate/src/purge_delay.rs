@@ -1,0 +1,185 @@
+//! The purge delay: how long free pages wait until they go back to the kernel.
+//!
+//! ```text
+//!              given back ---- touched again, after a pause that could be waited for --> long enough for the pause
+//!   delay  <                                                                               (at most MAX)
+//!              given back ---- not touched again in a long time -----------------------> half (at least MIN)
+//! ```
+//!
+//! A fixed delay is wrong twice: a program that works in bursts further apart gives back and faults in the
+//! same pages each time, and one whose phase has ended keeps its pages too long. So the delay goes by *regret*: pages
+//! that were given back and that the program touches again, before it could be said that they were not needed,
+//! cost it a fault each; had the delay been a little longer than the pause, none. (After the idea of the ski
+//! rental problem, where the cost of buying too early bounds that of renting too long: Karlin, Manasse, Rudolph and
+//! Sleator, "Competitive snoopy caching", 1988.)
+//!
+//! The bounds are the user's (`purge=MIN..MAX`). With the default ones 90 % of what is free when a phase ends is
+//! given back within 10 seconds, by a program that does anything at all.
+//!
+//! Invariants: none that memory hangs on. All is relaxed; of two threads that come at once one may
+//! be missed.
+//!
+//! Called by whoever gives free pages back, and by `chunk` and `slab`, which take them again.
+#![forbid(unsafe_code)]
+
+use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+
+/// The default lower bound, in milliseconds.
+pub const DEFAULT_MIN_MS: i32 = 250;
+/// The default upper bound.
+pub const DEFAULT_MAX_MS: i32 = 6500;
+/// What was given back and not touched again for so many milliseconds was not needed.
+const FORGOTTEN_MS: u32 = 15_000;
+/// So many bytes, and one in so many of those that were given back, are worth a longer delay.
+const MANY: usize = 256 << 10;
+const SHARE: usize = 4;
+/// A pause is waited for if it is longer by one in so many, for pauses differ.
+const LONGER: i32 = 4;
+/// Those who look for pages that have waited come by so often in a delay, but not more often than each so many
+/// milliseconds, unless the delay is shorter.
+const LOOKS: i32 = 4;
+const LOOK_MS: i32 = 250;
+
+/// The delay in force; negative: for ever.
+static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
+static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
+static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
+/// Bytes that were given back, since when nobody had needed the first of them, and bytes of them that were touched
+/// again.
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
+static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
+static TOUCHED: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets how long free pages wait before they are given back, in milliseconds;
+/// negative: for ever. What `purge=` sets at the start.
+pub fn set_purge_delay_ms(ms: i32) {
+    set_bounds(ms, ms);
+}
+
+/// Sets the bounds of the delay, which begins at the lower one. Negative: for ever.
+pub fn set_bounds(min: i32, max: i32) {
+    MIN.store(min, Ordering::Relaxed);
+    MAX.store(max, Ordering::Relaxed);
+    DELAY.store(min, Ordering::Relaxed);
+    forget();
+}
+
+/// The delay in force, in milliseconds; negative: for ever.
+#[inline]
+pub fn purge_ms() -> i32 {
+    DELAY.load(Ordering::Relaxed)
+}
+
+/// Milliseconds that free memory waits before it goes back; `None`: for ever.
+#[inline]
+pub fn purge_delay() -> Option<i32> {
+    Some(purge_ms()).filter(|&delay| delay >= 0)
+}
+
+/// How often to look for pages that have waited for `delay`, in milliseconds.
+#[inline]
+pub fn interval(delay: i32) -> i32 {
+    (delay / LOOKS).max(LOOK_MS).min(delay)
+}
+
+/// Notes that free pages were given back because they had waited long enough, for so many milliseconds: for longer than
+/// the delay where nobody came by.
+pub fn note_given(bytes: usize, now: u32, waited: i32) {
+    if bytes == 0 || !is_adaptive() {
+        return;
+    }
+    let pause = now.wrapping_sub(UNUSED_SINCE.load(Ordering::Relaxed));
+    if pause >= FORGOTTEN_MS && were_given() {
+        // What went before was not needed.
+        DELAY.store(shorter(purge_ms(), MIN.load(Ordering::Relaxed)), Ordering::Relaxed);
+        forget();
+    }
+    if !were_given() {
+        UNUSED_SINCE.store(now.wrapping_sub(waited.cast_unsigned()), Ordering::Relaxed);
+    }
+    GIVEN.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// Whether pages were given back lately: those that are taken again are worth a note.
+#[inline]
+pub fn were_given() -> bool {
+    GIVEN.load(Ordering::Relaxed) > 0
+}
+
+/// Notes that pages are taken which had been given back.
+#[cold]
+pub fn note_touched(bytes: usize, now: u32) {
+    let touched = TOUCHED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    let given = GIVEN.load(Ordering::Relaxed);
+    if touched < MANY.max(given / SHARE) {
+        return;
+    }
+    let pause = now.wrapping_sub(UNUSED_SINCE.load(Ordering::Relaxed));
+    let max = MAX.load(Ordering::Relaxed);
+    DELAY.store(longer(purge_ms(), pause, max), Ordering::Relaxed);
+    forget();
+}
+
+/// Whether the delay changes.
+fn is_adaptive() -> bool {
+    MIN.load(Ordering::Relaxed) < MAX.load(Ordering::Relaxed)
+}
+
+fn forget() {
+    GIVEN.store(0, Ordering::Relaxed);
+    TOUCHED.store(0, Ordering::Relaxed);
+}
+
+/// The delay after pages that had been given back were touched again after a pause: as before if no delay
+/// up to `max` would have been long enough.
+fn longer(delay: i32, pause: u32, max: i32) -> i32 {
+    let pause = i32::try_from(pause).unwrap_or(i32::MAX);
+    if pause > max {
+        return delay;
+    }
+    pause.saturating_add(pause / LONGER).clamp(delay, max.max(delay))
+}
+
+/// The delay after pages that had been given back were not touched again.
+fn shorter(delay: i32, min: i32) -> i32 {
+    (delay / 2).max(min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_delay_stays_within_its_bounds(
+            (min, max) in (0..10_000_i32).prop_flat_map(|min| (Just(min), min..100_000)),
+            steps in prop::collection::vec(prop::option::of(any::<u32>()), 0..50),
+        ) {
+            let mut delay = min;
+            for step in steps {
+                let next = match step {
+                    Some(pause) => longer(delay, pause, max),
+                    None => shorter(delay, min),
+                };
+                prop_assert!((min..=max).contains(&next));
+                let is_right_way = if step.is_some() { next >= delay } else { next <= delay };
+                prop_assert!(is_right_way);
+                delay = next;
+            }
+        }
+
+        /// One regret is enough: the next pause of this length is waited for.
+        #[test]
+        fn a_pause_is_regretted_once(delay in 0..6500_i32, pause in 0..20_000_i32) {
+            prop_assert!(longer(delay, pause as u32, 6500) >= pause || pause > 6500);
+        }
+
+        #[test]
+        fn looks_are_neither_rare_nor_many(delay in 0..i32::MAX) {
+            let every = interval(delay);
+            prop_assert!(every <= delay && (every >= LOOK_MS || every == delay));
+            prop_assert!(every <= LOOK_MS.max(delay / LOOKS));
+        }
+    }
+}
