@@ -2,17 +2,19 @@
  *   caches_hand_over THREADS [shares]
  *
  * Threads in a ring hand blocks to the next one, so many that with cache=auto each gives its own cache up, beside
- * blocks of its own that stay. Every block keeps its stamp, whoever frees it and whatever became of the
+ * blocks of its own that stay. One more thread hands nothing over, keeps its cache, and comes by slabs of all the others,
+ * as they by its. Every block keeps its stamp, whoever frees it and whatever became of the
  * cache that it came from; children of forks find theirs, too. With `shares` the threads must share caches at the end.
  */
 #include "heapwright.h"
 #include "stamped.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
 
-enum { MOST = 16, STAY = 3000, RING = 512, SECONDS_AT_MOST = 20, ENOUGH = 400000 };
+enum { MOST = 16, STAY = 3000, RING = 512, SECONDS_AT_MOST = 30, ENOUGH = 400000 };
 
 #pragma weak hw_get_stats
 
@@ -20,7 +22,7 @@ static struct lane {
     _Atomic(void *) ring[RING];
     void *stay[STAY];
 } lanes[MOST];
-static size_t threads;
+static size_t threads, enough = ENOUGH;
 static pthread_barrier_t all;
 
 /* A child frees what stays of a thread that it does not have, and allocates. */
@@ -49,7 +51,7 @@ static void *work(void *argument)
         lanes[mine].stay[i] = stamped(some_size(&state), mine);
     pthread_barrier_wait(&all);
     time_t end = time(NULL) + SECONDS_AT_MOST;
-    for (size_t i = 0; i < ENOUGH && (i % 1024 || time(NULL) < end); i++) {
+    for (size_t i = 0; i < enough && (i % 1024 || time(NULL) < end); i++) {
         void *block = stamped(some_size(&state), 77);
         void *old = atomic_exchange(&lanes[next].ring[i % RING], block);
         if (old != NULL)
@@ -80,18 +82,50 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* Fills up and empties again, block by block in random order, for as long as the others work. */
+static atomic_bool is_over;
+
+static void *keep_to_oneself(void *argument)
+{
+    enum { OWN = 20000, NUMBER = 55 };
+    static void *own[OWN];
+    uint64_t state = 31;
+    for (int round = 0; !atomic_load(&is_over); round++) {
+        size_t most = OWN / (round % 4 * 4 + 1);
+        for (size_t i = 0; i < most; i++)
+            if (own[i] == NULL)
+                own[i] = stamped(some_size(&state) % 600, NUMBER);
+        for (size_t i = 0; i < OWN; i++) {
+            size_t at = next_random(&state) % OWN;
+            if (own[at] != NULL)
+                give_back(own[at], NUMBER);
+            own[at] = NULL;
+        }
+    }
+    for (size_t i = 0; i < OWN; i++)
+        if (own[i] != NULL)
+            give_back(own[i], NUMBER);
+    return argument;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
     threads = strtoul(argv[1], NULL, 10);
+    /* A thread looks at what it does in some ticks of the clock, and may have few in a second. */
+    if (argc > 2)
+        enough = 8 * ENOUGH;
     CHECK(threads >= 2 && threads <= MOST);
     CHECK(pthread_barrier_init(&all, NULL, (unsigned)threads) == 0);
-    pthread_t others[MOST];
+    pthread_t others[MOST], alone;
+    CHECK(pthread_create(&alone, NULL, keep_to_oneself, NULL) == 0);
     for (size_t i = 1; i < threads; i++)
         CHECK(pthread_create(&others[i], NULL, work, (void *)(uintptr_t)i) == 0);
     work(NULL);
     for (size_t i = 1; i < threads; i++)
         CHECK(pthread_join(others[i], NULL) == 0);
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(alone, NULL) == 0);
     if (argc > 2) {
         struct hw_statistics statistics;
         CHECK(hw_get_stats != NULL && hw_get_stats(&statistics, sizeof statistics) > 0);

@@ -41,7 +41,8 @@ use super::Cache;
 use super::depot::{Depot, DepotChain};
 use super::hand_over;
 use super::magazines::{ALL, MIDDLE, chain_length};
-use super::slabs::{gather, put_run, terminated, want_of_slab};
+use super::outgoing;
+use super::slabs::{gather, put_run, terminated, to_spare, want_of_slab};
 use super::visit::Thief;
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
@@ -300,6 +301,27 @@ pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     let central = &CENTRALS[slab.class];
     let _order = central.lock.lock();
     central.receive(slab, part);
+}
+
+/// Passes a slab of `class` with returned slots, of which one in `share` is free, to `take`, which makes it a cache's.
+/// (Blocks of it that are in arrays, rows and chains are sent after it when they leave these.) False: there is none, or
+/// another thread is at the class.
+pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
+    if SLABS.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let central = &CENTRALS[class];
+    let Some(_order) = central.lock.try_lock() else { return false };
+    let Some(unit) = to_spare(&central.partial, class, share) else { return false };
+    let slab = Slab::at(&MAP, unit, class);
+    central.unlist(slab);
+    if central.current.get() == unit {
+        central.current.set(0);
+    }
+    central.slabs.set(central.slabs.get() - 1);
+    SLABS.fetch_sub(1, Ordering::Relaxed);
+    take(slab);
+    true
 }
 
 /// Before the process grows for a slab of `class`, whose lock is held: sends home what depots hold of middle blocks,
@@ -629,9 +651,19 @@ impl Central {
         let mut left = chain.count();
         while left > 0 {
             let unit = MAP.unit_of(block.addr());
-            // SAFETY: the unit of a block is below the map's limit.
-            if block.is_null() || unsafe { MAP.entry(unit) } != mine {
+            if block.is_null() {
                 misuse::double_free(Call::Free, block.addr(), size_class::size(class));
+            }
+            // SAFETY: the unit of a block is below the map's limit.
+            if unsafe { MAP.entry(unit) } != mine {
+                // Its slab was taken over by a cache meanwhile.
+                // SAFETY: the chain is the caller's and has `left` linked blocks.
+                let next = unsafe { Block::next(block) };
+                // SAFETY: a free block of the chain's, which leaves it here.
+                unsafe { outgoing::forward(block) };
+                block = next;
+                left -= 1;
+                continue;
             }
             let unit_of = |address| MAP.unit_of(address);
             // SAFETY: the chain is of common blocks of the class, whose lock is held.

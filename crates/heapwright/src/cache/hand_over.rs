@@ -118,6 +118,11 @@ impl Cache {
         self.hand_over.is_due.load(Ordering::Relaxed)
     }
 
+    /// Its thread has freed so many blocks of the common owner's.
+    pub(crate) fn note_handed_over(&self, blocks: usize) {
+        self.hand_over.count(blocks);
+    }
+
     /// Its thread cannot have anything else.
     pub(crate) fn stays_in_use(&self) {
         self.hand_over.is_due.store(false, Ordering::Relaxed);

@@ -178,29 +178,12 @@ impl Cache {
                 take(rest.class(), block);
             } else {
                 // SAFETY: a block that was freed, out of the chain that was taken.
-                bytes += unsafe { self.forward(block) };
+                bytes += unsafe { forward(block) };
             }
             block = next;
         }
         self.remote().taken(found, bytes);
         found
-    }
-
-    /// Sends a block on whose slab was taken over by another cache after the
-    /// freeing thread had looked. Returns its size.
-    ///
-    /// # Safety
-    ///
-    /// The block is free, and the caller gives it away.
-    #[cold]
-    pub(super) unsafe fn forward(&self, block: *mut Block) -> usize {
-        let (_, entry) = MAP.lookup(block.addr());
-        let Kind::Slab(class) = entry.kind() else {
-            misuse::double_free(Call::Free, block.addr(), 0)
-        };
-        // SAFETY: the entry says of which class and whose it is; the caller gives it away.
-        unsafe { send(entry.owner(), class, block) };
-        size_class::size(class)
     }
 
     /// Takes what others freed into the lists, which are the calling thread's.
@@ -263,6 +246,21 @@ impl Cache {
     pub(crate) fn flush_outgoing(&self) {
         self.hot.outgoing.flush();
     }
+}
+
+/// Sends a block on whose slab was taken over by another owner after the
+/// freeing thread had looked. Returns its size.
+///
+/// # Safety
+///
+/// The block is free, and the caller gives it away.
+#[cold]
+pub(super) unsafe fn forward(block: *mut Block) -> usize {
+    let (_, entry) = MAP.lookup(block.addr());
+    let Kind::Slab(class) = entry.kind() else { misuse::double_free(Call::Free, block.addr(), 0) };
+    // SAFETY: the entry says of which class and whose it is; the caller gives it away.
+    unsafe { send(entry.owner(), class, block) };
+    size_class::size(class)
 }
 
 /// Sends one block of `class` to the cache that owns it, or to the common owner. Returns that cache.

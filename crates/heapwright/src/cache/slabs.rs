@@ -1,7 +1,7 @@
 //! A cache's slabs: how it comes by them, how blocks come back to them, and how they leave.
 //!
 //! ```text
-//!   new_slab, take_over --> own --> current (being carved), partial (has returned slots)
+//!   new_slab, receive --> own   --> current (being carved), partial (has returned slots)
 //!                                     ^ distribute, put           | no slot out
 //!                                                                 v
 //!                                                               retire --> chunk
@@ -16,7 +16,7 @@
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::{Cache, Use};
+use super::{Cache, Use, central, outgoing};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
 use crate::misuse::{self, Call};
@@ -34,6 +34,8 @@ const SIZE_A_SLAB: usize = 64;
 const LARGE_HEAP: usize = (16 << 20) / UNIT;
 /// A slab is filled although at most one of so many parts is left behind its last slot.
 const LEAVES: usize = 16;
+/// Slabs of an owner that are looked at before one is taken over.
+const SLABS_LOOKED_AT: usize = 16;
 
 impl Cache {
     /// Returned slots of slabs: about as many as are wanted.
@@ -135,7 +137,7 @@ impl Cache {
                 // SAFETY: the chain is this cache's and has `count` linked blocks.
                 let next = unsafe { Block::next(block) };
                 // SAFETY: a free block of the chain's, which leaves the chain here.
-                unsafe { self.forward(block) };
+                unsafe { outgoing::forward(block) };
                 home -= 1;
                 block = next;
                 left -= 1;
@@ -219,8 +221,19 @@ impl Cache {
     /// Takes over a slab with returned slots from another cache, whose slow
     /// operations are the caller's to do.
     pub(super) fn take_over(&self, from: &Cache, slab: Slab<'_>) {
-        let (unit, class) = (slab.unit, slab.class);
         from.part_with(slab);
+        self.receive(slab);
+    }
+
+    /// Takes over a slab with returned slots of the common owner's, of which one slot in `share` is free.
+    pub(super) fn take_common(&self, class: usize, share: usize) -> bool {
+        self.owned_by() == Use::Thread
+            && central::part_with_one(class, share, |slab| self.receive(slab))
+    }
+
+    /// Makes a slab with returned slots this cache's, which is in no other owner's lists.
+    fn receive(&self, slab: Slab<'_>) {
+        let (unit, class) = (slab.unit, slab.class);
         self.own(unit, class);
         // First: what has this cache's tag must be below its limit.
         self.hot.raise_limit();
@@ -261,6 +274,19 @@ impl Cache {
     pub(crate) fn has_slabs(&self) -> bool {
         self.slabs.first().is_some()
     }
+}
+
+/// A slab of `class` in `partial` of which one slot in `share` is free, if there is one among the first.
+pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -> Option<usize> {
+    let mut at = partial.first();
+    for _ in 0..SLABS_LOOKED_AT {
+        let unit = at?;
+        if Slab::at(&MAP, unit, class).free() * share >= size_class::capacity(class) {
+            return Some(unit);
+        }
+        at = partial.after(&MAP, unit);
+    }
+    None
 }
 
 /// What to ask for a new slab of `class`, whose owner has so many of the class and so many

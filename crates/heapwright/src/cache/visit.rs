@@ -18,8 +18,8 @@
 //!
 //! - *drain*: a thread that sends blocks to a cache with much on its stack takes it
 //!   home itself;
-//! - *steal*: a cache, or a class's central lists, about to take a new slab, asks some caches for one
-//!   of the class that is mostly free. Slots of it may be in the lists of the
+//! - *steal*: a cache, or a class's central lists, about to take a new slab, asks some caches (and a cache the central
+//!   lists) for one of the class that is mostly free. Slots of it may be in the lists of the
 //!   cache it was taken from; they are sent after it when they leave the list;
 //! - *make way*: a cache that is about to take memory that was not used yet gives back what another one's
 //!   stash keeps;
@@ -32,12 +32,12 @@
 
 use core::cell::Cell;
 
+use super::slabs::to_spare;
 use super::{ASKS, CACHES, Cache, Use};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
 use crate::registry::exclusive::Member;
-use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Visit};
@@ -47,9 +47,7 @@ use crate::sync::{self, Visit};
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
-/// Slabs of a cache that are looked at before one is stolen.
-const SLABS_LOOKED_AT: usize = 16;
-/// One slot in so many must be free in a slab that is worth stealing.
+/// One slot in so many must be free in a slab that is worth taking over; and where there is memory that was used already.
 pub(super) const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
 /// Slabs that are stolen in one visit, and how many are found elsewhere before the next one.
@@ -108,10 +106,11 @@ impl Cache {
         chunk::waited(active, os::coarse_ms()) <= ACTIVE_MS
     }
 
-    /// Takes over some slabs of `class` that are in part free from a thread that lives.
+    /// Takes over some slabs of `class` that are in part free from the common owner, or from a thread that lives.
     pub(super) fn steal_slabs(&self, class: usize) -> bool {
-        self.owned_by() == Use::Thread
-            && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
+        self.take_common(class, share_worth_taking())
+            || self.owned_by() == Use::Thread
+                && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
     /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
@@ -123,17 +122,13 @@ impl Cache {
 
     /// A slab of `class` that can be taken over although this cache will go on: one slot in `share` is free.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
-        let partial = &self.bins[class].partial;
-        let mut at = partial.first();
-        for _ in 0..SLABS_LOOKED_AT {
-            let unit = at?;
-            if Slab::at(&MAP, unit, class).free() * share >= size_class::capacity(class) {
-                return Some(unit);
-            }
-            at = partial.after(&MAP, unit);
-        }
-        None
+        to_spare(&self.bins[class].partial, class, share)
     }
+}
+
+/// One slot in so many must be free in a slab to be worth taking over just now.
+fn share_worth_taking() -> usize {
+    if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
 
 /// Where a cache, or a class's central lists, asks next for what others can spare. Zero is a new one.
@@ -169,7 +164,7 @@ impl Thief {
             self.skips.set(fewer);
             return false;
         }
-        let share = if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE };
+        let share = share_worth_taking();
         // The one that asks may be among those that it comes by.
         for _ in 0..(ASKS + 1).min(made as usize) {
             let Some(other) = self.next(me, made) else { continue };

@@ -414,9 +414,8 @@ unsafe fn free_between(block: *mut u8, hot: &Hot) -> bool {
     }
     if entry.owner() == COMMON {
         // Not where calls are counted or passed on.
-        if own_word::cache_of(hot).is_none() {
-            return false;
-        }
+        let Some(cache) = own_word::cache_of(hot) else { return false };
+        cache.note_handed_over(1);
         let Some(gate) = super::per_cpu::any_gate() else { return false };
         // SAFETY: the caller gives the block of this class and a common slab away.
         unsafe { super::per_cpu::give(gate, class, block.cast()) };
