@@ -27,14 +27,14 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 /// The default lower bound, in milliseconds.
 pub const DEFAULT_MIN_MS: i32 = 250;
 /// The default upper bound.
-pub const DEFAULT_MAX_MS: i32 = 6500;
+pub const DEFAULT_MAX_MS: i32 = 5500;
 /// What was given back and not touched again for so many milliseconds was not needed.
 const FORGOTTEN_MS: u32 = 15_000;
 /// So many bytes, and one in so many of those that were given back, are worth a longer delay.
 const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
 /// A pause is waited for if it is longer by one in so many, for pauses differ.
-const LONGER: i32 = 4;
+const LONGER: i32 = 10;
 /// Those who look for pages that have waited come by so often in a delay, but not more often than each so many
 /// milliseconds, unless the delay is shorter.
 const LOOKS: i32 = 4;
@@ -171,8 +171,8 @@ mod tests {
 
         /// One regret is enough: the next pause of this length is waited for.
         #[test]
-        fn a_pause_is_regretted_once(delay in 0..6500_i32, pause in 0..20_000_i32) {
-            prop_assert!(longer(delay, pause as u32, 6500) >= pause || pause > 6500);
+        fn a_pause_is_regretted_once(delay in 0..5500_i32, pause in 0..20_000_i32) {
+            prop_assert!(longer(delay, pause as u32, 5500) >= pause || pause > 5500);
         }
 
         #[test]

@@ -226,7 +226,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"purge", value) => match range(value) {
             Some((min, max)) => (options.purge_ms, options.purge_max_ms) = (min, max),
             None => {
-                return Err(Wrong::Value("needs milliseconds, such as 250 or 250..6500, or never"));
+                return Err(Wrong::Value("needs milliseconds, such as 250 or 250..5500, or never"));
             }
         },
         (b"huge_pages", b"dense") => options.huge_pages = true,
