@@ -151,6 +151,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(crate::testing::cases(500))]
+
         #[test]
         fn the_delay_stays_within_its_bounds(
             (min, max) in (0..10_000_i32).prop_flat_map(|min| (Just(min), min..100_000)),

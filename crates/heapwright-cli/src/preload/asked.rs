@@ -7,7 +7,7 @@
 //! but be loaded, and what it complains of is read.
 //!
 //! ```text
-//! heapwright: option "purge=soon": the value needs milliseconds, or never (ignored)
+//! heapwright: option "purge=soon": the value needs milliseconds, such as 250 or 250..5500, or never (ignored)
 //! ```
 
 use super::environment::Options;

@@ -66,6 +66,8 @@ mod tests {
     use std::vec;
 
     proptest! {
+        #![proptest_config(crate::testing::cases(500))]
+
         /// What is due was there, and not taken, for the whole delay; and it is due soon after.
         #[test]
         fn what_is_not_needed_is_due_in_time(
