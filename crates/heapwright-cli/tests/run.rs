@@ -429,7 +429,10 @@ fn a_bad_option_on_the_command_line_stops_the_run() {
     let mark = folder.path("mark");
     for command in [&["run"][..], &["run", "--stats"], &["check"], &["record", "-o", "/dev/null"]] {
         for (option, words) in [
-            ("purge=soon", "--option purge=soon: the value needs milliseconds, such as 250 or 250..5500"),
+            (
+                "purge=soon",
+                "--option purge=soon: the value needs milliseconds, such as 250 or 250..5500",
+            ),
             ("frobnicate=1", "--option frobnicate=1: unknown; the options are mode, "),
             ("purge=7, window=1k", "--option window=1k: the value needs at least 4m"),
         ] {
