@@ -186,7 +186,7 @@ unsafe fn value_of<const N: usize>(
             return None;
         }
     }
-    // SAFETY: as above.
+    // SAFETY: all bytes of the name were as wanted, so that none was the zero at the end.
     if unsafe { at(N).read() } != b'=' {
         return None;
     }
