@@ -240,6 +240,11 @@ impl Heap {
             return false;
         }
         let mut plan = self.moving.plan.lock();
+        // While this thread waited for the lock another may have swept the last page and begun the next plan,
+        // which is not to be ended here.
+        if self.moving.stage.get() != SETTLING {
+            return false;
+        }
         while let Some(&number) = plan.pages.get(plan.through) {
             plan.through += 1;
             let page =
