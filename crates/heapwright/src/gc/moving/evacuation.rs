@@ -236,12 +236,9 @@ impl Heap {
 
     /// Sweeps a page that the sweep passed while objects were moved. False: there is none any more.
     pub(in crate::gc) fn sweep_passed(&self) -> bool {
-        if self.moving.stage.get() != SETTLING {
-            return false;
-        }
         let mut plan = self.moving.plan.lock();
-        // While this thread waited for the lock another may have swept the last page and begun the next plan,
-        // which is not to be ended here.
+        // Under the lock: another thread may sweep the last page and begin the next plan, which is
+        // not to be ended here.
         if self.moving.stage.get() != SETTLING {
             return false;
         }
