@@ -52,7 +52,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let file = args.output_args.file()?;
     let command = args.command[0].as_os_str();
-    let report = inspect::inspect(command, preload::machine());
+    let mut report = inspect::inspect(command, preload::machine());
+    if report.verdict() == Verdict::Yes {
+        report.findings.extend(inspect::kernel::remark());
+    }
     // A command that is not there is a mistake in the command line.
     let is_missing = matches!(inspect::path::find(command), Err(inspect::path::Problem::Missing));
     let trial = args.run.then(|| try_it(args)).transpose()?;

@@ -8,6 +8,7 @@
 //! runtimes   programs that keep a heap of their own; advice
 //! privilege  set-uid, capabilities, mount flags: would exec be "secure"?
 //! judge      facts -> findings, in words
+//! kernel     what the kernel could do for it, and does not
 //! ```
 //!
 //! [`inspect`] follows a command from its name to the program the kernel would
@@ -16,6 +17,7 @@
 mod allocators;
 mod elf;
 mod judge;
+pub(crate) mod kernel;
 pub(crate) mod path;
 mod privilege;
 mod runtimes;

@@ -1,0 +1,56 @@
+//! What the kernel of this machine could do for a program's memory, and does not.
+//!
+//! Since Linux 6.8 anonymous memory may lie in pages of 64 KiB, set by one file for the whole machine. A unit is
+//! 64 KiB too: a page of that size is filled and given back whole. Only `always` is of use: `madvise` would make the
+//! library ask for the larger huge pages as well, by the same call.
+
+use super::Finding;
+use std::fs;
+
+const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// A remark, if pages of 64 KiB are there and switched off.
+pub(crate) fn remark() -> Option<Finding> {
+    let read = |name| fs::read_to_string(format!("{FOLDER}/{name}")).ok();
+    is_off(&read("hugepages-64kB/enabled")?, &read("enabled")?).then(|| {
+        Finding::remark(
+            "small-folios-off",
+            format!(
+                "this machine's kernel could use pages of 64 KiB and does not: with them programs with large or \
+                 growing buffers take up to 40 % less time, and up to an eighth more memory (as root: echo always > \
+                 {FOLDER}/hugepages-64kB/enabled)"
+            ),
+        )
+    })
+}
+
+/// Whether the files' contents (`always inherit madvise [never]`) say that pages of 64 KiB are not used unasked.
+fn is_off(of_size: &str, of_all: &str) -> bool {
+    match chosen(of_size) {
+        Some("inherit") => chosen(of_all) != Some("always"),
+        choice => choice.is_some_and(|choice| choice != "always"),
+    }
+}
+
+/// The word in brackets.
+fn chosen(choices: &str) -> Option<&str> {
+    choices.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_off;
+
+    #[test]
+    fn only_always_is_on() {
+        let of_all = "always [madvise] never\n";
+        assert!(is_off("always inherit madvise [never]\n", of_all));
+        assert!(is_off("always inherit [madvise] never\n", of_all));
+        assert!(is_off("always [inherit] madvise never\n", of_all));
+        assert!(!is_off("always [inherit] madvise never\n", "[always] madvise never\n"));
+        assert!(!is_off("[always] inherit madvise never\n", of_all));
+        // Not understood: nothing is said.
+        assert!(!is_off("always never\n", of_all));
+        assert!(!is_off("", ""));
+    }
+}
