@@ -49,6 +49,7 @@ pub const RSEQ: usize = arrays::RSEQ;
 pub const SOURCES: usize = arrays::SOURCES;
 /// Where puts go.
 pub const SINKS: usize = arrays::SINKS;
+pub const ROW_MASK: usize = arrays::ROW_MASK;
 
 /// The descriptor of the C layer's `malloc`, if there is one.
 pub(crate) fn malloc_sequence() -> Option<&'static [u64; 4]> {

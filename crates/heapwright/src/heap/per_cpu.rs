@@ -185,7 +185,7 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     let mut row = [block; ROW];
     let mut count = 1;
     let half = half_of(gate, &held, class);
-    let most = if held.has_room_for(class, half + 1) { half } else { ROW - 2 };
+    let most = if held.has_room_for(class, half + 1) { half.min(ROW - 1) } else { ROW - 2 };
     while count <= most {
         let Taken::Block(more) = gate.take(class) else { break };
         row[count] = more;

@@ -4,7 +4,7 @@
 
 use core::arch::naked_asm;
 
-use super::{Gate, RSEQ, SINKS, SOURCES};
+use super::{Gate, ROW_MASK, RSEQ, SINKS, SOURCES};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
@@ -75,7 +75,7 @@ pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut B
         "add x4, x4, x1",
         "ldr x5, [x4]",
         "str x2, [x5], #8",
-        "tst x5, #0xff",
+        "tst x5, #{ROW_MASK}",
         "b.eq 6f",
         "str x5, [x4]",
         "5:",
@@ -90,5 +90,6 @@ pub(super) unsafe extern "C" fn put_at(gate: &Gate, offset: usize, block: *mut B
         "ret",
         RSEQ = const RSEQ,
         SINKS = const SINKS,
+        ROW_MASK = const ROW_MASK,
     )
 }

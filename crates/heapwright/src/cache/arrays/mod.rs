@@ -5,15 +5,12 @@
 //!                                                                     |         |    a pointer
 //!                                                                     v         v    a CPU each
 //!   arrays     | top, floor of class 0 | top, floor of class 1 | ...          16 bytes a class
-//!              | 32 pointers, class 0  | 32 pointers, class 1  | ...         256 bytes a class
+//!              | 128 pointers, class 0 | 128 pointers, class 1 | ...         1 KiB a class
 //!
-//!   a class    floor           top          end, a multiple of 256 less 8
+//!   a class    floor           top          end, a multiple of 1 KiB less 8
 //!                | free | free |     |     |
 //!   take       top == floor? empty.  The pointer below `top`; commit: top - 8
-//!   put        write at `top`; top + 8 carries out of the lowest byte? full.  Commit: top + 8
-//!
-//! Rows of the linear classes are whole, so their floor is a multiple of 256 too, and a take
-//! sees by a borrow that there is nothing.
+//!   put        write at `top`; top + 8 a multiple of 1 KiB? full.  Commit: top + 8
 //! ```
 //!
 //! Both are restartable sequences (see `os::linux::rseq`): all a thread does before the one
@@ -29,9 +26,9 @@
 //! All threads' fast words lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
-//! **Bound.** A CPU's arrays hold at most 31 blocks, and at most 16 KiB, of a class (but one block at
-//! least): about 1 MiB if every class is full. A class of blocks over 1 KiB that is busy gets 128 KiB, until the CPU
-//! rests: its floor is lowered.
+//! **Bound.** A CPU's arrays hold at most 127 blocks, and at most 16 KiB, of a class (but one block at
+//! least): about 1.2 MiB if every class is full. A class of blocks over 1 KiB that is busy gets 127 blocks, or
+//! 512 KiB, until the CPU rests: its floor is lowered.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
 //! class; `top` is written by sequences alone, or by the thread that has closed the CPU.
@@ -71,15 +68,15 @@ pub(crate) use sequences::sequence;
 
 /// CPUs that may have arrays.
 const CPUS: usize = MOST;
-/// Bytes of one class's pointers: when a pointer to one of them is moved beyond the last,
-/// its lowest byte overflows.
-const ROW: usize = 256;
+/// Bytes of one class's pointers, at a multiple of as many: when a pointer to one of them is moved beyond the last,
+/// the bits of [`ROW_MASK`] are 0.
+const ROW: usize = 1024;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
 /// The most bytes of a class, if that is more than one block: at first, and where blocks over [`MIDDLE`] come and go
 /// so fast that a way behind the arrays for each few would be most of the work.
 const MOST_BYTES: usize = 16 << 10;
-const MOST_BYTES_OF_BUSY: usize = 128 << 10;
+const MOST_BYTES_OF_BUSY: usize = 512 << 10;
 
 /// Blocks of `class` that a CPU holds at most.
 const fn capacity(class: usize, is_busy: bool) -> usize {
@@ -105,11 +102,11 @@ struct Top {
     floor: AtomicPtr<Place>,
 }
 
-#[repr(C, align(256))]
+#[repr(C, align(1024))]
 struct Row([Place; ROW / size_of::<usize>()]);
 
 /// What one CPU has.
-#[repr(C, align(256))]
+#[repr(C)]
 struct Arrays {
     tops: [Top; CLASSES],
     rows: [Row; CLASSES],
@@ -118,7 +115,7 @@ struct Arrays {
 }
 
 /// Arrays that are always empty, or always full.
-#[repr(C, align(256))]
+#[repr(C)]
 struct Stub {
     tops: [Top; CLASSES],
     row: Row,
@@ -144,6 +141,7 @@ pub(crate) struct Gate {
 pub(crate) const RSEQ: usize = offset_of!(Gate, rseq);
 pub(crate) const SOURCES: usize = offset_of!(Gate, sources);
 pub(crate) const SINKS: usize = offset_of!(Gate, sinks);
+pub(crate) const ROW_MASK: usize = ROW - 1;
 
 static GATE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
@@ -618,8 +616,7 @@ pub(super) fn forget_after_fork() {
 
 /// The hot part is where the descriptor is.
 const _: () = assert!(offset_of!(Gate, hot) == 0 && align_of::<Gate>() >= 32);
-/// The rows of linear classes are whole.
-const _: () = assert!(capacity(LINEAR_MAX / size_class::MIN_ALIGN - 1, false) == MOST_BLOCKS);
+const _: () = assert!(align_of::<Row>() == ROW);
 const _: () = assert!(MIDDLE >= LINEAR_MAX);
 
 #[cfg(all(test, target_os = "linux", not(miri)))]

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use std::vec::Vec;
 
 use super::super::{Arrays, MOST_BLOCKS};
-use super::{Gate, SINKS, SOURCES};
+use super::{Gate, ROW_MASK, SINKS, SOURCES};
 use crate::os::rseq;
 
 const THREADS: usize = 4;

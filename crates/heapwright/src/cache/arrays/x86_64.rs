@@ -8,7 +8,7 @@
 //! `take` and `put` are for slow paths. What the fast paths jump to is `heap::per_cpu`'s, made
 //! with the same macro. None of them uses the stack.
 
-use super::{Gate, SINKS, SOURCES};
+use super::{Gate, ROW_MASK, SINKS, SOURCES};
 use crate::remote::Block;
 
 pub(super) const EXIST: bool = true;
@@ -73,13 +73,15 @@ macro_rules! put {
                 "mov rcx, [rdi + rax*8 + {SINKS}]",
                 "mov r8, [rcx + rsi]",
                 "mov [r8], rdx",
-                "add r8b, 8",
-                "jc 6f",
+                "add r8, 8",
+                "test r8d, {ROW_MASK}",
+                "jz 6f",
                 $($wait,)*
                 "mov [rcx + rsi], r8"
             ] ["xor eax, eax", "ret", "6:", "mov eax, 2", "ret"]
             abort ["mov eax, 1", "ret"]
             SINKS = const SINKS,
+            ROW_MASK = const ROW_MASK,
         )
     };
 }

@@ -3,7 +3,7 @@
 
 use super::{aborted_free, aborted_malloc, empty, full, odd};
 use crate::cache::Hot;
-use crate::cache::arrays::{Gate, SINKS, SOURCES, sequence};
+use crate::cache::arrays::{Gate, ROW_MASK, SINKS, SOURCES, sequence};
 use crate::cache::hot::BIASED_TO_CPU;
 
 const RECIPROCAL: usize = Hot::RECIPROCAL;
@@ -15,9 +15,10 @@ pub(crate) extern "C" fn malloc_linear(size: usize, gate: &Gate, offset: usize) 
         [] gate "rsi" [
             "mov rcx, [rsi + rax*8 + {SOURCES}]",
             "mov r8, [rcx + rdx]",
-            "sub r8b, 8",
-            "jc 6f",
-            "mov rax, [r8]",
+            "cmp r8, [rcx + rdx + 8]",
+            "je 6f",
+            "mov rax, [r8 - 8]",
+            "sub r8, 8",
             "mov [rcx + rdx], r8"
         ] ["ret", "6:", "jmp {empty}"]
         abort ["jmp {aborted}"]
@@ -64,12 +65,14 @@ pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, residue: usize
             "mov rcx, [rsi + rax*8 + {SINKS}]",
             "mov r8, [rcx + rdx - {TURNED}]",
             "mov [r8], rdi",
-            "add r8b, 8",
-            "jc 6f",
+            "add r8, 8",
+            "test r8d, {ROW_MASK}",
+            "jz 6f",
             "mov [rcx + rdx - {TURNED}], r8"
         ] ["ret", "6:", "jmp {full}", "8:", "jmp {odd}"]
         abort ["jmp {aborted}"]
         SINKS = const SINKS,
+        ROW_MASK = const ROW_MASK,
         TURNED = const BIASED_TO_CPU,
         RECIPROCAL = const RECIPROCAL,
         full = sym full,
