@@ -13,9 +13,7 @@
 //! A block that another thread frees travels home to an exclusive cache: a batch, a push, a pull, and
 //! meanwhile it is memory that nobody uses. What a CPU's arrays take in, the next `malloc` on that CPU
 //! hands out. So where `cache=auto` a thread whose blocks travel goes by its CPU's arrays, and one whose
-//! blocks stay keeps its cache, whose paths are shorter. Blocks travel if they do so fast, and as many as the cache
-//! takes out of its slabs: a thread that builds much up and takes it down again, and hands over a part of it, is better
-//! off with its own slabs, out of which it takes long chains without a lock.
+//! blocks stay keeps its cache, whose paths are shorter.
 //!
 //! The blocks that are in use become the common owner's with their slabs, so that they are freed by the
 //! short path, too, whoever does it.
@@ -41,8 +39,6 @@ const BLOCKS_A_MS: u64 = 250;
 const LOOK: u32 = 256;
 /// In so many ticks more than in others.
 const TICKS: u32 = 2;
-/// The share of blocks that travel is taken over so many, travelled and supplied by slabs: then both counts are halved.
-const SPAN: u32 = 1 << 17;
 
 /// Whether threads of this process hand over much.
 static IS_MUCH: AtomicBool = AtomicBool::new(false);
@@ -62,9 +58,6 @@ pub(super) struct HandOver {
     tick: AtomicU32,
     cpu_ns: AtomicU64,
     blocks: AtomicU64,
-    /// Blocks that came or went, and blocks that slabs supplied, of late.
-    travelled: AtomicU32,
-    supplied: AtomicU32,
     /// Ticks with many, less those without.
     ticks: AtomicU32,
     /// Whether its thread should give it up.
@@ -92,32 +85,12 @@ impl HandOver {
             return;
         }
         self.new.store(0, Ordering::Relaxed);
-        let travelled = self.travelled.load(Ordering::Relaxed).saturating_add(new);
-        self.travelled.store(travelled, Ordering::Relaxed);
-        self.forget_older();
         let blocks = self.blocks.load(Ordering::Relaxed) + u64::from(new);
         self.blocks.store(blocks, Ordering::Relaxed);
         let now = os::coarse_ms();
         if self.tick.load(Ordering::Relaxed) != now {
             self.tick.store(now, Ordering::Relaxed);
             self.end_tick();
-        }
-    }
-
-    /// Counts blocks that came out of slabs. The calling thread is the cache's.
-    pub(super) fn count_supplied(&self, blocks: usize) {
-        let supplied = self.supplied.load(Ordering::Relaxed).saturating_add(blocks as u32);
-        self.supplied.store(supplied, Ordering::Relaxed);
-        self.forget_older();
-    }
-
-    /// Keeps the counts of what travelled and was supplied within `SPAN`.
-    fn forget_older(&self) {
-        let (travelled, supplied) =
-            (self.travelled.load(Ordering::Relaxed), self.supplied.load(Ordering::Relaxed));
-        if travelled.saturating_add(supplied) > SPAN {
-            self.travelled.store(travelled / 2, Ordering::Relaxed);
-            self.supplied.store(supplied / 2, Ordering::Relaxed);
         }
     }
 
@@ -128,10 +101,7 @@ impl HandOver {
         let blocks = self.blocks.load(Ordering::Relaxed);
         self.blocks.store(0, Ordering::Relaxed);
         let ticks = self.ticks.load(Ordering::Relaxed);
-        let is_fast = blocks * 1_000_000 >= BLOCKS_A_MS * now.saturating_sub(before);
-        let (travelled, supplied) =
-            (self.travelled.load(Ordering::Relaxed), self.supplied.load(Ordering::Relaxed));
-        let is_much = is_fast && travelled >= supplied;
+        let is_much = blocks * 1_000_000 >= BLOCKS_A_MS * now.saturating_sub(before);
         let ticks = if is_much { ticks + 1 } else { ticks.saturating_sub(1) };
         self.ticks.store(ticks % TICKS, Ordering::Relaxed);
         if ticks == TICKS {

@@ -393,7 +393,6 @@ impl Cache {
             bin.current.set(0);
         }
         bin.room.count(chain.count as i32);
-        self.hand_over.count_supplied(chain.count);
         if chain.count == 1 {
             return Some(Allocated { block: chain.head.cast(), zero: slab.is_zero() });
         }

@@ -46,7 +46,6 @@ impl Cache {
         let unlist = |slab: Slab<'_>| self.unlist(slab);
         let chain = gather(&bin.partial, class, most, self.scavenger.now.get(), unlist)?;
         bin.room.count(chain.count as i32);
-        self.hand_over.count_supplied(chain.count);
         Some(terminated(chain))
     }
 
