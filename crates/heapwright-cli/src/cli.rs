@@ -107,7 +107,7 @@ fn one_line(error: &clap::Error) -> String {
     if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
         && let Some(now) = renamed(argument)
     {
-        return format!("there is no {argument}: say {now}; see 'heapwright --help'");
+        return format!("{argument} was removed: use {now}; see 'heapwright --help'");
     }
     let rendered = error.render().to_string();
     let first = rendered.split("\n\n").next().unwrap_or_default();
@@ -169,7 +169,7 @@ mod tests {
         for subcommand in ["run", "check", "doctor", "report", "diff", "heap", "bench", "replay"] {
             assert_eq!(
                 mistake(&[subcommand, "--json", "x", "y"]),
-                "there is no --json: say --format json, and -o FILE for a file; see 'heapwright --help'"
+                "--json was removed: use --format json, and -o FILE for a file; see 'heapwright --help'"
             );
         }
         assert_eq!(

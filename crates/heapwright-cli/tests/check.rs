@@ -159,7 +159,7 @@ fn what_cannot_be_run_is_as_with_run() {
 #[test]
 fn mistakes_in_the_command_line_are_one_line() {
     for (flags, part) in [
-        (&["--fail-on", "everything"][..], "there is no 'everything'; there are errors, leaks"),
+        (&["--fail-on", "everything"][..], "unknown value 'everything'; use errors, leaks"),
         (&["--frames", "65"], "65 is not in 0..=64"),
         (&["--guard", "most"], "possible values: never, sample, all"),
         (&["--show", "lost"], "there is no 'lost'"),
@@ -172,7 +172,7 @@ fn mistakes_in_the_command_line_are_one_line() {
         assert!(line.contains(part) && line.lines().count() == 1, "{part}: {line}");
     }
     for (flags, part) in [
-        (&["--option", "record=/x"][..], "option record= is what check itself uses"),
+        (&["--option", "record=/x"][..], "check sets option record itself"),
         (&["-o", "/nonexistent/x"], "cannot write /nonexistent/x"),
         (&["--suppress", "/nonexistent/x"], "cannot read suppressions from /nonexistent/x"),
         (&["--library", "/nonexistent/x"], "/nonexistent/x"),

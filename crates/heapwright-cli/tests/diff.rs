@@ -110,7 +110,7 @@ fn what_cannot_be_compared_is_one_line() {
     let at = |point: &str| format!("{}@{point}", text(&file));
     for (before, part) in [
         (at("noon"), "'noon' is no point: a check's number, a time such as 10s, or end"),
-        (at("5s"), "no leak check was made up to there"),
+        (at("5s"), "there is no leak check at or before that point"),
         (String::from("/nonexistent/x"), "cannot read /nonexistent/x: "),
     ] {
         let output = diff(&[&before, text(&file)]);

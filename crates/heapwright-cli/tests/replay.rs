@@ -129,10 +129,10 @@ fn a_forked_child_has_a_story_of_its_own() {
     assert_eq!((number(&value, "operations"), number(&value, "left_blocks")), (98, 0));
     // The block that it inherited and freed.
     let notes = value["notes"].to_string();
-    assert!(notes.contains("1 free of blocks that the trace has not seen made"), "{notes}");
+    assert!(notes.contains("1 free of blocks whose allocation is not in the trace"), "{notes}");
     assert!(notes.contains("forked"), "{notes}");
     let printed = refused(&replay(&file, &["--process", "1"]));
-    assert!(printed.contains(": there is no process 1 in it, but "), "{printed}");
+    assert!(printed.contains(": no process 1; it has "), "{printed}");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn lines_of_text_are_replayed() {
     assert_eq!(number(&value, "allocations"), 2000);
     let notes = value["notes"].to_string();
     assert!(
-        notes.contains("frees of blocks that the trace has not seen made are left out"),
+        notes.contains("frees of blocks whose allocation is not in the trace left out"),
         "{notes}"
     );
 
@@ -308,7 +308,7 @@ fn what_is_no_trace_is_refused_in_a_line() {
         (b"\x7fELF\x02\x01", "is not a trace: neither one of heapwright record, nor lines such as"),
         (b"1: malloc 0x10 5\n1: mallok 0x20 5\n", "line 2 'mallok' is no action; there are malloc"),
         (b"1: free\n2: free 0x0\n", "line 1 free has no pointer"),
-        (b"1: free 0x10\n", "there is no call for memory in it"),
+        (b"1: free 0x10\n", "no allocations are recorded in it"),
         (b"HWTRACE\0\x09\0\0\0\0\0\0\0", "trace of version 9; this command reads 1"),
         (b"HWTRACE\0", "the trace ends within its header"),
         (b"PK\x03\x04", "cannot be unpacked: "),

@@ -452,7 +452,7 @@ fn a_bad_option_on_the_command_line_stops_the_run() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         stderr(&output),
-        "heapwright: --option guard=all: add mode=debug, without which it does nothing\n"
+        "heapwright: --option guard=all: has no effect without mode=debug\n"
     );
     assert_eq!(done(command.env("HEAPWRIGHT", "mode=debug")).status.code(), Some(0));
     // Nothing is written while the library is asked; the environment's mistakes are not ours.

@@ -36,9 +36,7 @@ fn what_it_cannot_honour_is_told_and_what_it_can_is_not() {
         assert_eq!(said(debugs), ["leaks=exit", "leak_signal", "growth=on"].map(line));
         assert_eq!(
             said("guard=all"),
-            [
-                "heapwright: option \"guard=all\": add mode=debug, without which it does nothing (ignored)"
-            ]
+            ["heapwright: option \"guard=all\": has no effect without mode=debug (ignored)"]
         );
     }
 }

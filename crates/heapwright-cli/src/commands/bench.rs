@@ -55,9 +55,9 @@ Examples:
   heapwright bench --with 'lean=HEAPWRIGHT=purge=0 /opt/lib/libheapwright.so' --workloads cfrac
   heapwright bench --suite programs.toml --format json -o race.json --format html -o race.html")]
 pub(crate) struct Args {
-    /// Race these, too: names of allocators on this machine (see --list), NAME=PATH
-    /// of a library, or 'NAME=VAR=VALUE PATH' to set its environment, which replaces
-    /// a found one of that name; may be repeated
+    /// Race these, too: a name from --list, NAME=PATH of a library, or
+    /// 'NAME=VAR=VALUE PATH' to set its environment; NAME replaces a found allocator;
+    /// may be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "suite")]
     programs: Vec<String>,
 
-    /// Rounds that are counted
+    /// Number of measured rounds
     #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -96,7 +96,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputsArgs<WithPage>,
 
-    /// Print the progress in lines where stderr is no terminal
+    /// Print progress, a line a round, even if stderr is not a terminal
     #[arg(long, conflicts_with = "quiet")]
     progress: bool,
 

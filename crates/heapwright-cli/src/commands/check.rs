@@ -10,8 +10,8 @@
 //! The program's streams stay its own: the library prints nothing while it runs, and
 //! the report goes to stderr behind all of it, or to a file.
 //!
-//! What could not be checked must not look clean: a program that the library does not
-//! get into is not run, and one that left nothing at all gives 125.
+//! An unchecked run must not look clean: a program that cannot be checked is refused (but for
+//! --anyway), and one that left no record gives 125.
 
 use super::LibraryArg;
 use super::report::{FailOn, OutputArgs};
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         && let Some(reason) = cannot_be_checked(&args.command[0])
     {
         let name = args.command[0].display();
-        bail!("{name} cannot be checked: {reason} (--anyway runs it for what it starts)");
+        bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
     }
     let library = preload::library(args.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
@@ -203,10 +203,10 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// What the library is reported.
+/// The options for the library.
 fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
     if args.options.iter().any(|option| option.contains("record=")) {
-        return Err(wrong("option record= is what check itself uses (see --keep)".to_owned()));
+        return Err(wrong("check sets option record itself; use --keep".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(FRAMES, inherited.as_deref());

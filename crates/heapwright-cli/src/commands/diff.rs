@@ -73,7 +73,7 @@ fn read(argument: &Path) -> anyhow::Result<Made> {
     let made = report::make(&[path], &options)?;
     let checks = made.report.processes.iter().map(|process| process.checks.len()).sum::<usize>();
     if at != point::Point::End && checks == 0 {
-        bail!("{}: no leak check was made up to there", argument.display());
+        bail!("{}: there is no leak check at or before that point", argument.display());
     }
     Ok(made)
 }

@@ -23,9 +23,9 @@ const STEM: &str = "trace";
 
 /// Record every call for memory that a program makes, for heapwright replay.
 ///
-/// The program runs slower than it would; what it does is as it was. One file
-/// holds all its processes: threads, sizes, alignments, which block was freed
-/// where. What it prints, its signals and its exit code are the program's own.
+/// The program runs slower, but behaves the same. One file holds all its
+/// processes: threads, sizes, alignments, and which thread freed each block.
+/// What it prints, its signals and its exit code are the program's own.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright record [OPTIONS] [--] CMD [ARGS]...")]
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
     for option in &args.options {
         if option.contains("trace=") {
-            let why = "option trace is what record itself uses (see --output)";
+            let why = "record sets option trace itself; use --output";
             return Err(wrong(why.to_owned()));
         }
         options.add(option)?;

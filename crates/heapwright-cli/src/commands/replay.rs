@@ -36,8 +36,8 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// Replay a recorded trace under several allocators.
 ///
 /// Repeats what TRACE recorded with as many threads as it had, under glibc's malloc,
-/// heapwright and those named, in turns, and prints time and processor time an
-/// operation, the most memory, and what that is to what was live.
+/// heapwright and those named, in turns, and prints time and CPU time per operation,
+/// peak memory, and its ratio to the live bytes.
 ///
 /// TRACE is a file of heapwright record, or lines of text as Android's
 /// memory_replay has them; either may be compressed (gzip, or zip).
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODEL,...", value_delimiter = ',', value_parser = cache_model)]
     cache: Vec<String>,
 
-    /// Rounds that are counted
+    /// Number of measured rounds
     #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
@@ -100,7 +100,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputsArgs<Plain>,
 
-    /// Print the progress in lines where stderr is no terminal
+    /// Print progress, a line a round, even if stderr is not a terminal
     #[arg(long, conflicts_with = "quiet")]
     progress: bool,
 
@@ -171,18 +171,18 @@ fn chosen(args: &Args, stories: Vec<Story>) -> anyhow::Result<Story> {
     let mut stories: Vec<Story> =
         stories.into_iter().filter(|story| story.operations() > 0).collect();
     if stories.is_empty() {
-        return Err(wrong(format!("{path}: there is no call for memory in it")));
+        return Err(wrong(format!("{path}: no allocations are recorded in it")));
     }
     if let Some(pid) = args.process {
         let pids: Vec<String> = stories.iter().map(|story| story.pid.to_string()).collect();
         stories.retain(|story| story.pid == pid);
         if stories.is_empty() {
             let pids = pids.join(", ");
-            return Err(wrong(format!("{path}: there is no process {pid} in it, but {pids}")));
+            return Err(wrong(format!("{path}: no process {pid}; it has {pids}")));
         }
     }
     let busiest = stories.into_iter().max_by_key(Story::operations);
-    busiest.context("there is no busiest of some")
+    busiest.context("the trace has no process to replay")
 }
 
 /// What a reader should know of a story.
@@ -191,7 +191,7 @@ fn about(story: &Story) -> Vec<String> {
     if story.unknown > 0 {
         let why = if story.forked { " (the process was forked with them)" } else { "" };
         notes.push(format!(
-            "{} of blocks that the trace has not seen made are left out{why}",
+            "{} of blocks whose allocation is not in the trace left out{why}",
             counted(story.unknown, "free", "frees")
         ));
     }

@@ -147,7 +147,7 @@ impl std::str::FromStr for FailOn {
 }
 
 fn unknown(word: &str, known: &str) -> String {
-    format!("there is no '{word}'; there are {known}")
+    format!("unknown value '{word}'; use {known}")
 }
 
 impl FailOn {
@@ -196,7 +196,7 @@ impl OutputArgs {
         self.format.shows_all_stacks() || self.show.0.contains(&Reach::Reachable)
     }
 
-    /// Whether people are reported.
+    /// Whether the report is text, for people.
     pub(crate) fn is_text(&self) -> bool {
         self.format == Format::Text
     }

@@ -95,7 +95,7 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
 /// Runs the program and reports what its memory did.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
     if args.options.iter().any(|option| option.contains("stats_file=")) {
-        let why = "option stats_file is what --stats itself uses; leave one of them out";
+        let why = "--stats sets option stats_file itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
     // Before the program runs, so that a bad FILE does not cost a run.

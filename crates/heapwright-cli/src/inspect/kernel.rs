@@ -24,7 +24,7 @@ pub(crate) fn remark() -> Option<Finding> {
     })
 }
 
-/// Whether the files' contents (`always inherit madvise [never]`) say that pages of 64 KiB are not used unasked.
+/// Whether the files' contents (`always inherit madvise [never]`) keep the kernel from using pages of 64 KiB by default.
 fn is_off(of_size: &str, of_all: &str) -> bool {
     match chosen(of_size) {
         Some("inherit") => chosen(of_all) != Some("always"),

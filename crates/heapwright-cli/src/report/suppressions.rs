@@ -218,7 +218,7 @@ fn simple(line: &str) -> Result<Rule, String> {
     };
     let Some(hides) = heading(kind.trim()) else {
         return Err(format!(
-            "there is nothing of the type '{kind}'; there are leak, growth, and headings such as double-free"
+            "unknown type '{kind}'; use leak, growth, or a heading such as double-free"
         ));
     };
     let pattern = pattern.trim();
@@ -544,7 +544,7 @@ mod tests {
         for (text, printed) in [
             (
                 "\nleek:x",
-                "file:2: there is nothing of the type 'leek'; there are leak, growth, and headings such as double-free",
+                "file:2: unknown type 'leek'; use leak, growth, or a heading such as double-free",
             ),
             ("hello", "file:1: 'hello' is neither TYPE:PATTERN nor '{'"),
             ("leak:", "file:1: a suppression without a pattern would hide everything; '*' does"),

@@ -28,7 +28,7 @@ pub(crate) struct Story {
     pub(crate) blocks: u32,
     /// Whether the end is there: false for a process that was killed.
     pub(crate) whole: bool,
-    /// Frees of blocks that the trace has not seen made, which are left out.
+    /// Frees of blocks whose allocation is not in the trace; they are left out.
     pub(crate) unknown: u64,
     /// Blocks that were made where one lived: that one's free was not seen.
     pub(crate) doubled: u64,

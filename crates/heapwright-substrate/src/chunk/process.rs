@@ -22,7 +22,7 @@ use crate::sync::{Guard, Lock};
 
 /// How many expired runs one caller purges.
 const PURGES: usize = 4;
-/// How many a thread purges that looks after them once a tick.
+/// How many the caller purges that comes by once a tick.
 const PURGES_A_TICK: usize = 32;
 
 /// The process's chunk.
@@ -45,8 +45,7 @@ pub fn set_limit(most: usize) {
     CHUNK.lock().window.set_limit(most);
 }
 
-/// Gives address space up that is reserved and not used, because it counts against `most` bytes
-/// that the process may lock.
+/// Releases reserved, unused address space: it counts against the `most` bytes that the process may lock.
 pub fn give_up_reserve(most: usize) {
     CHUNK.lock().window.give_up_reserve(most);
 }
@@ -87,7 +86,7 @@ pub fn take(
         if want == Want::Dense && purge_delay::purge_delay() == Some(0) { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     if padded > chunk.window.span_bytes() / UNIT {
-        // No run is so long, and to look for one would take pages from everything that is free.
+        // Longer than any run can be: searching would purge everything in vain.
         return None;
     }
     let mut run = chunk.take(padded, want);
@@ -129,7 +128,7 @@ pub fn take(
     Some(run)
 }
 
-/// Whether there is a limit on address space, so that what is kept here others lack.
+/// Whether address space is limited, so that what is kept here is lost to others.
 pub fn is_scarce() -> bool {
     CHUNK.lock().window.is_scarce()
 }
@@ -149,8 +148,7 @@ pub fn has_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-/// Gives runs that have waited too long to the kernel: a few at most, and only
-/// if the lock is free. Returns whether more wait.
+/// Purges up to [`PURGES_A_TICK`] expired runs, if the lock is free. Returns whether any still wait.
 pub fn purge_waiting(now: u32) -> bool {
     if has_waiting()
         && let Some(chunk) = CHUNK.try_lock()
@@ -180,7 +178,7 @@ pub fn give_moved(unit: usize, units: usize, bytes: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Lengthens a large block's run in place, of whose bytes `usable` are in use then.
+/// Lengthens a large block's run in place; `usable` of its bytes are then in use.
 /// Returns whether the new part reads as zero.
 pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize) -> Option<bool> {
     let mut chunk = CHUNK.lock();
@@ -195,8 +193,7 @@ pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize
     Some(zero)
 }
 
-/// Shortens a large block's run in place to `keep` units, of whose bytes `usable` are
-/// in use then.
+/// Shortens a large block's run in place to `keep` units; `usable` of its bytes are then in use.
 pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     let now = os::coarse_ms();
     let mut chunk = CHUNK.lock();
@@ -210,8 +207,7 @@ pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     purge_expired(chunk, now, PURGES);
 }
 
-/// Gives runs that have waited too long to the kernel: a few at most, and
-/// without the lock.
+/// Purges up to `most` expired runs, each with the lock released.
 fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
     WAITING.store(chunk.waiting(), Ordering::Relaxed);
     // After a refusal (locked memory) nothing is tried for a while.
@@ -283,7 +279,7 @@ pub fn note_purged(bytes: usize) {
     PURGED.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
-/// What statistics want to know.
+/// Figures for statistics.
 pub struct Usage {
     /// Bytes of address space that the window has.
     pub window_bytes: usize,

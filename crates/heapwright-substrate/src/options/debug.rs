@@ -14,7 +14,7 @@ pub enum Guard {
     /// None, live or freed, but at the ends of blocks of more than 28 KiB. Other writes
     /// are found late, reads not at all.
     Never,
-    /// Of live blocks the first of every stack, later ones with falling odds; of
+    /// Of live blocks the first two of every stack, then ever fewer; of
     /// emptied buckets the first of every class, later one in eight.
     #[default]
     Sample,

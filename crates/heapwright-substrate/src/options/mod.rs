@@ -99,11 +99,12 @@ impl Options {
 /// How threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
-    /// About twice as many as there are CPUs have their own, further ones their CPU's.
+    /// Own caches for up to twice as many threads as CPUs, and one; the CPU's for the rest, and for those that hand
+    /// many blocks over.
     Auto,
-    /// Each has its own.
+    /// Each thread has its own.
     Exclusive,
-    /// So many for all; 0: as many as there are CPUs, up to 32.
+    /// This many for all threads; 0: the number of CPUs, at most 32.
     Shared(usize),
     /// Each CPU has one.
     PerCpu,
@@ -200,9 +201,9 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
             return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
         }
         (b"mode", b"hardened") => {
-            return Err(Wrong::Value("is not there yet; this version knows fast and debug"));
+            return Err(Wrong::Value("is not implemented yet; use fast or debug"));
         }
-        (b"mode", _) => return Err(Wrong::Value("is no mode; this version knows fast and debug")),
+        (b"mode", _) => return Err(Wrong::Value("is unknown; use fast or debug")),
         #[cfg(feature = "debug")]
         (b"record", path) => set_path(&mut options.record, path)?,
         #[cfg(feature = "debug")]
@@ -341,7 +342,7 @@ fn load_given() {
                 Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
                 Wrong::Value(why) => line.text("the value ").text(why),
                 #[cfg(feature = "debug")]
-                Wrong::Alone => line.text("add mode=debug, without which it does nothing"),
+                Wrong::Alone => line.text("has no effect without mode=debug"),
             }
             .text(" (ignored)")
             .write();
@@ -350,19 +351,18 @@ fn load_given() {
     // Counted in a program that links heapwright, too: it can ask for the statistics itself.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
-    let options = withhold(options);
+    let options = drop_unsupported(options);
     let wants_trace = options.trace[0] != 0;
     DETAILED.store(wants_counts || wants_trace, Ordering::Relaxed);
     // SAFETY: the first and only write; nobody reads before `READY` is set.
     unsafe { *LOADED.0.get() = options };
 }
 
-/// Options that need a library which was loaded before the program began and sees it end, each
-/// with whether these have it and how to be without it. A copy that a program links does neither.
+/// Options that only the preloaded library can honour: name, whether it is set, how to unset it.
 #[cfg(not(feature = "interpose"))]
-type Withheld = (&'static str, fn(&Options) -> bool, fn(&mut Options));
+type Unsupported = (&'static str, fn(&Options) -> bool, fn(&mut Options));
 #[cfg(not(feature = "interpose"))]
-const WITHHELD: &[Withheld] = &[
+const UNSUPPORTED: &[Unsupported] = &[
     ("stats=exit", |o| o.stats_at_exit, |o| o.stats_at_exit = false),
     ("stats_file", |o| o.stats_file[0] != 0, |o| o.stats_file[0] = 0),
     ("trace", |o| o.trace[0] != 0, |o| o.trace[0] = 0),
@@ -380,8 +380,8 @@ static ASKED_FOR: AtomicUsize = AtomicUsize::new(0);
 
 /// The options without those that this copy does not honour.
 #[cfg(not(feature = "interpose"))]
-fn withhold(mut options: Options) -> Options {
-    for (bit, (_, is_set, unset)) in WITHHELD.iter().enumerate() {
+fn drop_unsupported(mut options: Options) -> Options {
+    for (bit, (_, is_set, unset)) in UNSUPPORTED.iter().enumerate() {
         if is_set(&options) {
             unset(&mut options);
             ASKED_FOR.fetch_or(1 << bit, Ordering::Relaxed);
@@ -395,7 +395,7 @@ fn withhold(mut options: Options) -> Options {
 #[cfg(not(feature = "interpose"))]
 pub fn report_not_honoured() {
     let asked = ASKED_FOR.load(Ordering::Relaxed);
-    for (bit, (name, ..)) in WITHHELD.iter().enumerate() {
+    for (bit, (name, ..)) in UNSUPPORTED.iter().enumerate() {
         if asked & 1 << bit != 0 {
             let line = Line::new().text("option \"").text(name).text("\": ");
             line.text(

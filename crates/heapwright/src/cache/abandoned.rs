@@ -39,7 +39,7 @@ impl Cache {
         self.keeps_units.set(true);
         self.hand_over.begin();
         self.hot.forward_sized(FORWARD_SIZED.load(Ordering::Relaxed));
-        self.unhide_all();
+        self.restore_lists();
         let now = os::coarse_ms();
         self.scavenger.began.set(now);
         self.scavenger.active.store(now, Ordering::Relaxed);

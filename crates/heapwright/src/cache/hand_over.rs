@@ -31,13 +31,12 @@ use crate::os;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// A thread for which so many blocks a millisecond of its CPU time come from others, or go to them, works with those: at
-/// this rate they cost it more than the longer paths would. (Time by the clock would make a thread that works in
-/// bursts, or beside many, look as if it did not.)
+/// Blocks handed over, both ways, per millisecond of CPU time from which a thread should use its CPU's arrays. (CPU time,
+/// because wall time would hide threads that work in bursts or share a CPU.)
 const BLOCKS_A_MS: u64 = 250;
-/// So many blocks are worth a look at the clock.
+/// Blocks between two looks at the clock.
 const LOOK: u32 = 256;
-/// In so many ticks more than in others.
+/// Excess of ticks over the rate, to those below, that makes a thread give its cache up.
 const TICKS: u32 = 2;
 
 /// Whether threads of this process hand over much.
@@ -48,9 +47,9 @@ pub(crate) fn is_much_handed_over() -> bool {
     IS_MUCH.load(Ordering::Relaxed)
 }
 
-/// What a cache knows of it. Zero is nothing.
+/// A cache's hand-over counters. Zero: none.
 ///
-/// Atomics, for visitors add what they take home. What one of two misses does not matter.
+/// Atomics, because visitors add what they take home. A lost update does not matter.
 pub(super) struct HandOver {
     /// Blocks that came or went since the clock was looked at.
     new: AtomicU32,
@@ -65,8 +64,7 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// A thread begins to use the cache. (What threads before it did in theirs still counts, for some live only for a
-    /// few ticks.)
+    /// A thread begins to use the cache. (Earlier threads' ticks count: some threads live only for a few.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
@@ -128,7 +126,7 @@ impl Cache {
         self.hand_over.is_due.store(false, Ordering::Relaxed);
     }
 
-    /// Hands all slabs to the common owner. Its thread is in, and gets no further block here.
+    /// Hands all slabs to the common owner. The caller has entered the cache and allocates no more from it.
     pub(crate) fn hand_slabs_over(&self) {
         self.hand_over.is_due.store(false, Ordering::Relaxed);
         self.keeps_units.set(false);

@@ -6,7 +6,7 @@
 //! clock. All of a quiet program's do, and of a busy one's a few in each tick.
 //!
 //! ```text
-//!   no work --- a new tick, or slots that came home in this one ---> polling
+//!   no work --- work found at a new tick, or later in one ----------> polling
 //!      ^                                                               |  ^
 //!      |  a new tick, and nothing is left                              |  | a slow operation
 //!      +---------------------------------------------------------------+  | after a PAUSE
@@ -15,12 +15,11 @@
 //!                                          lists withheld, all that poll are answered
 //! ```
 //!
-//! Where threads share caches a cache polls as a whole: its lock is given back slowly. Per
-//! CPU, the arrays are shut for both ends. A cache that begins to poll asks all others to do so, for the
-//! thread that goes on may go by another one. When a busy program has polled often enough,
-//! the cache's lists are *withheld*, once a tick: their blocks are put aside, and what is left
-//! finds no block and no room. The busy program soon has those back that it uses. The
-//! others show the moment when it becomes quiet. (Arrays are never withheld.)
+//! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted. A
+//! cache that begins to poll asks all others to, as the next operation may use any of them. Once a busy
+//! program has polled enough, once a tick, the lists are *withheld*: their blocks are put aside, so that a
+//! list has no block and no room. Lists in use are soon restored; the rest make the first operation after
+//! the busy phase poll. (Arrays are never withheld.)
 //!
 //! Invariants: a list that is withheld is empty, but for what signal handlers have left, and
 //! has no room; only one that is withheld has blocks aside.
@@ -47,7 +46,7 @@ const POLLS: u32 = 32;
 const POLLS_A_LIST: u32 = 4;
 /// A program that polls so late after the last time is quiet, in nanoseconds.
 const PAUSE_NS: u64 = 20_000;
-/// The same where others of its operations were many in this tick.
+/// The first pause after which all caches are asked again, in nanoseconds; it doubles each time.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// All caches are asked to poll so many times more in a tick at most.
 const ASKS: u32 = 8;
@@ -128,7 +127,7 @@ impl Magazines {
                     self.withhold_lists();
                 }
             }
-            // Until then operations are slow, and this one is tried again by the next.
+            // Not done: operations stay slow, and the next one tries again.
             _ if !arrays::divert(cache.number(), poll) => self.polls.set(1),
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
             _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
@@ -187,7 +186,7 @@ impl Magazines {
         is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
     }
 
-    /// Nanoseconds since the last poll.
+    /// Nanoseconds since the last poll that was counted.
     fn since_last_poll(&self) -> u64 {
         os::now_ns().saturating_sub(self.polled_ns.get())
     }

@@ -417,7 +417,7 @@ impl Cache {
 
     /// Takes all blocks out of the list of `class`.
     fn empty(&self, class: usize) -> DepotChain {
-        self.unhide(class);
+        self.restore(class);
         let (head, count) = (self.hot.list(class).head.get(), self.length(class));
         // SAFETY: the list's blocks; it forgets them here.
         let chain = unsafe { DepotChain::of(head, count) };

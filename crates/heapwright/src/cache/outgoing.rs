@@ -188,7 +188,7 @@ impl Cache {
 
     /// Takes what others freed into the lists, which are the calling thread's.
     pub(crate) fn drain(&self) {
-        self.unhide_all();
+        self.restore_lists();
         let blocks = self.drain_with(|class, block| {
             // SAFETY: the slab is of the class and this cache's, and the block was freed by
             // the thread that pushed it.

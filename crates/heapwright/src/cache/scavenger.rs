@@ -69,9 +69,9 @@ pub(super) struct Scavenger {
     /// See `withheld`.
     pub(super) polls_left: Cell<u32>,
     pub(super) are_withheld: Cell<bool>,
-    /// Whether they were withheld in this tick, and whether that was when it began.
+    /// Whether lists were withheld in this tick, and whether at its start.
     pub(super) has_withheld: Cell<bool>,
-    pub(super) has_hidden_first: Cell<bool>,
+    pub(super) were_withheld_first: Cell<bool>,
     /// The time of the last poll beyond the first ones, in nanoseconds.
     pub(super) polled_ns: Cell<u64>,
 }
@@ -132,7 +132,7 @@ impl Cache {
         }
         let others_wait = look_after_others(self.id(), now, delay, self.is_quiet());
         let has_work = self.scavenger.has_work() || others_wait;
-        self.scavenger.has_hidden_first.set(has_work);
+        self.scavenger.were_withheld_first.set(has_work);
         if has_work {
             self.withhold_all();
             maintenance::ask_all(now, 0);
@@ -143,7 +143,7 @@ impl Cache {
     /// and few: then it has time.
     fn is_quiet(&self) -> bool {
         self.scavenger.are_withheld.get()
-            && self.scavenger.has_hidden_first.get()
+            && self.scavenger.were_withheld_first.get()
             && self.scavenger.polls_left.get() > 0
     }
 

@@ -13,9 +13,9 @@
 //!
 //! The first few polls, and the first few at each list, are answered from the withheld
 //! lists, which stay withheld; later ones, of a program that is busy, get their list back.
-//! Those that come after a pause always are first ones. So a tick costs a busy thread some
-//! slow operations in millions, and a quiet one has all of them looked at. What a busy one
-//! leaves withheld shows the moment when it becomes quiet.
+//! After a pause the count starts anew. A tick thus costs a busy thread a few slow operations
+//! among millions; all operations of a quiet thread poll. Lists that a busy thread leaves
+//! withheld poll at their next use.
 //!
 //! Invariants: while a list is withheld, it is empty, or a slow path is just
 //! dealing with the one block in it. Only the thread itself touches its lists,
@@ -102,7 +102,7 @@ impl Cache {
     }
 
     /// Brings the list of `class`, which is empty, back.
-    pub(super) fn unhide(&self, class: usize) {
+    pub(super) fn restore(&self, class: usize) {
         let withheld = &self.bins[class].withheld;
         if withheld.is_withheld.replace(false) {
             let list = self.hot.list(class);
@@ -113,10 +113,10 @@ impl Cache {
     }
 
     /// Brings all lists back.
-    pub(super) fn unhide_all(&self) {
+    pub(super) fn restore_lists(&self) {
         if self.scavenger.are_withheld.replace(false) {
             for class in 0..self.bins.len() {
-                self.unhide(class);
+                self.restore(class);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Cache {
             self.scavenge();
             self.answer(class);
         } else {
-            self.unhide(class);
+            self.restore(class);
         }
         fits
     }
@@ -161,7 +161,7 @@ impl Cache {
     /// Counts a poll; beyond those of one tick, the list comes back.
     fn answer(&self, class: usize) {
         if !self.count_poll(class) {
-            self.unhide(class);
+            self.restore(class);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Faults: accesses caught in the act.
 //!
 //! ```text
-//!   SIGSEGV at an address --> span? --> bucket guarded: use after free
+//!   SIGSEGV at an address --> span? --> bucket guarded or block freed: use after free
 //!                                  \--> beside a live block: overflow or underflow
 //!                                   \-> anything else is not ours
 //! ```
@@ -75,8 +75,8 @@ fn nearest(span: &'static Span, address: usize) -> Option<Place> {
     }
 }
 
-/// In the guard between two sampled pages: beyond the one before, or before the one
-/// behind, whichever is nearer and was ever used.
+/// For the guard between two sampled pages: the used block on either side; a live one is preferred,
+/// then the nearer.
 fn beside(bucket: BucketRef, address: usize) -> Option<Place> {
     let used = |place: &Place| place.record().word().state() != State::Unused;
     let live = |place: &Place| place.record().word().state() == State::Live;

@@ -54,7 +54,7 @@ impl LifetimePredictor {
         if *live > MANY { Lifetime::Long } else { Lifetime::Short }
     }
 
-    /// Counts no blocks any more.
+    /// Resets all counters.
     pub(crate) fn forget(&mut self) {
         self.live.fill(0);
     }

@@ -7,9 +7,8 @@
 //!
 //! Not in the window: there a write far beyond a large block could reach them. A
 //! piece begins and ends with pages that nobody can touch, and is kept out of
-//! core dumps. Records are powers of two; what is given back is the next one's of
-//! its order. Its pages go back to the kernel if it has whole ones, so side memory
-//! follows what is live and remembered, and does not stay at its peak.
+//! core dumps. Record sizes are powers of two; a freed record is reused for its order. Whole pages
+//! of it go back to the kernel, so side memory follows what is live and remembered, not its peak.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -27,8 +26,8 @@ pub(crate) const LARGEST: usize = SMALLEST << (ORDERS - 1);
 const PIECE: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
 /// The smallest piece: of a few of the largest records.
 const LEAST: usize = 4 * LARGEST;
-/// Where address space is limited, a piece is one of so many parts of it: what is reserved
-/// counts, and is missing to the blocks.
+/// Under an address-space limit a piece is this fraction of it: reserved space counts, and blocks
+/// need it.
 const SHARE: usize = 32;
 /// What is made accessible at a time.
 const STEP: usize = 256 << 10;
@@ -95,7 +94,7 @@ impl Side {
     ///
     /// # Safety
     ///
-    /// Nobody uses it any more, but may still read it.
+    /// The record is taken, with this size, and no longer written; stale reads see zeros or the free list's link.
     pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
         let order = order(size);
         let size = SMALLEST << order;

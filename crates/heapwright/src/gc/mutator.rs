@@ -369,7 +369,7 @@ impl Mutator {
         heap.at_safepoint(self);
         heap.pay(self, size);
         let page_list = LARGE * KINDS + kind;
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..=ATTEMPTS {
             loop {
                 if let Some(page) = heap.new_large(size, page_list) {
                     return page.base();
@@ -378,7 +378,9 @@ impl Mutator {
                     break;
                 }
             }
-            heap.collect(self);
+            if attempt < ATTEMPTS {
+                heap.collect(self);
+            }
         }
         ptr::null_mut()
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
-//!   3  the empty pages                   4  a new page, as far as the goal or the pool's grant goes
+//!   3  the empty pages                   4  a new page, up to the goal or the pool's grant (marking, moving: the limit)
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
 //! ```
@@ -20,8 +20,7 @@ use super::layout::{self, KINDS, LARGE};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
 
-/// Collections before an allocation is refused: what one of them frees other mutators may
-/// take first.
+/// Tries before an allocation is refused: other mutators may take what a collection frees.
 pub(super) const ATTEMPTS: usize = 4;
 /// Pages of its own page list that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;
@@ -42,6 +41,8 @@ impl Mutator {
     /// Steps 1 to 7.
     fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
+        let up_to_the_limit =
+            || self.find_page(page_list).or_else(|| heap.new_page(page_list, usize::MAX));
         for attempt in 0..ATTEMPTS {
             if let Some(page) = self.find_page(page_list) {
                 return Some(page);
@@ -50,8 +51,7 @@ impl Mutator {
             // never a collection, which would have to finish it.
             if attempt == 0 && heap.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
-                let page =
-                    self.find_page(page_list).or_else(|| heap.new_page(page_list, usize::MAX));
+                let page = up_to_the_limit();
                 if page.is_some() {
                     return page;
                 }
@@ -68,7 +68,8 @@ impl Mutator {
             // The limit, or no memory: everything that is to be had.
             heap.collect(self);
         }
-        None
+        // What the last of them freed.
+        up_to_the_limit()
     }
 
     /// Steps 1 to 5.
@@ -104,7 +105,7 @@ impl Mutator {
             if swept == 0 {
                 return self.find_larger(page_list);
             }
-            // Its own sweep is not over: goes on with it, a bounded number of pages at a time.
+            // Unswept pages are left: sweeps on, a bounded number at a time.
         }
     }
 
@@ -133,7 +134,7 @@ impl Mutator {
         while *swept < OWN_SWEEPS {
             let page = lists.take_unswept(&heap.supply.pages, page_list)?;
             drop(lists);
-            // What is passed because its objects are to be moved costs nothing.
+            // A page whose objects are to be moved is skipped, not swept: it is not counted.
             *swept += usize::from(page.evacuation() == Evacuation::No);
             let found = heap.sweep_page(page);
             lists = heap.supply.lists.lock();
@@ -149,8 +150,8 @@ impl Mutator {
     /// Claims a page of a page list that has free slots, for objects that move.
     pub(super) fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        // No `free` is called while the world stands still: a thread that stands still may hold a lock that
-        // it would take.
+        // No `free` callback while the world is stopped: a stopped thread may hold a lock that the callback
+        // takes.
         let page = if layout::is_freed(page_list) {
             heap.supply.lists.lock().take_available(&heap.supply.pages, page_list)
         } else {

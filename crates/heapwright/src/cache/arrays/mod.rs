@@ -13,17 +13,16 @@
 //!   put        write at `top`; top + 8 a multiple of 1 KiB? full.  Commit: top + 8
 //! ```
 //!
-//! Both are restartable sequences (see `os::linux::rseq`): all a thread does before the one
-//! store that commits has no effect if it is moved away, and then it comes by the lock of
-//! the CPU's shared cache (`magazines`) instead. It does not try the sequence again, so nothing
-//! can make it try for ever: no debugger that steps through it, no storm of signals.
+//! Both are restartable sequences (see `os::linux::rseq`). Preemption, migration or a signal before the
+//! committing store undoes them; the thread then takes the lock of the CPU's shared cache (`magazines`) and
+//! does not retry. So neither a debugger's single steps nor a storm of signals can loop it for ever.
 //!
 //! **Closing.** What a CPU has can be had by others: the pointer that takes go by is made to
 //! lead to arrays that are always empty, the one that puts go by to arrays that are always
 //! full, and a fence restarts each thread in a sequence on that CPU. After that nobody touches the arrays. So idle CPUs are
 //! drained, and a fork finds all of them at rest.
 //!
-//! All threads' fast words lead to the one gate. The heads in its stub are
+//! The fast words of all threads that use arrays lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
 //! **Bound.** A CPU's arrays hold at most 127 blocks, and at most 16 KiB, of a class (but one block at
@@ -68,13 +67,12 @@ pub(crate) use sequences::sequence;
 
 /// CPUs that may have arrays.
 const CPUS: usize = MOST;
-/// Bytes of one class's pointers, at a multiple of as many: when a pointer to one of them is moved beyond the last,
-/// the bits of [`ROW_MASK`] are 0.
+/// Bytes, and alignment, of a class's row: in a pointer that moved past its last place the bits of [`ROW_MASK`] are 0.
 const ROW: usize = 1024;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, if that is more than one block: at first, and where blocks over [`MIDDLE`] come and go
-/// so fast that a way behind the arrays for each few would be most of the work.
+/// The most bytes of a class, unless one block is larger; the second limit is for busy classes over [`MIDDLE`], where
+/// slow paths would otherwise dominate.
 const MOST_BYTES: usize = 16 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
 
@@ -125,7 +123,7 @@ const _: () = assert!(size_of::<Top>() == CLASS_STEP);
 const _: () = assert!(offset_of!(Gate, hot) == 0);
 const _: () = assert!(offset_of!(Arrays, tops) == 0 && offset_of!(Stub, tops) == 0);
 
-/// What every thread's fast word leads to.
+/// Where the fast word of each thread that uses arrays leads.
 #[repr(C, align(64))]
 pub(crate) struct Gate {
     hot: HotStub,
@@ -154,8 +152,7 @@ static CAN_CLOSE: AtomicBool = AtomicBool::new(false);
 static AT_REST: AtomicBool = AtomicBool::new(false);
 /// Orders threads that make arrays, and threads that close them.
 static ORDER: Lock<()> = Lock::new(());
-/// Sequences that were begun in vain, and, where every call is counted, those that were
-/// not.
+/// Aborted sequences, and committed ones (counted only where every call is).
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
@@ -245,17 +242,17 @@ pub(super) fn lower_limit(readable: usize) {
     }
 }
 
-/// Sequences that were begun in vain.
+/// Aborted sequences.
 pub(crate) fn aborts() -> u64 {
     ABORTS.load(Ordering::Relaxed)
 }
 
-/// Sequences that were not begun in vain, where every call is counted.
+/// Committed sequences, where every call is counted.
 pub(crate) fn commits() -> u64 {
     COMMITS.load(Ordering::Relaxed)
 }
 
-/// Notes a sequence that was not begun in vain, if that is wanted.
+/// Counts a commit, if commits are counted.
 #[inline]
 fn note_commit(is_one: bool) {
     if is_one && options::detailed() {
@@ -263,7 +260,7 @@ fn note_commit(is_one: bool) {
     }
 }
 
-/// Notes a sequence that was begun in vain.
+/// Counts an abort.
 pub(crate) fn note_abort() {
     ABORTS.fetch_add(1, Ordering::Relaxed);
 }
@@ -353,7 +350,7 @@ impl Gate {
         put
     }
 
-    /// How many blocks of `class` half the arrays of a CPU are.
+    /// Half the capacity for `class` of a CPU's arrays, in blocks.
     pub(crate) fn half(&self, cpu: usize, class: usize) -> usize {
         let Some(arrays) = made(cpu) else { return 1 };
         let end = ptr::from_ref(&arrays.rows[class].0[MOST_BLOCKS]).addr();
@@ -369,7 +366,7 @@ impl Gate {
         }
     }
 
-    /// Makes the arrays of a CPU, if it has none. Called where a sequence found nothing.
+    /// Makes the arrays of a CPU, if it has none. Called by the slow paths of take and put.
     pub(crate) fn provide(&self, cpu: usize) {
         if cpu >= CPUS || made(cpu).is_some() || sync::is_interrupted() {
             return;
@@ -408,8 +405,7 @@ impl Gate {
         rseq::fence(cpu) || rseq::fence(None)
     }
 
-    /// Closes a CPU for as long as `work` does something with its arrays, unless that cannot be done here, or now. (It
-    /// stays diverted if it is.)
+    /// Closes a CPU while `work` uses its arrays; does nothing if it cannot. A diverted CPU stays diverted.
     fn with_closed(&self, cpu: usize, work: impl FnOnce(&Arrays)) {
         let Some(arrays) = made(cpu) else { return };
         let Some(_order) = ORDER.try_lock() else { return };
@@ -434,8 +430,8 @@ impl Gate {
     }
 }
 
-/// Makes all operations on a CPU go by its shared cache, or no more. Unlike a closed CPU's, the
-/// arrays still belong to the thread that is in a sequence. False: not now, try again.
+/// Diverts all operations on a CPU to its shared cache, or ends that. Unlike after `close`, a thread may still be in a
+/// sequence. False: try again later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(gate) = gate().filter(|_| cpu < CPUS) else { return true };
