@@ -174,7 +174,7 @@ mod tests {
         }
         assert_eq!(
             mistake(&["bench", "--html", "x.html"]),
-            "there is no --html: say --format html -o FILE; see 'heapwright --help'"
+            "--html was removed: use --format html -o FILE; see 'heapwright --help'"
         );
         for wrong in [&["library", "extra"][..], &["run", "--output"], &["--nope"]] {
             assert_eq!(mistake(wrong).lines().count(), 1);

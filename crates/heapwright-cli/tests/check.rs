@@ -162,7 +162,7 @@ fn mistakes_in_the_command_line_are_one_line() {
         (&["--fail-on", "everything"][..], "unknown value 'everything'; use errors, leaks"),
         (&["--frames", "65"], "65 is not in 0..=64"),
         (&["--guard", "most"], "possible values: never, sample, all"),
-        (&["--show", "lost"], "there is no 'lost'"),
+        (&["--show", "lost"], "unknown value 'lost'"),
         (&["--format", "xml"], "invalid value 'xml' for '--format <FORMAT>'"),
         (&["--exit-code", "256"], "256 is not in 0..=255"),
     ] {

@@ -214,7 +214,7 @@ fn what_cannot_be_recorded_is_reported_and_spoils_nothing() {
     let flags = ["record", "-o", text(&file), "--option", "trace=/tmp/x", "true"];
     let output = done(heapwright().args(flags));
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("option trace is what record itself uses"));
+    assert!(stderr(&output).contains("record sets option trace itself"));
 
     // A program that the library does not get into.
     let program = folder.compile("static", &["-static"], "int main(void) { return 3; }");
