@@ -148,7 +148,7 @@ pub fn has_waiting() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-/// Purges up to [`PURGES_A_TICK`] expired runs, if the lock is free. Returns whether any still wait.
+/// Purges up to `PURGES_A_TICK` expired runs, if the lock is free. Returns whether any still wait.
 pub fn purge_waiting(now: u32) -> bool {
     if has_waiting()
         && let Some(chunk) = CHUNK.try_lock()
