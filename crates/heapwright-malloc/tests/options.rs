@@ -46,7 +46,10 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
         ("stats=exit=1", vec!["\"stats=exit=1\"", "(ignored)"]),
         ("purge=5,frobnicate=1,mode=fast", vec!["\"frobnicate=1\""]),
         ("guard=all", vec!["\"guard=all\"", "has no effect without mode=debug", "(ignored)"]),
-        ("leaks=exit,mode=fast", vec!["\"leaks=exit\"", "has no effect without mode=debug", "(ignored)"]),
+        (
+            "leaks=exit,mode=fast",
+            vec!["\"leaks=exit\"", "has no effect without mode=debug", "(ignored)"],
+        ),
     ] {
         for outcome in with(options) {
             assert!(outcome.status.success(), "{options}: {outcome:?}");
