@@ -20,7 +20,7 @@ use super::layout::{self, KINDS, LARGE};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
 
-/// Tries before an allocation is refused: other mutators may take what a collection frees.
+/// Collections before an allocation is refused: other mutators may take what one of them frees.
 pub(super) const ATTEMPTS: usize = 4;
 /// Pages of its own page list that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;

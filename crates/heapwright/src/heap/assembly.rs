@@ -49,6 +49,7 @@ pub const RSEQ: usize = arrays::RSEQ;
 pub const SOURCES: usize = arrays::SOURCES;
 /// Where puts go.
 pub const SINKS: usize = arrays::SINKS;
+/// The bits of a place that are 0 behind a row's last.
 pub const ROW_MASK: usize = arrays::ROW_MASK;
 
 /// The descriptor of the C layer's `malloc`, if there is one.

@@ -70,7 +70,7 @@ pub fn malloc(size: usize) -> *mut u8 {
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
+            Err(true) => per_cpu::malloc(size, Gate::of(hot), offset),
             Err(false) => missed(size, hot, offset),
         }
     } else {
@@ -265,7 +265,7 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => per_cpu::malloc_linear(size, Gate::of(hot), offset),
+            Err(true) => per_cpu::malloc(size, Gate::of(hot), offset),
             Err(false) => missed_from::<FROM>(size, align, hot, offset),
         }
     } else {

@@ -24,7 +24,7 @@
 )]
 mod calls;
 
-pub(super) use calls::{free, malloc, malloc_linear};
+pub(super) use calls::{free, malloc};
 
 use super::{door, own_word, shared};
 use crate::address_map::CLASS_STEP;

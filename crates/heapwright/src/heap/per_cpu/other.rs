@@ -8,11 +8,6 @@ use crate::cache::arrays::{Gate, Put, Taken};
 use crate::cache::hot::BIASED_TO_CPU;
 use crate::size_class::{self, UNIT};
 
-/// [`malloc`], for a linear class: no shorter here.
-pub(crate) fn malloc_linear(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    malloc(size, gate, offset)
-}
-
 /// A block for `size` bytes from the list at `offset`.
 pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
     match gate.take(offset / CLASS_STEP) {

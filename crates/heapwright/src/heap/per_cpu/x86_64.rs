@@ -8,26 +8,6 @@ use crate::cache::hot::BIASED_TO_CPU;
 
 const RECIPROCAL: usize = Hot::RECIPROCAL;
 
-/// A block for `size` bytes from the list at `offset`, which is that of a linear class.
-#[unsafe(naked)]
-pub(crate) extern "C" fn malloc_linear(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    sequence!(
-        [] gate "rsi" [
-            "mov rcx, [rsi + rax*8 + {SOURCES}]",
-            "mov r8, [rcx + rdx]",
-            "cmp r8, [rcx + rdx + 8]",
-            "je 6f",
-            "mov rax, [r8 - 8]",
-            "sub r8, 8",
-            "mov [rcx + rdx], r8"
-        ] ["ret", "6:", "jmp {empty}"]
-        abort ["jmp {aborted}"]
-        SOURCES = const SOURCES,
-        empty = sym empty,
-        aborted = sym aborted_malloc,
-    )
-}
-
 /// A block for `size` bytes from the list at `offset`.
 #[unsafe(naked)]
 pub(crate) extern "C" fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
