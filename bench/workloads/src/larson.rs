@@ -1,7 +1,7 @@
 //! A server whose threads hand their blocks to the next generation.
 //!
 //! After Larson and Krishnan's "Memory allocation for long-running server
-//! applications" (1998). Each of four lanes (or sixteen) owns a table of blocks. A thread
+//! applications" (1998). Each of four lanes (or one, sixteen, sixty-four) owns a table of blocks. A thread
 //! replaces random ones in it, then starts its successor, leaves it the table
 //! and dies. So many a block is freed by a thread that did not allocate it, and
 //! whose allocator may be dead: shows cross-thread frees, and whether the
@@ -19,6 +19,17 @@ use std::thread::Scope;
 
 const FEW_LANES: usize = 4;
 const MANY_LANES: usize = 16;
+const MOST_LANES: usize = 64;
+
+pub(crate) const ONE: Workload = Workload {
+    name: "larson-1",
+    stands_for: "The same server with one thread at a time: what is left of the costs where nobody \
+                 else is there.",
+    threads: 1,
+    live_bytes: 580_000,
+    operations: 21_600_000,
+    run: run::<1>,
+};
 
 pub(crate) const FEW: Workload = Workload {
     name: "larson",
@@ -39,6 +50,16 @@ pub(crate) const MANY: Workload = Workload {
     live_bytes: 9_480_000,
     operations: 21_200_000,
     run: run::<MANY_LANES>,
+};
+
+pub(crate) const MOST: Workload = Workload {
+    name: "larson-64",
+    stands_for: "The same server with thirty threads a processor: caches that can hardly all be \
+                 of use.",
+    threads: MOST_LANES as u32,
+    live_bytes: 37_900_000,
+    operations: 19_200_000,
+    run: run::<MOST_LANES>,
 };
 
 /// Threads that live one after the other in all lanes.

@@ -51,6 +51,7 @@ use core::ptr;
 
 use super::depot::DepotChain;
 use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
+use super::LARGE;
 use super::magazines::{self, MIDDLE, MOST};
 use super::{FORWARD_SIZED, central};
 use crate::address_map::CLASS_STEP;
@@ -73,15 +74,20 @@ const ROW: usize = 1024;
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
 /// The most bytes of a class, unless one block is larger; the second limit is for busy classes over [`MIDDLE`], where
 /// slow paths would otherwise dominate.
-const MOST_BYTES: usize = 16 << 10;
+const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
+/// The most blocks of a busy class up to [`LARGE`]: as many as are often allocated and freed together. (With more, `flat mixed` of
+/// `ci/bounds.sh` keeps 1.32 of what is live.)
+const PHASE: usize = 64;
 
 /// Blocks of `class` that a CPU holds at most.
 const fn capacity(class: usize, is_busy: bool) -> usize {
     let size = size_class::size(class);
-    let blocks = if is_busy && size > MIDDLE { MOST_BYTES_OF_BUSY } else { MOST_BYTES } / size;
-    if blocks > MOST_BLOCKS {
-        MOST_BLOCKS
+    let is_busy = is_busy && size > MIDDLE;
+    let blocks = if is_busy { MOST_BYTES_OF_BUSY } else { MOST_BYTES } / size;
+    let most = if is_busy && size <= LARGE { PHASE } else { MOST_BLOCKS };
+    if blocks > most {
+        most
     } else if blocks < 1 {
         1
     } else {
