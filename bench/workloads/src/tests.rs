@@ -68,7 +68,7 @@ fn every_workload_says_what_it_is() {
     for Workload { name, stands_for, threads, live_bytes, operations, .. } in ALL {
         assert!(stands_for.ends_with('.') && !stands_for.contains(". "), "{name}: one sentence");
         assert!(stands_for.contains(": "), "{name}: what it models, and what it exercises");
-        assert!([1, 2, 4, 16, 400].contains(threads), "{name}");
+        assert!([1, 2, 4, 16, 64, 400].contains(threads), "{name}");
         assert_eq!(*live_bytes == 0, *name == "empty");
         assert_eq!(*operations == 0, *name == "empty");
     }
