@@ -2,12 +2,12 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, in every subcommand; 125 when `run`, `check`, `record`, `replay` or `bench` itself
+//! wrong, in every subcommand; 125 when `run`, `check`, `profile`, `record`, `replay` or `bench` itself
 //! failed (as `env`, `timeout` and `docker run` have it), else what the subcommand documents.
 //! The table is in docs/command.md.
 
 use crate::commands::{
-    bench, check, diff, docs, doctor, heap, library, record, replay, report, run, workload,
+    bench, check, diff, docs, doctor, heap, library, profile, record, replay, report, run, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -34,6 +34,7 @@ pub(crate) struct Cli {
 enum Command {
     Run(run::Args),
     Check(check::Args),
+    Profile(profile::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
     Report(report::Args),
@@ -64,6 +65,7 @@ pub(crate) fn run() -> Exit {
     let (result, own_failure) = match cli.command {
         Command::Run(args) => (run::run(args), 125),
         Command::Check(args) => (check::run(&args), check::COULD_NOT),
+        Command::Profile(args) => (profile::run(&args), check::COULD_NOT),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),
         Command::Report(args) => (report::run(&args), report::COULD_NOT),

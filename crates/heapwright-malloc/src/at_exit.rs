@@ -18,12 +18,12 @@
 //! reports nothing: its parent will.
 //!
 //! Nothing here costs a program that did not ask: without the options, exiting
-//! reads four flags.
+//! reads five flags.
 
 use crate::stderr_copy;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
-use heapwright::{heap, options, process, stats};
+use heapwright::{heap, options, process, profile, stats};
 use heapwright_record::Stats;
 use libc::{c_int, c_void};
 
@@ -48,7 +48,7 @@ pub(crate) fn prepare() {
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
-    if wanted() || heap::traces() || heap::debugging() {
+    if wanted() || profile::is_wanted() || heap::traces() || heap::debugging() {
         stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
@@ -85,7 +85,8 @@ fn wanted() -> bool {
 
 /// Does what the options ask for, once a process.
 extern "C" fn report() {
-    if (wanted() || heap::traces() || heap::debugging()) && process::is_original_process() {
+    let anything = wanted() || profile::is_wanted() || heap::traces() || heap::debugging();
+    if anything && process::is_original_process() {
         report_once();
     }
 }
@@ -104,6 +105,7 @@ fn report_once() {
     if wanted() {
         write_report(pid);
     }
+    profile::write_at_exit();
     heap::trace_at_exit();
 }
 

@@ -24,7 +24,7 @@ use crate::weak::{look_for_next, next};
 use core::arch::naked_asm;
 use core::mem::transmute;
 use core::sync::atomic::AtomicPtr;
-use heapwright::heap;
+use heapwright::{heap, profile};
 use libc::{c_char, c_int, c_void};
 
 /// The C library's `dlopen`, once it has been asked for.
@@ -60,6 +60,7 @@ unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     if heap::debugging() {
         heap::forget_code();
     }
+    profile::forget_code();
     result
 }
 

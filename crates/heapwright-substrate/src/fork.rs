@@ -1,10 +1,10 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    FORKING -> collected -> streams -> pools -> heap -> arenas -> debug -> substrate -> trace
+//!   before    FORKING -> collected -> streams -> pools -> heap -> arenas -> debug -> substrate -> trace -> samples
 //!   fork
-//!   unlock    trace -> substrate -> debug -> arenas -> heap -> pools -> collected -> FORKING -> streams   on both sides
-//!   child     trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
+//!   unlock    samples -> trace -> substrate -> debug -> arenas -> heap -> pools -> collected -> FORKING -> streams   on both sides
+//!   child     samples -> trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
 //! ```
 //!
 //! So no lock is held by a thread that the child does not have, and what the
@@ -62,9 +62,12 @@ pub enum Part {
     Substrate,
     /// What writes calls down. Its holder waits for no lock, and a thread that writes may hold any.
     Trace,
+    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds one may hold any.
+    #[allow(dead_code, reason = "a part of the feature `debug`")]
+    Samples,
 }
 
-const PARTS: usize = 7;
+const PARTS: usize = 8;
 
 /// What a part does around a fork.
 pub struct Handlers {

@@ -59,6 +59,8 @@ pub mod options;
 #[cfg(not(loom))]
 pub mod os;
 #[cfg(not(loom))]
+pub mod poisson;
+#[cfg(not(loom))]
 pub mod purge_delay;
 #[cfg(all(feature = "testing", not(loom)))]
 pub mod refusals;

@@ -22,8 +22,9 @@ use heapwright_substrate::digits;
 use heapwright_substrate::sync;
 #[cfg(not(loom))]
 use heapwright_substrate::{
-    address_map, chunk, describe, files, fork, ids, misuse, names, os, purge_delay, refused,
-    registry, remote, segments, size_class, slab, substrate, text, unit_list, unit_record, verdict,
+    address_map, chunk, describe, files, fork, ids, misuse, names, os, poisson, purge_delay,
+    refused, registry, remote, segments, size_class, slab, substrate, text, unit_list, unit_record,
+    verdict,
 };
 
 pub mod gc;
@@ -42,8 +43,14 @@ pub mod heap;
 mod libc_block;
 #[cfg(not(loom))]
 pub mod pool;
+#[cfg(all(feature = "debug", not(loom)))]
+pub mod profile;
+#[cfg(all(feature = "debug", not(loom)))]
+mod recorder;
 #[cfg(not(loom))]
 mod request;
+#[cfg(all(feature = "debug", not(loom)))]
+mod samples;
 #[cfg(all(feature = "debug", not(loom)))]
 mod stacks;
 #[cfg(not(loom))]
@@ -69,6 +76,8 @@ pub mod options {
     //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between bounds, the longer, the more of them the program touches again soon after |
     //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
+    //! | `sample` | bytes, `off` | one block in so many bytes is a sample of the heap profile (feature `debug`) |
+    //! | `profile` | a path | write the heap profile to `PATH.<pid>` when the program ends; samples every 512 KiB if `sample` says nothing |
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
     //! | `traces` | 0 to 64 | debug: frames of each stack |

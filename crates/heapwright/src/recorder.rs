@@ -17,18 +17,13 @@
 //! A module's number is made of where it is, so that two threads that write at once give it the
 //! same one.
 //!
-//! One file a process, so there is one recorder, under its own lock. Called by
-//! `report`, and by `leaks`.
+//! Whoever has one holds its lock. Called by `debug` (`report`, `leaks`), for findings, and by `samples`, for profiles.
 
 use heapwright_record::debug::{self as record, Encoder, Entry, Frames, HEADER};
 
 use crate::files::{self, PATH, Prefix};
 use crate::os;
 use crate::stacks::{self, Stack};
-use crate::sync::Lock;
-
-use super::threads::Threads;
-
 /// Modules whose entry is in the record already.
 const MODULES: usize = 256;
 /// Stacks whose entry is, by the end of their number: some are written twice.
@@ -36,13 +31,14 @@ const STACKS: usize = 2048;
 /// Bytes that are written at once, at most.
 const PENDING: usize = 32 << 10;
 
-/// The process's record.
-pub(super) static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
-
 /// See the module.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     /// The file's name without the number of the process; nothing: none is wanted.
     path: Prefix,
+    /// An open file to write to, instead of one by name.
+    file: Option<i32>,
+    /// When the process began, in nanoseconds since 1970; 0: when its record does.
+    began: u64,
     /// The process whose record has its beginning; 0: none yet.
     process: u32,
     broken: bool,
@@ -55,9 +51,12 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    const fn new() -> Self {
+    /// One that writes nowhere.
+    pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
+            file: None,
+            began: 0,
             process: 0,
             broken: false,
             has_map: false,
@@ -70,29 +69,41 @@ impl Recorder {
     }
 
     /// Writes to the file `prefix.<pid>` from now on.
-    pub(super) fn begin(&mut self, prefix: &[u8]) {
+    pub(crate) fn begin(&mut self, prefix: &[u8]) {
         self.path.set(prefix);
     }
 
+    /// Writes to the open file `file` from now on, and from the beginning: a record of its own.
+    pub(crate) fn begin_in(&mut self, file: i32) {
+        self.file = Some(file);
+        self.process = 0;
+        self.broken = false;
+    }
+
+    /// Says that the process began at that time, in nanoseconds since 1970.
+    pub(crate) fn set_beginning(&mut self, began: u64) {
+        self.began = began;
+    }
+
     /// A forked child has a record of its own.
-    pub(super) fn in_child(&mut self) {
+    pub(crate) fn in_child(&mut self) {
         self.process = 0;
         self.length = 0;
     }
 
     /// Whether a record is wanted, and can be had.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.path.is_given() && !self.broken
+    pub(crate) fn is_wanted(&self) -> bool {
+        (self.path.is_given() || self.file.is_some()) && !self.broken
     }
 
     /// Whether this process has a record.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.process == os::process_id()
     }
 
     /// Makes the record, if one is wanted and this process has none yet. False: there
     /// is none.
-    pub(super) fn begins(&mut self) -> bool {
+    pub(crate) fn begins(&mut self) -> bool {
         if self.is_wanted() && !self.has_begun() {
             self.process = os::process_id();
             self.module_count = 0;
@@ -107,10 +118,10 @@ impl Recorder {
     /// Makes the file, and says in it whose it is.
     fn write_beginning(&mut self) {
         let path = self.path.of(self.process);
-        if !os::append_file(&path, &HEADER, true) {
+        if !self.append(&HEADER, true) {
             self.broken = true;
             let line = crate::text::Line::new().text("cannot make the record file \"");
-            line.bytes(files::shown(&path)).text("\": look at the folder of option record").write();
+            line.bytes(files::shown(&path)).text("\": look at its folder").write();
             return;
         }
         let mut exe = [0; PATH];
@@ -122,7 +133,7 @@ impl Recorder {
         self.put(&Entry::Process(record::Process {
             pid: self.process,
             parent: os::parent_id(),
-            time: os::unix_ns(),
+            time: if self.began == 0 { os::unix_ns() } else { self.began },
             page_size: os::kernel_page_size() as u32,
             version: env!("CARGO_PKG_VERSION").into(),
             exe: exe[..exe_length.min(PATH)].into(),
@@ -134,7 +145,7 @@ impl Recorder {
 
     /// Adds an entry. (Nothing is written before [`Recorder::flush`], or before there
     /// is more than fits.)
-    pub(super) fn put(&mut self, entry: &Entry<'_>) {
+    pub(crate) fn put(&mut self, entry: &Entry<'_>) {
         let mut buffer = [0; 4096];
         let mut encoder = Encoder::new(&mut buffer);
         let bytes = encoder.entry(entry);
@@ -148,17 +159,24 @@ impl Recorder {
     }
 
     /// Writes what was put. A write that came out short is not followed by another.
-    pub(super) fn flush(&mut self) {
-        let path = self.path.of(self.process);
+    pub(crate) fn flush(&mut self) {
         let bytes = &self.pending[..self.length];
-        if !bytes.is_empty() && !self.broken && !os::append_file(&path, bytes, false) {
+        if !bytes.is_empty() && !self.broken && !self.append(bytes, false) {
             self.broken = true;
         }
         self.length = 0;
     }
 
+    /// Writes to the file, which is made if `make`.
+    fn append(&self, bytes: &[u8], make: bool) -> bool {
+        match self.file {
+            Some(file) => os::write_all(file, bytes),
+            None => os::append_file(&self.path.of(self.process), bytes, make),
+        }
+    }
+
     /// Adds a stack, and the modules that it leads through.
-    pub(super) fn put_stack(&mut self, stack: u32) {
+    pub(crate) fn put_stack(&mut self, stack: u32) {
         let slot = stack as usize % STACKS;
         if stack == 0 || self.stacks[slot] == stack {
             return;
@@ -177,7 +195,7 @@ impl Recorder {
     }
 
     /// Adds the module that an address is in.
-    pub(super) fn put_module(&mut self, address: usize) {
+    pub(crate) fn put_module(&mut self, address: usize) {
         let Some(module) = stacks::module_of(address) else { return };
         let count = self.module_count;
         if self.modules[..count].contains(&module.start) {
@@ -198,17 +216,15 @@ impl Recorder {
         }));
     }
 
-    /// Adds a thread.
-    pub(super) fn put_thread(&mut self, number: u32, threads: &Threads) {
-        if let Some((tid, name)) = threads.identity(number) {
-            let end = name.iter().position(|&b| b == 0).unwrap_or(16);
-            let name = record::Text::from(&name[..end]);
-            self.put(&Entry::Thread(record::Thread { number, tid, name }));
-        }
+    /// Adds a thread, with its number in the record, the kernel's, and its name, which ends before a zero.
+    pub(crate) fn put_thread(&mut self, number: u32, tid: u32, name: &[u8]) {
+        let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
+        let name = record::Text::from(&name[..end]);
+        self.put(&Entry::Thread(record::Thread { number, tid, name }));
     }
 
     /// Adds the map of memory, as it is at the first finding.
-    pub(super) fn put_map(&mut self) {
+    pub(crate) fn put_map(&mut self) {
         if self.has_map {
             return;
         }

@@ -7,6 +7,7 @@ pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod heap;
 pub(crate) mod library;
+pub(crate) mod profile;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod report;

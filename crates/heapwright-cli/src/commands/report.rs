@@ -6,7 +6,7 @@
 
 use crate::output::{self, Format, Look};
 use crate::process::Exit;
-use crate::report::model::{Leak, Ready, Report, Wanted};
+use crate::report::model::{Figure, Leak, Ready, Report, Wanted};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS, Options};
 use anyhow::{Context, bail};
@@ -83,6 +83,10 @@ pub(crate) struct OutputArgs {
     /// all or none; several are joined by commas
     #[arg(long, value_name = "KINDS", default_value = "definite")]
     show: Shown,
+
+    /// Which blocks to report of a heap profile
+    #[arg(long, value_enum, value_name = "FIGURE", default_value_t = Figure::Live)]
+    figure: Figure,
 
     /// Report at most N different errors, and details of N groups of leaks; 0: all
     #[arg(long, value_name = "N", default_value_t = MOST_ERRORS)]
@@ -186,6 +190,7 @@ impl OutputArgs {
                 suppressions: self.gen_suppressions,
                 folder: std::env::current_dir().unwrap_or_default(),
                 most: limit.unwrap_or(usize::MAX),
+                figure: self.figure,
             },
             at: Point::End,
         }

@@ -3,14 +3,15 @@
 //! ```text
 //! a process whose last word is a leak check     its groups, by what became of them
 //! one that was only counted                     what was live at the last count, "live"
+//! one whose last word is a heap profile         the figure of it that was asked for, as "live"
 //! ```
 //!
 //! Every block counts once: what was lost *with* a block is in a group of its own
 //! (indirectly lost) and is not added to the block's. Small groups that a check left out
 //! have no stack and are left out here, too; errors are not in it.
 
-use crate::report::model::{Amount, Process, Report, StackId};
-use heapwright_record::debug::{Occasion, Reach};
+use crate::report::model::{Amount, Check, Figure, Process, Report, StackId};
+use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
 /// What one stack holds.
@@ -56,7 +57,7 @@ pub(super) fn held(report: &Report) -> Vec<Held> {
         add(Fate::Checked(leak.reach), leak.stack, leak.process, leak.lost);
     }
     for (at, process) in report.processes.iter().enumerate() {
-        for &(stack, amount) in counted(process) {
+        for (stack, amount) in counted(process, report.wanted.figure) {
             add(Fate::Live, stack, at, amount);
         }
     }
@@ -64,14 +65,21 @@ pub(super) fn held(report: &Report) -> Vec<Held> {
     sums.into_iter().map(held).collect()
 }
 
-/// The last count of a process that has no leak check.
-fn counted(process: &Process) -> &[(StackId, Amount)] {
-    let is_check = |occasion: Occasion| occasion != Occasion::Time;
-    if process.checks.iter().any(|check| is_check(check.occasion)) {
-        return &[];
+/// The last count, or profile, of a process that has no leak check.
+fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount)> {
+    if process.checks.iter().any(|check| check.occasion.follows()) {
+        return Vec::new();
     }
     let mut last = process.checks.iter().rev();
-    last.find(|check| !check.usage.is_empty()).map_or(&[], |check| &check.usage)
+    let is_one = |check: &&Check| !check.usage.is_empty() || check.profile.is_some();
+    match last.find(is_one) {
+        None => Vec::new(),
+        Some(Check { profile: Some(profile), .. }) => {
+            let sites = profile.sites.iter().map(|site| (site.stack, figure.of(site)));
+            sites.filter(|(_, amount)| *amount != Amount::default()).collect()
+        }
+        Some(check) => check.usage.clone(),
+    }
 }
 
 #[cfg(test)]

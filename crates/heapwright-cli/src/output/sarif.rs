@@ -34,7 +34,7 @@ use super::time::rfc3339;
 use super::units;
 use super::words::fault_stack;
 use crate::report::model::{Error, Process, Report, StackId, Stacks};
-use heapwright_record::debug::{Occasion, Reach};
+use heapwright_record::debug::Reach;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -145,10 +145,7 @@ fn notifications(report: &Report) -> Vec<Notification> {
         }
     }
     let checked = |process: &Process| {
-        process
-            .checks
-            .iter()
-            .any(|check| check.occasion != Occasion::Time && check.took_ns.is_some())
+        process.checks.iter().any(|check| check.occasion.follows() && check.took_ns.is_some())
     };
     if !report.processes.iter().any(checked) {
         lines.push("no leak check was finished".to_owned());

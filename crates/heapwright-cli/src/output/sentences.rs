@@ -98,6 +98,7 @@ pub(super) fn occasion(occasion: Occasion) -> &'static str {
         Occasion::Signal => "asked for by a signal",
         Occasion::Call => "asked for by the program",
         Occasion::Time => "when it was time",
+        Occasion::Profile => "a heap profile",
         _ => "for a reason that is not known",
     }
 }

@@ -76,6 +76,11 @@ impl Options {
         self.path("trace=", prefix);
     }
 
+    /// Asks for a heap profile `prefix.<pid>` from each process.
+    pub(crate) fn profile(&mut self, prefix: &Path) {
+        self.path("profile=", prefix);
+    }
+
     fn path(&mut self, key: &str, path: &Path) {
         let mut option = OsString::from(key);
         option.push(path);

@@ -260,6 +260,25 @@ impl Image {
                     under_way.check.usage.push((StackId(stack), amount));
                 }
             }
+            Entry::Profile(profile) => {
+                if let Some(under_way) = self.current(profile.check) {
+                    under_way.check.profile = Some(model::Profile::of(profile));
+                }
+            }
+            Entry::Sampled(sampled) => {
+                let stack = StackId(self.stack(sampled.stack));
+                if let Some(profile) = self.profile(sampled.check) {
+                    profile.sites.push(model::Sampled::of(stack, sampled));
+                }
+            }
+            Entry::SampledThread(thread) => {
+                let name = self.process(all).threads.get(&thread.thread).cloned();
+                if let Some(profile) = self.profile(thread.check) {
+                    profile
+                        .threads
+                        .push(model::SampledThread::of(name.unwrap_or_default(), thread));
+                }
+            }
             Entry::Class(class) => {
                 if let Some(under_way) = self.current(class.check) {
                     under_way.classes.push(*class);
@@ -373,6 +392,11 @@ impl Image {
         self.under_way.as_mut().filter(|under_way| under_way.check.number == number)
     }
 
+    /// The profile that the check is which is under way, if it has this number.
+    fn profile(&mut self, number: u32) -> Option<&mut model::Profile> {
+        self.current(number)?.check.profile.as_mut()
+    }
+
     fn lost(&mut self, all: &mut Gathered, leak: &Leak) {
         let stack = self.stack(leak.stack);
         let root = self.modules.spot(leak.root_address, leak.root_address);
@@ -401,7 +425,7 @@ impl Image {
         if !under_way.classes.is_empty() {
             model.classes = std::mem::take(&mut under_way.classes);
         }
-        let follows = check.occasion != Occasion::Time;
+        let follows = check.occasion.follows();
         under_way.check = model::Check { number: check.number, ..model::Check::default() };
         model.checks.push(check);
         if model.checks.len() > 2 * MOST_CHECKS {

@@ -378,7 +378,9 @@ impl ReportBuilder<'_> {
                 if !self.everything {
                     check.usage.clear();
                 }
-                for (stack, _) in &mut check.usage {
+                let counted = check.usage.iter_mut().map(|(stack, _)| stack);
+                let sampled = check.profile.iter_mut().flat_map(|profile| &mut profile.sites);
+                for stack in counted.chain(sampled.map(|site| &mut site.stack)) {
                     *stack = self.naming.stack(stack.0, false);
                     self.naming.name(*stack);
                 }

@@ -16,7 +16,9 @@
 //! Indexes are into the vectors of this struct and always valid.
 
 use crate::symbols::Frame;
-use heapwright_record::debug::{Class, End, Finding, Moment, Occasion, Origin, Reach, Role, Root};
+use heapwright_record::debug::{
+    self as record, Class, End, Finding, Moment, Occasion, Origin, Reach, Role, Root,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -57,6 +59,8 @@ pub(crate) struct Wanted {
     pub(crate) folder: PathBuf,
     /// Groups of leaks whose details are reported.
     pub(crate) most: usize,
+    /// What is reported of a heap profile.
+    pub(crate) figure: Figure,
 }
 
 impl Default for Wanted {
@@ -65,6 +69,7 @@ impl Default for Wanted {
             details: vec![Reach::Definite],
             suppressions: Ready::Line,
             most: usize::MAX,
+            figure: Figure::default(),
             folder: PathBuf::new(),
         }
     }
@@ -158,6 +163,125 @@ pub(crate) struct Check {
     pub(crate) omitted: Amount,
     /// Live blocks by stack, the largest first; small ones may be missing.
     pub(crate) usage: Vec<(StackId, Amount)>,
+    /// Where it is a heap profile: what else is estimated.
+    pub(crate) profile: Option<Profile>,
+}
+
+/// What is estimated in a heap profile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Profile {
+    /// Bytes from one sample to the next, on average.
+    pub(crate) period: u64,
+    /// Live bytes at the highest, and when that was, in nanoseconds since sampling began.
+    pub(crate) peak_bytes: u64,
+    pub(crate) peak_ns: u64,
+    /// Samples for which there was no memory.
+    pub(crate) lost: u64,
+    /// By stack, in the order of the record.
+    pub(crate) sites: Vec<Sampled>,
+    pub(crate) threads: Vec<SampledThread>,
+}
+
+/// What is estimated of a stack's blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampled {
+    pub(crate) stack: StackId,
+    /// Samples that are live, what they stand for, and one standard deviation of those bytes.
+    pub(crate) samples: u64,
+    pub(crate) live: Amount,
+    pub(crate) live_error: u64,
+    /// The same of all since sampling began.
+    pub(crate) allocated: Amount,
+    pub(crate) allocated_error: u64,
+    /// What was freed within a millisecond.
+    pub(crate) temporary: Amount,
+    /// What was live at the peak.
+    pub(crate) peak: Amount,
+    /// When the oldest and the youngest live sample were made, in nanoseconds since sampling began.
+    pub(crate) oldest_ns: u64,
+    pub(crate) youngest_ns: u64,
+}
+
+/// What is estimated of a thread's blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SampledThread {
+    pub(crate) number: u32,
+    pub(crate) name: String,
+    pub(crate) live: Amount,
+    pub(crate) allocated: Amount,
+}
+
+impl Profile {
+    /// What a record says of one; sites and threads come later.
+    pub(crate) fn of(profile: &record::Profile) -> Self {
+        let record::Profile { period, peak_bytes, peak_ns, lost, .. } = *profile;
+        Self { period, peak_bytes, peak_ns, lost, ..Self::default() }
+    }
+
+    /// The sum of one of the figures.
+    pub(crate) fn total(&self, of: impl Fn(&Sampled) -> Amount) -> Amount {
+        self.sites.iter().fold(Amount::default(), |sum, site| Amount {
+            blocks: sum.blocks.saturating_add(of(site).blocks),
+            bytes: sum.bytes.saturating_add(of(site).bytes),
+        })
+    }
+}
+
+impl Sampled {
+    /// What a record says of a stack.
+    pub(crate) fn of(stack: StackId, sampled: &record::Sampled) -> Self {
+        let amount = |blocks, bytes| Amount { blocks, bytes };
+        Self {
+            stack,
+            samples: sampled.live_samples,
+            live: amount(sampled.live_blocks, sampled.live_bytes),
+            live_error: sampled.live_error,
+            allocated: amount(sampled.allocated_blocks, sampled.allocated_bytes),
+            allocated_error: sampled.allocated_error,
+            temporary: amount(sampled.temporary_blocks, sampled.temporary_bytes),
+            peak: amount(sampled.peak_blocks, sampled.peak_bytes),
+            oldest_ns: sampled.oldest_ns,
+            youngest_ns: sampled.youngest_ns,
+        }
+    }
+}
+
+impl SampledThread {
+    /// What a record says of a thread.
+    pub(crate) fn of(name: String, thread: &record::SampledThread) -> Self {
+        Self {
+            number: thread.thread,
+            name,
+            live: Amount { blocks: thread.live_blocks, bytes: thread.live_bytes },
+            allocated: Amount { blocks: thread.allocated_blocks, bytes: thread.allocated_bytes },
+        }
+    }
+}
+
+/// Which of a heap profile's figures is reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Figure {
+    /// Blocks that are live
+    #[default]
+    Live,
+    /// Blocks allocated since sampling began
+    Allocated,
+    /// Blocks that were freed within a millisecond
+    Temporary,
+    /// Blocks that were live when most bytes were
+    Peak,
+}
+
+impl Figure {
+    /// The figure of a site.
+    pub(crate) fn of(self, site: &Sampled) -> Amount {
+        match self {
+            Self::Live => site.live,
+            Self::Allocated => site.allocated,
+            Self::Temporary => site.temporary,
+            Self::Peak => site.peak,
+        }
+    }
 }
 
 /// Blocks and their bytes.

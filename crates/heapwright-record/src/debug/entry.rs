@@ -250,6 +250,75 @@ record! {
         /// Their bytes, as they were asked for.
         bytes: u64,
     }
+
+    /// The check before it is a heap profile: its figures are estimates from samples.
+    Profile {
+        /// The number of the check.
+        check: u32,
+        /// Bytes from one sample to the next, on average, for blocks that are allocated now.
+        period: u64,
+        /// Nanoseconds since the process began when sampling did.
+        since_ns: u64,
+        /// Live bytes at the highest, and nanoseconds since the process began when that was.
+        peak_bytes: u64,
+        /// When that was.
+        peak_ns: u64,
+        /// Samples for which there was no memory.
+        lost: u64,
+    }
+
+    /// What is estimated of a stack's blocks in a [`Profile`]. Bytes are as they were asked for; an error is
+    /// one standard deviation of the estimate before it.
+    Sampled {
+        /// The number of the check.
+        check: u32,
+        /// The number of the stack.
+        stack: u32,
+        /// Samples that are live.
+        live_samples: u64,
+        /// Live blocks.
+        live_blocks: u64,
+        /// Their bytes.
+        live_bytes: u64,
+        /// The error of that.
+        live_error: u64,
+        /// Samples since sampling began.
+        allocated_samples: u64,
+        /// Blocks allocated since.
+        allocated_blocks: u64,
+        /// Their bytes.
+        allocated_bytes: u64,
+        /// The error of that.
+        allocated_error: u64,
+        /// Blocks that were freed within a millisecond.
+        temporary_blocks: u64,
+        /// Their bytes.
+        temporary_bytes: u64,
+        /// Blocks that were live when most bytes were.
+        peak_blocks: u64,
+        /// Their bytes.
+        peak_bytes: u64,
+        /// When the oldest live sample was made, in nanoseconds since the process began.
+        oldest_ns: u64,
+        /// When the youngest was.
+        youngest_ns: u64,
+    }
+
+    /// What is estimated of a thread's blocks in a [`Profile`].
+    SampledThread {
+        /// The number of the check.
+        check: u32,
+        /// The thread, by its number in this record.
+        thread: u32,
+        /// Blocks of the thread that are live.
+        live_blocks: u64,
+        /// Their bytes.
+        live_bytes: u64,
+        /// Blocks that it allocated since sampling began.
+        allocated_blocks: u64,
+        /// Their bytes.
+        allocated_bytes: u64,
+    }
 }
 
 macro_rules! entries {
@@ -330,4 +399,10 @@ entries! {
     16 Checked(Checked),
     /// What was live at a moment.
     17 Sample(Sample),
+    /// A check is a heap profile.
+    18 Profile(Profile),
+    /// What is estimated of a stack's blocks.
+    19 Sampled(Sampled),
+    /// What is estimated of a thread's blocks.
+    20 SampledThread(SampledThread),
 }

@@ -75,8 +75,8 @@ use crate::problem::Format;
 
 pub use encoder::Encoder;
 pub use entry::{
-    Check, Checked, Class, End, Entry, Leak, Map, Module, Note, Process, Sample, Site, Stack, Step,
-    Thread, Times, Usage,
+    Check, Checked, Class, End, Entry, Leak, Map, Module, Note, Process, Profile, Sample, Sampled,
+    SampledThread, Site, Stack, Step, Thread, Times, Usage,
 };
 pub use finding::{Finding, Moment, Role};
 pub use numbers::{Access, Call, Ending, FindingKind, Occasion, Origin, Reach, Region, Root};

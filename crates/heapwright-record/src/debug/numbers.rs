@@ -187,6 +187,8 @@ numbers! {
         Call = 3 "call",
         /// It was time for one: only what is live is counted, nothing is followed.
         Time = 4 "time",
+        /// A heap profile: what is live is estimated from samples, nothing is followed.
+        Profile = 5 "profile",
     }
 
     /// Whether something still leads to a block.
@@ -242,5 +244,13 @@ impl FindingKind {
     #[must_use]
     pub const fn heading(self) -> &'static str {
         self.word()
+    }
+}
+
+impl Occasion {
+    /// Whether pointers were followed, so that what is leaked is known. Else only what is live is.
+    #[must_use]
+    pub const fn follows(self) -> bool {
+        !matches!(self, Self::Time | Self::Profile)
     }
 }

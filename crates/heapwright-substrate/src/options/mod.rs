@@ -28,6 +28,15 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::text::Line;
 
 const PATH_MAX: usize = 512;
+/// Bytes from one sample of the heap profile to the next where nothing else was asked for.
+#[cfg(feature = "debug")]
+pub const DEFAULT_SAMPLE: usize = 512 << 10;
+/// The least that can be asked for.
+#[cfg(feature = "debug")]
+pub const LEAST_SAMPLE: usize = 1 << 10;
+/// And the most.
+#[cfg(feature = "debug")]
+pub const MOST_SAMPLE: usize = 1 << 30;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
 /// The most caches that threads can share.
@@ -69,6 +78,12 @@ pub struct Options {
     /// An earlier run's record, whose sites are guarded; ends with a zero.
     #[cfg(feature = "debug")]
     sites: [u8; PATH_MAX],
+    /// Bytes from one sample of the heap profile to the next; 0: there are none.
+    #[cfg(feature = "debug")]
+    pub sample: usize,
+    /// Where the heap profile is written to; ends with a zero.
+    #[cfg(feature = "debug")]
+    profile: [u8; PATH_MAX],
 }
 
 impl Options {
@@ -93,6 +108,10 @@ impl Options {
         record: [0; PATH_MAX],
         #[cfg(feature = "debug")]
         sites: [0; PATH_MAX],
+        #[cfg(feature = "debug")]
+        sample: 0,
+        #[cfg(feature = "debug")]
+        profile: [0; PATH_MAX],
     };
 }
 
@@ -133,12 +152,15 @@ enum Wrong {
     /// It is right, and does nothing in this process.
     #[cfg(feature = "debug")]
     Alone,
+    /// The same, of an option that is not the debug heap's.
+    #[cfg(feature = "debug")]
+    InDebugMode,
 }
 
 #[cfg(not(feature = "debug"))]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -155,8 +177,16 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
         }
     }
     #[cfg(feature = "debug")]
-    if !options.debugs {
-        without_debugging(text, complain);
+    if options.debugs {
+        if options.sample != 0 || options.profile[0] != 0 {
+            complain(b"sample", Wrong::InDebugMode);
+        }
+        (options.sample, options.profile) = (0, [0; PATH_MAX]);
+    } else {
+        without_debugging(text, &mut complain);
+        if options.profile[0] != 0 && options.sample == 0 {
+            options.sample = DEFAULT_SAMPLE;
+        }
     }
     options
 }
@@ -208,6 +238,15 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"record", path) => set_path(&mut options.record, path)?,
         #[cfg(feature = "debug")]
         (b"sites", path) => set_path(&mut options.sites, path)?,
+        #[cfg(feature = "debug")]
+        (b"sample", b"off") => options.sample = 0,
+        #[cfg(feature = "debug")]
+        (b"sample", value) => match number(value) {
+            Some(bytes) if (LEAST_SAMPLE..=MOST_SAMPLE).contains(&bytes) => options.sample = bytes,
+            _ => return Err(Wrong::Value("needs bytes, from 1k to 1g, such as 512k, or off")),
+        },
+        #[cfg(feature = "debug")]
+        (b"profile", path) => set_path(&mut options.profile, path)?,
         (b"cache", model) => match CacheModel::parse(model) {
             Some(model) => options.cache = model,
             None => {
@@ -343,6 +382,8 @@ fn load_given() {
                 Wrong::Value(why) => line.text("the value ").text(why),
                 #[cfg(feature = "debug")]
                 Wrong::Alone => line.text("has no effect without mode=debug"),
+                #[cfg(feature = "debug")]
+                Wrong::InDebugMode => line.text("has no effect with mode=debug"),
             }
             .text(" (ignored)")
             .write();
@@ -366,6 +407,8 @@ const UNSUPPORTED: &[Unsupported] = &[
     ("stats=exit", |o| o.stats_at_exit, |o| o.stats_at_exit = false),
     ("stats_file", |o| o.stats_file[0] != 0, |o| o.stats_file[0] = 0),
     ("trace", |o| o.trace[0] != 0, |o| o.trace[0] = 0),
+    #[cfg(feature = "debug")]
+    ("profile", |o| o.profile[0] != 0, |o| o.profile[0] = 0),
     #[cfg(feature = "debug")]
     ("leaks=exit", |o| o.debugs && o.leaks.at_exit, |o| o.leaks.at_exit = false),
     #[cfg(feature = "debug")]
@@ -429,6 +472,13 @@ pub fn stats_file() -> Option<&'static CStr> {
 /// The prefix of the file that every call is to be written to (`trace=PREFIX`).
 pub fn trace_file() -> Option<&'static [u8]> {
     path(&get().trace).map(CStr::to_bytes)
+}
+
+/// The prefix of the file that the heap profile is written to when the program ends (`profile=PREFIX`).
+#[cfg(feature = "debug")]
+#[must_use]
+pub fn profile_file() -> Option<&'static CStr> {
+    path(&get().profile)
 }
 
 /// The path that an option gives, if it is not empty. The first byte is looked at here, and no more, for most programs

@@ -273,6 +273,11 @@ pub fn program_path(_out: &mut [u8]) -> usize {
 }
 
 /// No files are written here.
+pub fn write_all(_file: i32, _bytes: &[u8]) -> bool {
+    false
+}
+
+/// Writes nothing: there are no files.
 pub fn append_file(_path: &[u8], _bytes: &[u8], _make: bool) -> bool {
     false
 }

@@ -43,6 +43,7 @@ impl Cache {
         let now = os::coarse_ms();
         self.scavenger.began.set(now);
         self.scavenger.active.store(now, Ordering::Relaxed);
+        self.follow_sampling();
     }
 
     /// The thread has ended: gives back what is free and lets go of the rest, for
@@ -51,6 +52,7 @@ impl Cache {
     pub(crate) fn abandon(&self) {
         // Not as its owner: that may be another thread before this returns.
         let _order = self.lock.lock();
+        self.end_sampling();
         // First: what comes home from now on is kept for no thread.
         self.keeps_units.set(false);
         self.stash.release();
@@ -124,6 +126,7 @@ impl Cache {
         // SAFETY: the threads that may have been in are not in this process, which has one thread.
         unsafe { self.lock.forget_after_fork() };
         self.hot.raise_limit();
+        self.forget_sampling_after_fork();
         for class in 0..CLASSES {
             self.bins[class].withheld.forget_after_fork();
             let _forgotten = self.empty(class);

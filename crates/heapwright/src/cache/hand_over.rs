@@ -29,7 +29,7 @@ use super::{ASKS, CACHES, Cache, central};
 use crate::address_map::{Kind, MAP};
 use crate::os;
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Blocks handed over, both ways, per millisecond of CPU time from which a thread should use its CPU's arrays. (CPU time,
 /// because wall time would hide threads that work in bursts or share a CPU.)
@@ -38,6 +38,10 @@ const BLOCKS_A_MS: u64 = 250;
 const LOOK: u32 = 256;
 /// Excess of ticks over the rate, to those below, that makes a thread give its cache up.
 const TICKS: u32 = 2;
+
+/// What a thread is asked for: to give its cache up, and to look whether its blocks are to be sampled.
+const GIVE_UP: u8 = 1;
+const FOLLOW_SAMPLING: u8 = 2;
 
 /// Whether threads of this process hand over much.
 static IS_MUCH: AtomicBool = AtomicBool::new(false);
@@ -59,8 +63,8 @@ pub(super) struct HandOver {
     blocks: AtomicU64,
     /// Ticks with many, less those without.
     ticks: AtomicU32,
-    /// Whether its thread should give it up.
-    is_due: AtomicBool,
+    /// What its thread is asked for: see below.
+    asked: AtomicU8,
 }
 
 impl HandOver {
@@ -103,7 +107,7 @@ impl HandOver {
         let ticks = if is_much { ticks + 1 } else { ticks.saturating_sub(1) };
         self.ticks.store(ticks % TICKS, Ordering::Relaxed);
         if ticks == TICKS {
-            self.is_due.store(true, Ordering::Relaxed);
+            self.asked.fetch_or(GIVE_UP, Ordering::Relaxed);
             IS_MUCH.store(true, Ordering::Relaxed);
         }
     }
@@ -113,7 +117,27 @@ impl Cache {
     /// Whether its thread should give it up, if it can have anything else.
     #[inline(always)]
     pub(crate) fn should_be_given_up(&self) -> bool {
-        self.hand_over.is_due.load(Ordering::Relaxed)
+        self.hand_over.asked.load(Ordering::Relaxed) & GIVE_UP != 0
+    }
+
+    /// Whether its thread is asked for anything.
+    #[inline(always)]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.hand_over.asked.load(Ordering::Relaxed) != 0
+    }
+
+    #[cfg_attr(
+        not(feature = "debug"),
+        allow(dead_code, reason = "nothing is sampled without stacks")
+    )]
+    /// Asks its thread to begin to sample, or to end (`sampling`).
+    pub(super) fn ask_to_follow_sampling(&self) {
+        self.hand_over.asked.fetch_or(FOLLOW_SAMPLING, Ordering::Relaxed);
+    }
+
+    /// It does.
+    pub(super) fn no_longer_asked_to_follow_sampling(&self) {
+        self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Relaxed);
     }
 
     /// Its thread has freed so many blocks of the common owner's.
@@ -123,12 +147,12 @@ impl Cache {
 
     /// Its thread cannot have anything else.
     pub(crate) fn stays_in_use(&self) {
-        self.hand_over.is_due.store(false, Ordering::Relaxed);
+        self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }
 
     /// Hands all slabs to the common owner. The caller has entered the cache and allocates no more from it.
     pub(crate) fn hand_slabs_over(&self) {
-        self.hand_over.is_due.store(false, Ordering::Relaxed);
+        self.stays_in_use();
         self.keeps_units.set(false);
         self.release_free();
         while let Some(unit) = self.slabs.first() {

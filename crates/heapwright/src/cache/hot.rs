@@ -29,20 +29,46 @@ use super::outgoing::Outgoing;
 use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT_SHIFT};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind
 /// is the offset of its list.
 ///
-/// Plain memory, not atomics: only the owner touches it, and the compiler may
-/// then count in one instruction.
+/// Plain memory but for the head: only the owner touches it, and the compiler may
+/// then count in one instruction. The heads of the gate's lists change under their readers.
 #[repr(C)]
 pub(crate) struct List {
-    pub(super) head: Cell<*mut Block>,
+    pub(super) head: Head,
     /// Blocks it still takes; below zero it is too long.
     pub(super) room: Cell<i32>,
     /// The class's reciprocal, here so that `free` needs no other table.
     pub(super) reciprocal: u32,
+}
+
+/// The first block of a list. An atomic, of which loads and stores are those of plain memory.
+pub(super) struct Head(AtomicPtr<Block>);
+
+impl Head {
+    const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> *mut Block {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&self, block: *mut Block) {
+        self.0.store(block, Ordering::Relaxed);
+    }
+
+    /// The first block, in whose place another one comes. The list is the calling thread's.
+    pub(super) fn replace(&self, block: *mut Block) -> *mut Block {
+        let before = self.get();
+        self.set(block);
+        before
+    }
 }
 
 const _: () = assert!(size_of::<List>() == CLASS_STEP);
@@ -189,8 +215,8 @@ pub(crate) struct Hot {
     sized_tag: Cell<usize>,
     /// Blocks of another owner on their way home. In a stub there are none.
     pub(super) outgoing: Outgoing,
-    /// Where a miss is served.
-    on_miss: OnMiss,
+    /// Where a miss is served: an [`OnMiss`], or [`SHARED_COUNTED`].
+    on_miss: AtomicU8,
 }
 
 /// Where a miss of the fast paths is served.
@@ -207,6 +233,12 @@ pub(crate) enum OnMiss {
     PerCpu = 3,
 }
 
+const DOOR: u8 = OnMiss::Door as u8;
+const SHARED: u8 = OnMiss::Shared as u8;
+const BY_CPU: u8 = OnMiss::ByCpu as u8;
+/// In a cache that threads share, where blocks are sampled.
+const SHARED_COUNTED: u8 = 4;
+
 /// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
 // No entry has the bit, and no cache: only a stub makes one of it.
@@ -217,15 +249,14 @@ impl Hot {
     pub(crate) const fn sentinel() -> Self {
         Self {
             descriptor: [0; 4],
-            lists: [const {
-                List { head: Cell::new(ptr::null_mut()), room: Cell::new(0), reciprocal: 0 }
-            }; CLASSES],
+            lists: [const { List { head: Head::new(), room: Cell::new(0), reciprocal: 0 } };
+                CLASSES],
             base: Cell::new(ptr::null_mut()),
             limit: AtomicUsize::new(0),
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
             outgoing: Outgoing::new(),
-            on_miss: OnMiss::Door,
+            on_miss: AtomicU8::new(OnMiss::Door as u8),
         }
     }
 
@@ -247,7 +278,7 @@ impl Hot {
 ///
 /// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
 /// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
-/// [`HotStub::become_stub`] only its limit changes, which is an atomic.
+/// [`HotStub::become_stub`] only its limit changes, the heads of the gate's, and where misses go, which are atomics.
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 
@@ -281,12 +312,19 @@ impl HotStub {
         };
         for (class, list) in hot.lists.iter_mut().enumerate() {
             list.reciprocal = size_class::reciprocal(class);
-            list.head.set(ptr::without_provenance_mut(head));
         }
         hot.forward_sized(forward_sized);
-        hot.on_miss = on_miss;
+        hot.on_miss.store(on_miss as u8, Ordering::Relaxed);
         hot.base.set(MAP.base());
         hot.limit.store(readable, Ordering::Relaxed);
+        self.set_heads(head);
+    }
+
+    /// Makes all heads `head`: null, or negative.
+    pub(super) fn set_heads(&self, head: usize) {
+        for list in &self.0.lists {
+            list.head.set(ptr::without_provenance_mut(head));
+        }
     }
 
     /// Lowers the limit: the table behind it is about to go. Nothing that a program may free
@@ -306,7 +344,13 @@ impl HotStub {
 
     /// Where a miss is served.
     pub(crate) fn on_miss(&self) -> OnMiss {
-        self.0.on_miss
+        self.0.on_miss()
+    }
+
+    /// Has each miss of a shared cache counted first, or no more.
+    pub(super) fn count_misses(&self, count: bool) {
+        let on_miss = if count { SHARED_COUNTED } else { OnMiss::Shared as u8 };
+        self.0.on_miss.store(on_miss, Ordering::Relaxed);
     }
 
     /// Says which sequence `malloc` is: a thread arms it with the address of this.
@@ -324,7 +368,36 @@ impl Hot {
     /// Where a miss is served.
     #[inline(always)]
     pub(crate) fn on_miss(&self) -> OnMiss {
-        self.on_miss
+        match self.on_miss.load(Ordering::Relaxed) {
+            DOOR => OnMiss::Door,
+            SHARED | SHARED_COUNTED => OnMiss::Shared,
+            BY_CPU => OnMiss::ByCpu,
+            _ => OnMiss::PerCpu,
+        }
+    }
+
+    /// Whether a miss is served in a cache that threads share, without being counted.
+    #[inline(always)]
+    pub(crate) fn misses_to_shared(&self) -> bool {
+        // As with the limit, the compiler makes no compare with memory of an atomic load.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a load of where misses go, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "cmp byte ptr [{hot} + {on_miss}], {shared}",
+                "jne {other}",
+                hot = in(reg) self,
+                on_miss = const offset_of!(Hot, on_miss),
+                shared = const SHARED,
+                other = label { return false },
+                options(readonly, nostack),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            self.on_miss.load(Ordering::Relaxed) == SHARED
+        }
     }
 
     /// The list at a byte offset: a request's size less one, rounded down to 16.
@@ -348,6 +421,16 @@ impl Hot {
             return Residue::UNKNOWN;
         }
         // SAFETY: below the limit, so there is an entry to read.
+        Residue(unsafe { self.entry_of(unit) } ^ self.tag)
+    }
+
+    /// As [`Hot::residue_of`], of any unit that the map knows, whatever the limit is.
+    pub(crate) fn residue_by_map(&self, address: usize) -> Residue {
+        let unit = self.unit_of(address);
+        if unit >= MAP.limit() {
+            return Residue::UNKNOWN;
+        }
+        // SAFETY: below the map's limit, so there is an entry to read.
         Residue(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
@@ -422,13 +505,20 @@ impl Hot {
     /// Looks where the window is. Before another thread knows the cache.
     pub(super) fn know_window(&mut self) {
         self.base.set(MAP.base());
-        self.raise_limit();
+        self.know_nothing(false);
     }
 
-    /// Looks again how far the window goes. The cache's thread calls this, or a visitor of its
+    /// Looks again how far the window goes, unless the cache is to know nothing. The cache's thread calls this, or a visitor of its
     /// cache; the window only grows.
     pub(super) fn raise_limit(&self) {
-        self.limit.store(MAP.limit(), Ordering::Relaxed);
+        if self.limit.load(Ordering::Relaxed) != 0 {
+            self.limit.store(MAP.limit(), Ordering::Relaxed);
+        }
+    }
+
+    /// Has `free` know no block, and take the longer way with all, or no more.
+    pub(super) fn know_nothing(&self, nothing: bool) {
+        self.limit.store(if nothing { 0 } else { MAP.limit() }, Ordering::Relaxed);
     }
 }
 

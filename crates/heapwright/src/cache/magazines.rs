@@ -37,6 +37,7 @@ use core::ptr;
 
 use super::central::{self, Supply};
 use super::depot::DepotChain;
+use super::sampling;
 use super::stash::{self, Stash};
 use super::visit::{self, Thief};
 use super::{
@@ -169,6 +170,9 @@ fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
     stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
+    if on_miss == OnMiss::Shared && sampling::period() != 0 {
+        stub.count_misses(true);
+    }
     for class in 0..CLASSES {
         magazines.lists[class].reciprocal = size_class::reciprocal(class);
         magazines.bins[class].want.set(first_length(class) as u32);
@@ -180,6 +184,14 @@ fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
 /// Taken to make caches, across a fork, which gives back the locks of as many as it took, and to
 /// lower what all of them know.
 pub(super) static RAISING: Lock<()> = Lock::new(());
+
+/// Has each `malloc` by a cache that threads share counted first (`sampling`), or no more.
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
+pub(super) fn count_calls(counted: bool) {
+    for cache in ALL.all().filter(|cache| cache.front().on_miss() == OnMiss::Shared) {
+        cache.front().count_misses(counted);
+    }
+}
 
 /// Raises the number of caches. Returns how many there are.
 pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {

@@ -40,6 +40,8 @@ pub(crate) mod magazines;
 pub(crate) mod maintenance;
 mod outgoing;
 mod room;
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
+pub(crate) mod sampling;
 mod scavenger;
 mod slabs;
 mod stash;
@@ -66,6 +68,7 @@ pub(crate) use hand_over::is_much_handed_over;
 pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
+use sampling::Sampling;
 use scavenger::Scavenger;
 use slabs::terminated;
 pub(crate) use stash::{Stash, note_scarce};
@@ -166,6 +169,8 @@ pub(crate) struct Cache {
     slab_count: Cell<usize>,
     /// Bytes that lists were given room for, see `room`.
     room_bytes: Cell<usize>,
+    /// Which blocks are samples, where its thread's are sampled.
+    pub(crate) sampling: Sampling,
     /// A first-class heap's large blocks.
     pub(crate) large: UnitList<ByOwner>,
     /// Orders the slow operations: those of the thread, of visitors, and of the
@@ -311,6 +316,8 @@ impl Cache {
 
     /// Makes it a first-class heap's.
     pub(crate) fn become_heap(&self) {
+        // What it hands out is counted by the door.
+        self.end_sampling();
         self.is_heap.store(true, Ordering::Relaxed);
     }
 
@@ -337,7 +344,7 @@ impl Cache {
     #[inline]
     pub(crate) unsafe fn free(&self, class: usize, block: *mut Block) {
         // SAFETY: a block of the class, of a slab of this cache, which the caller gives away.
-        if unsafe { self.hot.list(class).push(block) } {
+        if unsafe { self.put_listed(class, block) } {
             self.overflow(class);
         }
     }
@@ -345,9 +352,18 @@ impl Cache {
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
+        if self.sampling.is_on() {
+            return self.refill_counted(class);
+        }
+        self.refill_uncounted(class)
+    }
+
+    /// [`Cache::refill`] where no block is counted, or no sample due. A null block: one is now.
+    #[inline(always)]
+    fn refill_uncounted(&self, class: usize) -> Option<Allocated> {
         if self.bins[class].withheld.is_withheld() {
             let block = self.pop_withheld(class);
-            if !block.is_null() {
+            if !block.is_null() || self.sampling.is_due(class) {
                 return Some(Allocated { block: block.cast(), zero: false });
             }
         }
@@ -394,7 +410,11 @@ impl Cache {
         }
         bin.room.count(chain.count as i32);
         if chain.count == 1 {
-            return Some(Allocated { block: chain.head.cast(), zero: slab.is_zero() });
+            if self.sampling.count_given(class) {
+                return Some(Allocated { block: chain.head.cast(), zero: slab.is_zero() });
+            }
+            self.distribute(class, terminated(chain));
+            return Some(Allocated { block: core::ptr::null_mut(), zero: false });
         }
         Some(self.start(class, terminated(chain)))
     }
@@ -409,16 +429,16 @@ impl Cache {
 
     /// Fills the list of `class`, which is empty.
     fn fill(&self, class: usize, chain: DepotChain, room: i32) {
-        let list = self.hot.list(class);
-        list.head.set(chain.head());
-        list.room.set(room);
+        self.set_listed(class, chain.head(), chain.count());
+        self.hot.list(class).room.set(room);
         self.bins[class].base.set(room + chain.count() as i32);
     }
 
     /// Takes all blocks out of the list of `class`.
     fn empty(&self, class: usize) -> DepotChain {
         self.restore(class);
-        let (head, count) = (self.hot.list(class).head.get(), self.length(class));
+        let count = self.length(class);
+        let head = self.take_all_listed(class);
         // SAFETY: the list's blocks; it forgets them here.
         let chain = unsafe { DepotChain::of(head, count) };
         self.fill(class, DepotChain::EMPTY, self.room(class, count) as i32);

@@ -173,6 +173,7 @@ impl Cache {
             // SAFETY: the chain was taken whole and is this cache's.
             let next = unsafe { Block::next(block) };
             let rest = self.hot.residue_of(block.addr());
+            let rest = if rest.is_mine() { rest } else { self.hot.residue_by_map(block.addr()) };
             if rest.is_mine() {
                 bytes += size_class::size(rest.class());
                 take(rest.class(), block);
@@ -189,14 +190,27 @@ impl Cache {
     /// Takes what others freed into the lists, which are the calling thread's.
     pub(crate) fn drain(&self) {
         self.restore_lists();
-        let blocks = self.drain_with(|class, block| {
-            // SAFETY: the slab is of the class and this cache's, and the block was freed by
-            // the thread that pushed it.
-            if unsafe { self.hot.list(class).push(block) } {
-                let chain = self.empty(class);
-                self.distribute(class, chain);
-            }
-        });
+        let too_long = |class| {
+            let chain = self.empty(class);
+            self.distribute(class, chain);
+        };
+        let blocks = if self.sampling.is_on() {
+            self.drain_with(|class, block| {
+                // SAFETY: the slab is of the class and this cache's, and the block was freed by
+                // the thread that pushed it.
+                if unsafe { self.put_listed(class, block) } {
+                    too_long(class);
+                }
+            })
+        } else {
+            self.drain_with(|class, block| {
+                // SAFETY: the slab is of the class and this cache's, and the block was freed by
+                // the thread that pushed it.
+                if unsafe { self.hot.list(class).push(block) } {
+                    too_long(class);
+                }
+            })
+        };
         self.hand_over.count(blocks);
     }
 

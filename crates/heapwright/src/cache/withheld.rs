@@ -81,9 +81,9 @@ impl Cache {
     }
 
     fn withhold(&self, class: usize) {
-        let (withheld, list) = (&self.bins[class].withheld, self.hot.list(class));
-        withheld.head.set(list.head.replace(ptr::null_mut()));
-        withheld.room.set(list.room.replace(0));
+        let withheld = &self.bins[class].withheld;
+        withheld.head.set(self.take_all_listed(class));
+        withheld.room.set(self.hot.list(class).room.replace(0));
     }
 
     /// Withholds what the list of `class` was filled with while it is withheld.
@@ -105,10 +105,9 @@ impl Cache {
     pub(super) fn restore(&self, class: usize) {
         let withheld = &self.bins[class].withheld;
         if withheld.is_withheld.replace(false) {
-            let list = self.hot.list(class);
-            debug_assert!(list.head.get().is_null());
-            list.head.set(withheld.head.get());
-            list.room.set(withheld.room.get());
+            let count = self.bins[class].base.get() - withheld.room.get();
+            self.set_listed(class, withheld.head.get(), count.max(0) as usize);
+            self.hot.list(class).room.set(withheld.room.get());
         }
     }
 
@@ -132,6 +131,9 @@ impl Cache {
         }
         let block = withheld.head.get();
         if !block.is_null() {
+            if !self.sampling.count_given(class) {
+                return ptr::null_mut();
+            }
             // SAFETY: a block of the list, which is free, linked and this thread's.
             withheld.head.set(unsafe { Block::next(block) });
             withheld.room.set(withheld.room.get() + 1);
@@ -142,7 +144,10 @@ impl Cache {
     /// Answers a `free` that polled because the list of `class` is withheld. False:
     /// the list, which is back, is too long.
     pub(super) fn push_withheld(&self, class: usize) -> bool {
-        let block = self.hot.list(class).pop();
+        // The one block; aside, if it is to be a sample.
+        let block = self.take_all_listed(class);
+        let room = &self.hot.list(class).room;
+        room.set(room.get() + 1);
         let withheld = &self.bins[class].withheld;
         // SAFETY: just freed, and this thread's.
         unsafe { Block::set_next(block, withheld.head.get()) };

@@ -20,7 +20,6 @@
 //!         side       guarded memory for all this
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error
-//!       recorder   the record file
 //!     fault      accesses that a guard page caught
 //! ```
 //!
@@ -78,7 +77,6 @@ mod leaks;
 mod lifetime;
 mod process;
 mod reach;
-mod recorder;
 mod report;
 mod sample;
 mod scope;

@@ -27,12 +27,15 @@ use heapwright_record::debug::{
 use crate::digits::Digits;
 use crate::options::debug::Config;
 use crate::os;
+use crate::recorder::Recorder;
 use crate::stacks::{self, Module, Stack};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Guard, Lock};
 
-use super::recorder::{RECORDER, Recorder};
 use super::threads::Threads;
+
+/// The process's record. One file a process, so there is one, under its own lock.
+static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
 /// Different findings that are reported; the rest is only counted.
 const MOST_REPORTED: usize = 100;
@@ -483,7 +486,7 @@ impl Voice<'_> {
 fn record(recorder: &mut Recorder, finding: &Finding, threads: &Threads) {
     recorder.put_map();
     for (_, moment) in finding.moments() {
-        recorder.put_thread(moment.thread, threads);
+        threads.record(moment.thread, recorder);
         recorder.put_stack(moment.stack);
     }
     recorder.put(&Entry::Finding(*finding));

@@ -9,6 +9,7 @@
 //! beyond 65534 share the last number. The name is that at the first allocation.
 
 use crate::os;
+use crate::recorder::Recorder;
 use crate::segments::{Segments, Zeroed};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -85,6 +86,13 @@ impl Threads {
             entry.is_some_and(|entry| entry.system.load(Ordering::Acquire) == system)
         };
         (last.saturating_sub(within) + 1..=last).rev().find(is)
+    }
+
+    /// Adds a thread to a record, if it ever came.
+    pub(crate) fn record(&self, number: u32, recorder: &mut Recorder) {
+        if let Some((system, name)) = self.identity(number) {
+            recorder.put_thread(number, system, &name);
+        }
     }
 
     /// The system's number of a thread and its name, 16 bytes ended by a zero.

@@ -19,12 +19,15 @@ use crate::sync::atomic::Ordering;
 
 use super::source::Source;
 use super::start::{self, Mine};
-use super::{count, debug_hooks, fast, first_class, foreign, large, own_word, shared, trace};
+use super::{
+    count, debug_hooks, exclusive, fast, first_class, foreign, large, own_word, sampling, shared,
+    trace,
+};
 use crate::request::{MALLOC, Origin, Request, Return};
 
 impl Request {
     /// The class that serves it; `None` for a large block.
-    fn class(self) -> Option<usize> {
+    pub(super) fn class(self) -> Option<usize> {
         if self.align <= size_class::MIN_ALIGN {
             (self.size <= SLAB_MAX).then(|| size_class::of(self.size.max(1)))
         } else {
@@ -53,6 +56,10 @@ pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> 
 
 /// Serves a request, or says in `errno` that there is no memory.
 fn allocate(request: Request) -> *mut u8 {
+    // Then nothing is debugged, traced or passed on.
+    if sampling::is_on() {
+        return sampling::allocate(request.size, request.align, request.zero, request.origin);
+    }
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
         core::ptr::null_mut()
     } else {
@@ -71,20 +78,26 @@ fn allocate(request: Request) -> *mut u8 {
         {
             return done(request, block);
         }
-        match mine {
-            Mine::Cache(cache) => {
-                let _order = cache.enter();
-                allocate_from(cache.get(), request)
-            }
-            Mine::Late(cache) => {
-                let _order = cache.lock.lock();
-                allocate_from(cache, request)
-            }
-            Mine::Shared => allocate_shared(request),
-            Mine::Nothing => core::ptr::null_mut(),
-        }
+        allocate_from_mine(request, mine)
     };
     done(request, block)
+}
+
+/// Serves a request from what the thread has. Null: there is no memory, or a sample is due.
+#[inline(always)]
+pub(super) fn allocate_from_mine(request: Request, mine: Mine) -> *mut u8 {
+    match mine {
+        Mine::Cache(cache) => {
+            let _order = cache.enter();
+            allocate_from(cache.get(), request)
+        }
+        Mine::Late(cache) => {
+            let _order = cache.lock.lock();
+            allocate_from(cache, request)
+        }
+        Mine::Shared => allocate_shared(request),
+        Mine::Nothing => core::ptr::null_mut(),
+    }
 }
 
 /// Serves a request of a thread that shares caches.
@@ -129,7 +142,9 @@ fn allocate_late(request: Request) -> *mut u8 {
     allocate_from(cache, request)
 }
 
-fn done(request: Request, block: *mut u8) -> *mut u8 {
+/// What a call is answered with.
+#[inline(always)]
+pub(super) fn done(request: Request, block: *mut u8) -> *mut u8 {
     trace::allocated(request, block);
     if block.is_null() {
         os::set_errno(os::ENOMEM);
@@ -155,9 +170,13 @@ fn from_peer(peer: &foreign::Peer, Request { size, align, zero, .. }: Request) -
     }
 }
 
-/// Serves a request from a source that the caller holds. Null: no memory.
+/// Serves a request from a source that the caller holds. Null: no memory, or a sample is due.
+#[inline(always)]
 pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     let served = serve(source, request).or_else(|| {
+        if request.class().is_some_and(|class| source.is_sample_due(class)) {
+            return None;
+        }
         // What the cache keeps of other classes may be what is missing.
         source.release();
         serve(source, request)
@@ -305,6 +324,10 @@ unsafe fn free_found<const FROM: u8>(
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
+    if sampling::is_on() && unsafe { exclusive::free_sampled(block, fast::hot()) } {
+        return;
+    }
+    // SAFETY: the caller gives the block away, if it is one.
     if shared::is_on() && unsafe { shared::free_quickly(block, fast::hot()) } {
         return;
     }
@@ -362,6 +385,10 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
         // SAFETY: the caller gives the block of this class and a common slab away.
         return unsafe { shared::free_slot(class, block) };
     }
+    if sampling::is_owner(owner) {
+        // SAFETY: the caller gives the block of this class and the samples' heap away.
+        return unsafe { sampling::free_slot(class, block) };
+    }
     if let Mine::Cache(cache) = start::mine()
         && cache.should_be_given_up()
         && cache.id() != owner
@@ -383,6 +410,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
             }
             // SAFETY: the caller gives away the block of this class; the heap is its owner.
             (Some(heap), _) if heap.owned_by() == Use::Heap => unsafe {
+                sampling::note_freed(block.cast());
                 first_class::free_slot(heap, class, block);
             },
             (_, Mine::Cache(cache)) => {
@@ -398,7 +426,9 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
 
 fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
+        Some(heap) if sampling::is_owner(heap.id()) && sampling::puts_off(unit) => true,
         Some(heap) => {
+            sampling::note_freed(MAP.address_of(unit));
             let _order = heap.lock.lock();
             // Looked at again under the lock: two threads may free it at once.
             let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()

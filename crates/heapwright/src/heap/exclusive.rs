@@ -16,18 +16,33 @@
 
 use core::ptr;
 
-use super::{door, large, own_word, start};
+use super::{door, fast, large, own_word, sampling, start};
 use crate::address_map::{CLASS_STEP, Entry, MAP};
-use crate::cache::{Allocated, Hot, Stash};
-use crate::request::MALLOC;
-use crate::size_class::UNIT;
+use crate::cache::arrays::Gate;
+use crate::cache::{self, Allocated, Hot, OnMiss, Stash};
+use crate::request::{MALLOC, Origin, Request};
+use crate::size_class::{self, UNIT};
 
 /// A request of `size` bytes whose list, at `offset` in what the fast word leads to, is empty.
 #[inline(never)]
 pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     match refill(hot, offset) {
         Some(Allocated { block, .. }) => block,
-        None => door::malloc_cold::<MALLOC>(size),
+        None => missed_elsewhere::<MALLOC>(size, 1),
+    }
+}
+
+/// [`missed_from`] where the thread has no cache whose hot part this is, or no memory, or a sample is due.
+#[cold]
+#[inline(never)]
+fn missed_elsewhere<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    // Looked up again, so that a miss need not keep it.
+    let (hot, offset) = (fast::hot(), size_class::of(size) * CLASS_STEP);
+    let request = Request { size, align, zero: false, origin: Origin::of::<FROM>() };
+    match hot.on_miss() {
+        OnMiss::PerCpu => sampling::allocate_by_cpu(request, Gate::of(hot), offset),
+        OnMiss::Shared => sampling::allocate_shared(request, hot, offset),
+        OnMiss::Door | OnMiss::ByCpu => door::malloc_aligned_cold::<FROM>(size, align),
     }
 }
 
@@ -41,7 +56,7 @@ pub(super) fn missed_from<const FROM: u8>(
 ) -> *mut u8 {
     match refill(hot, offset) {
         Some(Allocated { block, .. }) => block,
-        None => door::malloc_aligned_cold::<FROM>(size, align),
+        None => missed_elsewhere::<FROM>(size, align),
     }
 }
 
@@ -49,8 +64,9 @@ pub(super) fn missed_from<const FROM: u8>(
 #[inline(always)]
 fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
     let cache = own_word::cache_of(hot)?;
-    if cache.should_be_given_up() {
-        start::give_up(cache);
+    if cache.is_asked() {
+        // The door serves this call: with the cache, if the thread has it still.
+        start::do_as_asked(cache);
         return None;
     }
     let _order = cache.enter();
@@ -63,11 +79,46 @@ fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
 pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     if Stash::LENGTHS.contains(&size)
         && let Some(cache) = own_word::cache_of(hot)
+        // Where blocks are sampled, the door counts them.
+        && !cache.sampling.is_on()
         && let Some(_order) = cache.try_enter()
     {
         return large::quickly(size, &cache.stash);
     }
     ptr::null_mut()
+}
+
+/// Frees a block if the thread's blocks are sampled, so that its hot part knows none, and it is one of the thread's
+/// own or of the outgoing batch's owner. False: it is something else.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to.
+#[inline(never)]
+pub(super) unsafe fn free_sampled(block: *mut u8, hot: &Hot) -> bool {
+    let Some(cache) = own_word::cache_of(hot).filter(|cache| cache.sampling.is_on()) else {
+        return false;
+    };
+    let residue = hot.residue_by_map(block.addr());
+    if !residue.is_mine() {
+        // SAFETY: the caller gives the block away, and this is what is left of its entry.
+        if unsafe { cache::send_along(hot, residue, block) } {
+            return true;
+        }
+        // SAFETY: the caller gives the block away, which nobody has taken.
+        return unsafe { free_large(block, hot) };
+    }
+    // SAFETY: just checked.
+    let list = unsafe { hot.list_of(residue) };
+    if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+        return false;
+    }
+    // SAFETY: a slot of the class begins here, in a slab of the cache, whose thread's blocks are sampled; the caller
+    // gives it away.
+    if unsafe { cache.put_sampled(residue.bits(), block.cast()) } {
+        door::overflow(residue.class());
+    }
+    true
 }
 
 /// Frees a block if it is a large one of no first-class heap, and the cache has room for its run.

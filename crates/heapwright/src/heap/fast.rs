@@ -177,7 +177,7 @@ fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     // First, because with a shared cache every call comes here.
-    if hot.on_miss() == OnMiss::Shared {
+    if hot.misses_to_shared() {
         return shared::missed(size, hot, offset);
     }
     exclusive::missed(size, hot, offset)
@@ -186,7 +186,7 @@ pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 /// [`missed`] for a call that gives a small alignment, or none (1).
 #[inline(never)]
 fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    if hot.on_miss() == OnMiss::Shared {
+    if hot.misses_to_shared() {
         return shared::missed(size, hot, offset);
     }
     exclusive::missed_from::<FROM>(size, align, hot, offset)

@@ -17,9 +17,8 @@ use crate::remote::Block;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-use super::door;
-use super::large;
 use super::start::{self, Mine};
+use super::{door, large, sampling};
 use crate::request::{Origin, Request};
 
 /// A heap of one's own. Used by address; see [`Heap::create`].
@@ -85,9 +84,12 @@ impl Heap {
         }
         // SAFETY: by the contract the heap exists; it is a cache.
         let cache = unsafe { &(*heap).0 };
-        let _order = cache.lock.lock();
-        let origin = Origin::Malloc;
-        door::allocate_from(cache, Request { size, align, zero: zeroed, origin })
+        let request = Request { size, align, zero: zeroed, origin: Origin::Malloc };
+        let order = cache.lock.lock();
+        let block = door::allocate_from(cache, request);
+        drop(order);
+        sampling::note_made(block, request);
+        block
     }
 
     /// Frees a block of the heap; null does nothing. A block of another heap
@@ -111,6 +113,7 @@ impl Heap {
     pub unsafe fn destroy(heap: *mut Self) {
         // SAFETY: null, or by the contract a heap, whose cache is never freed.
         let Some(cache) = (unsafe { heap.cast::<Cache>().as_ref() }) else { return };
+        sampling::note_destroyed(cache.id());
         let order = cache.lock.lock();
         while let Some(unit) = cache.large.first() {
             cache.large.remove(&MAP, unit);

@@ -246,3 +246,11 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     chunk::give_moved(unit, old_units, moved);
     Some(new)
 }
+
+/// [`move_to_grow`] for a block of a first-class heap, whose lock is held.
+pub(super) fn move_in_heap(unit: usize, size: usize, heap: &Cache) -> Option<Large> {
+    heap.large.remove(&MAP, unit);
+    let new = move_to_grow(unit, size);
+    join_heap(new.as_ref().map_or(unit, |new| new.unit), heap);
+    new
+}

@@ -53,6 +53,7 @@ mod large;
 mod own_word;
 pub(crate) mod per_cpu;
 mod resize;
+pub(crate) mod sampling;
 mod shared;
 mod source;
 mod start;

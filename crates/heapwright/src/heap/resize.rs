@@ -12,7 +12,7 @@
 //! Called by the C layer and the adapters.
 
 use super::door::{Found, find};
-use super::{count, debug_hooks, fast, foreign, large, own_word, shared, trace};
+use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, trace};
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
@@ -125,9 +125,10 @@ unsafe fn resize<const FROM: u8>(
             // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
             // promises.
             Found::Foreign => return unsafe { foreign::realloc(block, size) },
-            Found::Slot { class, .. } => {
+            Found::Slot { class, owner } => {
                 let have = size_class::size(class);
                 if stays(have, size) {
+                    sampling::note_resized(owner, block, block, size);
                     return block;
                 }
                 have
@@ -228,13 +229,17 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let mut after = unit;
     let mut moved = block;
     if !large::resize_in_place(unit, size, release_kept) {
-        if heap.is_some() {
-            return None;
-        }
-        let new = large::move_to_grow(unit, size)?;
+        let new = match heap {
+            None => large::move_to_grow(unit, size)?,
+            Some(heap) if sampling::is_owner(heap.id()) => large::move_in_heap(unit, size, heap)?,
+            Some(_) => return None,
+        };
         (after, moved) = (new.unit, new.block);
     }
     drop(order);
+    if let Some(heap) = heap {
+        sampling::note_resized(heap.id(), block, moved, size);
+    }
     if options::detailed() {
         count::live(large::usable(after) as i64 - before as i64);
     }

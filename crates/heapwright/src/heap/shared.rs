@@ -28,7 +28,7 @@ use core::ptr;
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 use super::assembly::malloc_sequence;
 use super::own_word::{self, Own};
-use super::{door, large};
+use super::{door, large, sampling};
 use crate::request::MALLOC;
 
 use crate::address_map::{COMMON, Entry, Kind, MAP};
@@ -348,7 +348,8 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
 /// A large block of `size` bytes from a run that the cache behind `hot`, a stub, or the CPU's keeps; else null.
 #[inline(never)]
 pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
-    if !Stash::LENGTHS.contains(&size) {
+    // Where blocks are sampled, the door counts them.
+    if !Stash::LENGTHS.contains(&size) || sampling::is_on() {
         return ptr::null_mut();
     }
     with_stash(hot, |stash| large::quickly(size, stash)).unwrap_or(ptr::null_mut())

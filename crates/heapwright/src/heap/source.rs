@@ -15,6 +15,8 @@ use super::start;
 pub(super) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
+    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample.
+    fn is_sample_due(&self, class: usize) -> bool;
     /// Runs kept for the next large block.
     fn stash(&self) -> &Stash;
     /// A bounded step towards giving back what nobody has wanted for a while.
@@ -33,6 +35,10 @@ pub(super) trait Source {
 impl Source for Cache {
     fn alloc(&self, class: usize) -> Option<Allocated> {
         self.alloc(class)
+    }
+
+    fn is_sample_due(&self, class: usize) -> bool {
+        self.sampling.is_due(class)
     }
 
     fn stash(&self) -> &Stash {
@@ -64,6 +70,10 @@ impl Source for Cache {
 impl Source for Magazines {
     fn alloc(&self, class: usize) -> Option<Allocated> {
         self.alloc(class)
+    }
+
+    fn is_sample_due(&self, _class: usize) -> bool {
+        false
     }
 
     fn stash(&self) -> &Stash {

@@ -128,6 +128,17 @@ pub(super) fn give_up(cache: OwnCache) {
     cache.abandon();
 }
 
+/// The calling thread does what its cache's is asked for.
+#[cold]
+#[inline(never)]
+pub(super) fn do_as_asked(cache: OwnCache) {
+    if cache.should_be_given_up() {
+        return give_up(cache);
+    }
+    let _order = cache.enter();
+    cache.follow_sampling();
+}
+
 /// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a time, and the one
 /// that started them.
 fn most_of_their_own() -> usize {
@@ -228,6 +239,10 @@ fn start() -> bool {
     trace::begun();
     #[cfg(feature = "debug")]
     crate::debug::begun();
+    #[cfg(feature = "debug")]
+    if !peered && !debug_hooks::is_debugging() {
+        super::sampling::begun(options::get());
+    }
     true
 }
 

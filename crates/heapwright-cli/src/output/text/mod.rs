@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod heap;
+mod profile;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;

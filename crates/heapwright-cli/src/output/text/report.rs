@@ -28,7 +28,7 @@ use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Ready, Report, StackId};
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{End, Ending, Occasion, Reach, Root, Text};
+use heapwright_record::debug::{End, Ending, Reach, Root, Text};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::io;
@@ -65,7 +65,15 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         write_growth(&mut out, report, growth, look);
         flush(&mut out)?;
     }
-    summary(&mut out, report);
+    let profiles = report.processes.iter().flat_map(|process| &process.checks);
+    let is_only_profiled =
+        profiles.clone().next().is_some() && profiles.clone().all(|check| check.profile.is_some());
+    super::profile::write(&mut out, report, look);
+    if is_only_profiled {
+        notes(&mut out, report);
+    } else {
+        summary(&mut out, report);
+    }
     to.write_all(out.as_bytes())
 }
 
@@ -269,12 +277,18 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// The processes, and what was found.
-fn summary(out: &mut String, report: &Report) {
+/// What could not be read or seen.
+fn notes(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {
         let _ = writeln!(out, "=={first}== note: {note}");
     }
+}
+
+/// The processes, and what was found.
+fn summary(out: &mut String, report: &Report) {
+    notes(out, report);
+    let first = pid(report.first());
     let listed = listed(report);
     for process in listed.iter().take(LISTED) {
         let pid = pid(Some(process));
@@ -361,9 +375,8 @@ fn listed(report: &Report) -> Vec<&Process> {
 }
 
 fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
-    let is_check = |check: &&crate::report::model::Check| {
-        check.occasion != Occasion::Time && check.took_ns.is_some()
-    };
+    let is_check =
+        |check: &&crate::report::model::Check| check.occasion.follows() && check.took_ns.is_some();
     let checks =
         || report.processes.iter().flat_map(|process| process.checks.iter()).filter(is_check);
     if checks().next().is_none() && report.leaks.is_empty() {

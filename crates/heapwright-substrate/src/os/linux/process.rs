@@ -20,6 +20,20 @@ pub fn write_stderr(mut bytes: &[u8]) {
     });
 }
 
+/// Writes all of `bytes` to the open file `file`. False: an error came, and a part may be missing.
+pub fn write_all(file: i32, mut bytes: &[u8]) -> bool {
+    keeping_errno(|| {
+        while !bytes.is_empty() {
+            let wrote = calls::write(file, bytes);
+            if wrote <= 0 {
+                return false;
+            }
+            bytes = &bytes[wrote as usize..];
+        }
+        true
+    })
+}
+
 /// Ends the process with SIGABRT.
 pub fn abort() -> ! {
     // SAFETY: no preconditions.

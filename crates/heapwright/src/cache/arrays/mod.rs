@@ -49,11 +49,11 @@ mod sequences;
 use core::mem::offset_of;
 use core::ptr;
 
+use super::LARGE;
 use super::depot::DepotChain;
 use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
-use super::LARGE;
 use super::magazines::{self, MIDDLE, MOST};
-use super::{FORWARD_SIZED, central};
+use super::{FORWARD_SIZED, central, sampling};
 use crate::address_map::CLASS_STEP;
 use crate::chunk;
 use crate::options;
@@ -150,6 +150,8 @@ pub(crate) const ROW_MASK: usize = ROW - 1;
 static GATE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_EMPTY: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
 static ALWAYS_FULL: AtomicPtr<Arrays> = AtomicPtr::new(ptr::null_mut());
+/// The heads of the gate's lists, as they are where calls are not counted.
+static HEAD: AtomicUsize = AtomicUsize::new(0);
 /// Whether there can be arrays, as [`prepare`] found.
 static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Whether CPUs can be closed.
@@ -193,6 +195,8 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
         return false;
     }
     let forward_sized = FORWARD_SIZED.load(Ordering::Relaxed);
+    HEAD.store(head, Ordering::Relaxed);
+    let head = if sampling::period() == 0 { head } else { 0 };
     made.hot.become_stub(OnMiss::PerCpu, chunk::expose_table(), forward_sized, head);
     if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
@@ -227,6 +231,14 @@ fn make_stub(at: usize) -> *mut Arrays {
 pub(crate) fn gate() -> Option<&'static Gate> {
     // SAFETY: null, or the gate, which is never freed.
     unsafe { GATE.load(Ordering::Acquire).as_ref() }
+}
+
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
+/// Has each `malloc` by the arrays miss, to be counted (`sampling`), or no more.
+pub(super) fn count_calls(counted: bool) {
+    if let Some(gate) = gate() {
+        gate.hot.set_heads(if counted { 0 } else { HEAD.load(Ordering::Relaxed) });
+    }
 }
 
 /// See `cache::forward_sized_frees`.

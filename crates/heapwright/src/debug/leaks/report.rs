@@ -16,12 +16,12 @@ use crate::address_map::MAP;
 use crate::options;
 use crate::options::leaks::Reported;
 use crate::os::{self, Answer};
+use crate::recorder::Recorder;
 use crate::size_class::CLASSES;
 use crate::sync::atomic::Ordering;
 
 use super::super::heap::Heap;
 use super::super::leak_check::{Amount, LeakCheck};
-use super::super::recorder::Recorder;
 use super::super::report::{Lost, Voice};
 use super::super::slot::State;
 use super::super::span::{Form, Span, Stage};
@@ -109,7 +109,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         let (threads, silent) = (1 + answers.count() as u32, silent.count() as u32);
         let thread = self.work.thread;
         let threads_of = &self.heap.threads;
-        self.record(|recorder| recorder.put_thread(thread, threads_of));
+        self.record(|recorder| threads_of.record(thread, recorder));
         self.put(record::Check {
             number: self.work.number,
             occasion: self.work.occasion,
@@ -291,8 +291,8 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         }
         let (threads, root) = (&self.heap.threads, leak.root_thread);
         self.record(|recorder| {
-            recorder.put_thread(thread, threads);
-            recorder.put_thread(root, threads);
+            threads.record(thread, recorder);
+            threads.record(root, recorder);
             recorder.put_stack(leak.stack);
             if leak.root == Root::Globals {
                 recorder.put_module(leak.root_address as usize);

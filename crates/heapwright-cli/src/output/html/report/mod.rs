@@ -34,7 +34,7 @@ use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
-use heapwright_record::debug::{Ending, FindingKind, Occasion, Reach, Role};
+use heapwright_record::debug::{Ending, FindingKind, Reach, Role};
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -329,7 +329,7 @@ fn ending(process: &Process) -> &'static str {
 /// Whether a leak check was finished.
 fn was_checked(report: &Report) -> bool {
     let mut checks = report.processes.iter().flat_map(|process| &process.checks);
-    checks.any(|check| check.occasion != Occasion::Time && check.took_ns.is_some())
+    checks.any(|check| check.occasion.follows() && check.took_ns.is_some())
 }
 
 fn verdict(report: &Report) -> Verdict {

@@ -1,0 +1,192 @@
+//! A heap profile, for people: where a process's memory comes from, the largest sites first.
+//!
+//! ```text
+//! ==4242== heap profile after 3.20 s: one block in 512 KiB is a sample
+//! ==4242==       live   12.3 MiB ± 0.4 MiB in 1,234 blocks
+//! ==4242==  allocated   1.2 GiB in 12,345,678 blocks, 80.1 % of the bytes freed within 1 ms
+//! ==4242==       peak   20.1 MiB after 1.20 s
+//!
+//! live: 5.1 MiB ± 0.3 MiB (41.5 %) in 10,000 blocks from 10 samples, allocated 0.20 s to 3.10 s before
+//!     #0 0x55d0c0de in insert table.c:12
+//!     ...
+//! ```
+//!
+//! A share is of all bytes of the figure that is reported. Sites beyond `--limit` are one line; a site with a
+//! few samples is an anecdote, and its error says so.
+
+use super::report::stack;
+use crate::output::{Look, sentences, units};
+use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Sites that are listed where nothing else was said.
+const SITES: usize = 20;
+/// Threads that are.
+const THREADS: usize = 10;
+
+/// The last profile of each process that has one, those that allocated most first.
+pub(super) fn write(out: &mut String, report: &Report, look: Look) {
+    let last = |process: &'_ Process| {
+        process.checks.iter().rev().find(|check| check.profile.is_some()).cloned()
+    };
+    let mut profiles: Vec<_> = report
+        .processes
+        .iter()
+        .filter_map(|process| {
+            let mut check = last(process)?;
+            let profile = check.profile.take()?;
+            Some((process, check, profile))
+        })
+        .collect();
+    let all = profiles.len();
+    profiles.retain(|(_, _, profile)| !profile.sites.is_empty());
+    let allocated = |profile: &Profile| profile.total(|site| site.allocated).bytes;
+    profiles.sort_by_key(|(_, _, profile)| std::cmp::Reverse(allocated(profile)));
+    for (number, (process, check, profile)) in profiles.iter().enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        write_one(out, report, process, check, profile, look);
+    }
+    if let Some(rest @ 1..) = all.checked_sub(profiles.len()) {
+        let first = report.first().map_or(0, |first| first.pid);
+        let rest = match rest {
+            1 if all == 1 => "the program".to_owned(),
+            rest => units::counted(rest as u64, "process").replace("processs", "processes"),
+        };
+        let _ =
+            writeln!(out, "=={first}== {rest} allocated too little for a sample (see --sample)");
+    }
+}
+
+fn write_one(
+    out: &mut String,
+    report: &Report,
+    process: &Process,
+    check: &Check,
+    profile: &Profile,
+    look: Look,
+) {
+    let pid = process.pid;
+    let mut say = |text: &str| {
+        let _ = writeln!(out, "=={pid}== {text}");
+    };
+    let what = sentences::command(process);
+    let (after, period) = (time(check.ns), units::round_bytes(profile.period));
+    say(&look.strong(&format!("heap profile of {what} after {after}, a sample every {period}")));
+    let live = profile.total(|site| site.live);
+    let allocated = profile.total(|site| site.allocated);
+    let temporary = profile.total(|site| site.temporary);
+    let error = |of: fn(&Sampled) -> u64| {
+        let squares = profile.sites.iter().map(|site| (of(site) as f64).powi(2));
+        squares.sum::<f64>().sqrt() as u64
+    };
+    say(&format!("     live   {}", amount(live, error(|site| site.live_error))));
+    say(&format!(
+        "allocated   {}, {} of the bytes freed within 1 ms",
+        amount(allocated, error(|site| site.allocated_error)),
+        units::percent(temporary.bytes, allocated.bytes)
+    ));
+    say(&format!(
+        "     peak   {} after {}",
+        units::bytes(profile.peak_bytes),
+        time(profile.peak_ns)
+    ));
+    if profile.lost != 0 {
+        let lost = units::counted(profile.lost, "sample");
+        say(&format!("{lost} are missing: there was no memory for their records"));
+    }
+    sites(out, report, check, profile, look);
+    threads(out, profile);
+}
+
+/// An estimate: what a share of the samples could be off by is one standard deviation.
+fn amount(Amount { blocks, bytes }: Amount, error: u64) -> String {
+    let blocks = units::counted(blocks, "block");
+    format!("{} ± {} in {blocks}", units::bytes(bytes), units::bytes(error))
+}
+
+fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, look: Look) {
+    let figure = report.wanted.figure;
+    let total = profile.total(|site| figure.of(site)).bytes;
+    let mut sites: Vec<&Sampled> =
+        profile.sites.iter().filter(|site| figure.of(site).bytes != 0).collect();
+    sites.sort_by_key(|site| std::cmp::Reverse(figure.of(site).bytes));
+    let most = SITES.min(report.wanted.most);
+    for site in sites.iter().take(most) {
+        let bytes = figure.of(site);
+        let share = units::percent(bytes.bytes, total);
+        let mut heading = format!("\n{}: ", word(figure));
+        let _ = match figure {
+            Figure::Live => {
+                let ages = match (
+                    time_before(check, site.oldest_ns),
+                    time_before(check, site.youngest_ns),
+                ) {
+                    (oldest, youngest) if oldest == youngest => format!("{oldest} old"),
+                    (oldest, youngest) => format!("{youngest} to {oldest} old"),
+                };
+                let samples = units::counted(site.samples, "sample");
+                write!(heading, "{} ({share}), {samples}, {ages}", amount(bytes, site.live_error))
+            }
+            Figure::Allocated => {
+                write!(heading, "{} ({share})", amount(bytes, site.allocated_error))
+            }
+            Figure::Temporary | Figure::Peak => {
+                let blocks = units::counted(bytes.blocks, "block");
+                write!(heading, "{} ({share}) in {blocks}", units::bytes(bytes.bytes))
+            }
+        };
+        let _ = writeln!(out, "{}", look.strong(&heading));
+        if report.stacks.frames(site.stack).next().is_none() {
+            let _ = writeln!(out, "    (no stack was kept)");
+        }
+        stack(out, report, site.stack);
+    }
+    if let Some(rest) = sites.get(most..).filter(|rest| !rest.is_empty()) {
+        let bytes = rest.iter().map(|site| figure.of(site).bytes).sum();
+        let (rest, share) =
+            (units::counted(rest.len() as u64, "smaller site"), units::percent(bytes, total));
+        let _ = writeln!(out, "\n{rest} with {} ({share}) in all", units::bytes(bytes));
+    }
+}
+
+fn threads(out: &mut String, profile: &Profile) {
+    if profile.threads.len() < 2 {
+        return;
+    }
+    let mut threads: Vec<_> = profile.threads.iter().collect();
+    threads.sort_by_key(|thread| std::cmp::Reverse((thread.live.bytes, thread.allocated.bytes)));
+    let _ = writeln!(out, "\nby thread:");
+    for thread in threads.iter().take(THREADS) {
+        let _ = writeln!(
+            out,
+            "    {:>10} live, {:>10} allocated   {} {}",
+            units::bytes(thread.live.bytes),
+            units::bytes(thread.allocated.bytes),
+            thread.number,
+            thread.name
+        );
+    }
+    if let Some(rest) = threads.len().checked_sub(THREADS).filter(|rest| *rest != 0) {
+        let _ = writeln!(out, "    and {}", units::counted(rest as u64, "more thread"));
+    }
+}
+
+fn word(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Live => "live",
+        Figure::Allocated => "allocated",
+        Figure::Temporary => "freed within 1 ms",
+        Figure::Peak => "live at the peak",
+    }
+}
+
+fn time(ns: u64) -> String {
+    units::duration(Duration::from_nanos(ns))
+}
+
+fn time_before(check: &Check, ns: u64) -> String {
+    time(check.ns.saturating_sub(ns))
+}

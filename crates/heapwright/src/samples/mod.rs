@@ -1,0 +1,505 @@
+//! Samples: the blocks of a heap profile, and what they say of all blocks.
+//!
+//! ```text
+//!   live      address -> site, size, thread, when, and how many blocks it stands for
+//!   sites     stack   -> live, allocated, temporary, live at the peak
+//!   threads   thread  -> live, allocated
+//! ```
+//!
+//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the chance that a block of its size is one
+//! (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a sum
+//! is estimated by that of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//!
+//! The *peak* is kept without a look at every sample: what each site has is copied when live
+//! bytes begin to fall from a height that is a fiftieth above the last that was copied. So the copies
+//! grow with the logarithm of the heap's size.
+//!
+//! A sample's record is out of band, here; its block is like any other. All of this is under one lock, which
+//! is taken once a sample is made, resized or freed, and never by a signal handler that interrupted its holder (the
+//! caller sees to that).
+//!
+//! Called by `heap`, which knows when a block is to be a sample, and by the public functions of `profile`.
+
+mod table;
+
+use heapwright_record::debug::{
+    Check, Checked, Entry, Occasion, Profile, Sampled, SampledThread, Usage,
+};
+
+use crate::fork::{self, Part};
+use crate::os;
+use crate::poisson;
+use crate::recorder::Recorder;
+use crate::stacks::{self, Scratch, Stack};
+use crate::sync::Lock;
+use table::{Keyed, Table};
+
+/// Frames of each stack.
+const DEPTH: usize = 32;
+/// A block that lives no longer is temporary, in nanoseconds.
+const TEMPORARY_NS: u64 = 1_000_000;
+/// Live bytes have a new peak if they are one of so many parts higher.
+const PEAK_STEP: f64 = 50.0;
+
+/// Blocks and bytes, estimated.
+#[derive(Clone, Copy)]
+struct Estimate {
+    samples: u64,
+    blocks: f64,
+    bytes: f64,
+    /// Of the bytes.
+    variance: f64,
+}
+
+impl Estimate {
+    const ZERO: Self = Self { samples: 0, blocks: 0.0, bytes: 0.0, variance: 0.0 };
+
+    fn add(&mut self, sample: &Sample) {
+        self.samples += 1;
+        self.blocks += sample.weight;
+        self.bytes += sample.bytes();
+        self.variance += sample.variance();
+    }
+
+    fn take_away(&mut self, sample: &Sample) {
+        self.samples -= 1;
+        if self.samples == 0 {
+            // Not what rounding has left.
+            *self = Self::ZERO;
+            return;
+        }
+        self.blocks -= sample.weight;
+        self.bytes -= sample.bytes();
+        self.variance -= sample.variance();
+    }
+
+    /// One standard deviation of the bytes.
+    fn error(&self) -> u64 {
+        u64::try_from((self.variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A sample that is live.
+#[derive(Clone, Copy)]
+struct Sample {
+    address: u64,
+    stack: u32,
+    thread: u32,
+    /// Bytes that were asked for.
+    size: u64,
+    /// How many blocks it stands for.
+    weight: f64,
+    born_ns: u64,
+}
+
+impl Sample {
+    fn bytes(&self) -> f64 {
+        self.size as f64 * self.weight
+    }
+
+    fn variance(&self) -> f64 {
+        // (1-p)/p^2 is w(w-1).
+        let size = self.size as f64;
+        size * size * self.weight * (self.weight - 1.0)
+    }
+}
+
+// SAFETY: numbers; the key of zeros is 0.
+unsafe impl Keyed for Sample {
+    fn key(&self) -> u64 {
+        self.address
+    }
+}
+
+/// What is known of a stack.
+#[derive(Clone, Copy)]
+struct Site {
+    /// The stack's number plus 1.
+    key: u64,
+    live: Estimate,
+    allocated: Estimate,
+    temporary: Estimate,
+    /// Blocks and bytes at the peak.
+    peak: (f64, f64),
+    /// When the oldest and the youngest live sample were born: only while a profile is written.
+    oldest_ns: u64,
+    youngest_ns: u64,
+}
+
+// SAFETY: numbers; the key of zeros is 0.
+unsafe impl Keyed for Site {
+    fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+/// What is known of a thread.
+#[derive(Clone, Copy)]
+struct Thread {
+    /// The kernel's number.
+    id: u64,
+    name: [u8; 16],
+    live: Estimate,
+    allocated: Estimate,
+}
+
+// SAFETY: numbers; the key of zeros is 0.
+unsafe impl Keyed for Thread {
+    fn key(&self) -> u64 {
+        self.id
+    }
+}
+
+struct Samples {
+    period: usize,
+    began_ns: u64,
+    began_unix: u64,
+    live: Table<Sample>,
+    sites: Table<Site>,
+    threads: Table<Thread>,
+    /// Bytes, estimated: live, and when most were.
+    live_bytes: f64,
+    peak_bytes: f64,
+    peak_ns: u64,
+    /// Whether more is live than ever when the peak was copied.
+    rises: bool,
+    /// Samples for which there was no memory.
+    lost: u64,
+    /// Profiles that were written.
+    profiles: u32,
+    scratch: Scratch,
+    /// Of the file by name, and of open files.
+    recorder: Recorder,
+    other_recorder: Recorder,
+}
+
+static SAMPLES: Lock<Samples> = Lock::new(Samples {
+    period: 0,
+    began_ns: 0,
+    began_unix: 0,
+    live: Table::new(),
+    sites: Table::new(),
+    threads: Table::new(),
+    live_bytes: 0.0,
+    peak_bytes: 0.0,
+    peak_ns: 0,
+    rises: false,
+    lost: 0,
+    profiles: 0,
+    scratch: Scratch::new(),
+    recorder: Recorder::new(),
+    other_recorder: Recorder::new(),
+});
+
+/// Begins a profile: forgets what was allocated so far, but for what is live. `period` is the mean distance of samples
+/// that are made from now on, in bytes.
+pub(crate) fn begin(period: usize) {
+    SAMPLES.lock().begin(period);
+    fork::join(Part::Samples, &HANDLERS);
+}
+
+/// Profiles go to the file `prefix.<pid>`.
+pub(crate) fn write_to(prefix: &[u8]) {
+    SAMPLES.lock().recorder.begin(prefix);
+}
+
+/// A block of `size` bytes is a sample, which was chosen with the chance of one of `counted` bytes.
+#[inline(always)]
+pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
+    let mut samples = SAMPLES.lock();
+    let stack = stacks::here(&mut samples.scratch, DEPTH);
+    samples.add(block.addr(), size, counted, stack);
+}
+
+/// A sample is freed. False: there is none at that address.
+pub(crate) fn freed(block: *mut u8) -> bool {
+    SAMPLES.lock().remove(block.addr())
+}
+
+/// A sample has another size, and perhaps another address.
+pub(crate) fn resized(block: *mut u8, new: *mut u8, size: usize) {
+    SAMPLES.lock().resize(block.addr(), new.addr(), size);
+}
+
+/// Forgets the samples that `is_gone` says of, by address: their heap is destroyed.
+pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
+    let mut samples = SAMPLES.lock();
+    let mut from = 0;
+    while let Some((at, address)) = samples.live.key_from(from, |key| is_gone(key as usize)) {
+        samples.remove(address as usize);
+        from = at;
+    }
+}
+
+/// Writes the profile as it is now to the file of [`write_to`], behind those that were written before. False: there is
+/// none, or it could not be written.
+pub(crate) fn write() -> bool {
+    SAMPLES.lock().write()
+}
+
+/// Writes the profile as it is now to the open file `file`, as a record that is complete in itself. False: it could not
+/// be written.
+pub(crate) fn write_in(file: i32) -> bool {
+    SAMPLES.lock().write_in(file)
+}
+
+static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };
+
+fn before_fork() {
+    SAMPLES.acquire();
+}
+
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    // SAFETY: taken there, by this thread or the one that it is a copy of.
+    unsafe { SAMPLES.release() };
+}
+
+fn in_child(_alone: bool) {
+    SAMPLES.lock().recorder.in_child();
+}
+
+impl Samples {
+    fn begin(&mut self, period: usize) {
+        self.period = period;
+        self.began_ns = os::now_ns();
+        self.began_unix = os::unix_ns();
+        self.recorder.set_beginning(self.began_unix);
+        (self.peak_bytes, self.peak_ns, self.rises, self.lost) = (0.0, 0, true, 0);
+        for site in self.sites.iter_mut() {
+            (site.allocated, site.temporary) = (Estimate::ZERO, Estimate::ZERO);
+            site.peak = (0.0, 0.0);
+        }
+        for thread in self.threads.iter_mut() {
+            thread.allocated = Estimate::ZERO;
+        }
+    }
+
+    fn add(&mut self, address: usize, size: usize, counted: usize, stack: Stack) {
+        let sample = Sample {
+            address: address as u64,
+            stack: stack.0,
+            thread: os::thread_id(),
+            size: size as u64,
+            weight: 1.0 / poisson::chance(counted, self.period),
+            born_ns: os::now_ns(),
+        };
+        if self.live.get_or_put(sample).is_none() {
+            self.lost += 1;
+            return;
+        }
+        if let Some(site) = self.site(stack.0) {
+            site.live.add(&sample);
+            site.allocated.add(&sample);
+        }
+        let thread = Thread {
+            id: u64::from(sample.thread),
+            name: [0; 16],
+            live: Estimate::ZERO,
+            allocated: Estimate::ZERO,
+        };
+        if let Some(thread) = self.threads.get_or_put(thread) {
+            if thread.allocated.samples == 0 {
+                thread.name = os::process_name();
+            }
+            thread.live.add(&sample);
+            thread.allocated.add(&sample);
+        }
+        self.live_bytes += sample.bytes();
+        self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
+    }
+
+    fn site(&mut self, stack: u32) -> Option<&mut Site> {
+        self.sites.get_or_put(Site {
+            key: u64::from(stack) + 1,
+            live: Estimate::ZERO,
+            allocated: Estimate::ZERO,
+            temporary: Estimate::ZERO,
+            peak: (0.0, 0.0),
+            oldest_ns: 0,
+            youngest_ns: 0,
+        })
+    }
+
+    fn remove(&mut self, address: usize) -> bool {
+        self.keep_peak();
+        let Some(sample) = self.live.remove(address as u64) else { return false };
+        let is_temporary = os::now_ns().saturating_sub(sample.born_ns) < TEMPORARY_NS;
+        if let Some(site) = self.site(sample.stack) {
+            if site.live.samples != 0 {
+                site.live.take_away(&sample);
+            }
+            if is_temporary {
+                site.temporary.add(&sample);
+            }
+        }
+        let thread = self.threads.get_mut(u64::from(sample.thread));
+        if let Some(thread) = thread.filter(|thread| thread.live.samples != 0) {
+            thread.live.take_away(&sample);
+        }
+        self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
+        true
+    }
+
+    fn resize(&mut self, address: usize, new: usize, size: usize) {
+        self.keep_peak();
+        let Some(mut sample) = self.live.remove(address as u64) else { return };
+        self.live_bytes -= sample.bytes();
+        let before = sample;
+        (sample.address, sample.size) = (new as u64, size as u64);
+        // There is room, for one was just removed.
+        self.live.get_or_put(sample);
+        self.live_bytes += sample.bytes();
+        if let Some(site) = self.site(sample.stack).filter(|site| site.live.samples != 0) {
+            site.live.take_away(&before);
+            site.live.add(&sample);
+        }
+        let thread = self.threads.get_mut(u64::from(sample.thread));
+        if let Some(thread) = thread.filter(|thread| thread.live.samples != 0) {
+            thread.live.take_away(&before);
+            thread.live.add(&sample);
+        }
+        self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
+    }
+
+    /// Live bytes are about to fall, or are looked at: if they are at a new peak, copies what each site has.
+    fn keep_peak(&mut self) {
+        if !self.rises || self.live_bytes <= self.peak_bytes {
+            return;
+        }
+        (self.rises, self.peak_bytes, self.peak_ns) = (false, self.live_bytes, os::now_ns());
+        for site in self.sites.iter_mut() {
+            site.peak = (site.live.blocks, site.live.bytes);
+        }
+    }
+
+    /// Nanoseconds since the beginning.
+    fn since(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.began_ns)
+    }
+
+    fn write(&mut self) -> bool {
+        if !self.recorder.begins() {
+            return false;
+        }
+        self.put_profile();
+        self.recorder.is_wanted()
+    }
+
+    fn write_in(&mut self, file: i32) -> bool {
+        // The record by name goes on behind it as if nothing had been.
+        core::mem::swap(&mut self.recorder, &mut self.other_recorder);
+        self.recorder.set_beginning(self.began_unix);
+        self.recorder.begin_in(file);
+        let written = self.write();
+        core::mem::swap(&mut self.recorder, &mut self.other_recorder);
+        written
+    }
+
+    fn put_profile(&mut self) {
+        self.keep_peak();
+        self.find_ages();
+        self.profiles += 1;
+        let (check, now) = (self.profiles, os::now_ns());
+        let mut live = Estimate::ZERO;
+        let threads = self.threads.iter().count() as u32;
+        self.put(&Check {
+            number: check,
+            occasion: Occasion::Profile,
+            ns: self.since(now),
+            sequence: 0,
+            stopped_ns: 0,
+            threads,
+            silent: 0,
+            thread: 0,
+        });
+        self.put(&Profile {
+            check,
+            period: self.period as u64,
+            since_ns: 0,
+            peak_bytes: self.peak_bytes as u64,
+            peak_ns: self.since(self.peak_ns),
+            lost: self.lost,
+        });
+        let (recorder, began) = (&mut self.recorder, self.began_ns);
+        for site in self.sites.iter() {
+            let stack = (site.key - 1) as u32;
+            if site.live.samples + site.allocated.samples == 0 && site.peak.1 == 0.0 {
+                continue;
+            }
+            live.blocks += site.live.blocks;
+            live.bytes += site.live.bytes;
+            recorder.put_stack(stack);
+            recorder.put(&Entry::from(Sampled {
+                check,
+                stack,
+                live_samples: site.live.samples,
+                live_blocks: site.live.blocks as u64,
+                live_bytes: site.live.bytes as u64,
+                live_error: site.live.error(),
+                allocated_samples: site.allocated.samples,
+                allocated_blocks: site.allocated.blocks as u64,
+                allocated_bytes: site.allocated.bytes as u64,
+                allocated_error: site.allocated.error(),
+                temporary_blocks: site.temporary.blocks as u64,
+                temporary_bytes: site.temporary.bytes as u64,
+                peak_blocks: site.peak.0 as u64,
+                peak_bytes: site.peak.1 as u64,
+                oldest_ns: site.oldest_ns.saturating_sub(began),
+                youngest_ns: site.youngest_ns.saturating_sub(began),
+            }));
+            if site.live.samples != 0 {
+                let (blocks, bytes) = (site.live.blocks as u64, site.live.bytes as u64);
+                recorder.put(&Entry::from(Usage { check, stack, blocks, bytes }));
+            }
+        }
+        for thread in self.threads.iter() {
+            let number = thread.id as u32;
+            recorder.put_thread(number, number, &thread.name);
+            recorder.put(&Entry::from(SampledThread {
+                check,
+                thread: number,
+                live_blocks: thread.live.blocks as u64,
+                live_bytes: thread.live.bytes as u64,
+                allocated_blocks: thread.allocated.blocks as u64,
+                allocated_bytes: thread.allocated.bytes as u64,
+            }));
+        }
+        self.put(&Checked {
+            check,
+            took_ns: os::now_ns().saturating_sub(now),
+            blocks: live.blocks as u64,
+            bytes: live.bytes as u64,
+            omitted_groups: 0,
+            omitted_blocks: 0,
+            omitted_bytes: 0,
+            read_bytes: 0,
+        });
+        self.recorder.flush();
+    }
+
+    fn put<T: Copy>(&mut self, entry: &T)
+    where
+        Entry<'static>: From<T>,
+    {
+        self.recorder.put(&Entry::from(*entry));
+    }
+
+    /// Finds the oldest and the youngest live sample of each site.
+    fn find_ages(&mut self) {
+        for site in self.sites.iter_mut() {
+            (site.oldest_ns, site.youngest_ns) = (u64::MAX, 0);
+        }
+        for sample in self.live.iter() {
+            if let Some(site) = self.sites.get_mut(u64::from(sample.stack) + 1) {
+                site.oldest_ns = site.oldest_ns.min(sample.born_ns);
+                site.youngest_ns = site.youngest_ns.max(sample.born_ns);
+            }
+        }
+        for site in self.sites.iter_mut().filter(|site| site.live.samples == 0) {
+            site.oldest_ns = 0;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The heap profile: its estimates beside the truth, for each way a block may come and go.
+//!
+//! One test, because there is one profile a process.
+//!
+//! What only this finds: an allocation that is counted twice or not at all, in one of the ways a block may take, and so
+//! an estimate that is wrong on average; a free of a sample that is not seen.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "tests run on std, whose allocator is not this one"
+)]
+
+use heapwright::heap::{self, Heap};
+use heapwright::profile;
+use heapwright_record::debug::{Checked, Entry, Profile, Reader, Sampled};
+use std::collections::HashMap;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+
+/// Small, so that there are many samples.
+const PERIOD: usize = 4 << 10;
+
+/// A profile, as it was written.
+struct Written {
+    sites: Vec<Sampled>,
+    checked: Checked,
+    profile: Profile,
+}
+
+impl Written {
+    fn now() -> Self {
+        let path = std::env::temp_dir().join(format!("heapwright-profile-{}", std::process::id()));
+        let mut file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(profile::write(file.as_raw_fd()));
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        let mut reader = Reader::new(&bytes).unwrap();
+        let (mut sites, mut checked, mut profile) = (Vec::new(), None, None);
+        let mut stacks = HashMap::new();
+        for entry in reader.by_ref() {
+            match entry {
+                Entry::Stack(stack) => _ = stacks.insert(stack.id, stack.frames.iter().count()),
+                Entry::Sampled(site) => sites.push(site),
+                Entry::Profile(one) => profile = Some(one),
+                Entry::Checked(one) => checked = Some(one),
+                _ => {}
+            }
+        }
+        assert_eq!((reader.problem(), reader.skipped()), (None, 0));
+        assert!(sites.iter().all(|site| site.stack == 0 || stacks.contains_key(&site.stack)));
+        Self { sites, checked: checked.unwrap(), profile: profile.unwrap() }
+    }
+
+    fn sum(&self, field: impl Fn(&Sampled) -> u64) -> u64 {
+        self.sites.iter().map(field).sum()
+    }
+
+    /// Live bytes are about `truth`: within six standard errors.
+    fn is_about(&self, truth: usize) {
+        let errors = self.sites.iter().map(|site| (site.live_error as f64).powi(2)).sum::<f64>();
+        let off = (self.checked.bytes as f64 - truth as f64).abs();
+        assert!(
+            off <= 6.0 * errors.sqrt() + truth as f64 / 1e4 + 16.0,
+            "{} live bytes estimated, {truth} live, error {}",
+            self.checked.bytes,
+            errors.sqrt()
+        );
+        // But for what is left of a byte at each site.
+        let sum = self.sum(|site| site.live_bytes);
+        assert!(self.checked.bytes - sum <= self.sites.len() as u64);
+    }
+}
+
+fn allocate(count: usize, size: usize) -> Vec<usize> {
+    (0..count).map(|_| heap::malloc(size) as usize).collect()
+}
+
+fn free(blocks: Vec<usize>) {
+    for block in blocks {
+        // SAFETY: a block of `allocate`, freed once.
+        unsafe { heap::free(block as *mut u8) };
+    }
+}
+
+#[test]
+fn estimates_are_right_whichever_way_blocks_come_and_go() {
+    // What was allocated before is not seen, and its free is no sample's.
+    let before = allocate(1000, 100);
+    assert!(profile::begin(PERIOD));
+    assert!(profile::is_on());
+    free(before);
+
+    // Blocks of many sizes that stay.
+    let mut live = 0;
+    let mut kept = Vec::new();
+    for (count, size) in
+        [(40_000, 24), (20_000, 100), (3_000, 1000), (500, 9_000), (200, 40_000), (4, 3 << 20)]
+    {
+        kept.extend(allocate(count, size));
+        live += count * size;
+    }
+    let read = Written::now();
+    read.is_about(live);
+    assert_eq!(read.profile.period, PERIOD as u64);
+
+    // Pairs are all seen, though they never leave a list: as allocated, as temporary, and not as live.
+    let before = read.sum(|site| site.allocated_bytes);
+    for _ in 0..400_000 {
+        free(allocate(1, 64));
+    }
+    let read = Written::now();
+    read.is_about(live);
+    let pairs = (read.sum(|site| site.allocated_bytes) - before) as f64;
+    assert!((pairs / (400_000.0 * 64.0) - 1.0).abs() < 0.1, "{pairs}");
+    assert!(read.sum(|site| site.temporary_bytes) as f64 > 0.8 * pairs);
+
+    // Freed by another thread, and allocated by threads that end.
+    let (mine, theirs) = kept.split_at(kept.len() / 2);
+    let (mine, theirs) = (mine.to_vec(), theirs.to_vec());
+    let others = std::thread::scope(|scope| {
+        scope.spawn(|| free(mine)).join().unwrap();
+        let makers: Vec<_> = (0..4).map(|_| scope.spawn(|| allocate(5_000, 200))).collect();
+        makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect::<Vec<_>>()
+    });
+    let live = theirs.len();
+    free(theirs);
+    assert!(live > 0);
+    Written::now().is_about(20_000 * 200);
+    free(others);
+    Written::now().is_about(0);
+
+    // Zeroed and aligned blocks; blocks that grow, in place or not.
+    let mut blocks = Vec::new();
+    for _ in 0..4_000 {
+        let zeroed = heap::calloc(500);
+        // SAFETY: the block has 500 bytes.
+        assert!(unsafe { std::slice::from_raw_parts(zeroed, 500) }.iter().all(|&byte| byte == 0));
+        blocks.push(zeroed as usize);
+        let aligned = heap::malloc_aligned(300, 256);
+        assert_eq!(aligned as usize % 256, 0);
+        blocks.push(aligned as usize);
+        let mut grown = heap::malloc(40);
+        for size in [45, 200, 150, 1200] {
+            // SAFETY: the block is ours.
+            grown = unsafe { heap::realloc(grown, size) };
+        }
+        blocks.push(grown as usize);
+    }
+    Written::now().is_about(4_000 * (500 + 300 + 1200));
+    free(blocks);
+    let mut large = heap::malloc(100_000);
+    for units in 2..400 {
+        // SAFETY: the block is ours, and the new one replaces it.
+        large = unsafe { heap::realloc(large, units * 100_000) };
+        // SAFETY: the block is as long as asked for.
+        unsafe { large.wrapping_add(units * 100_000 - 1).write(7) };
+    }
+    Written::now().is_about(399 * 100_000);
+    free(vec![large as usize]);
+
+    // A first-class heap, freed one by one and all at once.
+    let first = Heap::create();
+    // SAFETY: the heap exists.
+    let blocks: Vec<_> =
+        (0..20_000).map(|_| unsafe { Heap::alloc(first, 300, 16, false) }).collect();
+    Written::now().is_about(20_000 * 300);
+    for &block in &blocks[..10_000] {
+        // SAFETY: a block of the heap, freed once.
+        unsafe { Heap::free(first, block) };
+    }
+    Written::now().is_about(10_000 * 300);
+    // SAFETY: none of its blocks is used any more.
+    unsafe { Heap::destroy(first) };
+    let read = Written::now();
+    read.is_about(0);
+    assert!(read.profile.peak_bytes > 30 << 20, "{}", read.profile.peak_bytes);
+    assert_eq!(read.profile.lost, 0);
+
+    // From now on there are no samples; those that are live are seen to go.
+    let blocks = allocate(10_000, 100);
+    profile::end();
+    let more = allocate(10_000, 100);
+    let read = Written::now();
+    let off = (read.checked.bytes as f64 / 1e6 - 1.0).abs();
+    // The thread ends at its next slow operation.
+    assert!(off < 0.3, "{}", read.checked.bytes);
+    free(blocks);
+    free(more);
+    Written::now().is_about(0);
+}
