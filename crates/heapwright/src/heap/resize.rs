@@ -128,7 +128,7 @@ unsafe fn resize<const FROM: u8>(
             Found::Slot { class, owner } => {
                 let have = size_class::size(class);
                 if stays(have, size) {
-                    sampling::note_resized(owner, block, block, size);
+                    sampling::note_resized(owner, block, size);
                     return block;
                 }
                 have
@@ -221,25 +221,31 @@ unsafe fn resize_traced<const FROM: u8>(
 /// Resizes a large block without copying its bytes, if that can be done.
 fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let before = large::usable(unit);
-    if shared::is_on() && sync::is_interrupted() {
+    let heap = large::heap_of(unit);
+    let may_wait = !shared::is_on() && !heap.is_some_and(|heap| sampling::is_owner(heap.id()));
+    if !may_wait && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    let heap = large::heap_of(unit);
+    // Before its memory may be another block's.
+    let sample = heap.and_then(|_| sampling::take(block));
     let order = heap.map(|heap| heap.lock.lock());
     let mut after = unit;
     let mut moved = block;
     if !large::resize_in_place(unit, size, release_kept) {
         let new = match heap {
-            None => large::move_to_grow(unit, size)?,
-            Some(heap) if sampling::is_owner(heap.id()) => large::move_in_heap(unit, size, heap)?,
-            Some(_) => return None,
+            None => large::move_to_grow(unit, size),
+            Some(heap) if sampling::is_owner(heap.id()) => large::move_in_heap(unit, size, heap),
+            Some(_) => None,
+        };
+        let Some(new) = new else {
+            drop(order);
+            sampling::put_back(sample, block, None);
+            return None;
         };
         (after, moved) = (new.unit, new.block);
     }
     drop(order);
-    if let Some(heap) = heap {
-        sampling::note_resized(heap.id(), block, moved, size);
-    }
+    sampling::put_back(sample, moved, Some(size));
     if options::detailed() {
         count::live(large::usable(after) as i64 - before as i64);
     }

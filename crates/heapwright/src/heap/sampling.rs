@@ -26,14 +26,14 @@ pub(super) use with_stacks::begun;
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
     allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
-    note_made, note_resized, puts_off,
+    note_made, note_resized, put_back, puts_off, take,
 };
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::{begin_if_possible, end};
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
     allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
-    note_made, note_resized, puts_off,
+    note_made, note_resized, put_back, puts_off, take,
 };
 
 /// Whether blocks are sampled.
@@ -364,12 +364,29 @@ mod with_stacks {
         }
     }
 
-    /// A block of `owner`, a first-class heap or the samples', has another size now, and perhaps another place.
+    /// A block of `owner`, a first-class heap or the samples', has another size now, where it is.
     #[inline]
-    pub(in crate::heap) fn note_resized(owner: u32, block: *mut u8, new: *mut u8, size: usize) {
+    pub(in crate::heap) fn note_resized(owner: u32, block: *mut u8, size: usize) {
         let may_be_one = is_owner(owner) || HEAPS_HAVE.load(Ordering::Relaxed);
         if may_be_one && !sync::is_interrupted() {
-            samples::resized(block, new, size);
+            samples::resized(block, size);
+        }
+    }
+
+    /// Takes a sample out whose block, of a first-class heap or the samples', may change its place.
+    pub(in crate::heap) fn take(block: *mut u8) -> Option<samples::Moving> {
+        let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
+        if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
+    }
+
+    /// Puts it back, where its block is now, with another size or without.
+    pub(in crate::heap) fn put_back(
+        sample: Option<samples::Moving>,
+        block: *mut u8,
+        size: Option<usize>,
+    ) {
+        if let Some(sample) = sample {
+            samples::put_back(sample, block, size);
         }
     }
 
@@ -442,8 +459,15 @@ mod without_stacks {
     pub(in crate::heap) fn note_freed(_block: *mut u8) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn note_resized(_owner: u32, _block: *mut u8, _new: *mut u8, _size: usize) {
+    pub(in crate::heap) fn note_resized(_owner: u32, _block: *mut u8, _size: usize) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn take(_block: *mut u8) -> Option<()> {
+        None
     }
+
+    #[inline(always)]
+    pub(in crate::heap) fn put_back(_sample: Option<()>, _block: *mut u8, _size: Option<usize>) {}
 
     #[inline(always)]
     pub(in crate::heap) fn note_destroyed(_owner: u32) {}

@@ -216,9 +216,27 @@ pub(crate) fn freed(block: *mut u8) -> bool {
     SAMPLES.lock().remove(block.addr())
 }
 
-/// A sample has another size, and perhaps another address.
-pub(crate) fn resized(block: *mut u8, new: *mut u8, size: usize) {
-    SAMPLES.lock().resize(block.addr(), new.addr(), size);
+/// A sample has another size, where it is.
+pub(crate) fn resized(block: *mut u8, size: usize) {
+    let mut samples = SAMPLES.lock();
+    if let Some(sample) = samples.take(block.addr()) {
+        samples.put_back(sample, block.addr(), size as u64);
+    }
+}
+
+/// A sample whose block is about to change its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Moving(Sample);
+
+/// Takes a sample out, if there is one at that address.
+pub(crate) fn take(block: *mut u8) -> Option<Moving> {
+    SAMPLES.lock().take(block.addr()).map(Moving)
+}
+
+/// Puts it back, at an address, with a size if it has another one.
+pub(crate) fn put_back(moving: Moving, block: *mut u8, size: Option<usize>) {
+    let size = size.map_or(moving.0.size, |size| size as u64);
+    SAMPLES.lock().put_back(moving.0, block.addr(), size);
 }
 
 /// Forgets the samples that `is_gone` says of, by address: their heap is destroyed.
@@ -343,15 +361,18 @@ impl Samples {
         true
     }
 
-    fn resize(&mut self, address: usize, new: usize, size: usize) {
+    /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it stays.
+    fn take(&mut self, address: usize) -> Option<Sample> {
         self.keep_peak();
-        let Some(mut sample) = self.live.remove(address as u64) else { return };
-        self.live_bytes -= sample.bytes();
-        let before = sample;
-        (sample.address, sample.size) = (new as u64, size as u64);
-        // There is room, for one was just removed.
-        self.live.get_or_put(sample);
-        self.live_bytes += sample.bytes();
+        self.live.remove(address as u64)
+    }
+
+    fn put_back(&mut self, before: Sample, address: usize, size: u64) {
+        let sample = Sample { address: address as u64, size, ..before };
+        if self.live.get_or_put(sample).is_none() {
+            self.lost += 1;
+        }
+        self.live_bytes = (self.live_bytes - before.bytes()).max(0.0) + sample.bytes();
         if let Some(site) = self.site(sample.stack).filter(|site| site.live.samples != 0) {
             site.live.take_away(&before);
             site.live.add(&sample);
