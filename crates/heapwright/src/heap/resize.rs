@@ -13,6 +13,7 @@
 
 use super::door::{Found, find};
 use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, trace};
+use crate::cache::Cache;
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
@@ -221,31 +222,46 @@ unsafe fn resize_traced<const FROM: u8>(
 /// Resizes a large block without copying its bytes, if that can be done.
 fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     let before = large::usable(unit);
-    let heap = large::heap_of(unit);
-    let may_wait = !shared::is_on() && !heap.is_some_and(|heap| sampling::is_owner(heap.id()));
-    if !may_wait && sync::is_interrupted() {
+    if shared::is_on() && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
-    // Before its memory may be another block's.
-    let sample = heap.and_then(|_| sampling::take(block));
-    let order = heap.map(|heap| heap.lock.lock());
+    if let Some(heap) = large::heap_of(unit) {
+        return resize_in_heap(unit, block, size, heap);
+    }
     let mut after = unit;
     let mut moved = block;
     if !large::resize_in_place(unit, size, release_kept) {
-        let new = match heap {
-            None => large::move_to_grow(unit, size),
-            Some(heap) if sampling::is_owner(heap.id()) => large::move_in_heap(unit, size, heap),
-            Some(_) => None,
-        };
-        let Some(new) = new else {
-            drop(order);
-            sampling::put_back(sample, block, None);
-            return None;
-        };
+        let new = large::move_to_grow(unit, size)?;
         (after, moved) = (new.unit, new.block);
     }
+    if options::detailed() {
+        count::live(large::usable(after) as i64 - before as i64);
+    }
+    Some(moved)
+}
+
+/// [`resize_large`] for a block of a first-class heap, or of the samples'.
+#[cold]
+fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Option<*mut u8> {
+    let before = large::usable(unit);
+    let is_sample = sampling::is_owner(heap.id());
+    if is_sample && sync::is_interrupted() {
+        return (size <= before).then_some(block);
+    }
+    // Before its memory may be another block's.
+    let sample = sampling::take(block);
+    let order = heap.lock.lock();
+    let moved = if large::resize_in_place(unit, size, release_kept) {
+        Some((unit, block))
+    } else if is_sample {
+        large::move_in_heap(unit, size, heap).map(|new| (new.unit, new.block))
+    } else {
+        None
+    };
     drop(order);
-    sampling::put_back(sample, moved, Some(size));
+    let at = moved.map_or(block, |(_, block)| block);
+    sampling::put_back(sample, at, moved.map(|_| size));
+    let (after, moved) = moved?;
     if options::detailed() {
         count::live(large::usable(after) as i64 - before as i64);
     }
