@@ -117,7 +117,7 @@ pub fn is_wanted() -> bool {
 /// heapwright::profile::forget_code();
 /// ```
 pub fn forget_code() {
-    if is_on() {
+    if samples::has_begun() {
         crate::stacks::forget_code();
     }
 }

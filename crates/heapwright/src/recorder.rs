@@ -120,6 +120,9 @@ impl Recorder {
         let path = self.path.of(self.process);
         if !self.append(&HEADER, true) {
             self.broken = true;
+            if self.file.is_some() {
+                return;
+            }
             let line = crate::text::Line::new().text("cannot make the record file \"");
             line.bytes(files::shown(&path)).text("\": look at its folder").write();
             return;

@@ -22,6 +22,8 @@ pub(super) struct Held {
     /// An index into the report's processes: whose it is, or whose it is first.
     pub(super) process: usize,
     pub(super) amount: Amount,
+    /// Where it is a heap profile's: what the stack allocated in all.
+    pub(super) allocated: Amount,
 }
 
 /// What became of blocks.
@@ -47,26 +49,36 @@ const MOST: u64 = 1 << 46;
 
 /// Everything, by fate; within one, by stack.
 pub(super) fn held(report: &Report) -> Vec<Held> {
-    let mut sums: BTreeMap<(Fate, StackId, usize), Amount> = BTreeMap::new();
-    let mut add = |fate, stack, process, amount: Amount| {
-        let sum = sums.entry((fate, stack, process)).or_default();
+    let mut sums: BTreeMap<(Fate, StackId, usize), (Amount, Amount)> = BTreeMap::new();
+    let add_to = |sum: &mut Amount, amount: Amount| {
         sum.blocks = sum.blocks.saturating_add(amount.blocks).min(MOST);
         sum.bytes = sum.bytes.saturating_add(amount.bytes).min(MOST);
     };
+    let mut add = |fate, stack, process, amount: Amount, allocated: Amount| {
+        let sums = sums.entry((fate, stack, process)).or_default();
+        add_to(&mut sums.0, amount);
+        add_to(&mut sums.1, allocated);
+    };
     for leak in &report.leaks {
-        add(Fate::Checked(leak.reach), leak.stack, leak.process, leak.lost);
+        add(Fate::Checked(leak.reach), leak.stack, leak.process, leak.lost, Amount::default());
     }
     for (at, process) in report.processes.iter().enumerate() {
-        for (stack, amount) in counted(process, report.wanted.figure) {
-            add(Fate::Live, stack, at, amount);
+        for (stack, amount, allocated) in counted(process, report.wanted.figure) {
+            add(Fate::Live, stack, at, amount, allocated);
         }
     }
-    let held = |((fate, stack, process), amount)| Held { fate, stack, process, amount };
+    let held = |((fate, stack, process), (amount, allocated))| Held {
+        fate,
+        stack,
+        process,
+        amount,
+        allocated,
+    };
     sums.into_iter().map(held).collect()
 }
 
 /// The last count, or profile, of a process that has no leak check.
-fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount)> {
+fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount, Amount)> {
     if process.checks.iter().any(|check| check.occasion.follows()) {
         return Vec::new();
     }
@@ -75,10 +87,14 @@ fn counted(process: &Process, figure: Figure) -> Vec<(StackId, Amount)> {
     match last.find(is_one) {
         None => Vec::new(),
         Some(Check { profile: Some(profile), .. }) => {
-            let sites = profile.sites.iter().map(|site| (site.stack, figure.of(site)));
-            sites.filter(|(_, amount)| *amount != Amount::default()).collect()
+            let sites = profile.sites.iter();
+            let sites = sites.map(|site| (site.stack, figure.of(site), site.allocated));
+            sites.filter(|(_, amount, _)| *amount != Amount::default()).collect()
         }
-        Some(check) => check.usage.clone(),
+        Some(check) => {
+            let usage = check.usage.iter();
+            usage.map(|&(stack, amount)| (stack, amount, Amount::default())).collect()
+        }
     }
 }
 

@@ -33,7 +33,8 @@
 //!   6  Finding   a mistake                   15  Class     how full buckets were
 //!   7  Site      a place to guard next time  16  Checked   a leak check is complete
 //!   8  Note      a line for people           17  Sample    live bytes at a moment
-//!   9  End       how it ended
+//!   9  End       how it ended               18  Profile   a check is a heap profile
+//!  19  Sampled   blocks of a stack in one    20  SampledThread  of a thread
 //! ```
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and

@@ -130,6 +130,43 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
         }
         .into(),
         Sample { ns: 6_000_000_000, sequence: 1 << 34, blocks: 30, bytes: 5000 }.into(),
+        Profile {
+            check: 4,
+            period: 512 << 10,
+            since_ns: 1,
+            peak_bytes: 1 << 33,
+            peak_ns: 5_000_000_000,
+            lost: 0,
+        }
+        .into(),
+        Sampled {
+            check: 4,
+            stack: 7,
+            live_samples: 3,
+            live_blocks: 3000,
+            live_bytes: 1 << 20,
+            live_error: 1 << 19,
+            allocated_samples: 9,
+            allocated_blocks: 9000,
+            allocated_bytes: 3 << 20,
+            allocated_error: 1 << 20,
+            temporary_blocks: 10,
+            temporary_bytes: 4000,
+            peak_blocks: 3500,
+            peak_bytes: 2 << 20,
+            oldest_ns: 17,
+            youngest_ns: 4_000_000_000,
+        }
+        .into(),
+        SampledThread {
+            check: 4,
+            thread: 4243,
+            live_blocks: 30,
+            live_bytes: 5000,
+            allocated_blocks: 60,
+            allocated_bytes: 10_000,
+        }
+        .into(),
     ]
 }
 
@@ -169,7 +206,7 @@ fn every_entry_comes_back() {
     assert_eq!((reader.problem(), reader.skipped()), (None, 0));
     assert_eq!(reader.position(), bytes.len() as u64);
     let tags: Vec<u32> = samples.iter().map(Entry::tag).collect();
-    assert!(tags.into_iter().eq(1..=17));
+    assert!(tags.into_iter().eq(1..=20));
 }
 
 /// A fault of such a file.

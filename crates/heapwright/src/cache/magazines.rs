@@ -170,9 +170,6 @@ fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
     stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
-    if on_miss == OnMiss::Shared && sampling::period() != 0 {
-        stub.count_misses(true);
-    }
     for class in 0..CLASSES {
         magazines.lists[class].reciprocal = size_class::reciprocal(class);
         magazines.bins[class].want.set(first_length(class) as u32);
@@ -197,6 +194,7 @@ pub(super) fn count_calls(counted: bool) {
 pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
     let _one = RAISING.lock();
     let made = ALL.raise(count, |number| make(number, on_miss));
+    sampling::look_again(count_calls);
     stash::note_made(made.max(1));
     made
 }

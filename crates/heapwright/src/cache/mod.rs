@@ -274,13 +274,13 @@ impl Member for Cache {
         // else knows; zero is valid for every field.
         let cache = unsafe { &mut *at };
         cache.hot.tag = Entry::tag(id) as usize;
+        cache.hot.know_window();
         cache.begin();
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
             cache.fill(class, DepotChain::EMPTY, 0);
             cache.bins[class].want.set(first_length(class));
         }
-        cache.hot.know_window();
         stash::note_made(id as usize);
         cache.inbox.tenure = Tenure::held();
     }
@@ -374,7 +374,7 @@ impl Cache {
         if !self.remote().is_empty() {
             self.drain();
             let block = self.hot.list(class).pop();
-            if !block.is_null() {
+            if !block.is_null() || self.sampling.is_due(class) {
                 return Some(Allocated { block: block.cast(), zero: false });
             }
         }

@@ -37,7 +37,7 @@ use crate::os;
 use crate::poisson;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// Bytes from one sample to the next, on average; 0: nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
@@ -51,10 +51,20 @@ pub(crate) fn period() -> usize {
 /// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next slow operation.
 pub(crate) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
+    // What is made meanwhile looks at the period after it is there for all to see, and here it is looked for after that is set.
+    fence(Ordering::SeqCst);
     arrays::count_calls(bytes != 0);
     magazines::count_calls(bytes != 0);
     for cache in CACHES.all() {
         cache.ask_to_follow_sampling();
+    }
+}
+
+/// Something was made that counts calls only while blocks are sampled: has it do so, by `count`, if they are.
+pub(super) fn look_again(count: fn(bool)) {
+    fence(Ordering::SeqCst);
+    if period() != 0 {
+        count(true);
     }
 }
 
@@ -103,8 +113,12 @@ impl Sampling {
     #[cold]
     fn draw(&self) {
         let mut random = self.random.get();
-        // The period is 0 when sampling ends just now.
-        self.left.set(poisson::distance(&mut random, period().max(1)));
+        let left = match period() {
+            // Sampling ends just now.
+            0 => usize::MAX / 2,
+            period => poisson::distance(&mut random, period),
+        };
+        self.left.set(left);
         self.random.set(random);
     }
 
@@ -121,7 +135,7 @@ impl Sampling {
 
     /// Whether the next block of `class`, whose list is empty, is to be a sample.
     pub(crate) fn is_due(&self, class: usize) -> bool {
-        self.sides[class].due.get() != 0
+        self.is_on() && self.sides[class].due.get() != 0
     }
 }
 
@@ -130,10 +144,17 @@ impl Cache {
     /// its lock is the caller's.
     pub(crate) fn follow_sampling(&self) {
         self.no_longer_asked_to_follow_sampling();
-        let wanted = period() != 0 && self.owned_by() == Use::Thread;
-        if wanted != self.sampling.is_on() {
-            if wanted { self.begin_sampling() } else { self.end_sampling() }
+        // Anew, if it is on: the period may be another one.
+        self.end_sampling();
+        if period() != 0 && self.owned_by() == Use::Thread {
+            self.begin_sampling();
         }
+    }
+
+    /// Ends to sample until the thread's next slow operation, for there can be no sample just now.
+    pub(crate) fn pause_sampling(&self) {
+        self.end_sampling();
+        self.ask_to_follow_sampling();
     }
 
     fn begin_sampling(&self) {
@@ -171,6 +192,7 @@ impl Cache {
     pub(super) fn forget_sampling_after_fork(&self) {
         for side in &self.sampling.sides {
             side.aside.set(ptr::null_mut());
+            side.due.set(0);
         }
         self.sampling.is_on.set(false);
         self.hot.know_nothing(false);
@@ -245,6 +267,7 @@ impl Cache {
     pub(super) fn set_listed(&self, class: usize, head: *mut Block, count: usize) {
         let list = self.hot.list(class);
         debug_assert!(list.head.get().is_null());
+        debug_assert!(self.sampling.sides[class].aside.get().is_null());
         list.head.set(head);
         if self.sampling.is_on() && !head.is_null() {
             self.count_chain(class, head, count);
@@ -260,9 +283,10 @@ impl Cache {
         let (side, list) = (&sampling.sides[class], self.hot.list(class));
         let (mut left, mut is_cut) = (count, false);
         loop {
-            let before = (sampling.left.get() - 1) / size;
+            let bytes = sampling.left.get();
+            let before = (bytes - 1) / size;
             if before >= left {
-                sampling.left.set(sampling.left.get() - left * size);
+                sampling.left.set(bytes - left * size);
                 return;
             }
             if !is_cut && before == 0 {

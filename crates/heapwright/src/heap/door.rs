@@ -78,7 +78,15 @@ fn allocate(request: Request) -> *mut u8 {
         {
             return done(request, block);
         }
-        allocate_from_mine(request, mine)
+        let block = allocate_from_mine(request, mine);
+        if block.is_null()
+            && let Mine::Cache(cache) = mine
+            && cache.sampling.is_on()
+        {
+            // Sampling has just ended, and a sample was due.
+            return done(request, sampling::allocate_unsampled(request, cache));
+        }
+        block
     };
     done(request, block)
 }
@@ -410,7 +418,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
             }
             // SAFETY: the caller gives away the block of this class; the heap is its owner.
             (Some(heap), _) if heap.owned_by() == Use::Heap => unsafe {
-                sampling::note_freed(block.cast());
+                sampling::note_freed(owner, block.cast());
                 first_class::free_slot(heap, class, block);
             },
             (_, Mine::Cache(cache)) => {
@@ -428,7 +436,7 @@ fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
         Some(heap) if sampling::is_owner(heap.id()) && sampling::puts_off(unit) => true,
         Some(heap) => {
-            sampling::note_freed(MAP.address_of(unit));
+            sampling::note_freed(heap.id(), MAP.address_of(unit));
             let _order = heap.lock.lock();
             // Looked at again under the lock: two threads may free it at once.
             let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()

@@ -21,7 +21,7 @@ use crate::address_map::{CLASS_STEP, Entry, MAP};
 use crate::cache::arrays::Gate;
 use crate::cache::{self, Allocated, Hot, OnMiss, Stash};
 use crate::request::{MALLOC, Origin, Request};
-use crate::size_class::{self, UNIT};
+use crate::size_class::{self, MIN_ALIGN, UNIT};
 
 /// A request of `size` bytes whose list, at `offset` in what the fast word leads to, is empty.
 #[inline(never)]
@@ -36,6 +36,10 @@ pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn missed_elsewhere<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    // The arrays, and shared caches, go by the size alone.
+    if align > MIN_ALIGN {
+        return door::malloc_aligned_cold::<FROM>(size, align);
+    }
     // Looked up again, so that a miss need not keep it.
     let (hot, offset) = (fast::hot(), size_class::of(size) * CLASS_STEP);
     let request = Request { size, align, zero: false, origin: Origin::of::<FROM>() };
@@ -79,8 +83,9 @@ fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
 pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     if Stash::LENGTHS.contains(&size)
         && let Some(cache) = own_word::cache_of(hot)
-        // Where blocks are sampled, the door counts them.
+        // Where blocks are sampled, or are to be, the door counts them.
         && !cache.sampling.is_on()
+        && !cache.is_asked()
         && let Some(_order) = cache.try_enter()
     {
         return large::quickly(size, &cache.stash);

@@ -25,15 +25,15 @@ use crate::request::{Origin, Request};
 pub(super) use with_stacks::begun;
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
-    note_made, note_resized, put_back, puts_off, take,
+    allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
+    note_destroyed, note_freed, note_made, note_resized, put_back, puts_off, take,
 };
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::{begin_if_possible, end};
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
-    note_made, note_resized, put_back, puts_off, take,
+    allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
+    note_destroyed, note_freed, note_made, note_resized, put_back, puts_off, take,
 };
 
 /// Whether blocks are sampled.
@@ -52,8 +52,8 @@ mod with_stacks {
     use super::{Origin, Request, is_on};
     use crate::address_map::{Kind, MAP};
     use crate::cache::arrays::Gate;
-    use crate::cache::{CACHES, Cache, Hot, magazines, sampling};
-    use crate::misuse::{self, Call};
+    use crate::cache::{CACHES, Cache, Hot, OwnCache, Use, magazines, sampling};
+    use crate::misuse::Call;
     use crate::options::{self, Options};
     use crate::os;
     use crate::poisson;
@@ -169,6 +169,15 @@ mod with_stacks {
         door::done(request, serve(request, start::mine()))
     }
 
+    /// Serves a request from the thread's own cache without a sample, whatever is due. Null: there is no memory.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::heap) fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
+        let _order = cache.enter();
+        cache.pause_sampling();
+        door::allocate_from(cache.get(), request)
+    }
+
     #[inline(never)]
     fn uncounted(request: Request, mine: Mine) -> *mut u8 {
         door::allocate_from_mine(request, mine)
@@ -189,20 +198,29 @@ mod with_stacks {
             }
             _ => !counter().count(counted(request)),
         };
-        let sample_now = || if is_sample { sample(request) } else { None };
-        let block = sample_now().unwrap_or_else(|| uncounted(request, mine));
-        if !block.is_null() {
-            return block;
+        let mut is_sample = is_sample;
+        loop {
+            if is_sample {
+                if let Some(block) = sample(request) {
+                    return block;
+                }
+                // There can be none just now, and none may be due.
+                if let Mine::Cache(cache) = mine {
+                    return allocate_unsampled(request, cache);
+                }
+            }
+            let block = uncounted(request, mine);
+            if !block.is_null() {
+                return block;
+            }
+            // There is no memory, or a sample became due while the list was filled.
+            let (Mine::Cache(cache), Some(class)) = (mine, request.class()) else { return block };
+            let _order = cache.enter();
+            is_sample = cache.take_due(class);
+            if !is_sample {
+                return block;
+            }
         }
-        // There is no memory, or a sample became due while the list was filled.
-        let (Mine::Cache(cache), Some(class)) = (mine, request.class()) else { return block };
-        let order = cache.enter();
-        let is_sample = cache.take_due(class);
-        drop(order);
-        if !is_sample {
-            return block;
-        }
-        sample(request).unwrap_or_else(|| uncounted(request, mine))
     }
 
     /// Serves a request by its CPU's arrays, whose list is at `offset`, and counts it.
@@ -248,6 +266,10 @@ mod with_stacks {
         if let Some(heap) = unsafe { HEAP.load(Ordering::Acquire).as_ref() } {
             return Some(heap);
         }
+        // Another thread makes it just now.
+        if OWNER.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
         let heap = CACHES.make_new(Cache::become_heap)?;
         let made = ptr::from_ref(heap).cast_mut();
         // Before anyone can have a block of it.
@@ -256,7 +278,7 @@ mod with_stacks {
                 HEAP.store(made, Ordering::Release);
                 Some(heap)
             }
-            // Another thread makes it just now: this one is never used.
+            // Another thread was faster: this one is never used.
             Err(_) => None,
         }
     }
@@ -288,9 +310,7 @@ mod with_stacks {
     /// As [`free_slot`].
     unsafe fn free_settled(class: usize, block: *mut Block) {
         // First: its address is another block's from then on.
-        if !samples::freed(block.cast()) {
-            misuse::double_free(Call::Free, block.addr(), size_class::size(class));
-        }
+        samples::freed(block.cast());
         if let Some(heap) = heap() {
             // SAFETY: the block is of the class and this heap, as the caller promises.
             unsafe { first_class::free_slot(heap, class, block) };
@@ -354,12 +374,10 @@ mod with_stacks {
         }
     }
 
-    /// A block of a first-class heap is about to be freed, or a large sample.
+    /// A block of `owner`, a first-class heap, is about to be freed, or a large sample.
     #[inline]
-    pub(in crate::heap) fn note_freed(block: *mut u8) {
-        if (HEAPS_HAVE.load(Ordering::Relaxed) || OWNER.load(Ordering::Relaxed) != 0)
-            && !sync::is_interrupted()
-        {
+    pub(in crate::heap) fn note_freed(owner: u32, block: *mut u8) {
+        if (is_owner(owner) || HEAPS_HAVE.load(Ordering::Relaxed)) && !sync::is_interrupted() {
             samples::freed(block);
         }
     }
@@ -367,7 +385,8 @@ mod with_stacks {
     /// A block of `owner`, a first-class heap or the samples', has another size now, where it is.
     #[inline]
     pub(in crate::heap) fn note_resized(owner: u32, block: *mut u8, size: usize) {
-        let may_be_one = is_owner(owner) || HEAPS_HAVE.load(Ordering::Relaxed);
+        let is_heap = || CACHES.get(owner).is_some_and(|heap| heap.owned_by() == Use::Heap);
+        let may_be_one = is_owner(owner) || HEAPS_HAVE.load(Ordering::Relaxed) && is_heap();
         if may_be_one && !sync::is_interrupted() {
             samples::resized(block, size);
         }
@@ -412,8 +431,8 @@ mod with_stacks {
 mod without_stacks {
     use super::super::{per_cpu, shared};
     use super::{Origin, Request};
-    use crate::cache::Hot;
     use crate::cache::arrays::Gate;
+    use crate::cache::{Hot, OwnCache};
     use crate::remote::Block;
 
     pub(in crate::heap) fn allocate(
@@ -422,6 +441,10 @@ mod without_stacks {
         _zero: bool,
         _origin: Origin,
     ) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+
+    pub(in crate::heap) fn allocate_unsampled(_request: Request, _cache: OwnCache) -> *mut u8 {
         core::ptr::null_mut()
     }
 
@@ -456,7 +479,7 @@ mod without_stacks {
     pub(in crate::heap) fn note_made(_block: *mut u8, _request: Request) {}
 
     #[inline(always)]
-    pub(in crate::heap) fn note_freed(_block: *mut u8) {}
+    pub(in crate::heap) fn note_freed(_owner: u32, _block: *mut u8) {}
 
     #[inline(always)]
     pub(in crate::heap) fn note_resized(_owner: u32, _block: *mut u8, _size: usize) {}

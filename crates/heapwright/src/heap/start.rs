@@ -31,8 +31,7 @@ use crate::sync::{self, Lock};
 use super::foreign;
 use super::fork::HANDLERS;
 use super::own_word::{self, Own};
-use super::shared;
-use super::{debug_hooks, trace};
+use super::{debug_hooks, sampling, shared, trace};
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -103,6 +102,10 @@ fn mine_slow(has_exited: bool) -> Mine {
     // SAFETY: its tenure was just taken for this thread, which has no other cache.
     let cache = unsafe { OwnCache::of(cache) };
     own_word::set_cache(cache);
+    if sampling::is_on() && !cache.sampling.is_on() {
+        // It began after this cache was looked at.
+        do_as_asked(cache);
+    }
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
     Mine::Cache(cache)
 }
@@ -241,7 +244,7 @@ fn start() -> bool {
     crate::debug::begun();
     #[cfg(feature = "debug")]
     if !peered && !debug_hooks::is_debugging() {
-        super::sampling::begun(options::get());
+        sampling::begun(options::get());
     }
     true
 }

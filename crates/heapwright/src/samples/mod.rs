@@ -32,6 +32,7 @@ use crate::poisson;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Scratch, Stack};
 use crate::sync::Lock;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use table::{Keyed, Table};
 
 /// Frames of each stack.
@@ -173,6 +174,10 @@ struct Samples {
     other_recorder: Recorder,
 }
 
+/// How long the lock is waited for when the process ends, in milliseconds.
+const PATIENCE_MS: u64 = 1000;
+
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples {
     period: 0,
     began_ns: 0,
@@ -194,8 +199,15 @@ static SAMPLES: Lock<Samples> = Lock::new(Samples {
 /// Begins a profile: forgets what was allocated so far, but for what is live. `period` is the mean distance of samples
 /// that are made from now on, in bytes.
 pub(crate) fn begin(period: usize) {
-    SAMPLES.lock().begin(period);
+    // First: a fork must not find the lock held.
     fork::join(Part::Samples, &HANDLERS);
+    HAS_BEGUN.store(true, Ordering::Relaxed);
+    SAMPLES.lock().begin(period);
+}
+
+/// Whether a profile was ever begun.
+pub(crate) fn has_begun() -> bool {
+    HAS_BEGUN.load(Ordering::Relaxed)
 }
 
 /// Profiles go to the file `prefix.<pid>`.
@@ -211,9 +223,9 @@ pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     samples.add(block.addr(), size, counted, stack);
 }
 
-/// A sample is freed. False: there is none at that address.
-pub(crate) fn freed(block: *mut u8) -> bool {
-    SAMPLES.lock().remove(block.addr())
+/// A block is freed: if it is a sample, it is known to be gone.
+pub(crate) fn freed(block: *mut u8) {
+    SAMPLES.lock().remove(block.addr());
 }
 
 /// A sample has another size, where it is.
@@ -252,12 +264,14 @@ pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
 /// Writes the profile as it is now to the file of [`write_to`], behind those that were written before. False: there is
 /// none, or it could not be written.
 pub(crate) fn write() -> bool {
-    SAMPLES.lock().write()
+    // A signal handler may end the process that has interrupted the lock's holder.
+    SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.write())
 }
 
 /// Writes the profile as it is now to the open file `file`, as a record that is complete in itself. False: it could not
 /// be written.
 pub(crate) fn write_in(file: i32) -> bool {
+    fork::join(Part::Samples, &HANDLERS);
     SAMPLES.lock().write_in(file)
 }
 
@@ -275,9 +289,8 @@ unsafe fn unlock() {
     unsafe { SAMPLES.release() };
 }
 
-fn in_child(_alone: bool) {
-    SAMPLES.lock().recorder.in_child();
-}
+/// The recorder sees by the process's number that it is in another one.
+fn in_child(_alone: bool) {}
 
 impl Samples {
     fn begin(&mut self, period: usize) {
@@ -304,6 +317,8 @@ impl Samples {
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns: os::now_ns(),
         };
+        // One whose free was not seen, in a signal handler of a thread that used a first-class heap.
+        self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
             return;
@@ -341,9 +356,9 @@ impl Samples {
         })
     }
 
-    fn remove(&mut self, address: usize) -> bool {
+    fn remove(&mut self, address: usize) {
+        let Some(sample) = self.live.remove(address as u64) else { return };
         self.keep_peak();
-        let Some(sample) = self.live.remove(address as u64) else { return false };
         let is_temporary = os::now_ns().saturating_sub(sample.born_ns) < TEMPORARY_NS;
         if let Some(site) = self.site(sample.stack) {
             if site.live.samples != 0 {
@@ -358,7 +373,6 @@ impl Samples {
             thread.live.take_away(&sample);
         }
         self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
-        true
     }
 
     /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it stays.
@@ -369,6 +383,7 @@ impl Samples {
 
     fn put_back(&mut self, before: Sample, address: usize, size: u64) {
         let sample = Sample { address: address as u64, size, ..before };
+        // There is room, for it was just taken out; if another one has taken that, this one stays where it was.
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
         }

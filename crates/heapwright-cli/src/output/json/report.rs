@@ -8,7 +8,14 @@
 //!               samples: [{ns, blocks, bytes}],
 //!               checks: [{number, occasion, ns, stopped_ns, took_ns: number|null,
 //!                         threads, silent, live: AMOUNT, omitted: AMOUNT,
-//!                         usage: [{stack, blocks, bytes}]}],
+//!                         usage: [{stack, blocks, bytes}],
+//!                         profile: {period, peak_bytes, peak_ns, lost,
+//!                                   sites: [{stack, samples, live: AMOUNT, live_error,
+//!                                            allocated: AMOUNT, allocated_error,
+//!                                            temporary: AMOUNT, peak: AMOUNT,
+//!                                            oldest_ns, youngest_ns}],
+//!                                   threads: [{tid, name, live: AMOUNT,
+//!                                              allocated: AMOUNT}]} | null}],
 //!               classes: [{slot, buckets, memory, live, bytes, freed, unused}]}]
 //!                           in the order in which they began; one that executes
 //!                           another program is two
@@ -161,6 +168,7 @@ fn process(process: &model::Process) -> Process<'_> {
                         bytes: amount.bytes,
                     })
                     .collect(),
+                profile: check.profile.as_ref().map(profile),
             })
             .collect(),
         classes: process
@@ -176,6 +184,35 @@ fn process(process: &model::Process) -> Process<'_> {
                 unused: class.unused,
             })
             .collect(),
+    }
+}
+
+fn profile(profile: &model::Profile) -> Profile {
+    let site = |site: &model::Sampled| Site {
+        stack: site.stack.0,
+        samples: site.samples,
+        live: site.live.into(),
+        live_error: site.live_error,
+        allocated: site.allocated.into(),
+        allocated_error: site.allocated_error,
+        temporary: site.temporary.into(),
+        peak: site.peak.into(),
+        oldest_ns: site.oldest_ns,
+        youngest_ns: site.youngest_ns,
+    };
+    let thread = |thread: &model::SampledThread| Thread {
+        tid: thread.number,
+        name: thread.name.clone(),
+        live: thread.live.into(),
+        allocated: thread.allocated.into(),
+    };
+    Profile {
+        period: profile.period,
+        peak_bytes: profile.peak_bytes,
+        peak_ns: profile.peak_ns,
+        lost: profile.lost,
+        sites: profile.sites.iter().map(site).collect(),
+        threads: profile.threads.iter().map(thread).collect(),
     }
 }
 
@@ -328,6 +365,39 @@ struct Check {
     live: Held,
     omitted: Held,
     usage: Vec<Usage>,
+    profile: Option<Profile>,
+}
+
+#[derive(Serialize)]
+struct Profile {
+    period: u64,
+    peak_bytes: u64,
+    peak_ns: u64,
+    lost: u64,
+    sites: Vec<Site>,
+    threads: Vec<Thread>,
+}
+
+#[derive(Serialize)]
+struct Site {
+    stack: u32,
+    samples: u64,
+    live: Held,
+    live_error: u64,
+    allocated: Held,
+    allocated_error: u64,
+    temporary: Held,
+    peak: Held,
+    oldest_ns: u64,
+    youngest_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Thread {
+    tid: u32,
+    name: String,
+    live: Held,
+    allocated: Held,
 }
 
 #[derive(Serialize)]

@@ -10,7 +10,8 @@
 //! Line      1 function  2 line              Function  1 id  2 name  4 file
 //! ```
 //!
-//! Sample types are `inuse_objects/count` and `inuse_space/bytes`; every sample has the
+//! Sample types are `inuse_objects/count` and `inuse_space/bytes`, and of a heap profile `alloc_objects/count` and
+//! `alloc_space/bytes` before them, as Go's; every sample has the
 //! labels `reach` (what became of the blocks) and `pid`, so that `-tagfocus` and
 //! `-tagroot` distinguish them.
 //!
@@ -27,7 +28,7 @@ use crate::output::calls::{Call, of_frame};
 use crate::output::held::held;
 use crate::output::sentences;
 use crate::output::words::hex;
-use crate::report::model::Report;
+use crate::report::model::{Amount, Report};
 use crate::symbols::{Frame, Place};
 use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
@@ -57,13 +58,19 @@ fn profile(report: &Report) -> Vec<u8> {
         .map(|held| report.stacks.frames(held.stack).map(|frame| tables.location(frame)).collect())
         .collect();
     let mut out = Message::default();
-    for (kind, unit) in [("inuse_objects", "count"), ("inuse_space", "bytes")] {
+    let has_allocated = held.iter().any(|held| held.allocated != Amount::default());
+    let allocated = [("alloc_objects", "count"), ("alloc_space", "bytes")];
+    let in_use = [("inuse_objects", "count"), ("inuse_space", "bytes")];
+    let kinds = allocated.iter().filter(|_| has_allocated).chain(&in_use);
+    for (kind, unit) in kinds {
         out.message(1, &tables.value_type(kind, unit));
     }
     for (held, places) in held.iter().zip(places) {
         let mut sample = Message::default();
         sample.numbers(1, places);
-        sample.numbers(2, [held.amount.blocks, held.amount.bytes]);
+        let allocated = [held.allocated.blocks, held.allocated.bytes];
+        let in_use = [held.amount.blocks, held.amount.bytes];
+        sample.numbers(2, allocated.into_iter().filter(|_| has_allocated).chain(in_use));
         let mut label = Message::default();
         label.number(1, tables.text("reach"));
         label.number(2, tables.text(held.fate.word()));

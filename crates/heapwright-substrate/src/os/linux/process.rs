@@ -25,6 +25,9 @@ pub fn write_all(file: i32, mut bytes: &[u8]) -> bool {
     keeping_errno(|| {
         while !bytes.is_empty() {
             let wrote = calls::write(file, bytes);
+            if wrote < 0 && super::errno() == libc::EINTR {
+                continue;
+            }
             if wrote <= 0 {
                 return false;
             }

@@ -196,7 +196,6 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
     }
     let forward_sized = FORWARD_SIZED.load(Ordering::Relaxed);
     HEAD.store(head, Ordering::Relaxed);
-    let head = if sampling::period() == 0 { head } else { 0 };
     made.hot.become_stub(OnMiss::PerCpu, chunk::expose_table(), forward_sized, head);
     if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
@@ -209,6 +208,7 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
         made.sinks[cpu].store(full, Ordering::Relaxed);
     }
     GATE.store(gate, Ordering::Release);
+    sampling::look_again(count_calls);
     true
 }
 
