@@ -1040,6 +1040,33 @@ size_t hw_get_stats(struct hw_statistics *out, size_t size);
 size_t hw_check_leaks(struct hw_leak_check *out, size_t size);
 
 /**
+ * Begins a heap profile: of every bytes bytes that are allocated, on average, the
+ * block that they lie in is a sample, whose stack is kept and whose free is seen.
+ * What is beyond 1 KiB to 1 GiB counts as that; 524288 costs next to nothing.
+ * What was allocated before is not seen, but for samples that are live. Threads
+ * follow at their next slow operation: in a program that allocates, within moments.
+ *
+ * Returns whether it has begun: not in mode=debug, nor where another copy of the
+ * library serves malloc, nor where there is no memory.
+ */
+bool hw_profile_begin(size_t bytes);
+
+/**
+ * Makes no samples from now on. Those that are live stay in the profile until
+ * they are freed.
+ */
+void hw_profile_end(void);
+
+/**
+ * Writes the heap profile, as it is now, to an open file, pipe or socket: a record
+ * that is complete in itself, for the command (heapwright report FILE). Never
+ * allocates. Takes time in proportion to the number of samples.
+ *
+ * Returns whether it was written whole.
+ */
+bool hw_profile_write(int file);
+
+/**
  * Visits every block of the process's heaps in the order of addresses.
  *
  * visit is called with each block and with context; where it returns false,

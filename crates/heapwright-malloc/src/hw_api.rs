@@ -12,8 +12,8 @@
 use crate::errno;
 use crate::hw_pool::write_known;
 use crate::hw_types::{Amount, Block, Description, Heap, LeakCheck, Statistics, Visitor};
-use core::ffi::{c_char, c_void};
-use heapwright::{heap, stats};
+use core::ffi::{c_char, c_int, c_void};
+use heapwright::{heap, profile, stats};
 use heapwright_record::Stats;
 
 /// The version with the zero byte that C wants.
@@ -212,6 +212,36 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     // SAFETY: words without padding, and the caller's struct has `size` bytes.
     let known = unsafe { write_known(&now, out.cast(), size) };
     if found.is_some() { known } else { 0 }
+}
+
+/// Begins a heap profile: of every bytes bytes that are allocated, on average, the
+/// block that they lie in is a sample, whose stack is kept and whose free is seen.
+/// What is beyond 1 KiB to 1 GiB counts as that; 524288 costs next to nothing.
+/// What was allocated before is not seen, but for samples that are live. Threads
+/// follow at their next slow operation: in a program that allocates, within moments.
+///
+/// Returns whether it has begun: not in mode=debug, nor where another copy of the
+/// library serves malloc, nor where there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_profile_begin(bytes: usize) -> bool {
+    profile::begin(bytes)
+}
+
+/// Makes no samples from now on. Those that are live stay in the profile until
+/// they are freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_profile_end() {
+    profile::end();
+}
+
+/// Writes the heap profile, as it is now, to an open file, pipe or socket: a record
+/// that is complete in itself, for the command (heapwright report FILE). Never
+/// allocates. Takes time in proportion to the number of samples.
+///
+/// Returns whether it was written whole.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_profile_write(file: c_int) -> bool {
+    profile::write(file)
 }
 
 /// Visits every block of the process's heaps in the order of addresses.

@@ -102,7 +102,7 @@ mod tests {
         }
 
         #[test]
-        fn powers_are_right(x in 0.0..720.0f64) {
+        fn powers_are_right(x in 0.0..700.0f64) {
             let exact = std::primitive::f64::exp(-x);
             prop_assert!((exp_of_minus(x) - exact).abs() <= 1e-12 * exact, "{x}");
         }

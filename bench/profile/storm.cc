@@ -1,0 +1,102 @@
+// storm SECONDS WHAT
+//
+// Eight threads that do, at once, what a profiler of memory must survive:
+//
+//   allocate       malloc, calloc, aligned_alloc, realloc; mostly small, some of 400 KB
+//   hand over      every fifth block lies in a box, and whoever puts another one there frees it
+//   throw          exceptions through ten frames, whose unwinder takes the loader's locks
+//   open, close    a library, and start threads that end
+//   fork           if WHAT says "fork": the child allocates, frees what it inherited, and must end well
+//   take signals   if WHAT says "signals": a handler that allocates and frees, every two milliseconds
+//
+// Each block is filled, and looked at before it is freed: a block that was handed out twice, or changed in a list,
+// is found. Prints how many operations there were; aborts with a line if something is wrong.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <csignal>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdexcept>
+#include <string>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+#include <malloc.h>
+static std::atomic<bool> stop{false};
+static std::atomic<long> ops{0};
+struct Head { uint64_t size, seed; };
+static std::atomic<Head *> box[256];
+static void die(const char *what) { fprintf(stderr, "storm: %s\n", what); abort(); }
+static Head *make(size_t size, uint64_t seed, int how) {
+    size += sizeof(Head);
+    void *p;
+    switch (how % 4) {
+    case 0: p = malloc(size); break;
+    case 1: p = calloc(1, size); for (size_t i = 0; i < size; i += 61) if (((char *)p)[i]) die("not zero"); break;
+    case 2: p = aligned_alloc(64, (size + 63) & ~63ul); if ((uintptr_t)p % 64) die("not aligned"); break;
+    default: p = malloc(size / 2 + 16); p = realloc(p, size); break;
+    }
+    if (!p) die("no memory");
+    if (malloc_usable_size(p) < size) die("too small");
+    Head *h = (Head *)p;
+    h->size = size; h->seed = seed;
+    memset(h + 1, (int)(seed & 255), size - sizeof *h);
+    return h;
+}
+static void check(Head *h) {
+    unsigned char *b = (unsigned char *)(h + 1);
+    size_t n = h->size - sizeof *h;
+    for (size_t i = 0; i < n; i += n / 16 + 1) if (b[i] != (h->seed & 255)) die("changed");
+    if (n && b[n - 1] != (h->seed & 255)) die("changed at its end");
+}
+static void end(Head *h) { check(h); h->seed = ~0ul; free(h); }
+static void handler(int) { // what no handler may do, and some do
+    int e = errno; void *p = malloc(100); if (p) { memset(p, 1, 100); free(p); }
+    Head *h = box[255].exchange(nullptr); if (h) end(h);
+    errno = e;
+}
+static void thrower(int depth) { std::string s(200, 'x'); if (depth == 0) throw std::runtime_error(s); thrower(depth - 1); }
+static void work(int id, bool forks) {
+    uint64_t x = id * 7919 + 1;
+    std::vector<Head *> mine(300);
+    while (!stop) {
+        for (int i = 0; i < 2000; i++) {
+            x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+            size_t size = x % 100 < 90 ? x % 600 : x % 1000 < 990 ? x % 20000 : x % 400000;
+            Head *h = make(size, x, (int)(x >> 32));
+            size_t at = (x >> 40) % mine.size();
+            if (mine[at]) end(mine[at]);
+            mine[at] = h;
+            if (i % 5 == 0) { Head *o = box[(x >> 20) % 256].exchange(mine[at]); mine[at] = nullptr; if (o) end(o); }
+        }
+        ops += 2000;
+        try { thrower(10); } catch (std::exception &) {}
+        if (id == 1) { void *l = dlopen("libz.so.1", RTLD_NOW); if (l) dlclose(l); }
+        if (id == 2) std::thread([] { std::vector<Head *> v; for (int i = 0; i < 500; i++) v.push_back(make(i, i, i)); for (auto h : v) end(h); }).join();
+        if (forks && id == 3 && x % 8 == 0) {
+            pid_t pid = fork();
+            if (pid == 0) { alarm(20); for (int i = 0; i < 3000; i++) { Head *h = make(i % 700, i, i); end(h); } for (auto h : mine) if (h) end(h); _exit(0); }
+            int status; if (pid > 0 && (waitpid(pid, &status, 0), status != 0)) { fprintf(stderr, "status %x\n", status); die("a child failed"); }
+        }
+    }
+    for (auto h : mine) if (h) end(h);
+}
+int main(int argc, char **argv) {
+    int seconds = argc > 1 ? atoi(argv[1]) : 10;
+    bool signals = argc > 2 && strstr(argv[2], "signals"), forks = argc > 2 && strstr(argv[2], "fork");
+    if (signals) {
+        struct sigaction a = {}; a.sa_handler = handler; a.sa_flags = SA_RESTART; sigaction(SIGALRM, &a, nullptr);
+        itimerval t = {{0, 2000}, {0, 2000}}; setitimer(ITIMER_REAL, &t, nullptr);
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; i++) threads.emplace_back(work, i, forks);
+    for (int i = 0; i < seconds * 10; i++) usleep(100000);
+    stop = true;
+    for (auto &t : threads) t.join();
+    for (auto &b : box) if (Head *h = b.exchange(nullptr)) end(h);
+    printf("%ld operations\n", ops.load());
+}
