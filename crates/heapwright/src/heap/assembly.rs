@@ -14,7 +14,7 @@
 
 use core::arch::asm;
 
-use super::{door, fast, per_cpu, shared};
+use super::{door, exclusive, fast, per_cpu, shared};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
 use crate::cache::{Hot, Residue, hot};
@@ -123,10 +123,16 @@ pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, residue: usi
 ///
 /// # Safety
 ///
-/// As `free`.
-pub unsafe extern "C" fn free_unknown(block: *mut u8) {
-    // SAFETY: by the contract a block in use, or what the door refuses.
-    unsafe { door::free_cold::<MALLOC>(block) }
+/// As `free`; `hot` is the calling thread's fast word.
+pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8) {
+    // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
+    let hot = unsafe { &*hot.cast::<Hot>() };
+    // Of a thread whose blocks are sampled, all come here.
+    // SAFETY: by the contract a block in use, or what is refused.
+    if unsafe { !exclusive::free_sampled(block, hot) } {
+        // SAFETY: the same, and nobody has taken it.
+        unsafe { door::free_cold::<MALLOC>(block) }
+    }
 }
 
 /// A block that goes to the shared cache behind `hot`.

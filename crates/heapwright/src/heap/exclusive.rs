@@ -93,13 +93,18 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     ptr::null_mut()
 }
 
+/// Whether `hot`, which the thread's fast word leads to, is that of a cache of its own whose blocks are sampled.
+pub(super) fn is_sampled(hot: &Hot) -> bool {
+    own_word::cache_of(hot).is_some_and(|cache| cache.sampling.is_on())
+}
+
 /// Frees a block if the thread's blocks are sampled, so that its hot part knows none, and it is one of the thread's
 /// own or of the outgoing batch's owner. False: it is something else.
 ///
 /// # Safety
 ///
 /// As `free`; `hot` is what the thread's fast word leads to.
-#[inline(never)]
+#[inline]
 pub(super) unsafe fn free_sampled(block: *mut u8, hot: &Hot) -> bool {
     let Some(cache) = own_word::cache_of(hot).filter(|cache| cache.sampling.is_on()) else {
         return false;

@@ -37,7 +37,7 @@ use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
-use super::{SENTINEL, door, exclusive, per_cpu, shared};
+use super::{SENTINEL, door, exclusive, per_cpu, sampling, shared};
 use crate::request::{ALIGNED, MALLOC};
 
 // A linear class's list is where the request's size says.
@@ -650,9 +650,16 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();
-    let residue = hot.residue_of(block.addr());
+    let mut residue = hot.residue_of(block.addr());
     if !residue.is_mine() {
-        return None;
+        // A hot part whose thread's blocks are sampled knows none.
+        if !sampling::is_on() || !exclusive::is_sampled(hot) {
+            return None;
+        }
+        residue = hot.residue_by_map(block.addr());
+        if !residue.is_mine() {
+            return None;
+        }
     }
     // SAFETY: the entry is a slab's of the hot part's owner.
     let list = unsafe { hot.list_of(residue) };
