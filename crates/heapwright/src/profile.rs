@@ -14,7 +14,7 @@
 //! [`end`].
 //!
 //! The same without a change to the program: `heapwright profile -- PROGRAM`, or the options
-//! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write`] writes.
+//! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write()`] writes.
 //!
 //! What is profiled are blocks of `malloc` and of first-class heaps. The idea is TCMalloc's (Google, "Sampling");
 //! jemalloc and mimalloc do as it does. Theirs count bytes in each call; here chains of

@@ -130,7 +130,7 @@ pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8) {
     // Of a thread whose blocks are sampled, all come here.
     // SAFETY: by the contract a block in use, or what is refused.
     if unsafe { !exclusive::free_sampled(block, hot) } {
-        // SAFETY: the same, and nobody has taken it.
+        // SAFETY: by the contract a block in use, which nobody has taken, or what the door refuses.
         unsafe { door::free_cold::<MALLOC>(block) }
     }
 }
