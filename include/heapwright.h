@@ -1040,11 +1040,12 @@ size_t hw_get_stats(struct hw_statistics *out, size_t size);
 size_t hw_check_leaks(struct hw_leak_check *out, size_t size);
 
 /**
- * Begins a heap profile: of every bytes bytes that are allocated, on average, the
- * block that they lie in is a sample, whose stack is kept and whose free is seen.
- * What is beyond 1 KiB to 1 GiB counts as that; 524288 costs next to nothing.
- * What was allocated before is not seen, but for samples that are live. Threads
- * follow at their next slow operation: in a program that allocates, within moments.
+ * Begins a heap profile. Samples are a Poisson process over allocated bytes with a
+ * mean distance of bytes: a block of n bytes is a sample with the probability
+ * 1 - exp(-n / bytes). The stack of a sample is kept, and its free is seen.
+ * Values outside of 1 KiB to 1 GiB are clamped; 524288 costs a few per cent of a
+ * program's time at most. Blocks that were allocated before are not seen. A thread
+ * follows at its next slow path: in a program that allocates, within moments.
  *
  * Returns whether it has begun: not in mode=debug, nor where another copy of the
  * library serves malloc, nor where there is no memory.

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::os::unix::process::ExitStatusExt;
+
 use common::{Folder, done, heapwright, stderr, stdout};
 
 /// A program that allocates some hundred MB in a fraction of a second: this command's own.
@@ -18,9 +20,9 @@ fn a_program_is_profiled() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stderr(&output);
     assert!(said.contains("heap profile of "), "{said}");
-    assert!(said.contains(" a sample every 64 KiB"), "{said}");
+    assert!(said.contains(", one sample per 64 KiB allocated, on average"), "{said}");
     assert_eq!(said.matches("\nallocated: ").count(), 3, "{said}");
-    assert!(said.contains(" smaller sites with "), "{said}");
+    assert!(said.contains(" smaller sites: "), "{said}");
     // What the program prints is its own.
     assert!(!stdout(&output).contains("heap profile"));
 }
@@ -56,12 +58,29 @@ fn the_programs_end_is_handed_on() {
 }
 
 #[test]
+fn a_program_that_is_killed_leaves_its_last_second() {
+    let program = "my @a; my $end = time + 3; while (time < $end) { push @a, 'x' x 1000 for 1..1000; \
+                   select undef, undef, undef, 0.01 } kill 'KILL', $$";
+    let output = done(
+        heapwright()
+            .args(["profile", "--sample", "16k", "--limit", "1", "--"])
+            .args(["perl", "-e", program]),
+    );
+    let said = stderr(&output);
+    if output.status.code() == Some(127) {
+        return eprintln!("skipped: there is no perl");
+    }
+    assert!(output.status.signal() == Some(9) || output.status.code() == Some(137), "{output:?}");
+    assert!(said.contains("heap profile of perl "), "{said}");
+    assert!(said.contains("\nlive at the peak: "), "{said}");
+}
+
+#[test]
 fn what_cannot_be_done_is_one_line() {
     for (options, line) in [
-        (
-            &["--sample", "1"][..],
-            "--option sample=1: the value needs bytes, from 1k to 1g, such as 512k, or off",
-        ),
+        (&["--sample", "1"][..], "use a number of bytes from 1k to 1g, such as 512k"),
+        (&["--option", "mode=debug"], "profile needs mode=fast"),
+        (&["--format", "junit"], "a heap profile finds no mistakes"),
         (&["--option", "profile=/tmp/x"], "profile sets option profile itself; use --output"),
         (&["--output", "/no/such/folder/x"], "cannot write /no/such/folder/x"),
     ] {

@@ -76,8 +76,8 @@ pub mod options {
     //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between bounds, the longer, the more of them the program touches again soon after |
     //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
-    //! | `sample` | bytes, `off` | one block in so many bytes is a sample of the heap profile (feature `debug`) |
-    //! | `profile` | a path | write the heap profile to `PATH.<pid>` when the program ends; samples every 512 KiB if `sample` says nothing |
+    //! | `sample` | bytes from `1k` to `1g`, `off` | sample one block per so many bytes, for the heap profile (feature `debug`) |
+    //! | `profile` | a path | write the heap profile to `PATH.<pid>`, now and then and at the end; implies `sample=512k` |
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
     //! | `traces` | 0 to 64 | debug: frames of each stack |

@@ -7,18 +7,17 @@
 //!              live, allocated, temporary and peak bytes of each stack, with their errors; bytes by thread
 //! ```
 //!
-//! One block in so many bytes is a *sample*: its stack is kept, and its free is seen, whichever thread
-//! makes it, so the estimates are of what is live now and not only of what was allocated. A block
-//! of `n` bytes is one with the chance `1 - exp(-n / period)`, whatever was allocated before it. What is not a sample
-//! costs `malloc` nothing and `free` some instructions, and nothing at all before [`begin`] and after
-//! [`end`].
+//! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with the probability
+//! `1 - exp(-n / period)`, whatever was allocated before it. Its stack is kept, and its free is seen, whichever thread
+//! makes it, so the estimates are of what is live now and not only of what was allocated. Other blocks cost
+//! `free` some instructions (in threads that share caches, `malloc`), and nothing before [`begin`] and after [`end`].
 //!
 //! The same without a change to the program: `heapwright profile -- PROGRAM`, or the options
 //! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write()`] writes.
 //!
 //! What is profiled are blocks of `malloc` and of first-class heaps. The idea is TCMalloc's (Google, "Sampling");
-//! jemalloc and mimalloc do as it does. Theirs count bytes in each call; here chains of
-//! free blocks are counted before they are handed out, see the module `cache::sampling` in the source.
+//! jemalloc does the same. Theirs count bytes in each `malloc`;
+//! here they are counted when blocks come into a thread's lists, see `cache/sampling.rs`.
 
 use core::ffi::c_int;
 
@@ -26,10 +25,11 @@ use crate::cache::sampling::period;
 use crate::heap;
 use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 use crate::samples;
+use crate::text::Line;
 
-/// Samples a block every `bytes` bytes, on average, from now on, and counts allocations anew.
+/// Takes a sample per `bytes` bytes allocated, on average, from now on, and counts allocations anew.
 ///
-/// `bytes` is from 1 KiB to 1 GiB; what is beyond counts as that. What was sampled before and is live stays in the
+/// `bytes` is clamped to 1 KiB to 1 GiB. What was sampled before and is live stays in the
 /// profile. Each thread follows at its next slow operation, when its cache has no block of a size: in
 /// a program that allocates, within moments.
 ///
@@ -86,7 +86,8 @@ pub fn write(file: c_int) -> bool {
     samples::write_in(file)
 }
 
-/// The process is about to end: writes the profile to the file that the options name (`profile=PREFIX`), if they do.
+/// The process is about to end: saves the profile in the file that the options name (`profile=PREFIX`), if they do. (It is
+/// saved now and then before, for processes that are killed.)
 ///
 /// Only a C layer that sees the end calls this.
 ///
@@ -94,8 +95,10 @@ pub fn write(file: c_int) -> bool {
 /// heapwright::profile::write_at_exit();
 /// ```
 pub fn write_at_exit() {
-    if is_wanted() {
-        samples::write();
+    if is_wanted() && !samples::save() {
+        Line::new()
+            .text("cannot write the heap profile: look at the folder of option profile")
+            .write();
     }
 }
 

@@ -1,7 +1,7 @@
 //! `heapwright profile -- CMD`: which calls a program's memory comes from, at next to no cost.
 //!
 //! ```text
-//! a folder <- record.PID of each process, when it ends   (options sample, profile)
+//! a folder <- profile.PID of each process, now and then and when it ends   (options sample, profile)
 //!   +-- the program is a child; this process stands in for it, as `check` does
 //!   +-- all records, one report
 //! ```
@@ -9,28 +9,30 @@
 //! The exit code is the program's own: a profile finds no mistakes.
 
 use super::LibraryArg;
-use super::run::{command, not_started, why_none};
+use super::run::{command, not_started};
+use crate::inspect::{self, Verdict};
 use crate::output::Format;
 use crate::output::{self, Look};
 use crate::preload::{self, Options};
-use crate::process::{self, Exit};
+use crate::process::{self, End, Exit, Outcome};
 use crate::report;
-use crate::report::model::{Figure, Wanted};
+use crate::report::model::{Figure, SITES, Wanted};
 use crate::statistics::Folder;
 use crate::wrong::wrong;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 /// The records' name before the pid.
 const STEM: &str = "profile";
 
-/// Profile a program's memory: which calls allocate what is live, and what was.
+/// Sample a program's allocations, and report which call stacks its memory comes from.
 ///
-/// A small sample of all blocks is followed, with stacks; the program runs as fast as
-/// without, and ends as without. Figures are estimates, with their errors. Exits as the
-/// program did; 2 for a wrong command line, 125 if it could not be profiled, 126 or 127
-/// if it could not be run.
+/// heapwright keeps the stack of a small random sample of blocks, and sees when each is
+/// freed. The program runs a few per cent slower at most, and ends as without; each of
+/// its processes is profiled by itself. Exits as the program did; 2 for a wrong
+/// command line, 125 if the command failed itself, 126 or 127 if the program could not
+/// be run.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright profile [OPTIONS] [--] CMD [ARGS]...")]
@@ -52,12 +54,13 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FIGURE", default_value_t = Figure::Peak)]
     figure: Figure,
 
-    /// One block in BYTES is a sample: less is more exact, and slower
-    #[arg(long, value_name = "BYTES", default_value = "512k")]
+    /// Average number of allocated bytes from one sample to the next, from 1k to 1g: smaller
+    /// is more exact, and slower
+    #[arg(long, value_name = "BYTES", default_value = "512k", value_parser = distance)]
     sample: String,
 
-    /// List at most N sites
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// List at most N stacks of each process in text; 0: all
+    #[arg(long, value_name = "N", default_value_t = SITES)]
     limit: usize,
 
     /// Set an option of the library, e.g. purge=250; may be repeated
@@ -72,7 +75,30 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// A distance of samples, as the library reads it.
+fn distance(text: &str) -> Result<String, String> {
+    let lower = text.to_ascii_lowercase();
+    let digits = lower.trim_end_matches(['k', 'm', 'g']);
+    let shift = match &lower[digits.len()..] {
+        "" => Some(0),
+        "k" => Some(10),
+        "m" => Some(20),
+        "g" => Some(30),
+        _ => None,
+    };
+    let bytes =
+        digits.parse::<u64>().ok().zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift));
+    match bytes {
+        Some(bytes) if (1 << 10..=1 << 30).contains(&bytes) => Ok(lower),
+        _ => Err("use a number of bytes from 1k to 1g, such as 512k".to_owned()),
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if matches!(args.format, Format::Sarif | Format::Junit) {
+        let why = "a heap profile finds no mistakes: use text, json, html, flamegraph, folded, pprof or dhat";
+        return Err(wrong(why.to_owned()));
+    }
     let library = preload::library(args.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.output.as_deref().map(super::open).transpose()?;
@@ -85,6 +111,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             let why = "profile sets option profile itself; use --output";
             return Err(wrong(why.to_owned()));
         }
+        if option.contains("mode=debug") {
+            let why =
+                "profile needs mode=fast; in mode=debug every block is known: use heapwright check";
+            return Err(wrong(why.to_owned()));
+        }
         options.add(option)?;
     }
     preload::refuse_bad(&library, &options, &asked)?;
@@ -94,16 +125,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(error) => return Ok(not_started(&args.command[0], &error)),
     };
     if !report::any_in(folder.path()) {
-        let reason = why_none(&args.command[0], &outcome);
-        eprintln!("heapwright: {} was not profiled: {reason}", args.command[0].display());
-        return Ok(match Exit::from(outcome.end) {
-            Exit::Code(0) => Exit::Code(super::check::COULD_NOT),
-            other => other,
-        });
+        let name = args.command[0].display();
+        eprintln!(
+            "heapwright: {name} left no heap profile: {}",
+            why_none(&args.command[0], &outcome)
+        );
+        return Ok(Exit::from(outcome.end));
     }
     let how = report::Options {
         everything: true,
-        wanted: Wanted { figure: args.figure, most: args.limit, ..Wanted::default() },
+        wanted: Wanted {
+            figure: args.figure,
+            sites: if args.limit == 0 { usize::MAX } else { args.limit },
+            ..Wanted::default()
+        },
         ..report::Options::default()
     };
     let made = report::make(&[folder.path().to_owned()], &how)?;
@@ -121,6 +156,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
             let mut out = BufWriter::new(stderr.lock());
+            // A line between what the program wrote and the profile.
+            let gap = if args.format == Format::Text { "\n" } else { "" };
+            let _ = out.write_all(gap.as_bytes());
             output::render(&made.report, args.format, &mut out, look).and_then(|()| out.flush())
         }
     };
@@ -128,4 +166,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: the profile could not be written: {error}");
     }
     Ok(Exit::from(outcome.end))
+}
+
+/// Why a program left no profile.
+fn why_none(name: &OsStr, outcome: &Outcome) -> String {
+    let report = inspect::inspect(name, preload::machine());
+    match (report.verdict(), report.reason()) {
+        (Verdict::No, Some(finding)) => finding.text.clone(),
+        _ => match outcome.end {
+            End::Signal { .. } => "a signal ended it within its first second".to_owned(),
+            End::Code(_) => {
+                "it allocated nothing, became a program that heapwright does not get into, or may \
+                             not write to the temporary folder (see heapwright doctor)"
+                    .to_owned()
+            }
+        },
+    }
 }

@@ -6,7 +6,7 @@
 
 use crate::output::{self, Format, Look};
 use crate::process::Exit;
-use crate::report::model::{Figure, Leak, Ready, Report, Wanted};
+use crate::report::model::{Figure, Leak, Ready, Report, SITES, Wanted};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS, Options};
 use anyhow::{Context, bail};
@@ -21,7 +21,7 @@ pub(crate) const COULD_NOT: u8 = 2;
 /// The exit code where something was found.
 const FOUND: u8 = 1;
 
-/// Report what the debug allocator found, from the records it left.
+/// Report what the debug allocator found, or a heap profile, from the records left.
 ///
 /// A RECORD is a file, or a folder with records in it; of several, what has one
 /// cause is reported once. Exits with 0 if nothing was found, 1 if something was
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "POINT", default_value = "end")]
     at: Point,
 
-    /// A file that the debug allocator left, or a folder of them
+    /// A file that the debug allocator or a heap profile left, or a folder of them
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 }
@@ -85,7 +85,7 @@ pub(crate) struct OutputArgs {
     show: Shown,
 
     /// Which blocks to report of a heap profile
-    #[arg(long, value_enum, value_name = "FIGURE", default_value_t = Figure::Live)]
+    #[arg(long, value_enum, value_name = "FIGURE", default_value_t = Figure::Peak)]
     figure: Figure,
 
     /// Report at most N different errors, and details of N groups of leaks; 0: all
@@ -191,6 +191,7 @@ impl OutputArgs {
                 folder: std::env::current_dir().unwrap_or_default(),
                 most: limit.unwrap_or(usize::MAX),
                 figure: self.figure,
+                sites: SITES,
             },
             at: Point::End,
         }

@@ -32,6 +32,8 @@ pub(super) enum Fate {
     Checked(Reach),
     /// They were counted, and nothing was followed.
     Live,
+    /// A figure of a heap profile.
+    Profiled(Figure),
 }
 
 impl Fate {
@@ -39,6 +41,7 @@ impl Fate {
         match self {
             Self::Checked(reach) => reach.word(),
             Self::Live => "live",
+            Self::Profiled(figure) => figure.word(),
         }
     }
 }
@@ -63,8 +66,11 @@ pub(super) fn held(report: &Report) -> Vec<Held> {
         add(Fate::Checked(leak.reach), leak.stack, leak.process, leak.lost, Amount::default());
     }
     for (at, process) in report.processes.iter().enumerate() {
-        for (stack, amount, allocated) in counted(process, report.wanted.figure) {
-            add(Fate::Live, stack, at, amount, allocated);
+        let figure = report.wanted.figure;
+        for (stack, amount, allocated) in counted(process, figure) {
+            let is_profile = allocated != Amount::default();
+            let fate = if is_profile { Fate::Profiled(figure) } else { Fate::Live };
+            add(fate, stack, at, amount, allocated);
         }
     }
     let held = |((fate, stack, process), (amount, allocated))| Held {

@@ -101,7 +101,9 @@ pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn begins_as_one(path: &Path) -> bool {
     let mut header = [0; HEADER_BYTES];
-    let opened = path.is_file().then(|| File::open(path).ok()).flatten();
+    // One that is just written, or was when its process was killed.
+    let is_half = path.extension().is_some_and(|extension| extension == "new");
+    let opened = (path.is_file() && !is_half).then(|| File::open(path).ok()).flatten();
     opened.is_some_and(|mut file| file.read_exact(&mut header).is_ok())
         && Reader::new(&header).is_ok()
 }

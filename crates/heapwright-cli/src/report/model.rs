@@ -48,6 +48,9 @@ pub(crate) struct Report {
     pub(crate) wanted: Wanted,
 }
 
+/// Sites of a heap profile that are listed where nothing else was said.
+pub(crate) const SITES: usize = 20;
+
 /// What a report is to contain.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
@@ -59,8 +62,9 @@ pub(crate) struct Wanted {
     pub(crate) folder: PathBuf,
     /// Groups of leaks whose details are reported.
     pub(crate) most: usize,
-    /// What is reported of a heap profile.
+    /// What is reported of a heap profile, and of how many of its sites in text.
     pub(crate) figure: Figure,
+    pub(crate) sites: usize,
 }
 
 impl Default for Wanted {
@@ -70,6 +74,7 @@ impl Default for Wanted {
             suppressions: Ready::Line,
             most: usize::MAX,
             figure: Figure::default(),
+            sites: SITES,
             folder: PathBuf::new(),
         }
     }
@@ -259,20 +264,30 @@ impl SampledThread {
 }
 
 /// Which of a heap profile's figures is reported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Figure {
-    /// Blocks that are live
+    /// Blocks that were live when the program's live bytes were highest
     #[default]
+    Peak,
+    /// Blocks that were live at the end
     Live,
-    /// Blocks allocated since sampling began
+    /// All blocks allocated since sampling began
     Allocated,
     /// Blocks that were freed within a millisecond
     Temporary,
-    /// Blocks that were live when most bytes were
-    Peak,
 }
 
 impl Figure {
+    /// What it is called in machines' formats.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Peak => "peak",
+            Self::Live => "live",
+            Self::Allocated => "allocated",
+            Self::Temporary => "temporary",
+        }
+    }
+
     /// The figure of a site.
     pub(crate) fn of(self, site: &Sampled) -> Amount {
         match self {

@@ -273,6 +273,12 @@ pub fn program_path(_out: &mut [u8]) -> usize {
 }
 
 /// No files are written here.
+#[cfg(feature = "debug")]
+pub fn save_file(_path: &[u8], _write: impl FnOnce(i32) -> bool) -> bool {
+    false
+}
+
+/// No files are written here.
 pub fn write_all(_file: i32, _bytes: &[u8]) -> bool {
     false
 }

@@ -130,6 +130,16 @@ impl Cache {
         not(feature = "debug"),
         allow(dead_code, reason = "nothing is sampled without stacks")
     )]
+    /// Whether its thread is asked to begin to sample, or to end.
+    #[inline(always)]
+    pub(crate) fn is_asked_to_follow_sampling(&self) -> bool {
+        self.hand_over.asked.load(Ordering::Relaxed) & FOLLOW_SAMPLING != 0
+    }
+
+    #[cfg_attr(
+        not(feature = "debug"),
+        allow(dead_code, reason = "nothing is sampled without stacks")
+    )]
     /// Asks its thread to begin to sample, or to end (`sampling`).
     pub(super) fn ask_to_follow_sampling(&self) {
         self.hand_over.asked.fetch_or(FOLLOW_SAMPLING, Ordering::Relaxed);
@@ -137,7 +147,8 @@ impl Cache {
 
     /// It does.
     pub(super) fn no_longer_asked_to_follow_sampling(&self) {
-        self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Relaxed);
+        // What is read then is what it was set for.
+        self.hand_over.asked.fetch_and(!FOLLOW_SAMPLING, Ordering::Acquire);
     }
 
     /// Its thread has freed so many blocks of the common owner's.

@@ -453,6 +453,10 @@ impl Cache {
         let block = self.hot.list(class).pop();
         // It may have been withheld, empty, while we looked for blocks.
         self.stay_withheld(class);
+        if block.is_null() {
+            // A sample is due, withheld or not.
+            self.sampling.stays_due(class);
+        }
         Allocated { block: block.cast(), zero: false }
     }
 

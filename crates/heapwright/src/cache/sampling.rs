@@ -65,6 +65,10 @@ pub(super) fn look_again(count: fn(bool)) {
     fence(Ordering::SeqCst);
     if period() != 0 {
         count(true);
+        fence(Ordering::SeqCst);
+        if period() == 0 {
+            count(false);
+        }
     }
 }
 
@@ -131,6 +135,13 @@ impl Sampling {
         let due = &self.sides[class].due;
         due.set(due.get() + 1);
         false
+    }
+
+    /// The first block of a chain of `class` was counted and is to be a sample, whatever has become of the chain.
+    #[cold]
+    pub(super) fn stays_due(&self, class: usize) {
+        let due = &self.sides[class].due;
+        due.set(due.get().max(1));
     }
 
     /// Whether the next block of `class`, whose list is empty, is to be a sample.

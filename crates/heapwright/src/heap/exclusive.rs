@@ -85,7 +85,7 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
         && let Some(cache) = own_word::cache_of(hot)
         // Where blocks are sampled, or are to be, the door counts them.
         && !cache.sampling.is_on()
-        && !cache.is_asked()
+        && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
         return large::quickly(size, &cache.stash);

@@ -237,6 +237,9 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
     if options::detailed() {
         count::live(large::usable(after) as i64 - before as i64);
     }
+    if sampling::is_on() && size > before {
+        sampling::note_grown(after, moved, size, size - before);
+    }
     Some(moved)
 }
 

@@ -26,14 +26,14 @@ pub(super) use with_stacks::begun;
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
     allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
-    note_destroyed, note_freed, note_made, note_resized, put_back, puts_off, take,
+    note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
 };
 #[cfg(feature = "debug")]
 pub(crate) use with_stacks::{begin_if_possible, end};
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
     allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
-    note_destroyed, note_freed, note_made, note_resized, put_back, puts_off, take,
+    note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
 };
 
 /// Whether blocks are sampled.
@@ -48,7 +48,7 @@ mod with_stacks {
 
     use super::super::door::{self, Found};
     use super::super::start::Mine;
-    use super::super::{debug_hooks, first_class, foreign, per_cpu, shared, start};
+    use super::super::{debug_hooks, first_class, foreign, large, per_cpu, shared, start};
     use super::{Origin, Request, is_on};
     use crate::address_map::{Kind, MAP};
     use crate::cache::arrays::Gate;
@@ -89,7 +89,7 @@ mod with_stacks {
             return;
         }
         if let Some(prefix) = options::profile_file() {
-            samples::write_to(prefix.to_bytes());
+            samples::save_in(prefix.to_bytes());
         }
         begin(options.sample);
     }
@@ -106,6 +106,8 @@ mod with_stacks {
 
     /// Samples a block every `period` bytes, on average, from now on. The heap has started.
     fn begin(period: usize) {
+        // None is made meanwhile: it would count by the new distance.
+        sampling::set_period(0);
         samples::begin(period);
         for counter in &COUNTED {
             counter.draw(period);
@@ -187,7 +189,7 @@ mod with_stacks {
         let is_sample = match mine {
             Mine::Cache(cache) => {
                 let _order = cache.enter();
-                if cache.is_asked() {
+                if cache.is_asked_to_follow_sampling() {
                     cache.follow_sampling();
                 }
                 match request.class() {
@@ -352,10 +354,9 @@ mod with_stacks {
             match door::find(Call::Free, block.addr()) {
                 // SAFETY: a slot of the samples' heap, given away.
                 Found::Slot { class, .. } => unsafe { free_settled(class, block) },
-                _ => {
-                    // SAFETY: a large block, given away.
-                    unsafe { super::super::free(block.cast()) }
-                }
+                // It was counted and traced when it was put off.
+                Found::Large { unit } => _ = door::free_large(unit),
+                Found::Foreign => {}
             }
             block = next;
         }
@@ -390,6 +391,26 @@ mod with_stacks {
         if may_be_one && !sync::is_interrupted() {
             samples::resized(block, size);
         }
+    }
+
+    /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a sample from now on.
+    #[cold]
+    pub(in crate::heap) fn note_grown(unit: usize, block: *mut u8, size: usize, by: usize) {
+        let is_sample = match start::mine() {
+            Mine::Cache(cache) => {
+                let _order = cache.enter();
+                cache.sampling.is_on() && !cache.sampling.count(by)
+            }
+            _ => !counter().count(by),
+        };
+        if !is_sample || sync::is_interrupted() || sync::holds_all() {
+            return;
+        }
+        let Some(heap) = heap() else { return };
+        let order = heap.lock.lock();
+        large::join_heap(unit, heap);
+        drop(order);
+        samples::made(block, size, size);
     }
 
     /// Takes a sample out whose block, of a first-class heap or the samples', may change its place.
@@ -483,6 +504,9 @@ mod without_stacks {
 
     #[inline(always)]
     pub(in crate::heap) fn note_resized(_owner: u32, _block: *mut u8, _size: usize) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn note_grown(_unit: usize, _block: *mut u8, _size: usize, _by: usize) {}
 
     #[inline(always)]
     pub(in crate::heap) fn take(_block: *mut u8) -> Option<()> {

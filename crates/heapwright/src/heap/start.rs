@@ -25,7 +25,7 @@ use crate::fork::{self, Part};
 use crate::options::{self, Options};
 use crate::os::{self, Exit};
 use crate::substrate;
-use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Lock};
 
 use super::foreign;
@@ -102,9 +102,11 @@ fn mine_slow(has_exited: bool) -> Mine {
     // SAFETY: its tenure was just taken for this thread, which has no other cache.
     let cache = unsafe { OwnCache::of(cache) };
     own_word::set_cache(cache);
+    fence(Ordering::SeqCst);
     if sampling::is_on() && !cache.sampling.is_on() {
-        // It began after this cache was looked at.
-        do_as_asked(cache);
+        // It began after this cache was looked at. (What else is asked of it waits for a miss.)
+        let _order = cache.enter();
+        cache.follow_sampling();
     }
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
     Mine::Cache(cache)

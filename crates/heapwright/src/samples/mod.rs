@@ -26,13 +26,14 @@ use heapwright_record::debug::{
     Check, Checked, Entry, Occasion, Profile, Sampled, SampledThread, Usage,
 };
 
+use crate::files::Prefix;
 use crate::fork::{self, Part};
 use crate::os;
 use crate::poisson;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Scratch, Stack};
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{self, Lock};
 use table::{Keyed, Table};
 
 /// Frames of each stack.
@@ -41,6 +42,10 @@ const DEPTH: usize = 32;
 const TEMPORARY_NS: u64 = 1_000_000;
 /// Live bytes have a new peak if they are one of so many parts higher.
 const PEAK_STEP: f64 = 50.0;
+
+/// The profile is saved at most so often, in nanoseconds, and at most one of so many parts of the time.
+const SAVE_NS: u64 = 1_000_000_000;
+const SAVE_SHARE: u64 = 100;
 
 /// Blocks and bytes, estimated.
 #[derive(Clone, Copy)]
@@ -74,6 +79,14 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
+    /// A sample has changed. (Of a profile that was begun since it was made, it is not known as allocated.)
+    fn replace(&mut self, before: &Sample, now: &Sample) {
+        if self.samples != 0 {
+            self.take_away(before);
+            self.add(now);
+        }
+    }
+
     /// One standard deviation of the bytes.
     fn error(&self) -> u64 {
         u64::try_from((self.variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
@@ -88,6 +101,8 @@ struct Sample {
     thread: u32,
     /// Bytes that were asked for.
     size: u64,
+    /// Bytes that were counted of it: its size, as far as it decides the chance, at its largest.
+    counted: u64,
     /// How many blocks it stands for.
     weight: f64,
     born_ns: u64,
@@ -166,12 +181,12 @@ struct Samples {
     rises: bool,
     /// Samples for which there was no memory.
     lost: u64,
-    /// Profiles that were written.
-    profiles: u32,
     scratch: Scratch,
-    /// Of the file by name, and of open files.
+    /// The files that it is saved in, without the number of the process.
+    prefix: Prefix,
+    /// When it is saved next, if it is.
+    save_ns: u64,
     recorder: Recorder,
-    other_recorder: Recorder,
 }
 
 /// How long the lock is waited for when the process ends, in milliseconds.
@@ -190,29 +205,36 @@ static SAMPLES: Lock<Samples> = Lock::new(Samples {
     peak_ns: 0,
     rises: false,
     lost: 0,
-    profiles: 0,
     scratch: Scratch::new(),
+    prefix: Prefix::none(),
+    save_ns: 0,
     recorder: Recorder::new(),
-    other_recorder: Recorder::new(),
 });
 
 /// Begins a profile: forgets what was allocated so far, but for what is live. `period` is the mean distance of samples
 /// that are made from now on, in bytes.
 pub(crate) fn begin(period: usize) {
-    // First: a fork must not find the lock held.
-    fork::join(Part::Samples, &HANDLERS);
-    HAS_BEGUN.store(true, Ordering::Relaxed);
+    join();
     SAMPLES.lock().begin(period);
 }
 
-/// Whether a profile was ever begun.
+/// Joins in forks, before the lock is used for the first time: a fork must not find it held.
+fn join() {
+    if !HAS_BEGUN.load(Ordering::Acquire) {
+        fork::join(Part::Samples, &HANDLERS);
+        HAS_BEGUN.store(true, Ordering::Release);
+    }
+}
+
+/// Whether a profile was ever begun, or asked for.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
 
-/// Profiles go to the file `prefix.<pid>`.
-pub(crate) fn write_to(prefix: &[u8]) {
-    SAMPLES.lock().recorder.begin(prefix);
+/// The profile is saved in the file `prefix.<pid>` now and then, and when the process ends.
+pub(crate) fn save_in(prefix: &[u8]) {
+    join();
+    SAMPLES.lock().prefix.set(prefix);
 }
 
 /// A block of `size` bytes is a sample, which was chosen with the chance of one of `counted` bytes.
@@ -261,17 +283,19 @@ pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
     }
 }
 
-/// Writes the profile as it is now to the file of [`write_to`], behind those that were written before. False: there is
-/// none, or it could not be written.
-pub(crate) fn write() -> bool {
+/// Saves the profile as it is now in the file of [`save_in`]. False: it could not be written.
+pub(crate) fn save() -> bool {
+    if sync::holds_all() {
+        return SAMPLES.lock().save();
+    }
     // A signal handler may end the process that has interrupted the lock's holder.
-    SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.write())
+    SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.save())
 }
 
 /// Writes the profile as it is now to the open file `file`, as a record that is complete in itself. False: it could not
 /// be written.
 pub(crate) fn write_in(file: i32) -> bool {
-    fork::join(Part::Samples, &HANDLERS);
+    join();
     SAMPLES.lock().write_in(file)
 }
 
@@ -296,8 +320,8 @@ impl Samples {
     fn begin(&mut self, period: usize) {
         self.period = period;
         self.began_ns = os::now_ns();
+        self.save_ns = self.began_ns + SAVE_NS;
         self.began_unix = os::unix_ns();
-        self.recorder.set_beginning(self.began_unix);
         (self.peak_bytes, self.peak_ns, self.rises, self.lost) = (0.0, 0, true, 0);
         for site in self.sites.iter_mut() {
             (site.allocated, site.temporary) = (Estimate::ZERO, Estimate::ZERO);
@@ -314,6 +338,7 @@ impl Samples {
             stack: stack.0,
             thread: os::thread_id(),
             size: size as u64,
+            counted: counted as u64,
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns: os::now_ns(),
         };
@@ -342,6 +367,7 @@ impl Samples {
         }
         self.live_bytes += sample.bytes();
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
+        self.save_sometimes(sample.born_ns);
     }
 
     fn site(&mut self, stack: u32) -> Option<&mut Site> {
@@ -360,17 +386,20 @@ impl Samples {
         let Some(sample) = self.live.remove(address as u64) else { return };
         self.keep_peak();
         let is_temporary = os::now_ns().saturating_sub(sample.born_ns) < TEMPORARY_NS;
-        if let Some(site) = self.site(sample.stack) {
-            if site.live.samples != 0 {
-                site.live.take_away(&sample);
-            }
-            if is_temporary {
-                site.temporary.add(&sample);
-            }
+        if let Some(site) = self.site(sample.stack).filter(|_| is_temporary) {
+            site.temporary.add(&sample);
+        }
+        self.gone(&sample);
+    }
+
+    /// A sample is no longer live.
+    fn gone(&mut self, sample: &Sample) {
+        if let Some(site) = self.site(sample.stack).filter(|site| site.live.samples != 0) {
+            site.live.take_away(sample);
         }
         let thread = self.threads.get_mut(u64::from(sample.thread));
         if let Some(thread) = thread.filter(|thread| thread.live.samples != 0) {
-            thread.live.take_away(&sample);
+            thread.live.take_away(sample);
         }
         self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
     }
@@ -382,20 +411,34 @@ impl Samples {
     }
 
     fn put_back(&mut self, before: Sample, address: usize, size: u64) {
-        let sample = Sample { address: address as u64, size, ..before };
-        // There is room, for it was just taken out; if another one has taken that, this one stays where it was.
+        // What it has grown by was counted, too, and so the chance that it is a sample is that of its size.
+        let counted = before.counted.max(size);
+        let weight = match counted == before.counted {
+            true => before.weight,
+            false => 1.0 / poisson::chance(counted as usize, self.period),
+        };
+        let sample = Sample { address: address as u64, size, counted, weight, ..before };
+        // One whose free was not seen.
+        self.remove(address);
         if self.live.get_or_put(sample).is_none() {
+            // There was room when it was taken out, which another one has taken.
             self.lost += 1;
+            self.gone(&before);
+            return;
         }
         self.live_bytes = (self.live_bytes - before.bytes()).max(0.0) + sample.bytes();
-        if let Some(site) = self.site(sample.stack).filter(|site| site.live.samples != 0) {
-            site.live.take_away(&before);
-            site.live.add(&sample);
+        let has_grown = size > before.size;
+        if let Some(site) = self.site(sample.stack) {
+            site.live.replace(&before, &sample);
+            if has_grown {
+                site.allocated.replace(&before, &sample);
+            }
         }
-        let thread = self.threads.get_mut(u64::from(sample.thread));
-        if let Some(thread) = thread.filter(|thread| thread.live.samples != 0) {
-            thread.live.take_away(&before);
-            thread.live.add(&sample);
+        if let Some(thread) = self.threads.get_mut(u64::from(sample.thread)) {
+            thread.live.replace(&before, &sample);
+            if has_grown {
+                thread.allocated.replace(&before, &sample);
+            }
         }
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
     }
@@ -416,7 +459,24 @@ impl Samples {
         ns.saturating_sub(self.began_ns)
     }
 
-    fn write(&mut self) -> bool {
+    /// Saves it, so that it is there if the process is killed, if it is time: once a second at most, and so seldom that it
+    /// takes a hundredth of the time.
+    fn save_sometimes(&mut self, now: u64) {
+        if now >= self.save_ns && self.prefix.is_given() {
+            self.save();
+            let took = os::now_ns().saturating_sub(now);
+            self.save_ns = now + (took * SAVE_SHARE).max(SAVE_NS);
+        }
+    }
+
+    fn save(&mut self) -> bool {
+        let path = self.prefix.of(os::process_id());
+        os::save_file(&path, |file| self.write_in(file))
+    }
+
+    fn write_in(&mut self, file: i32) -> bool {
+        self.recorder.set_beginning(self.began_unix);
+        self.recorder.begin_in(file);
         if !self.recorder.begins() {
             return false;
         }
@@ -424,21 +484,10 @@ impl Samples {
         self.recorder.is_wanted()
     }
 
-    fn write_in(&mut self, file: i32) -> bool {
-        // The record by name goes on behind it as if nothing had been.
-        core::mem::swap(&mut self.recorder, &mut self.other_recorder);
-        self.recorder.set_beginning(self.began_unix);
-        self.recorder.begin_in(file);
-        let written = self.write();
-        core::mem::swap(&mut self.recorder, &mut self.other_recorder);
-        written
-    }
-
     fn put_profile(&mut self) {
         self.keep_peak();
         self.find_ages();
-        self.profiles += 1;
-        let (check, now) = (self.profiles, os::now_ns());
+        let (check, now) = (1, os::now_ns());
         let mut live = Estimate::ZERO;
         let threads = self.threads.iter().count() as u32;
         self.put(&Check {
@@ -534,7 +583,7 @@ impl Samples {
                 site.youngest_ns = site.youngest_ns.max(sample.born_ns);
             }
         }
-        for site in self.sites.iter_mut().filter(|site| site.live.samples == 0) {
+        for site in self.sites.iter_mut().filter(|site| site.oldest_ns == u64::MAX) {
             site.oldest_ns = 0;
         }
     }

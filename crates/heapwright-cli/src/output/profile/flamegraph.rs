@@ -4,7 +4,7 @@
 use super::folded;
 use crate::output::held::Fate;
 use crate::output::sentences;
-use crate::report::model::{Amount, Report};
+use crate::report::model::{Amount, Figure, Report};
 use heapwright_record::debug::Reach;
 use inferno::flamegraph::color::{BackgroundColor, BasicPalette, Color, Palette, PaletteMap};
 use inferno::flamegraph::{self, Options};
@@ -25,6 +25,7 @@ const FATES: [(Fate, Color); 4] = [
     (Fate::Checked(Reach::Possible), Color { r: 0xe4, g: 0xb9, b: 0x55 }),
     (Fate::Live, Color { r: 0xa9, g: 0xb4, b: 0xc1 }),
 ];
+const PROFILED: Color = Color { r: 0xa9, g: 0xb4, b: 0xc1 };
 
 /// The picture.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -33,7 +34,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         return out.write_all(NOTHING.as_bytes());
     }
     let mut options = Options::default();
-    options.title = "Memory held at the end".to_owned();
+    options.title = title(report).to_owned();
     options.subtitle = report.first().map(sentences::command);
     options.count_name = "bytes".to_owned();
     options.name_type = "Function:".to_owned();
@@ -47,8 +48,22 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
     for (fate, colour) in FATES {
         fates.insert(fate.word(), colour);
     }
+    fates.insert(report.wanted.figure.word(), PROFILED);
     options.palette_map = Some(&mut fates);
     flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
+}
+
+fn title(report: &Report) -> &'static str {
+    let mut checks = report.processes.iter().flat_map(|process| &process.checks);
+    if !checks.any(|check| check.profile.is_some()) {
+        return "Memory held at the end";
+    }
+    match report.wanted.figure {
+        Figure::Peak => "Memory live at the peak",
+        Figure::Live => "Memory live at the end",
+        Figure::Allocated => "Memory allocated",
+        Figure::Temporary => "Memory freed within a millisecond",
+    }
 }
 
 fn total(report: &Report) -> Amount {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Profile   1 sample_type  2 sample   3 mapping  4 location  5 function
-//!           6 string_table 9 time     10 length  13 comment  14 default type
+//!           6 string_table 9 time     10 length  11 period type  12 period
+//!           13 comment  14 default type
 //! Sample    1 locations, innermost first   2 values: blocks, bytes   3 labels
 //! Mapping   1 id  2 start  3 limit  4 offset  5 file  6 build-id  7.. what it has
 //! Location  1 id  2 mapping  3 address  4 lines, innermost function first
@@ -11,7 +12,8 @@
 //! ```
 //!
 //! Sample types are `inuse_objects/count` and `inuse_space/bytes`, and of a heap profile `alloc_objects/count` and
-//! `alloc_space/bytes` before them, as Go's; every sample has the
+//! `alloc_space/bytes` before them, as Go's, with the mean distance of samples as the period; where its peak is asked for, they
+//! are called `peak_objects` and `peak_space`; every sample has the
 //! labels `reach` (what became of the blocks) and `pid`, so that `-tagfocus` and
 //! `-tagroot` distinguish them.
 //!
@@ -28,7 +30,7 @@ use crate::output::calls::{Call, of_frame};
 use crate::output::held::held;
 use crate::output::sentences;
 use crate::output::words::hex;
-use crate::report::model::{Amount, Report};
+use crate::report::model::{Amount, Figure, Report};
 use crate::symbols::{Frame, Place};
 use flate2::{Compression, GzBuilder};
 use std::collections::HashMap;
@@ -60,7 +62,12 @@ fn profile(report: &Report) -> Vec<u8> {
     let mut out = Message::default();
     let has_allocated = held.iter().any(|held| held.allocated != Amount::default());
     let allocated = [("alloc_objects", "count"), ("alloc_space", "bytes")];
-    let in_use = [("inuse_objects", "count"), ("inuse_space", "bytes")];
+    let (objects, space) = match report.wanted.figure {
+        Figure::Peak if has_allocated => ("peak_objects", "peak_space"),
+        Figure::Temporary if has_allocated => ("temporary_objects", "temporary_space"),
+        _ => ("inuse_objects", "inuse_space"),
+    };
+    let in_use = [(objects, "count"), (space, "bytes")];
     let kinds = allocated.iter().filter(|_| has_allocated).chain(&in_use);
     for (kind, unit) in kinds {
         out.message(1, &tables.value_type(kind, unit));
@@ -91,8 +98,13 @@ fn profile(report: &Report) -> Vec<u8> {
         let comment = tables.text(&sentences::command(first));
         out.numbers(13, [comment]);
     }
-    let default = tables.text("inuse_space");
+    let default = tables.text(space);
     out.number(14, default);
+    let profiles = report.processes.iter().flat_map(|process| &process.checks);
+    if let Some(profile) = profiles.filter_map(|check| check.profile.as_ref()).next() {
+        out.message(11, &tables.value_type("space", "bytes"));
+        out.number(12, profile.period);
+    }
     for text in &tables.texts {
         out.bytes(6, text.as_bytes());
     }

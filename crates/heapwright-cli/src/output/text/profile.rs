@@ -1,12 +1,13 @@
 //! A heap profile, for people: where a process's memory comes from, the largest sites first.
 //!
 //! ```text
-//! ==4242== heap profile after 3.20 s: one block in 512 KiB is a sample
-//! ==4242==       live   12.3 MiB ± 0.4 MiB in 1,234 blocks
-//! ==4242==  allocated   1.2 GiB in 12,345,678 blocks, 80.1 % of the bytes freed within 1 ms
-//! ==4242==       peak   20.1 MiB after 1.20 s
+//! ==4242== heap profile of ./server after 3.20 s, one sample per 512 KiB allocated, on average
+//! ==4242==      live   12.3 MiB ± 0.4 MiB in 1,234 blocks
+//! ==4242== allocated   1.2 GiB ± 24.0 MiB in 12,345,678 blocks, 80.1 % of the bytes freed within 1 ms
+//! ==4242==      peak   20.1 MiB after 1.20 s
+//! ==4242== blocks and bytes are estimates, ± is one standard deviation
 //!
-//! live: 5.1 MiB ± 0.3 MiB (41.5 %) in 10,000 blocks from 10 samples, allocated 0.20 s to 3.10 s before
+//! live: 5.1 MiB ± 0.3 MiB in 10,000 blocks (41.5 % of what is live), 10 samples, 0.10 s to 3.00 s old
 //!     #0 0x55d0c0de in insert table.c:12
 //!     ...
 //! ```
@@ -20,8 +21,6 @@ use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Samp
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Sites that are listed where nothing else was said.
-const SITES: usize = 20;
 /// Threads that are.
 const THREADS: usize = 10;
 
@@ -74,7 +73,9 @@ fn write_one(
     };
     let what = sentences::command(process);
     let (after, period) = (time(check.ns), units::round_bytes(profile.period));
-    say(&look.strong(&format!("heap profile of {what} after {after}, a sample every {period}")));
+    say(&look.strong(&format!(
+        "heap profile of {what} after {after}, one sample per {period} allocated, on average"
+    )));
     let live = profile.total(|site| site.live);
     let allocated = profile.total(|site| site.allocated);
     let temporary = profile.total(|site| site.temporary);
@@ -93,6 +94,7 @@ fn write_one(
         units::bytes(profile.peak_bytes),
         time(profile.peak_ns)
     ));
+    say("blocks and bytes are estimates, ± is one standard deviation");
     if profile.lost != 0 {
         let lost = units::counted(profile.lost, "sample");
         say(&format!("{lost} are missing: there was no memory for their records"));
@@ -113,10 +115,17 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
     let mut sites: Vec<&Sampled> =
         profile.sites.iter().filter(|site| figure.of(site).bytes != 0).collect();
     sites.sort_by_key(|site| std::cmp::Reverse(figure.of(site).bytes));
-    let most = SITES.min(report.wanted.most);
+    let most = report.wanted.sites;
+    if sites.is_empty() {
+        let none = match figure {
+            Figure::Temporary => "no sampled block was freed within 1 ms",
+            _ => "no sampled block is live",
+        };
+        let _ = writeln!(out, "\n{none}");
+    }
     for site in sites.iter().take(most) {
         let bytes = figure.of(site);
-        let share = units::percent(bytes.bytes, total);
+        let share = format!("{} of {}", units::percent(bytes.bytes, total), whole(figure));
         let mut heading = format!("\n{}: ", word(figure));
         let _ = match figure {
             Figure::Live => {
@@ -148,7 +157,7 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
         let bytes = rest.iter().map(|site| figure.of(site).bytes).sum();
         let (rest, share) =
             (units::counted(rest.len() as u64, "smaller site"), units::percent(bytes, total));
-        let _ = writeln!(out, "\n{rest} with {} ({share}) in all", units::bytes(bytes));
+        let _ = writeln!(out, "\n{rest}: {} ({share})", units::bytes(bytes));
     }
 }
 
@@ -180,6 +189,16 @@ fn word(figure: Figure) -> &'static str {
         Figure::Allocated => "allocated",
         Figure::Temporary => "freed within 1 ms",
         Figure::Peak => "live at the peak",
+    }
+}
+
+/// What a share is of.
+fn whole(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Live => "what is live",
+        Figure::Allocated => "all",
+        Figure::Temporary => "what is freed so soon",
+        Figure::Peak => "the peak",
     }
 }
 

@@ -79,6 +79,31 @@ pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     })
 }
 
+/// Makes the file at `path`, which ends with a zero, what `write` writes to an open file, or leaves it as it was:
+/// readers never find half of it. False: it is as it was.
+#[cfg(feature = "debug")]
+pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
+    const SUFFIX: &[u8] = b".new\0";
+    let mut beside = [0; 1024];
+    let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
+    let length = path.to_bytes().len();
+    let Some(place) = beside.get_mut(..length + SUFFIX.len()) else { return false };
+    place[..length].copy_from_slice(path.to_bytes());
+    place[length..].copy_from_slice(SUFFIX);
+    let Ok(beside) = CStr::from_bytes_until_nul(&beside) else { return false };
+    let how = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    keeping_errno(|| {
+        let file = calls::open(beside, how | libc::O_NONBLOCK, 0o644);
+        if file < 0 {
+            return false;
+        }
+        let written = write(file);
+        calls::close(file);
+        // SAFETY: both paths end with a zero.
+        written && unsafe { libc::rename(beside.as_ptr(), path.as_ptr()) } == 0
+    })
+}
+
 /// Copies the path of the folder that the process is in into `out`. Returns how many
 /// bytes that are; 0 where it does not fit or cannot be known.
 pub fn current_folder(out: &mut [u8]) -> usize {

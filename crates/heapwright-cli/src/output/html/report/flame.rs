@@ -107,7 +107,7 @@ impl Flame {
 
 fn words(fate: Fate) -> (&'static str, &'static str) {
     match fate {
-        Fate::Live => ("live", "live"),
+        Fate::Live | Fate::Profiled(_) => ("live", "live"),
         Fate::Checked(Reach::Unknown) => ("live", "unknown"),
         Fate::Checked(reach) => (super::fate_class(reach), super::fate_word(reach)),
     }
