@@ -47,7 +47,7 @@ sed 's/^/-u /' "$work/exports" > "$work/undefined"
 # shellcheck disable=SC2046
 "${LD:-ld}" -r -o "$work/heapwright.o" $(cat "$work/undefined") "$archive"
 "${OBJCOPY:-objcopy}" --keep-global-symbols="$work/exports" --weaken-symbols="$work/weak" \
-    --strip-debug "$work/heapwright.o"
+    --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd "$work/heapwright.o"
 "${AR:-ar}" rcs "$work/libheapwright.a" "$work/heapwright.o"
 
 sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" \

@@ -78,12 +78,6 @@ fn allocate(request: Request) -> *mut u8 {
         {
             return done(request, block);
         }
-        if let Mine::Cache(cache) = mine
-            && cache.is_asked_to_follow_sampling()
-        {
-            let _order = cache.enter();
-            cache.follow_sampling();
-        }
         let block = allocate_from_mine(request, mine);
         if block.is_null()
             && let Mine::Cache(cache) = mine
@@ -438,6 +432,7 @@ unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
     }
 }
 
+#[inline(always)]
 pub(super) fn free_large(unit: usize) -> bool {
     match large::heap_of(unit) {
         Some(heap) if sampling::is_owner(heap.id()) && sampling::puts_off(unit) => true,

@@ -47,6 +47,10 @@ impl Source for Cache {
 
     fn tend(&self) {
         self.scavenge();
+        // A thread that allocates nothing but large blocks has no other slow path.
+        if self.is_asked_to_follow_sampling() {
+            self.follow_sampling();
+        }
     }
 
     fn make_way(&self, units: usize) {
