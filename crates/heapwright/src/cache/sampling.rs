@@ -1,25 +1,26 @@
-//! Sampling: which blocks of a thread's own cache are samples, without a count in `malloc`.
+//! Sampling: how a thread's own cache chooses the blocks of a heap profile without a countdown in `malloc`.
 //!
 //! ```text
 //!   off   malloc <-- list <-- free
 //!
-//!   on    malloc <-- list <-- counted <-- free              each block is counted when it comes into the list,
-//!                     |       counted <-- chains            for it leaves it by being allocated
-//!                     | empty, and a sample is due: it is made, and then
-//!                   aside     what was in the list when the count came to its end
+//!   on    malloc <-- list <-- countdown <-- free          a block's bytes are subtracted when it comes into the list,
+//!                     |       countdown <-- chains        because it leaves the list only by being allocated
+//!                     | empty, and a sample is due
+//!                   aside     the list as it was when the countdown reached zero
 //! ```
 //!
-//! So `malloc` runs at its full speed, and blocks are handed out in the same order as ever. A block with which the
-//! count comes to its end is to be a sample when it is allocated next: it is put *aside*, with all that is in the
-//! list below it. When the list is empty again, the slow path says that a sample is *due*: the caller
-//! makes one (see `heap::sampling`), in place of a block of the cache, and the list gets back what was aside. `free`
-//! counts by a longer way: while sampling is on, the hot part's limit is 0, as if it knew no block.
+//! So `malloc` runs at its full speed, and blocks are handed out in the same order as without sampling. The block with
+//! which the countdown reaches zero is to be a sample when it is allocated next: it and the list below it are put
+//! *aside*. When the list is empty again, `malloc` takes the slow path, where a sample is *due*: the caller makes one in
+//! place of the block (see `heap::sampling`), and the list gets back what was aside. `free` subtracts a block's bytes
+//! in a slower function: while sampling is on, the hot part's limit is 0, so the fast path of `free` knows no block.
 //!
-//! Which block is one is drawn as `poisson` says. What was counted and then goes back to the
-//! slabs was counted for nothing, which changes no block's chance.
+//! The countdown begins at a random distance (`poisson`). A block whose bytes were subtracted may go back to its slab
+//! without being allocated; that changes no other block's probability.
 //!
-//! A thread begins and ends by itself, at its next slow operation after [`set_period`]. Calls of threads that share
-//! caches are counted one by one, by `heap::sampling`; that they come there, the heads of the gate's lists see to.
+//! A thread begins and ends to sample by itself, in its next slow operation after [`set_period`]. Threads that share
+//! caches have no lists of their own: `heap::sampling` counts each of their calls, which miss in closed lists
+//! (heads of null in the gate, [`HotStub::count_misses`](super::HotStub::count_misses) in shared caches).
 //!
 //! Invariants: while sampling is on, blocks in a list or aside were counted once since they came there, and all
 //! others of the cache (withheld, in the depot) were not; list and aside together have as many
@@ -60,7 +61,7 @@ pub(crate) fn set_period(bytes: usize) {
     }
 }
 
-/// Something was made that counts calls only while blocks are sampled: has it do so, by `count`, if they are.
+/// Has a gate or a shared cache that was just made count its calls, by `count`, if blocks are sampled.
 pub(super) fn look_again(count: fn(bool)) {
     fence(Ordering::SeqCst);
     if period() != 0 {

@@ -1,19 +1,18 @@
-//! Sampling: where a heap profile sees blocks come and go.
+//! Sampling: where the heap makes samples for a heap profile, and reports their frees.
 //!
 //! ```text
-//!   a thread's own cache    counts chains, and says when a sample is due   (`cache::sampling`)  --+
-//!   a cache that is shared  each call comes to the door, and is counted here  --------------------+--> sample
-//!   a first-class heap      the same; its sample stays in the heap                                |
-//!                                                                                                 v
-//!   the block: out of the samples' heap, a first-class one of our own             `samples`: its record
+//!   a thread's own cache    says when a sample is due                    (`cache::sampling`)  --+
+//!   a cache that is shared  each call comes here, and is counted  ------------------------------+--> sample
+//!   a first-class heap      each call is counted; its sample stays in that heap                 |
+//!                                                                                               v
+//!   the block: from the samples' heap, a first-class heap of its own             its record: `samples`
 //! ```
 //!
-//! That a block is a sample is known by its owner: samples have slabs and large blocks of their own,
-//! so a `free` of one, by any thread, comes to the cold door like that of any first-class heap's, and all
-//! other frees ask nothing. They need not be many: one for each half MiB that is live.
+//! A sample is known by its owner: samples have slabs and large blocks of their own, so each `free` of one, by any
+//! thread, takes the slow path of first-class heaps' blocks, and other frees look nothing up.
 //!
-//! A signal handler that has interrupted its thread in something slow makes no sample, and what
-//! it frees of them is *put off*: linked, as a free block is, until the next sample comes or goes.
+//! A signal handler that interrupted its thread in a slow operation makes no sample. A sample that it frees is *put
+//! off*: linked into a list, and freed with the next sample that is made or freed.
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever sampled.
 //!

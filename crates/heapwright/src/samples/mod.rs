@@ -6,17 +6,20 @@
 //!   threads   thread  -> live, allocated
 //! ```
 //!
-//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the chance that a block of its size is one
+//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its size is one
 //! (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a sum
-//! is estimated by that of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//! is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
 //!
-//! The *peak* is kept without a look at every sample: what each site has is copied when live
-//! bytes begin to fall from a height that is a fiftieth above the last that was copied. So the copies
-//! grow with the logarithm of the heap's size.
+//! The *peak* is what each stack had when live bytes were highest. It is copied when live bytes fall from a height
+//! that exceeds the last copied one by 2 %, so the number of copies grows with the logarithm of the heap's size, and the peak
+//! is up to 2 % too low.
 //!
-//! A sample's record is out of band, here; its block is like any other. All of this is under one lock, which
-//! is taken once a sample is made, resized or freed, and never by a signal handler that interrupted its holder (the
-//! caller sees to that).
+//! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it when a sample is
+//! made, resized or freed. A signal handler that interrupted the lock's holder does not come here: the caller sees
+//! to that.
+//!
+//! With the option `profile`, the profile is saved at most once a second while the program runs, so that a process
+//! that is killed leaves one.
 //!
 //! Called by `heap`, which knows when a block is to be a sample, and by the public functions of `profile`.
 
@@ -40,10 +43,10 @@ use table::{Keyed, Table};
 const DEPTH: usize = 32;
 /// A block that lives no longer is temporary, in nanoseconds.
 const TEMPORARY_NS: u64 = 1_000_000;
-/// Live bytes have a new peak if they are one of so many parts higher.
+/// Live bytes that exceed the last peak by one of so many parts of it are a new one.
 const PEAK_STEP: f64 = 50.0;
 
-/// The profile is saved at most so often, in nanoseconds, and at most one of so many parts of the time.
+/// The least time between two saves of the profile, in nanoseconds; and one of how many parts of the time they may take.
 const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 
@@ -237,7 +240,7 @@ pub(crate) fn save_in(prefix: &[u8]) {
     SAMPLES.lock().prefix.set(prefix);
 }
 
-/// A block of `size` bytes is a sample, which was chosen with the chance of one of `counted` bytes.
+/// Adds a block of `size` bytes as a sample, which was chosen with the probability of one of `counted` bytes.
 #[inline(always)]
 pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     let mut samples = SAMPLES.lock();
@@ -245,12 +248,12 @@ pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     samples.add(block.addr(), size, counted, stack);
 }
 
-/// A block is freed: if it is a sample, it is known to be gone.
+/// Removes a block that is freed, if it is a sample.
 pub(crate) fn freed(block: *mut u8) {
     SAMPLES.lock().remove(block.addr());
 }
 
-/// A sample has another size, where it is.
+/// Changes the size of a sample that stays where it is.
 pub(crate) fn resized(block: *mut u8, size: usize) {
     let mut samples = SAMPLES.lock();
     if let Some(sample) = samples.take(block.addr()) {
@@ -273,7 +276,7 @@ pub(crate) fn put_back(moving: Moving, block: *mut u8, size: Option<usize>) {
     SAMPLES.lock().put_back(moving.0, block.addr(), size);
 }
 
-/// Forgets the samples that `is_gone` says of, by address: their heap is destroyed.
+/// Removes all samples at addresses for which `is_gone` holds: their heap is destroyed.
 pub(crate) fn forget(is_gone: impl Fn(usize) -> bool) {
     let mut samples = SAMPLES.lock();
     let mut from = 0;
