@@ -63,7 +63,7 @@ pub(super) struct HandOver {
     blocks: AtomicU64,
     /// Ticks with many, less those without.
     ticks: AtomicU32,
-    /// What its thread is asked for: see below.
+    /// What its thread is asked for: `GIVE_UP`, `FOLLOW_SAMPLING`.
     asked: AtomicU8,
 }
 
@@ -126,21 +126,17 @@ impl Cache {
         self.hand_over.asked.load(Ordering::Relaxed) != 0
     }
 
-    #[cfg_attr(
-        not(feature = "debug"),
-        allow(dead_code, reason = "nothing is sampled without stacks")
-    )]
     /// Whether its thread is asked to begin to sample, or to end.
     #[inline(always)]
     pub(crate) fn is_asked_to_follow_sampling(&self) -> bool {
         self.hand_over.asked.load(Ordering::Relaxed) & FOLLOW_SAMPLING != 0
     }
 
+    /// Asks its thread to begin to sample, or to end (`sampling`).
     #[cfg_attr(
         not(feature = "debug"),
         allow(dead_code, reason = "nothing is sampled without stacks")
     )]
-    /// Asks its thread to begin to sample, or to end (`sampling`).
     pub(super) fn ask_to_follow_sampling(&self) {
         self.hand_over.asked.fetch_or(FOLLOW_SAMPLING, Ordering::Relaxed);
     }

@@ -185,7 +185,7 @@ mod with_stacks {
     }
 
     fn serve(request: Request, mine: Mine) -> *mut u8 {
-        let is_sample = match mine {
+        let mut is_sample = match mine {
             Mine::Cache(cache) => {
                 let _order = cache.enter();
                 if cache.is_asked_to_follow_sampling() {
@@ -199,7 +199,6 @@ mod with_stacks {
             }
             _ => !counter().count(counted(request)),
         };
-        let mut is_sample = is_sample;
         loop {
             if is_sample {
                 if let Some(block) = sample(request) {

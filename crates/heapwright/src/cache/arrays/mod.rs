@@ -233,8 +233,8 @@ pub(crate) fn gate() -> Option<&'static Gate> {
     unsafe { GATE.load(Ordering::Acquire).as_ref() }
 }
 
-#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 /// Has each `malloc` by the arrays miss, to be counted (`sampling`), or no more.
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
     if let Some(gate) = gate() {
         gate.hot.set_heads(if counted { 0 } else { HEAD.load(Ordering::Relaxed) });
