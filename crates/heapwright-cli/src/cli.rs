@@ -191,7 +191,7 @@ mod tests {
         ] {
             let cli = Cli::try_parse_from(line).expect("parses");
             let Command::Run(args) = cli.command else { panic!("not run") };
-            assert_eq!(args.command, ["ls", "--stats", "-o"]);
+            assert_eq!(args.program.command, ["ls", "--stats", "-o"]);
             assert!(!args.stats);
         }
         let line = ["heapwright", "bench", "--rounds", "3", "--", "ls", "--rounds", "-o"];

@@ -17,6 +17,7 @@ pub(crate) mod workload;
 use crate::output;
 use crate::wrong::wrong;
 use clap::ValueEnum;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +94,21 @@ impl<F: ValueEnum + Send + Sync + Default + PartialEq + 'static> OutputsArgs<F> 
         all.retain(|(format, file)| file.is_some() || *format != text || !self.quiet);
         Ok(all)
     }
+}
+
+/// The program that a subcommand runs with the library, and how.
+#[derive(clap::Args)]
+pub(crate) struct ProgramArgs {
+    /// Set an option of the library, e.g. purge=250; may be repeated
+    #[arg(long = "option", value_name = "KEY=VALUE")]
+    pub(crate) options: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) library: LibraryArg,
+
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// The choice of preload library that several subcommands share.

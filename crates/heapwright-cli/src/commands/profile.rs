@@ -8,7 +8,7 @@
 //!
 //! The exit code is the program's own: a profile finds no mistakes.
 
-use super::LibraryArg;
+use super::ProgramArgs;
 use super::run::{command, not_started};
 use crate::inspect::{self, Verdict};
 use crate::output::Format;
@@ -19,7 +19,7 @@ use crate::report;
 use crate::report::model::{Figure, SITES, Wanted};
 use crate::statistics::Folder;
 use crate::wrong::wrong;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -63,16 +63,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = SITES)]
     limit: usize,
 
-    /// Set an option of the library, e.g. purge=250; may be repeated
-    #[arg(long = "option", value_name = "KEY=VALUE")]
-    options: Vec<String>,
-
     #[command(flatten)]
-    library: LibraryArg,
-
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    command: Vec<OsString>,
+    program: ProgramArgs,
 }
 
 /// A distance of samples, as the library reads it.
@@ -99,12 +91,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         let why = "a heap profile finds no mistakes: use text, json, html, flamegraph, folded, pprof or dhat";
         return Err(wrong(why.to_owned()));
     }
-    let library = preload::library(args.library.given().as_deref())?;
+    let library = preload::library(args.program.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
-    let mut asked = args.options.clone();
+    let mut asked = args.program.options.clone();
     asked.push(format!("sample={}", args.sample));
     for option in &asked {
         if option.contains("profile=") {
@@ -120,15 +112,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     preload::refuse_bad(&library, &options, &asked)?;
     options.profile(&folder.path().join(STEM));
-    let outcome = match process::watch(command(&args.command, &library, &options)?) {
+    let outcome = match process::watch(command(&args.program.command, &library, &options)?) {
         Ok(outcome) => outcome,
-        Err(error) => return Ok(not_started(&args.command[0], &error)),
+        Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
     if !report::any_in(folder.path()) {
-        let name = args.command[0].display();
+        let name = args.program.command[0].display();
         eprintln!(
             "heapwright: {name} left no heap profile: {}",
-            why_none(&args.command[0], &outcome)
+            why_none(&args.program.command[0], &outcome)
         );
         return Ok(Exit::from(outcome.end));
     }

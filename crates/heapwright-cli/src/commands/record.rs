@@ -5,7 +5,7 @@
 //! instead of addresses, and written to one file; which is then what `replay` plays.
 
 use super::run::{command, not_started, why_none};
-use super::{LibraryArg, open};
+use super::{ProgramArgs, open};
 use crate::bench;
 use crate::output;
 use crate::preload::{self, Options};
@@ -13,7 +13,6 @@ use crate::process::{self, Exit};
 use crate::statistics::Folder;
 use crate::trace::{self, Story, binary};
 use crate::wrong::wrong;
-use std::ffi::OsString;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -43,39 +42,31 @@ pub(crate) struct Args {
     #[arg(long)]
     quiet: bool,
 
-    /// Set an option of the library, e.g. purge=250; may be repeated
-    #[arg(long = "option", value_name = "KEY=VALUE")]
-    options: Vec<String>,
-
     #[command(flatten)]
-    library: LibraryArg,
-
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    command: Vec<OsString>,
+    program: ProgramArgs,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let library = preload::library(args.library.given().as_deref())?;
+    let library = preload::library(args.program.library.given().as_deref())?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
-    for option in &args.options {
+    for option in &args.program.options {
         if option.contains("trace=") {
             let why = "record sets option trace itself; use --output";
             return Err(wrong(why.to_owned()));
         }
         options.add(option)?;
     }
-    preload::refuse_bad(&library, &options, &args.options)?;
+    preload::refuse_bad(&library, &options, &args.program.options)?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let was_there = args.output.exists();
     let file = open(&args.output)?;
     let folder = Folder::new()?;
     options.trace(&folder.path().join(STEM));
-    let outcome = match process::watch(command(&args.command, &library, &options)?) {
+    let outcome = match process::watch(command(&args.program.command, &library, &options)?) {
         Ok(outcome) => outcome,
         Err(error) => {
             forget(&args.output, was_there);
-            return Ok(not_started(&args.command[0], &error));
+            return Ok(not_started(&args.program.command[0], &error));
         }
     };
     // Whatever becomes of the trace, the program's end is handed on.
@@ -85,12 +76,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     for note in notes {
         eprintln!("heapwright: {note}");
     }
-    let name = args.command[0].display();
+    let name = args.program.command[0].display();
     if stories.is_empty() {
         forget(&args.output, was_there);
-        let why = why_none(&args.command[0], &outcome);
+        let why = why_none(&args.program.command[0], &outcome);
         // A program that asks for nothing leaves nothing, and cannot be distinguished from others.
-        let refused = bench::refusal(&args.command[0]).is_some();
+        let refused = bench::refusal(&args.program.command[0]).is_some();
         let or = if refused { "" } else { ", or it never asked for memory" };
         let why = if was_seen { "it never asked for memory" } else { &format!("{why}{or}") };
         eprintln!("heapwright: nothing was recorded of {name}: {why}");

@@ -4,7 +4,7 @@
 //! a child with a private folder to leave its statistics in, and this process
 //! ends as the child ended, after the report.
 
-use super::{LibraryArg, OutputArgs};
+use super::{OutputArgs, ProgramArgs};
 use crate::inspect::{self, Verdict};
 use crate::output::{self, Look, Plain, Run, json, text};
 use crate::preload::{self, Options};
@@ -40,31 +40,23 @@ pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputArgs<Plain>,
 
-    /// Set an option of the library, e.g. purge=250; may be repeated
-    #[arg(long = "option", value_name = "KEY=VALUE")]
-    options: Vec<String>,
-
     #[command(flatten)]
-    library: LibraryArg,
-
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    pub(crate) command: Vec<OsString>,
+    pub(crate) program: ProgramArgs,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
-    let library = preload::library(args.library.given().as_deref())?;
+    let library = preload::library(args.program.library.given().as_deref())?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
-    for option in &args.options {
+    for option in &args.program.options {
         options.add(option)?;
     }
-    preload::refuse_bad(&library, &options, &args.options)?;
+    preload::refuse_bad(&library, &options, &args.program.options)?;
     if args.stats || args.output_args.format.is_some() || args.output_args.output.is_some() {
         return report(&args, &library, options);
     }
-    let program = command(&args.command, &library, &options)?;
+    let program = command(&args.program.command, &library, &options)?;
     let error = process::replace(program);
-    Ok(not_started(&args.command[0], &error))
+    Ok(not_started(&args.program.command[0], &error))
 }
 
 /// A command that will be on heapwright.
@@ -94,7 +86,7 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
 
 /// Runs the program and reports what its memory did.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
-    if args.options.iter().any(|option| option.contains("stats_file=")) {
+    if args.program.options.iter().any(|option| option.contains("stats_file=")) {
         let why = "--stats sets option stats_file itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
@@ -102,18 +94,18 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
     let file = args.output_args.file()?;
     let folder = Folder::new()?;
     options.stats_file(&folder.prefix());
-    let outcome = match process::watch(command(&args.command, library, &options)?) {
+    let outcome = match process::watch(command(&args.program.command, library, &options)?) {
         Ok(outcome) => outcome,
-        Err(error) => return Ok(not_started(&args.command[0], &error)),
+        Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
     let Collected { main, others, unreadable } = folder.collect(outcome.pid);
     drop(folder);
     let stats = match main {
         Some(Ok(stats)) => Ok(stats),
         Some(Err(problem)) => Err(format!("what it left is unreadable: {problem}")),
-        None => Err(why_none(&args.command[0], &outcome)),
+        None => Err(why_none(&args.program.command[0], &outcome)),
     };
-    let run = Run { command: args.command.clone(), outcome, stats, others, unreadable };
+    let run = Run { command: args.program.command.clone(), outcome, stats, others, unreadable };
     // Whatever becomes of the report, the program's end is handed on.
     if let Err(error) = write(&run, args.output_args.format(), file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
