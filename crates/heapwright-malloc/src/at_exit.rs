@@ -18,12 +18,12 @@
 //! reports nothing: its parent will.
 //!
 //! Nothing here costs a program that did not ask: without the options, exiting
-//! reads five flags.
+//! reads five flags, and gives back what showed the process to `heapwright top`.
 
 use crate::stderr_copy;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
-use heapwright::{heap, options, process, profile, stats};
+use heapwright::{heap, options, process, profile, stats, status};
 use heapwright_record::Stats;
 use libc::{c_int, c_void};
 
@@ -89,6 +89,7 @@ extern "C" fn report() {
     if anything && process::is_original_process() {
         report_once();
     }
+    status::withdraw();
 }
 
 #[cold]

@@ -29,6 +29,7 @@ pub mod heap;
 mod leb;
 mod problem;
 mod stats;
+pub mod status;
 pub mod trace;
 
 pub use problem::{Fault, Problem};

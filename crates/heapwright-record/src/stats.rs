@@ -54,12 +54,12 @@ macro_rules! stats {
                     .filter(|(name, _)| !name.starts_with("name_"))
             }
 
-            fn word(&self, index: usize) -> u64 {
+            pub(crate) fn word(&self, index: usize) -> u64 {
                 let scalars = [$( self.$name ),*];
                 if index < Self::SCALARS { scalars[index] } else { self.sizes[index - Self::SCALARS] }
             }
 
-            fn set_word(&mut self, index: usize, value: u64) {
+            pub(crate) fn set_word(&mut self, index: usize, value: u64) {
                 let mut at = 0;
                 $( if at == index { self.$name = value; } at += 1; )*
                 if index >= at && index - at < SIZE_BUCKETS {

@@ -79,6 +79,8 @@ mod testing;
 #[cfg(not(loom))]
 pub mod text;
 #[cfg(not(loom))]
+pub mod ticks;
+#[cfg(not(loom))]
 pub mod unit_list;
 #[cfg(not(loom))]
 pub mod unit_record;

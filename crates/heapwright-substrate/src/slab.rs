@@ -260,6 +260,18 @@ impl<'a> Slab<'a> {
         }
     }
 
+    /// Bytes that should be in memory: pages that were touched, in this slab or before, and not given back since. (Where
+    /// the kernel gives huge pages, more may be.)
+    pub fn reckoned_resident(&self) -> usize {
+        let touched = if self.is_zero() {
+            (self.carved() * size_class::size(self.class)).div_ceil(CARVE).min(UNIT / CARVE)
+        } else {
+            UNIT / CARVE
+        };
+        let purged = self.record.purged.load(Ordering::Relaxed) & pages(0, touched);
+        (touched - purged.count_ones() as usize) * CARVE
+    }
+
     /// When a slot last came or went, in milliseconds.
     #[inline]
     pub fn stamp(&self) -> u32 {

@@ -17,14 +17,12 @@
 pub use core::ops::Drop as __Drop;
 
 // The floors below, which are a crate of their own, by the names that they have there.
-#[cfg(all(feature = "debug", not(loom)))]
-use heapwright_substrate::digits;
 use heapwright_substrate::sync;
 #[cfg(not(loom))]
 use heapwright_substrate::{
-    address_map, chunk, describe, files, fork, ids, misuse, names, os, poisson, purge_delay,
-    refused, registry, remote, segments, size_class, slab, substrate, text, unit_list, unit_record,
-    verdict,
+    address_map, chunk, describe, digits, files, fork, ids, misuse, names, os, poisson,
+    purge_delay, refused, registry, remote, segments, size_class, slab, substrate, text, ticks,
+    unit_list, unit_record, verdict,
 };
 
 pub mod gc;
@@ -55,6 +53,8 @@ mod samples;
 mod stacks;
 #[cfg(not(loom))]
 pub mod stats;
+#[cfg(not(loom))]
+pub mod status;
 #[cfg(all(test, not(loom)))]
 mod testing;
 
@@ -78,6 +78,7 @@ pub mod options {
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
     //! | `sample` | bytes from `1k` to `1g`, `off` | sample one block per so many bytes, for the heap profile (feature `debug`) |
     //! | `profile` | a path | write the heap profile to `PATH.<pid>`, now and then and at the end; implies `sample=512k` |
+    //! | `publish` | `yes`, `no` | show the process to `heapwright top` (the preloaded library alone does so by itself) |
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
     //! | `traces` | 0 to 64 | debug: frames of each stack |

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Residency is asked of the kernel (`mincore`), so the parts add up to the
-//! resident size by construction. What a cache or another thread holds back is
+//! resident size by construction; or, for the status file, *reckoned* from what was touched and what was
+//! given back, without a system call. What a cache or another thread holds back is
 //! known as a sum, not by slab; it is taken from the slabs' resident bytes.
 //! Rounding is known where every call is counted (`stats=exit`): for each
 //! class, from the average size asked for in it.
@@ -22,9 +23,9 @@
 
 use heapwright_record::Stats;
 
-use crate::address_map::{Kind, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Use, arrays, central, magazines};
-use crate::chunk::{self, scarce};
+use crate::chunk::{self, Usage, scarce};
 use crate::heap;
 use crate::options;
 use crate::os;
@@ -35,6 +36,7 @@ use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
 use crate::substrate;
 use crate::sync::atomic::Ordering;
+use crate::unit_record::Record;
 
 /// Bytes of the range that are in memory.
 fn resident(at: usize, size: usize) -> u64 {
@@ -52,6 +54,31 @@ fn resident(at: usize, size: usize) -> u64 {
         from += length;
     }
     bytes
+}
+
+/// How it is found out which bytes are in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Residency {
+    /// The kernel is asked.
+    Asked,
+    /// What was handed out is taken for touched. (Of large blocks that may not be so, and where there are huge pages more
+    /// may be in memory.)
+    Reckoned,
+}
+
+impl Residency {
+    /// Bytes of a range of the window, of units of `kind` that begin at `unit`, that are in memory.
+    fn of(self, kind: Kind, unit: usize, length: usize) -> u64 {
+        match (self, kind) {
+            (Self::Asked, _) => resident(MAP.address_of(unit).addr(), length),
+            (Self::Reckoned, Kind::Slab(class)) => {
+                Slab::at(&MAP, unit, class).reckoned_resident() as u64
+            }
+            // Which of them may have pages the chunk knows.
+            (Self::Reckoned, Kind::Free) => 0,
+            (Self::Reckoned, _) => length as u64,
+        }
+    }
 }
 
 /// Takes up to `want` from `pot`.
@@ -127,11 +154,29 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// # unsafe { heapwright::heap::free(block) };
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
-    *stats = Stats::zero();
-    heap::publish();
     let Some(usage) = chunk::usage() else { return false };
+    measure(stats, &usage, Residency::Asked);
     stats.pid = u64::from(os::process_id());
     stats.set_name(os::process_name());
+    let (rss, peak) = os::resident_bytes();
+    let ours = stats.rss_parts();
+    stats.rss = rss.max(ours);
+    stats.peak_rss = peak.max(stats.rss);
+    stats.rss_not_ours = stats.rss - ours;
+    true
+}
+
+/// Fills `stats` with where the heap's memory is now, without a system call, so that a slow path of a program in a
+/// sandbox may do it: residency is reckoned, and what the kernel alone knows is 0. Takes time in proportion to the
+/// heap's units in use, some nanoseconds each.
+pub(crate) fn reckon(stats: &mut Stats, usage: &Usage) {
+    measure(stats, usage, Residency::Reckoned);
+}
+
+/// What both do.
+fn measure(stats: &mut Stats, usage: &Usage, residency: Residency) {
+    *stats = Stats::zero();
+    heap::publish();
     stats.elapsed_ns = match substrate::started_at() {
         0 => 0,
         start => os::now_ns() - start,
@@ -195,7 +240,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
             Kind::LargeHead => scarce::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
         };
-        let bytes = resident(MAP.address_of(unit).addr(), length);
+        let bytes = residency.of(kind, unit, length);
         match kind {
             Kind::Slab(class) => {
                 let slab = Slab::at(&MAP, unit, class);
@@ -218,9 +263,13 @@ pub fn snapshot(stats: &mut Stats) -> bool {
         unit += units;
     }
     for (at, size) in usage.side_ranges {
-        if size > 0 {
+        if residency == Residency::Asked && size > 0 {
             stats.rss_metadata += resident(at.addr(), size);
         }
+    }
+    if residency == Residency::Reckoned {
+        stats.rss_lazy = usage.dirty_bytes as u64;
+        stats.rss_metadata += (usage.frontier * (size_of::<Entry>() + size_of::<Record>())) as u64;
     }
 
     // What is out of the slabs is in caches, on its way home, or the program's.
@@ -257,14 +306,7 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     stats.rss_caches = kept_resident + take(&mut slabs_resident, cached);
     stats.rss_remote = take(&mut slabs_resident, remote);
     stats.rss_partial = slabs_resident;
-
-    let (rss, peak) = os::resident_bytes();
-    let ours = stats.rss_parts();
-    stats.rss = rss.max(ours);
-    stats.peak_rss = peak.max(stats.rss);
-    stats.rss_not_ours = stats.rss - ours;
     if stats.detailed == 0 {
         stats.peak_live_bytes = 0;
     }
-    true
 }

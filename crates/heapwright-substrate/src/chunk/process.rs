@@ -291,6 +291,10 @@ pub struct Usage {
     pub side_ranges: [(*const u8, usize); 3],
     /// Units handed out or set aside so far.
     pub frontier: usize,
+    /// Bytes in free runs that may have pages.
+    pub dirty_bytes: usize,
+    /// Where the window begins.
+    pub window_at: usize,
 }
 
 /// How long [`usage`] waits for the lock before it gives up, in milliseconds.
@@ -306,6 +310,8 @@ pub fn usage() -> Option<Usage> {
         purged_bytes: PURGED.load(Ordering::Relaxed),
         side_ranges: chunk.window.side_ranges(),
         frontier: chunk.window.frontier(),
+        dirty_bytes: chunk.dirty.units() * UNIT,
+        window_at: MAP.address_of(0).addr(),
     })
 }
 

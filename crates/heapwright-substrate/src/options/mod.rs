@@ -63,6 +63,8 @@ pub struct Options {
     pub window: usize,
     /// Pretended page size, or 0.
     pub page: usize,
+    /// Whether the process may be seen while it runs.
+    pub publish: bool,
     /// Whether `malloc` is the debug heap's.
     #[cfg(feature = "debug")]
     pub debugs: bool,
@@ -98,6 +100,7 @@ impl Options {
         huge_pages: true,
         window: os::MAX_WINDOW,
         page: 0,
+        publish: true,
         #[cfg(feature = "debug")]
         debugs: false,
         #[cfg(feature = "debug")]
@@ -158,9 +161,10 @@ enum Wrong {
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, purge, huge_pages, window, page";
+const KNOWN: &str =
+    "mode, cache, stats, stats_file, trace, publish, purge, huge_pages, window, page";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, publish, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -278,6 +282,9 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
                 return Err(Wrong::Value("needs at least 4m of address space, such as window=64g"));
             }
         },
+        (b"publish", b"yes") => options.publish = true,
+        (b"publish", b"no") => options.publish = false,
+        (b"publish", _) => return Err(Wrong::Value("must be yes or no")),
         (b"page", b"4k") => options.page = 4 << 10,
         (b"page", b"16k") => options.page = 16 << 10,
         (b"page", b"64k") => options.page = 64 << 10,

@@ -341,6 +341,41 @@ pub fn unix_ns() -> u64 {
     0
 }
 
+/// There are no shared files here.
+pub struct SharedFile;
+
+impl SharedFile {
+    /// None can be opened.
+    pub fn open(_path: &[u8], _size: usize) -> Option<Self> {
+        None
+    }
+
+    /// Nor have memory.
+    pub fn allocate(&self, _size: usize) -> bool {
+        false
+    }
+
+    /// Nor be mapped.
+    pub fn map(&self, _size: usize) -> Option<*mut u8> {
+        None
+    }
+}
+
+/// Not known here.
+pub fn process_namespace() -> u32 {
+    0
+}
+
+/// Not known here.
+pub fn is_process(_id: u32) -> bool {
+    true
+}
+
+/// There are no users here.
+pub fn user_id() -> u32 {
+    0
+}
+
 /// The name of the process is unknown here.
 pub fn process_name() -> [u8; 16] {
     [0; 16]

@@ -39,6 +39,7 @@ use crate::purge_delay;
 use crate::remote::Block;
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::ticks;
 
 /// Operations in a row that poll before a program counts as busy.
 const POLLS: u32 = 32;
@@ -149,6 +150,7 @@ impl Magazines {
             self.has_withheld.set(false);
             self.has_polled.set(false);
             self.publish();
+            ticks::pass(now);
             let more = tend_all(now, polls > 0);
             self.polls.set(0);
             return if more { Some(self.begin(0)) } else { self.end() };

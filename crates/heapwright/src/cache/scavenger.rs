@@ -31,6 +31,7 @@ use crate::purge_delay;
 use crate::size_class::CLASSES;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use crate::ticks;
 
 /// Slabs that the scavenger looks at in one step, and purges.
 const LOOKS: usize = 64;
@@ -110,6 +111,7 @@ impl Cache {
         if is_new_tick {
             self.publish();
             self.scavenger.active.store(now, Ordering::Relaxed);
+            ticks::pass(now);
         }
         let Some(delay) = purge_delay::purge_delay() else { return };
         self.scavenge_step(now, delay);

@@ -243,7 +243,11 @@ fn start() -> bool {
     fork::join(Part::Heap, &HANDLERS);
     trace::begun();
     #[cfg(feature = "debug")]
-    crate::debug::begun();
+    {
+        crate::debug::begun();
+        // A profile may be begun later where other locks are held (`status`).
+        crate::samples::join();
+    }
     #[cfg(feature = "debug")]
     if !peered && !debug_hooks::is_debugging() {
         sampling::begun(options::get());

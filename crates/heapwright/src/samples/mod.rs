@@ -195,6 +195,7 @@ struct Samples {
 /// How long the lock is waited for when the process ends, in milliseconds.
 const PATIENCE_MS: u64 = 1000;
 
+static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples {
     period: 0,
@@ -218,18 +219,19 @@ static SAMPLES: Lock<Samples> = Lock::new(Samples {
 /// that are made from now on, in bytes.
 pub(crate) fn begin(period: usize) {
     join();
+    HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
 }
 
-/// Joins in forks, before the lock is used for the first time: a fork must not find it held.
-fn join() {
-    if !HAS_BEGUN.load(Ordering::Acquire) {
+/// Joins in forks, before the lock is used for the first time: a fork must not find it held. The caller holds no lock.
+pub(crate) fn join() {
+    if !HAS_JOINED.load(Ordering::Acquire) {
         fork::join(Part::Samples, &HANDLERS);
-        HAS_BEGUN.store(true, Ordering::Release);
+        HAS_JOINED.store(true, Ordering::Release);
     }
 }
 
-/// Whether a profile was ever begun, or asked for.
+/// Whether a profile was ever begun.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
@@ -300,6 +302,11 @@ pub(crate) fn save() -> bool {
 pub(crate) fn write_in(file: i32) -> bool {
     join();
     SAMPLES.lock().write_in(file)
+}
+
+/// Writes the profile as it is now to the file at `path`, which ends with a zero. False: it could not be written.
+pub(crate) fn write_to(path: &[u8]) -> bool {
+    os::save_file(path, write_in)
 }
 
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };

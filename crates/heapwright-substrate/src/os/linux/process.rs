@@ -139,6 +139,81 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     })
 }
 
+/// A file of this user's alone that processes map and write to, open.
+pub struct SharedFile(i32);
+
+impl SharedFile {
+    /// Opens the file at `path`, which ends with a zero, and makes one of `size` bytes if there is none. `None`: it
+    /// cannot be, or it is another user's, or others may read it.
+    pub fn open(path: &[u8], size: usize) -> Option<Self> {
+        let path = CStr::from_bytes_until_nul(path).ok()?;
+        let how = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+        let fd = calls::open(path, how | libc::O_NONBLOCK, 0o600);
+        if fd < 0 {
+            return None;
+        }
+        let file = Self(fd);
+        // SAFETY: a struct of numbers, which zeros are values of.
+        let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+        // SAFETY: writes the struct it is given.
+        let is_known = unsafe { libc::fstat(fd, &raw mut about) } == 0;
+        let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
+        // SAFETY: no preconditions.
+        let is_own = about.st_uid == unsafe { libc::geteuid() };
+        if !(is_known && is_plain && is_private && is_own) {
+            return None;
+        }
+        // SAFETY: a descriptor and a number.
+        let is_long =
+            about.st_size >= size as i64 || unsafe { libc::ftruncate(fd, size as i64) } == 0;
+        is_long.then_some(file)
+    }
+
+    /// Sees to it that the first `size` bytes have memory, so that a write to them cannot fail. False: there is none.
+    pub fn allocate(&self, size: usize) -> bool {
+        // SAFETY: a descriptor and numbers.
+        unsafe { libc::fallocate(self.0, libc::FALLOC_FL_KEEP_SIZE, 0, size as i64) == 0 }
+    }
+
+    /// Maps the first `size` bytes for the life of the process, shared with others.
+    pub fn map(&self, size: usize) -> Option<*mut u8> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping replaces nothing.
+        let at = unsafe { libc::mmap(ptr::null_mut(), size, access, libc::MAP_SHARED, self.0, 0) };
+        (at != libc::MAP_FAILED).then_some(at.cast())
+    }
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        calls::close(self.0);
+    }
+}
+
+/// The namespace that processes have their numbers in, by its inode's lower half; 0: not known.
+pub fn process_namespace() -> u32 {
+    // SAFETY: a struct of numbers, which zeros are values of.
+    let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+    // SAFETY: a path that ends with a zero, and a struct to write to.
+    let known = unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut about) } == 0;
+    if known { about.st_ino as u32 } else { 0 }
+}
+
+/// Whether there is a process of that number, whoever's it is.
+pub fn is_process(id: u32) -> bool {
+    keeping_errno(|| {
+        // SAFETY: the signal 0 is none.
+        unsafe { libc::kill(id as i32, 0) == 0 || super::errno() != libc::ESRCH }
+    })
+}
+
+/// The number of the user in whose name the process acts.
+pub fn user_id() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::geteuid() }
+}
+
 /// The name of the calling thread (the first one's is the process's), cut to 15 bytes and a zero.
 pub fn process_name() -> [u8; 16] {
     let mut name = [0; 16];

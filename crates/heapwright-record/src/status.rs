@@ -1,0 +1,526 @@
+//! The status file: what processes on heapwright show of themselves while they run.
+//!
+//! One file for each user, which all of the user's processes map, and the command too: in `$XDG_RUNTIME_DIR` or
+//! `/dev/shm`. Each process has one slot.
+//!
+//! ```text
+//!   file  | magic | slots with memory | 0 ... | owners: process and its namespace, a word a slot |    4 KiB
+//!         | slot 0 | slot 1 | ....                                                                    2 KiB a slot
+//!
+//!   slot  | sequence | facts | statistics |  watched until | what | argument | until | path | asked | answer | answered |
+//!          `- written by the process -'    `---- an order: written by the command ------------' `- by the process -'
+//! ```
+//!
+//! A slot is taken and given back by one exchange in its owner's word, so a process that ends, or a forked child,
+//! needs no system call for it: it may be in a sandbox. What a process that was killed has left is recognised by
+//! its number, by the command and by processes that start.
+//!
+//! What a process says is read under the sequence (a seqlock): odd while it is written. An order is given by
+//! writing its number to `asked` last; the process writes the answer, and then that number to `answered`.
+//!
+//! Everything is 64-bit atomics, so both sides may do what they like to the file, and the other one reads numbers.
+
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::Stats;
+
+/// What a status file begins with: a name, and the version of this layout.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x01");
+/// How many processes of one user can be seen at a time.
+pub const SLOTS: usize = 504;
+/// Bytes in the file.
+pub const FILE_BYTES: usize = size_of::<File>();
+/// Bytes of a path.
+pub const TEXT_BYTES: usize = 256;
+
+const SLOT_WORDS: usize = 256;
+const TEXT_WORDS: usize = TEXT_BYTES / 8;
+const STATS_WORDS: usize = 112;
+const _: () = assert!(Stats::WORDS <= STATS_WORDS);
+const _: () =
+    assert!(size_of::<Slot>() == 8 * SLOT_WORDS && size_of::<File>() == 4096 + SLOTS * 2048);
+
+macro_rules! facts {
+    ($( $(#[$doc:meta])* $name:ident, )*) => {
+        /// What a process says of itself, beside its statistics.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Facts {
+            $( $(#[$doc])* pub $name: u64, )*
+        }
+
+        const FACTS: usize = [$(stringify!($name)),*].len();
+
+        impl Facts {
+            const fn words(&self) -> [u64; FACTS] {
+                [ $( self.$name, )* ]
+            }
+
+            const fn of_words(words: [u64; FACTS]) -> Self {
+                let [ $( $name, )* ] = words;
+                Self { $( $name, )* }
+            }
+        }
+    };
+}
+
+facts! {
+    /// Where the process has mapped the status file: a process that has become another program by `exec` has not.
+    mapped_at,
+    /// When this was written, in nanoseconds of the monotonic clock, which all processes share.
+    written_ns,
+    /// How long it took to find out.
+    took_ns,
+    /// Where the window begins.
+    window_at,
+    /// How many bytes of it may be in memory.
+    window_used,
+    /// Where the address map's table is, and its bytes.
+    table_at,
+    /// See `table_at`.
+    table_bytes,
+    /// Where the units' records are, and their bytes.
+    records_at,
+    /// See `records_at`.
+    records_bytes,
+    /// Where the units' bitmaps are, and their bytes.
+    bitmaps_at,
+    /// See `bitmaps_at`.
+    bitmaps_bytes,
+    /// Bytes from one sample of the heap profile to the next; 0: nothing is sampled.
+    sampling,
+    /// Free pages wait so many milliseconds for their way to the kernel just now; `u64::MAX`: for ever.
+    purge_delay_ms,
+    /// The version of the library: major, minor and patch level, 16 bits each.
+    version,
+}
+
+/// What a process shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// What it says of itself.
+    pub facts: Facts,
+    /// Where its memory is. Residency is reckoned, not asked of the kernel: who reads it can ask.
+    pub stats: Stats,
+}
+
+/// What a process is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// To sample a block every so many bytes, until that time of the monotonic clock at most.
+    Sample {
+        /// Mean distance of samples, in bytes.
+        period: u64,
+        /// In nanoseconds.
+        until_ns: u64,
+    },
+    /// To sample no more.
+    Stop,
+    /// To write its heap profile to a file.
+    Write {
+        /// Its path, with zeros behind it.
+        path: [u8; TEXT_BYTES],
+    },
+}
+
+/// What has become of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// It was not: the file could not be written, or `malloc` is not this heap's.
+    Failed,
+    /// It was not: something else has switched sampling on, with another distance.
+    Busy,
+    /// This library does not know it.
+    Unknown,
+}
+
+impl Answer {
+    const ALL: [Self; 4] = [Self::Done, Self::Failed, Self::Busy, Self::Unknown];
+}
+
+/// One process's part of the file. See the module.
+#[repr(C)]
+pub struct Slot {
+    sequence: AtomicU64,
+    facts: [AtomicU64; 24],
+    stats: [AtomicU64; STATS_WORDS],
+    /// Someone looks at this process until then, in nanoseconds of the monotonic clock.
+    watched_until: AtomicU64,
+    what: AtomicU64,
+    argument: AtomicU64,
+    until: AtomicU64,
+    path: [AtomicU64; TEXT_WORDS],
+    asked: AtomicU64,
+    answer: AtomicU64,
+    answered: AtomicU64,
+    rest: [AtomicU64; SLOT_WORDS - 1 - 24 - STATS_WORDS - TEXT_WORDS - 7],
+}
+
+const _: () = assert!(FACTS <= 24);
+
+/// Stores a text in words.
+fn put_text(words: &[AtomicU64; TEXT_WORDS], text: &[u8; TEXT_BYTES]) {
+    for (word, bytes) in words.iter().zip(text.as_chunks::<8>().0) {
+        word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+    }
+}
+
+fn text_of(words: &[AtomicU64; TEXT_WORDS]) -> [u8; TEXT_BYTES] {
+    let mut text = [0; TEXT_BYTES];
+    for (bytes, word) in text.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+    }
+    text
+}
+
+impl Slot {
+    /// Forgets what another process has left. The caller has just taken the slot.
+    pub fn clear(&self) {
+        self.sequence.store(0, Ordering::Relaxed);
+        self.watched_until.store(0, Ordering::Relaxed);
+        self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Shows a report. Only the slot's owner calls this, one thread at a time.
+    pub fn write(&self, report: &Report) {
+        let sequence = self.sequence.load(Ordering::Relaxed) | 1;
+        self.sequence.store(sequence, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (word, value) in self.facts.iter().zip(report.facts.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        for (index, word) in self.stats.iter().take(Stats::WORDS).enumerate() {
+            word.store(report.stats.word(index), Ordering::Relaxed);
+        }
+        self.sequence.store(sequence + 1, Ordering::Release);
+    }
+
+    /// What the process shows. `None`: nothing yet, or it is written just now.
+    #[must_use]
+    pub fn read(&self) -> Option<Report> {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        if sequence == 0 || sequence % 2 == 1 {
+            return None;
+        }
+        let mut facts = [0; FACTS];
+        for (value, word) in facts.iter_mut().zip(&self.facts) {
+            *value = word.load(Ordering::Relaxed);
+        }
+        let mut stats = Stats::zero();
+        for (index, word) in self.stats.iter().take(Stats::WORDS).enumerate() {
+            stats.set_word(index, word.load(Ordering::Relaxed));
+        }
+        fence(Ordering::Acquire);
+        (self.sequence.load(Ordering::Relaxed) == sequence)
+            .then_some(Report { facts: Facts::of_words(facts), stats })
+    }
+
+    /// Says that someone looks at this process until that time of the monotonic clock.
+    pub fn watch(&self, until_ns: u64) {
+        self.watched_until.fetch_max(until_ns, Ordering::Relaxed);
+    }
+
+    /// Whether someone looks at this process.
+    #[must_use]
+    pub fn is_watched(&self, now_ns: u64) -> bool {
+        self.watched_until.load(Ordering::Relaxed) > now_ns
+    }
+
+    /// Gives an order; returns its number. One command at a time does so, which others' locks see to.
+    pub fn ask(&self, order: &Order) -> u64 {
+        let (what, argument, until) = match *order {
+            Order::Sample { period, until_ns } => (1, period, until_ns),
+            Order::Stop => (2, 0, 0),
+            Order::Write { path } => {
+                put_text(&self.path, &path);
+                (3, 0, 0)
+            }
+        };
+        self.what.store(what, Ordering::Relaxed);
+        self.argument.store(argument, Ordering::Relaxed);
+        self.until.store(until, Ordering::Relaxed);
+        let number = self.asked.load(Ordering::Relaxed).wrapping_add(1);
+        self.asked.store(number, Ordering::Release);
+        number
+    }
+
+    /// Whether there is an order that was not answered yet.
+    #[inline]
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
+    }
+
+    /// The order that was not answered yet, and its number: `Err` if this version does not know it.
+    #[must_use]
+    pub fn order(&self) -> Option<(u64, Result<Order, Answer>)> {
+        let number = self.asked.load(Ordering::Acquire);
+        if number == self.answered.load(Ordering::Relaxed) {
+            return None;
+        }
+        let order = match self.what.load(Ordering::Relaxed) {
+            1 => Order::Sample {
+                period: self.argument.load(Ordering::Relaxed),
+                until_ns: self.until.load(Ordering::Relaxed),
+            },
+            2 => Order::Stop,
+            3 => Order::Write { path: text_of(&self.path) },
+            _ => return Some((number, Err(Answer::Unknown))),
+        };
+        Some((number, Ok(order)))
+    }
+
+    /// Answers an order.
+    pub fn answer(&self, number: u64, answer: Answer) {
+        self.answer.store(answer as u64, Ordering::Relaxed);
+        self.answered.store(number, Ordering::Release);
+    }
+
+    /// What has become of an order. `None`: nothing yet.
+    #[must_use]
+    pub fn answer_to(&self, number: u64) -> Option<Answer> {
+        if self.answered.load(Ordering::Acquire) != number {
+            return None;
+        }
+        let answer = usize::try_from(self.answer.load(Ordering::Relaxed)).ok();
+        Some(answer.and_then(|at| Answer::ALL.get(at).copied()).unwrap_or(Answer::Unknown))
+    }
+}
+
+/// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half; 0: not known).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its number there.
+    pub process: u32,
+    /// The namespace.
+    pub namespace: u32,
+}
+
+impl Owner {
+    const fn word(self) -> u64 {
+        self.process as u64 | (self.namespace as u64) << 32
+    }
+
+    const fn of_word(word: u64) -> Option<Self> {
+        let owner = Self { process: word as u32, namespace: (word >> 32) as u32 };
+        if owner.process == 0 { None } else { Some(owner) }
+    }
+}
+
+/// The file. See the module. (A new one is all zeros.)
+#[repr(C, align(4096))]
+pub struct File {
+    magic: AtomicU64,
+    allocated: AtomicU64,
+    rest: [AtomicU64; 6],
+    owners: [AtomicU64; SLOTS],
+    slots: [Slot; SLOTS],
+}
+
+impl File {
+    /// Begins to use it: false if it has another layout. (The first access is a write, so that the kernel
+    /// maps no pages around it.)
+    #[must_use]
+    pub fn begin(&self) -> bool {
+        match self.magic.compare_exchange(0, MAGIC, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(magic) => magic == MAGIC,
+        }
+    }
+
+    /// Whether it has this layout, for one who only looks.
+    #[must_use]
+    pub fn is_of_this_version(&self) -> bool {
+        self.magic.load(Ordering::Relaxed) == MAGIC
+    }
+
+    /// How many slots have memory: others must not be touched.
+    #[must_use]
+    pub fn allocated(&self) -> usize {
+        (self.allocated.load(Ordering::Relaxed) as usize).min(SLOTS)
+    }
+
+    /// Notes that so many slots have memory.
+    pub fn note_allocated(&self, slots: usize) {
+        self.allocated.fetch_max(slots.min(SLOTS) as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes from the file's beginning to behind that many slots.
+    #[must_use]
+    pub const fn bytes_of(slots: usize) -> usize {
+        4096 + slots * size_of::<Slot>()
+    }
+
+    /// Takes a slot: the caller's own, if it has one already, or a free one. `None`: there is none with memory.
+    #[must_use]
+    pub fn take(&self, owner: Owner) -> Option<usize> {
+        let owners = &self.owners[..self.allocated()];
+        let mine = owners.iter().position(|word| word.load(Ordering::Relaxed) == owner.word());
+        let taken = mine.or_else(|| {
+            owners.iter().position(|word| {
+                let take = |word: &AtomicU64| {
+                    word.compare_exchange(0, owner.word(), Ordering::Acquire, Ordering::Relaxed)
+                };
+                word.load(Ordering::Relaxed) == 0 && take(word).is_ok()
+            })
+        });
+        if let Some(index) = taken {
+            self.slots[index].clear();
+        }
+        taken
+    }
+
+    /// Gives a slot back, if it is still its owner's.
+    pub fn give_back(&self, index: usize, owner: Owner) {
+        if let Some(word) = self.owners.get(index) {
+            _ = word.compare_exchange(owner.word(), 0, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+
+    /// Who has a slot, if anyone has.
+    #[must_use]
+    pub fn owner(&self, index: usize) -> Option<Owner> {
+        let word = self.owners.get(index).filter(|_| index < self.allocated())?;
+        Owner::of_word(word.load(Ordering::Acquire))
+    }
+
+    /// A slot that has memory.
+    #[must_use]
+    pub fn slot(&self, index: usize) -> Option<&Slot> {
+        self.slots.get(index).filter(|_| index < self.allocated())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    /// Runs a test with a new file, which is larger than the stacks of tests.
+    fn with_file(test: fn(&File)) {
+        let run = move || test(&new_file());
+        std::thread::Builder::new().stack_size(16 << 20).spawn(run).unwrap().join().unwrap();
+    }
+
+    fn new_file() -> Box<File> {
+        const ZERO: AtomicU64 = AtomicU64::new(0);
+        let slots: Vec<Slot> = (0..SLOTS)
+            .map(|_| Slot {
+                sequence: ZERO,
+                facts: [const { ZERO }; 24],
+                stats: [const { ZERO }; STATS_WORDS],
+                watched_until: ZERO,
+                what: ZERO,
+                argument: ZERO,
+                until: ZERO,
+                path: [const { ZERO }; TEXT_WORDS],
+                asked: ZERO,
+                answer: ZERO,
+                answered: ZERO,
+                rest: [const { ZERO }; _],
+            })
+            .collect();
+        let slots = slots.try_into().unwrap_or_else(|_| unreachable!());
+        Box::new(File {
+            magic: ZERO,
+            allocated: ZERO,
+            rest: [const { ZERO }; 6],
+            owners: [const { ZERO }; SLOTS],
+            slots,
+        })
+    }
+
+    fn owner(process: u32) -> Owner {
+        Owner { process, namespace: 7 }
+    }
+
+    fn report(n: u64) -> Report {
+        Report {
+            facts: Facts { written_ns: n, version: n, ..Facts::default() },
+            stats: Stats { rss: n, name_high: n, ..Stats::zero() },
+        }
+    }
+
+    #[test]
+    fn slots_are_taken_and_given_back() {
+        with_file(|file| {
+            assert!(file.begin() && file.begin());
+            assert_eq!(file.take(owner(1)), None, "none has memory");
+            file.note_allocated(2);
+            file.note_allocated(1);
+            assert_eq!(file.allocated(), 2);
+            assert_eq!((file.take(owner(1)), file.take(owner(2))), (Some(0), Some(1)));
+            assert_eq!(file.take(owner(1)), Some(0), "its own");
+            assert_eq!(file.take(owner(3)), None);
+            file.give_back(0, owner(2));
+            assert_eq!(file.owner(0), Some(owner(1)), "only the owner gives it back");
+            file.give_back(0, owner(1));
+            assert_eq!(file.owner(0), None);
+            assert_eq!(file.take(owner(3)), Some(0));
+            assert!(file.slot(1).is_some() && file.slot(2).is_none());
+        });
+    }
+
+    #[test]
+    fn another_layout_is_not_used() {
+        with_file(|file| {
+            file.magic.store(MAGIC + 1, Ordering::Relaxed);
+            assert!(!file.begin() && !file.is_of_this_version());
+        });
+    }
+
+    #[test]
+    fn orders_are_answered_once() {
+        with_file(|file| {
+            let slot = &file.slots[3];
+            assert!(!slot.is_asked() && slot.order().is_none());
+            let mut path = [0; TEXT_BYTES];
+            path[..4].copy_from_slice(b"/tmp");
+            let orders =
+                [Order::Sample { period: 512, until_ns: 9 }, Order::Stop, Order::Write { path }];
+            for order in orders {
+                let number = slot.ask(&order);
+                assert!(slot.is_asked());
+                assert_eq!(slot.order(), Some((number, Ok(order))));
+                assert_eq!(slot.answer_to(number), None);
+                slot.answer(number, Answer::Busy);
+                assert_eq!(slot.answer_to(number), Some(Answer::Busy));
+                assert!(slot.order().is_none());
+            }
+            slot.what.store(99, Ordering::Relaxed);
+            slot.asked.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(slot.order().map(|(_, order)| order), Some(Err(Answer::Unknown)));
+            slot.clear();
+            assert!(
+                slot.order().is_none(),
+                "what was asked of another process is not asked of this one"
+            );
+        });
+    }
+
+    #[test]
+    fn a_report_is_read_whole() {
+        with_file(|file| {
+            let slot = &file.slots[0];
+            assert!(slot.read().is_none(), "nothing was written");
+            std::thread::scope(|scope| {
+                scope.spawn(|| (1..=2000).for_each(|n| slot.write(&report(n))));
+                let mut seen = 0;
+                while seen < 2000 {
+                    let Some(read) = slot.read() else { continue };
+                    let n = read.facts.written_ns;
+                    assert!(n >= seen);
+                    seen = n;
+                    let expected = report(n);
+                    assert_eq!((read.facts, read.stats), (expected.facts, expected.stats));
+                }
+            });
+            slot.watch(5);
+            slot.watch(3);
+            assert!(slot.is_watched(4) && !slot.is_watched(5));
+        });
+    }
+}

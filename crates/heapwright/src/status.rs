@@ -1,0 +1,316 @@
+//! What this process shows of itself while it runs, and what it does for the command meanwhile.
+//!
+//! ```text
+//!   publish()    from now on, at ticks:
+//!   the first    the heap has started: opens the user's status file, takes a slot in it
+//!   others       a slow path comes by:  an order?  -> samples, stops, writes a profile
+//!                                       it is time -> where memory is, reckoned, into the slot
+//!   withdraw()   gives the slot back
+//! ```
+//!
+//! `heapwright top` shows it, and `heapwright profile PID` gives the orders: see `heapwright_record::status` for the
+//! file. There is no thread for this, no signal and no ptrace. The file is opened when the program first allocates; later a tick
+//! makes no system call but `getpid`, unless it is ordered to write a file: the program may be in a sandbox by then. A forked child takes a slot of its own at its first tick.
+//!
+//! A process that nobody looks at reports seldom: after 16 ms, and then whenever it is twice as old, once a second in the
+//! end; at most a thousandth of the time is spent on it, and a two-hundredth where someone looks.
+//!
+//! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
+//!
+//! Invariant: `SLOT` is the slot of the process `OWNER`, and only a thread in a tick changes either.
+
+use heapwright_record::status::{Answer, FILE_BYTES, Facts, File, Order, Owner, Report, Slot};
+
+use crate::chunk;
+use crate::digits::Digits;
+use crate::options;
+use crate::os;
+use crate::purge_delay;
+use crate::stats;
+use crate::substrate;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::ticks;
+use core::ptr;
+use heapwright_record::Stats;
+
+/// Milliseconds from one look for orders to the next.
+const LOOK_MS: u32 = 16;
+/// The most time between two reports, in nanoseconds, and one of how many parts of the time they may take.
+const SELDOM_NS: u64 = 1_000_000_000;
+const SELDOM_SHARE: u64 = 1000;
+/// The same where someone looks.
+const OFTEN_NS: u64 = 100_000_000;
+const OFTEN_SHARE: u64 = 200;
+/// Slots that get memory at a time, and how many with memory are left for children that are forked.
+const AT_ONCE: usize = 16;
+const SPARE: usize = 8;
+
+static FILE: AtomicPtr<File> = AtomicPtr::new(ptr::null_mut());
+static NAMESPACE: AtomicU32 = AtomicU32::new(0);
+/// The process that has a slot, and which one.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+static SLOT: AtomicUsize = AtomicUsize::new(0);
+/// When it took it, and when it reported last, in nanoseconds; how long that took.
+static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
+static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
+static TOOK_NS: AtomicU64 = AtomicU64::new(0);
+/// When sampling ends that an order has begun; 0: none has.
+static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Shows this process to `heapwright top` and `heapwright profile PID`, which the same user runs, as soon as it allocates:
+/// it takes a slot in the user's status file, in `$XDG_RUNTIME_DIR` or `/dev/shm`. A preloaded library does so
+/// by itself; a program that links heapwright may.
+///
+/// At the first slow operation of the heap, some microseconds, for eight system calls. A process is not shown
+/// where the option `publish=no` forbids it, where it is set-uid, where there is no such file and none can be made, and where all
+/// of its slots are taken.
+///
+/// ```
+/// heapwright::status::publish();
+/// let block = heapwright::heap::malloc(1);
+/// // SAFETY: a block of our own.
+/// unsafe { heapwright::heap::free(block) };
+/// // True, unless it is in a build or a place where files cannot be mapped.
+/// let _ = heapwright::status::is_published();
+/// ```
+#[inline]
+pub fn publish() {
+    ticks::begin(begin);
+}
+
+/// The first tick: opens the file. Returns when the next one is, in milliseconds.
+fn begin(_now: u32) -> u32 {
+    if FILE.load(Ordering::Relaxed).is_null() && options::get().publish && !os::is_privileged() {
+        _ = os::keeping_errno(open);
+    }
+    ticks::begin(tick);
+    LOOK_MS
+}
+
+/// Opens the file, and takes a slot in it. `None`: there is no file.
+fn open() -> Option<()> {
+    let (open, file) = map_file()?;
+    NAMESPACE.store(os::process_namespace(), Ordering::Relaxed);
+    let has_slot = take_slot(file);
+    let has_spare = (0..file.allocated()).filter(|&at| file.owner(at).is_none()).count();
+    if has_spare < SPARE {
+        give_memory(&open, file);
+        _ = has_slot || take_slot(file);
+    }
+    FILE.store(ptr::from_ref(file).cast_mut(), Ordering::Release);
+    Some(())
+}
+
+/// Whether this process can be seen.
+///
+/// ```
+/// let _ = heapwright::status::is_published();
+/// ```
+#[must_use]
+pub fn is_published() -> bool {
+    OWNER.load(Ordering::Relaxed) != 0 && substrate::is_original_process()
+}
+
+/// The process is about to end: gives its slot back. No system call but `getpid`.
+///
+/// ```
+/// heapwright::status::withdraw();
+/// assert!(!heapwright::status::is_published());
+/// ```
+#[inline]
+pub fn withdraw() {
+    if !FILE.load(Ordering::Relaxed).is_null() {
+        give_back();
+    }
+}
+
+#[cold]
+fn give_back() {
+    let Some(file) = file() else { return };
+    let owner = Owner { process: OWNER.load(Ordering::Relaxed), namespace: namespace() };
+    if owner.process != 0 && owner.process == os::process_id() {
+        OWNER.store(0, Ordering::Relaxed);
+        FILE.store(ptr::null_mut(), Ordering::Relaxed);
+        file.give_back(SLOT.load(Ordering::Relaxed), owner);
+    }
+}
+
+fn namespace() -> u32 {
+    NAMESPACE.load(Ordering::Relaxed)
+}
+
+fn file() -> Option<&'static File> {
+    // SAFETY: null, or a file that is mapped for the life of the process.
+    unsafe { FILE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Opens the status file, in the folder for it or the one for all users, and maps it.
+fn map_file() -> Option<(os::SharedFile, &'static File)> {
+    let mut path = [0; 512];
+    let given = os::environment(b"XDG_RUNTIME_DIR", &mut path).unwrap_or(0);
+    let given = if path[0] == b'/' && given < path.len() - 32 { given } else { 0 };
+    let common = b"/dev/shm";
+    let runtime = (given > 0).then(|| open_in(&mut path, given)).flatten();
+    let file = runtime.or_else(|| {
+        path = [0; 512];
+        path[..common.len()].copy_from_slice(common);
+        open_in(&mut path, common.len())
+    })?;
+    let at: *mut File = file.map(FILE_BYTES)?.cast();
+    // SAFETY: mapped for the life of the process, a page's multiple, as long as a `File`; any bytes are one. That its first
+    // page has memory `open_in` has seen to.
+    let mapped = unsafe { &*at };
+    mapped.begin().then_some((file, mapped))
+}
+
+/// Opens the file in the folder that the first bytes of `path` name. Its header has memory.
+fn open_in(path: &mut [u8; 512], mut length: usize) -> Option<os::SharedFile> {
+    let digits = Digits::decimal(u64::from(os::user_id()));
+    for part in [b"/heapwright-".as_slice(), digits.as_bytes()] {
+        path[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    }
+    path[length] = 0;
+    os::SharedFile::open(path, FILE_BYTES).filter(|file| file.allocate(File::bytes_of(0)))
+}
+
+/// Gives more slots memory.
+fn give_memory(open: &os::SharedFile, file: &File) {
+    // What processes that were killed have left comes first.
+    for at in 0..file.allocated() {
+        let Some(owner) = file.owner(at) else { continue };
+        if owner.namespace == namespace() && !os::is_process(owner.process) {
+            file.give_back(at, owner);
+        }
+    }
+    let slots = file.allocated() + AT_ONCE;
+    if open.allocate(File::bytes_of(slots).min(FILE_BYTES)) {
+        file.note_allocated(slots);
+    }
+}
+
+/// Takes a slot for this process. False: there is none.
+fn take_slot(file: &File) -> bool {
+    let process = os::process_id();
+    let taken = file.take(Owner { process, namespace: namespace() });
+    SLOT.store(taken.unwrap_or(0), Ordering::Relaxed);
+    OWNER.store(if taken.is_some() { process } else { 0 }, Ordering::Relaxed);
+    BEGAN_NS.store(os::now_ns(), Ordering::Relaxed);
+    REPORTED_NS.store(0, Ordering::Relaxed);
+    SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
+    taken.is_some()
+}
+
+/// What is done at a tick. Returns when to come again, in milliseconds.
+fn tick(_now: u32) -> u32 {
+    // A child of vfork has its parent's memory, and must not speak for it.
+    let Some(file) = file().filter(|_| substrate::is_original_process()) else { return LOOK_MS };
+    if OWNER.load(Ordering::Relaxed) != os::process_id() && !take_slot(file) {
+        return SELDOM_NS as u32 / 1_000_000;
+    }
+    let Some(slot) = file.slot(SLOT.load(Ordering::Relaxed)) else { return LOOK_MS };
+    if let Some((number, order)) = slot.order() {
+        let answer = match order {
+            Ok(order) => follow(&order),
+            Err(answer) => answer,
+        };
+        slot.answer(number, answer);
+        // What has changed is shown at once.
+        REPORTED_NS.store(0, Ordering::Relaxed);
+    }
+    let now = os::now_ns();
+    let until = SAMPLES_UNTIL_NS.load(Ordering::Relaxed);
+    if until != 0 && now > until {
+        // The command that asked for samples has not come back.
+        follow(&Order::Stop);
+    }
+    let (most, share) = if slot.is_watched(now) {
+        (OFTEN_NS, OFTEN_SHARE)
+    } else {
+        let age = now.saturating_sub(BEGAN_NS.load(Ordering::Relaxed));
+        (age.clamp(u64::from(LOOK_MS) * 1_000_000, SELDOM_NS), SELDOM_SHARE)
+    };
+    let took = TOOK_NS.load(Ordering::Relaxed);
+    if now.saturating_sub(REPORTED_NS.load(Ordering::Relaxed)) >= most.max(took * share) {
+        report(slot, file, now);
+    }
+    LOOK_MS
+}
+
+/// Writes where memory is just now.
+fn report(slot: &Slot, file: &File, now: u64) {
+    let Some(usage) = chunk::usage() else { return };
+    let mut stats = Stats::zero();
+    stats::reckon(&mut stats, &usage);
+    stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
+    let took_ns = os::now_ns().saturating_sub(now);
+    REPORTED_NS.store(now, Ordering::Relaxed);
+    TOOK_NS.store(took_ns, Ordering::Relaxed);
+    let [table, records, bitmaps] =
+        usage.side_ranges.map(|(at, size)| (at.addr() as u64, size as u64));
+    let facts = Facts {
+        mapped_at: ptr::from_ref(file).addr() as u64,
+        written_ns: now,
+        took_ns,
+        window_at: usage.window_at as u64,
+        window_used: (usage.frontier * crate::size_class::UNIT) as u64,
+        table_at: table.0,
+        table_bytes: table.1,
+        records_at: records.0,
+        records_bytes: records.1,
+        bitmaps_at: bitmaps.0,
+        bitmaps_bytes: bitmaps.1,
+        sampling: crate::cache::sampling::period() as u64,
+        purge_delay_ms: purge_delay::purge_delay().map_or(u64::MAX, |ms| ms as u64),
+        version: version(),
+    };
+    slot.write(&Report { facts, stats });
+}
+
+/// This version's number, 16 bits a part.
+const fn version() -> u64 {
+    const fn number(text: &str) -> u64 {
+        let (bytes, mut value, mut at) = (text.as_bytes(), 0, 0);
+        while at < bytes.len() {
+            value = value * 10 + (bytes[at] - b'0') as u64;
+            at += 1;
+        }
+        value
+    }
+    number(env!("CARGO_PKG_VERSION_MAJOR")) << 32
+        | number(env!("CARGO_PKG_VERSION_MINOR")) << 16
+        | number(env!("CARGO_PKG_VERSION_PATCH"))
+}
+
+/// Does what the command orders.
+#[cfg(feature = "debug")]
+fn follow(order: &Order) -> Answer {
+    use crate::cache::sampling::period;
+    use crate::heap::sampling;
+    use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
+
+    let is_ordered = SAMPLES_UNTIL_NS.load(Ordering::Relaxed) != 0;
+    let is_done = match *order {
+        Order::Sample { .. } | Order::Stop if period() != 0 && !is_ordered => return Answer::Busy,
+        Order::Sample { period: wanted, until_ns } => {
+            SAMPLES_UNTIL_NS.store(until_ns.max(1), Ordering::Relaxed);
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+            // Only later: it goes on as it is.
+            period() == wanted
+                || sampling::begin_if_possible(wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE))
+        }
+        Order::Stop => {
+            SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
+            sampling::end();
+            true
+        }
+        Order::Write { path } => crate::samples::write_to(&path),
+    };
+    if is_done { Answer::Done } else { Answer::Failed }
+}
+
+/// Nothing is sampled in this build.
+#[cfg(not(feature = "debug"))]
+fn follow(_order: &Order) -> Answer {
+    Answer::Unknown
+}
