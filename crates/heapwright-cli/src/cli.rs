@@ -7,7 +7,8 @@
 //! The table is in docs/command.md.
 
 use crate::commands::{
-    bench, check, diff, docs, doctor, heap, library, profile, record, replay, report, run, workload,
+    bench, check, diff, docs, doctor, heap, library, profile, record, replay, report, run, top,
+    workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -35,6 +36,7 @@ enum Command {
     Run(run::Args),
     Check(check::Args),
     Profile(profile::Args),
+    Top(top::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
     Report(report::Args),
@@ -66,6 +68,7 @@ pub(crate) fn run() -> Exit {
         Command::Run(args) => (run::run(args), 125),
         Command::Check(args) => (check::run(&args), check::COULD_NOT),
         Command::Profile(args) => (profile::run(&args), check::COULD_NOT),
+        Command::Top(args) => (top::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),
         Command::Report(args) => (report::run(&args), report::COULD_NOT),
@@ -86,7 +89,7 @@ pub(crate) fn run() -> Exit {
 }
 
 /// Prints help where it was asked for, and one line where it was not.
-fn complain(error: &clap::Error) -> Exit {
+pub(crate) fn complain(error: &clap::Error) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // A closed pipe (`heapwright --help | head -1`) is not an error.

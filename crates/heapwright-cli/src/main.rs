@@ -13,6 +13,7 @@
 //!   workload      one of those workloads (hidden)
 //!   record        a program, and a trace of all its calls for memory
 //!   replay        such a trace, under any allocator
+//!   top           where the memory of running processes is
 //!   docs          completions and manual pages, made from the arguments
 //! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
 //! preload/        the library inside this command, and the environment
@@ -24,6 +25,8 @@
 //! bench/          the race: allocators, programs, rounds, and what it shows
 //! trace/          traces, read and written
 //! replay/         a trace done again, and what that costs
+//! live/           processes that run, seen from outside; orders to them
+//! screen/         the screen of `top`
 //! wrong           an error that is the user's mistake
 //! output/         text, JSON, HTML, bars and units; the only place that formats
 //! ```
@@ -41,11 +44,13 @@ mod cli;
 mod commands;
 mod heap;
 mod inspect;
+mod live;
 mod output;
 mod preload;
 mod process;
 mod replay;
 mod report;
+mod screen;
 mod statistics;
 mod symbols;
 mod trace;

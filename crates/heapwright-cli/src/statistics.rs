@@ -78,6 +78,15 @@ impl Folder {
         })
     }
 
+    /// The same, for a process of another user to write to. (Only the superuser can make such a one.)
+    pub(crate) fn for_user(user: Option<u32>) -> anyhow::Result<Self> {
+        let folder = Self::new()?;
+        if let Some(user) = user {
+            let _ = std::os::unix::fs::chown(&folder.path, Some(user), None);
+        }
+        Ok(folder)
+    }
+
     fn new_in(base: &Path) -> std::io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut tries = 0;

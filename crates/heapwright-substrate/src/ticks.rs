@@ -34,6 +34,17 @@ pub fn begin(task: Task) {
     TASK.store(task as *mut (), Ordering::Release);
 }
 
+/// Has no task done from now on.
+pub fn end() {
+    TASK.store(ptr::null_mut(), Ordering::Relaxed);
+}
+
+/// Whether there is a task: slow paths see to it then that a quiet program's next operation comes by, too.
+#[inline(always)]
+pub fn has_task() -> bool {
+    !TASK.load(Ordering::Relaxed).is_null()
+}
+
 /// Does the task, if there is one and it is time.
 #[inline(always)]
 pub fn pass(now: u32) {

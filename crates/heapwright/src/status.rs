@@ -12,7 +12,7 @@
 //! file. There is no thread for this, no signal and no ptrace. The file is opened when the program first allocates; later a tick
 //! makes no system call but `getpid`, unless it is ordered to write a file: the program may be in a sandbox by then. A forked child takes a slot of its own at its first tick.
 //!
-//! A process that nobody looks at reports seldom: after 16 ms, and then whenever it is twice as old, once a second in the
+//! A process that nobody looks at reports seldom: after 4 ms, and then whenever it is twice as old, once a second in the
 //! end; at most a thousandth of the time is spent on it, and a two-hundredth where someone looks.
 //!
 //! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
@@ -34,7 +34,7 @@ use core::ptr;
 use heapwright_record::Stats;
 
 /// Milliseconds from one look for orders to the next.
-const LOOK_MS: u32 = 16;
+const LOOK_MS: u32 = 4;
 /// The most time between two reports, in nanoseconds, and one of how many parts of the time they may take.
 const SELDOM_NS: u64 = 1_000_000_000;
 const SELDOM_SHARE: u64 = 1000;
@@ -79,12 +79,17 @@ pub fn publish() {
 }
 
 /// The first tick: opens the file. Returns when the next one is, in milliseconds.
-fn begin(_now: u32) -> u32 {
-    if FILE.load(Ordering::Relaxed).is_null() && options::get().publish && !os::is_privileged() {
-        _ = os::keeping_errno(open);
+fn begin(now: u32) -> u32 {
+    if FILE.load(Ordering::Relaxed).is_null() {
+        let is_wanted = options::get().publish && !os::is_privileged();
+        if !is_wanted || os::keeping_errno(open).is_none() {
+            ticks::end();
+            return LOOK_MS;
+        }
     }
     ticks::begin(tick);
-    LOOK_MS
+    // Some programs start within a tick, and allocate nothing then for long.
+    tick(now)
 }
 
 /// Opens the file, and takes a slot in it. `None`: there is no file.
@@ -292,10 +297,11 @@ fn follow(order: &Order) -> Answer {
     let is_ordered = SAMPLES_UNTIL_NS.load(Ordering::Relaxed) != 0;
     let is_done = match *order {
         Order::Sample { .. } | Order::Stop if period() != 0 && !is_ordered => return Answer::Busy,
+        Order::Sample { until_ns, .. } if until_ns <= os::now_ns() => true,
         Order::Sample { period: wanted, until_ns } => {
-            SAMPLES_UNTIL_NS.store(until_ns.max(1), Ordering::Relaxed);
+            SAMPLES_UNTIL_NS.store(until_ns, Ordering::Relaxed);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-            // Only later: it goes on as it is.
+            // One that is repeated goes on as it is.
             period() == wanted
                 || sampling::begin_if_possible(wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE))
         }

@@ -1,27 +1,35 @@
-//! `heapwright profile -- CMD`: which calls a program's memory comes from, at next to no cost.
+//! `heapwright profile`: which calls a program's memory comes from, at next to no cost.
 //!
 //! ```text
-//! a folder <- profile.PID of each process, now and then and when it ends   (options sample, profile)
-//!   +-- the program is a child; this process stands in for it, as `check` does
-//!   +-- all records, one report
-//! ```
+//! -- CMD    a folder <- profile.PID of each process, now and then and when it ends   (options sample, profile)
+//!             +-- the program is a child; this process stands in for it, as `check` does
+//!             +-- all records, one report; the exit code is the program's own: a profile finds no mistakes
 //!
-//! The exit code is the program's own: a profile finds no mistakes.
+//! PID       the process is ordered to sample, unless it does  (`live::Orders`)
+//!             +-- some seconds
+//!             +-- it is ordered to write a record, and to sample no more; one report
+//! ```
 
 use super::ProgramArgs;
 use super::run::{command, not_started};
 use crate::inspect::{self, Verdict};
+use crate::live::{Files, Orders, Process, Refusal};
 use crate::output::Format;
 use crate::output::{self, Look};
 use crate::preload::{self, Options};
-use crate::process::{self, End, Exit, Outcome};
+use crate::process::{self, End, Exit, Outcome, interrupt};
 use crate::report;
-use crate::report::model::{Figure, SITES, Wanted};
+use crate::report::model::{Figure, Report, SITES, Wanted};
 use crate::statistics::Folder;
 use crate::wrong::wrong;
+use anyhow::anyhow;
+use clap::Parser;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The records' name before the pid.
 const STEM: &str = "profile";
@@ -33,42 +41,117 @@ const STEM: &str = "profile";
 /// its processes is profiled by itself. Exits as the program did; 2 for a wrong
 /// command line, 125 if the command failed itself, 126 or 127 if the program could not
 /// be run.
+///
+/// With a PID, a running process on heapwright is profiled for some seconds, without a restart:
+/// what it allocates from now on. Ctrl-C ends that sooner. Exits with 0, or with 125 if the process
+/// gave no profile.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
-#[command(override_usage = "heapwright profile [OPTIONS] [--] CMD [ARGS]...")]
+#[command(override_usage = "heapwright profile [OPTIONS] [--] CMD [ARGS]...
+       heapwright profile [OPTIONS] PID [--seconds SECONDS]")]
 #[command(after_help = "\
 Examples:
   heapwright profile -- ./program --its-option
+  heapwright profile 4242 --seconds 60
   heapwright profile --figure allocated -- python3 script.py
   heapwright profile --sample 64k --format pprof -o heap.pb.gz -- ./server")]
 pub(crate) struct Args {
-    /// The format of the output
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    format: Format,
-
-    /// Write to FILE [default: stderr, behind what the program writes]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Which blocks to report
-    #[arg(long, value_enum, value_name = "FIGURE", default_value_t = Figure::Peak)]
-    figure: Figure,
-
-    /// Average number of allocated bytes from one sample to the next, from 1k to 1g: smaller
-    /// is more exact, and slower
-    #[arg(long, value_name = "BYTES", default_value = "512k", value_parser = distance)]
-    sample: String,
-
-    /// List at most N stacks of each process in text; 0: all
-    #[arg(long, value_name = "N", default_value_t = SITES)]
-    limit: usize,
+    #[command(flatten)]
+    how: How,
 
     #[command(flatten)]
     program: ProgramArgs,
 }
 
+/// How to profile, and what to report.
+#[derive(clap::Args)]
+struct How {
+    /// The format of the output [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Write to FILE [default: stderr, behind what the program writes; stdout for a PID]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Which blocks to report [default: peak; live for a PID]
+    #[arg(long, value_enum, value_name = "FIGURE")]
+    figure: Option<Figure>,
+
+    /// Average number of allocated bytes from one sample to the next, from 1k to 1g: smaller
+    /// is more exact, and slower
+    /// [default: 512k]
+    #[arg(long, value_name = "BYTES", value_parser = distance)]
+    sample: Option<u64>,
+
+    /// List at most N stacks of each process in text; 0: all [default: 20]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
+    /// Profile a running process for so long, in seconds [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+}
+
+/// What may follow a PID.
+#[derive(clap::Parser)]
+#[command(name = "heapwright profile", no_binary_name = true)]
+struct BehindPid {
+    #[command(flatten)]
+    how: How,
+}
+
+impl How {
+    /// What was said before the PID, unless something else was said behind it.
+    fn or(self, before: &Self) -> Self {
+        Self {
+            format: self.format.or(before.format),
+            output: self.output.or_else(|| before.output.clone()),
+            figure: self.figure.or(before.figure),
+            sample: self.sample.or(before.sample),
+            limit: self.limit.or(before.limit),
+            seconds: self.seconds.or(before.seconds),
+        }
+    }
+
+    fn format(&self) -> anyhow::Result<Format> {
+        let format = self.format.unwrap_or(Format::Text);
+        if matches!(format, Format::Sarif | Format::Junit) {
+            let why = "a heap profile finds no mistakes: use text, json, html, flamegraph, folded, pprof or dhat";
+            return Err(wrong(why.to_owned()));
+        }
+        Ok(format)
+    }
+
+    fn sample(&self) -> u64 {
+        self.sample.unwrap_or(512 << 10)
+    }
+
+    /// How to make the report, of this figure unless another one was asked for.
+    fn report(&self, figure: Figure) -> report::Options {
+        let limit = self.limit.unwrap_or(SITES);
+        report::Options {
+            everything: true,
+            wanted: Wanted {
+                figure: self.figure.unwrap_or(figure),
+                sites: if limit == 0 { usize::MAX } else { limit },
+                ..Wanted::default()
+            },
+            ..report::Options::default()
+        }
+    }
+}
+
+/// From one second to a day.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("use a number of seconds from 0.1 to 86400".to_owned()),
+    }
+}
+
 /// A distance of samples, as the library reads it.
-fn distance(text: &str) -> Result<String, String> {
+fn distance(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(['k', 'm', 'g']);
     let shift = match &lower[digits.len()..] {
@@ -80,24 +163,40 @@ fn distance(text: &str) -> Result<String, String> {
     };
     let bytes =
         digits.parse::<u64>().ok().zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift));
-    match bytes {
-        Some(bytes) if (1 << 10..=1 << 30).contains(&bytes) => Ok(lower),
-        _ => Err("use a number of bytes from 1k to 1g, such as 512k".to_owned()),
-    }
+    bytes
+        .filter(|bytes| (1 << 10..=1 << 30).contains(bytes))
+        .ok_or_else(|| "use a number of bytes from 1k to 1g, such as 512k".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    if matches!(args.format, Format::Sarif | Format::Junit) {
-        let why = "a heap profile finds no mistakes: use text, json, html, flamegraph, folded, pprof or dhat";
-        return Err(wrong(why.to_owned()));
+    // A number is a process, unless there is a program of that name.
+    let first = args.program.command[0].to_str();
+    if let Some(pid) = first.and_then(|first| first.parse::<u32>().ok())
+        && inspect::path::find(&args.program.command[0]).is_err()
+    {
+        let how = match BehindPid::try_parse_from(&args.program.command[1..]) {
+            Ok(behind) => behind.how.or(&args.how),
+            Err(error) => return Ok(crate::cli::complain(&error)),
+        };
+        return running(pid, &how);
     }
+    if args.how.seconds.is_some() {
+        return Err(wrong("--seconds is for a running process: heapwright profile PID".to_owned()));
+    }
+    start(args)
+}
+
+/// Profiles a program that is started.
+fn start(args: &Args) -> anyhow::Result<Exit> {
+    let how = &args.how;
+    let format = how.format()?;
     let library = preload::library(args.program.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
-    let file = args.output.as_deref().map(super::open).transpose()?;
+    let file = how.output.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
     let mut asked = args.program.options.clone();
-    asked.push(format!("sample={}", args.sample));
+    asked.push(format!("sample={}", how.sample()));
     for option in &asked {
         if option.contains("profile=") {
             let why = "profile sets option profile itself; use --output";
@@ -124,40 +223,120 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         );
         return Ok(Exit::from(outcome.end));
     }
-    let how = report::Options {
-        everything: true,
-        wanted: Wanted {
-            figure: args.figure,
-            sites: if args.limit == 0 { usize::MAX } else { args.limit },
-            ..Wanted::default()
-        },
-        ..report::Options::default()
-    };
-    let made = report::make(&[folder.path().to_owned()], &how)?;
+    let made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
     // Whatever becomes of the profile, the program's end is handed on.
     let written = match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            output::emptied(file).and_then(|file| {
-                let mut out = BufWriter::new(file);
-                output::render(&made.report, args.format, &mut out, look)?;
-                out.flush()
-            })
-        }
+        Some(file) => to_file(&made.report, format, file),
         None => {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
             let mut out = BufWriter::new(stderr.lock());
             // A line between what the program wrote and the profile.
-            let gap = if args.format == Format::Text { "\n" } else { "" };
+            let gap = if format == Format::Text { "\n" } else { "" };
             let _ = out.write_all(gap.as_bytes());
-            output::render(&made.report, args.format, &mut out, look).and_then(|()| out.flush())
+            output::render(&made.report, format, &mut out, look).and_then(|()| out.flush())
         }
     };
     if let Err(error) = written {
         eprintln!("heapwright: the profile could not be written: {error}");
     }
     Ok(Exit::from(outcome.end))
+}
+
+fn to_file(report: &Report, format: Format, file: File) -> io::Result<()> {
+    let look = Look::of(&file);
+    output::emptied(file).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        output::render(report, format, &mut out, look)?;
+        out.flush()
+    })
+}
+
+/// How long an order waits for its answer at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Profiles a process that runs already.
+fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
+    let format = how.format()?;
+    let files = Files::open();
+    let slot = files.slot_of(pid)?;
+    let file = how.output.as_deref().map(super::open).transpose()?;
+    let Some(orders) = Orders::to(slot) else {
+        return Err(wrong(format!(
+            "another command profiles process {pid} just now; wait for its end"
+        )));
+    };
+    let samples_already = slot.read().map_or(0, |report| report.facts.sampling);
+    let wanted = how.seconds.unwrap_or(Duration::from_secs(30));
+    interrupt::notice();
+    let began = Instant::now();
+    let mut is_sampling = samples_already != 0;
+    if is_sampling {
+        let period = output::size(samples_already);
+        eprintln!(
+            "heapwright: process {pid} samples already, every {period}: the profile is of all that \
+             it has allocated since"
+        );
+    }
+    while began.elapsed() < wanted && interrupt::came().is_none() {
+        let left = wanted.saturating_sub(began.elapsed());
+        if samples_already == 0 {
+            // Again and again, so that it ends with this command.
+            match orders.sample(how.sample(), left.min(PATIENCE)) {
+                Ok(()) => is_sampling = true,
+                Err(Refusal::Quiet) => {}
+                Err(Refusal::Gone) => break,
+                Err(refusal) => return Err(refused(pid, refusal)),
+            }
+        }
+        let step = wanted.saturating_sub(began.elapsed()).min(Duration::from_secs(1));
+        sleep(step);
+    }
+    let folder = Folder::for_user(Process::of(pid).map(|process| process.user))?;
+    let record = folder.path().join(format!("{STEM}.{pid}"));
+    let written = if is_sampling { orders.write(&record, PATIENCE) } else { Err(Refusal::Quiet) };
+    if samples_already == 0 {
+        // If it does not answer, it ends by itself.
+        let _ = orders.stop(if is_sampling { PATIENCE } else { Duration::ZERO });
+    }
+    written.map_err(|refusal| refused(pid, refusal))?;
+    let made = report::make(&[record], &how.report(Figure::Live))?;
+    match file {
+        Some(file) => to_file(&made.report, format, file)?,
+        None => output::to_stdout(|mut out| {
+            output::render(&made.report, format, &mut out, Look::of(&io::stdout()))
+        })?,
+    }
+    Ok(Exit::Code(0))
+}
+
+/// Sleeps so long, or until a signal comes.
+fn sleep(time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until && interrupt::came().is_none() {
+        thread::sleep(
+            until.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)),
+        );
+    }
+}
+
+/// Why a process gave no profile.
+fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
+    anyhow!(match refusal {
+        Refusal::Quiet =>
+            format!("process {pid} allocated nothing meanwhile, so there is no profile"),
+        Refusal::Gone => format!("process {pid} has ended"),
+        Refusal::Busy => format!("process {pid} has begun to sample by itself; try again"),
+        Refusal::Unknown => {
+            format!(
+                "process {pid} has another version of the library; use the heapwright that it came with"
+            )
+        }
+        Refusal::Failed => format!(
+            "process {pid} could not do it: it runs in mode=debug, another allocator serves its malloc, or it cannot \
+             write to the folder for temporary files (TMPDIR)"
+        ),
+    })
 }
 
 /// Why a program left no profile.

@@ -193,6 +193,7 @@ impl OutputArgs {
                 figure: self.figure,
                 sites: SITES,
             },
+            quiet: false,
             at: Point::End,
         }
     }

@@ -12,6 +12,7 @@
 //! file       files to write to              time    dates
 //! calls      stacks as calls                held    what is held, stack by stack
 //! rules      what there is to find          sentences   about what was found
+//! prometheus metrics of processes that run
 //! bars       bar charts            units   bytes, counts, durations
 //! look       what the terminal can show    recorded   a trace in a line
 //! ```
@@ -30,6 +31,7 @@ pub(crate) mod json;
 pub(crate) mod junit;
 mod look;
 pub(crate) mod profile;
+pub(crate) mod prometheus;
 mod race;
 mod recorded;
 mod render;
@@ -52,7 +54,7 @@ pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
 pub(crate) use time::rfc3339;
-pub(crate) use words::printable;
+pub(crate) use words::{printable, printable_text};
 
 use std::io::{self, ErrorKind, Write};
 

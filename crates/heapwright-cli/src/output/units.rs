@@ -18,6 +18,15 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// `1536` -> `1.5K`: for tables.
+pub(super) fn short(value: u64) -> String {
+    let text = bytes(value);
+    match text.split_once(' ') {
+        Some((number, unit)) if unit != "B" => format!("{number}{}", &unit[..1]),
+        _ => text.trim_end_matches(" B").to_owned(),
+    }
+}
+
 /// `16384` -> `16 KiB`: for powers of two, which need no fraction.
 pub(super) fn round_bytes(value: u64) -> String {
     bytes(value).replace(".0 ", " ")
@@ -83,6 +92,7 @@ mod tests {
         ] {
             assert_eq!(bytes(value), text);
         }
+        assert_eq!((short(1023).as_str(), short(1536).as_str()), ("1023", "1.5K"));
         assert_eq!(round_bytes(16), "16 B");
         assert_eq!(round_bytes(16 << 10), "16 KiB");
     }

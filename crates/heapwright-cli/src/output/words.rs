@@ -36,6 +36,11 @@ pub(crate) fn printable(text: Text<'_>) -> String {
     out
 }
 
+/// The same of a text.
+pub(crate) fn printable_text(text: &str) -> String {
+    printable(Text::from(text))
+}
+
 /// `abcdef01`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

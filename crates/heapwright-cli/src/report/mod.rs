@@ -72,6 +72,8 @@ pub(crate) struct Options {
     /// details are wanted, and what is live at each check is left out.
     pub(crate) everything: bool,
     pub(crate) wanted: Wanted,
+    /// Whether nothing is drawn meanwhile.
+    pub(crate) quiet: bool,
     /// How far checks are looked at.
     pub(crate) at: Point,
 }
@@ -116,7 +118,7 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
         records.extend(input::records(argument)?);
     }
     let size = |path: &PathBuf| std::fs::metadata(path).map(|file| file.len()).unwrap_or_default();
-    let progress = Progress::reading(records.iter().map(size).sum());
+    let progress = Progress::reading(records.iter().map(size).sum(), options.quiet);
     let mut gathered = Gathered::until(options.at);
     gathered.skip = options.skip.clone();
     // Of a folder, what is readable is reported; what was named must be readable.
@@ -164,7 +166,8 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
         let leak = &lost.leak;
         (severity(leak.reach), std::cmp::Reverse(leak.bytes.saturating_add(leak.indirect_bytes)))
     });
-    let progress = Progress::naming((errors.len() + leaks.len().min(MOST_LEAKS)) as u64);
+    let progress =
+        Progress::naming((errors.len() + leaks.len().min(MOST_LEAKS)) as u64, options.quiet);
     let limit = options.limit.unwrap_or(usize::MAX);
     for (at, error) in errors.iter().enumerate() {
         if builder.report.errors.len() >= limit {

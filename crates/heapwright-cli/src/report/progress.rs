@@ -8,17 +8,17 @@ pub(super) struct Progress(ProgressBar);
 
 impl Progress {
     /// Bytes to read.
-    pub(super) fn reading(bytes: u64) -> Self {
-        Self::new(bytes, "{bar:24} {bytes}/{total_bytes} read  {msg}")
+    pub(super) fn reading(bytes: u64, quiet: bool) -> Self {
+        Self::new(bytes, quiet, "{bar:24} {bytes}/{total_bytes} read  {msg}")
     }
 
     /// Stacks to name.
-    pub(super) fn naming(stacks: u64) -> Self {
-        Self::new(stacks, "{bar:24} {pos}/{len} findings named  {msg}")
+    pub(super) fn naming(stacks: u64, quiet: bool) -> Self {
+        Self::new(stacks, quiet, "{bar:24} {pos}/{len} findings named  {msg}")
     }
 
-    fn new(length: u64, template: &str) -> Self {
-        let target = if std::io::stderr().is_terminal() {
+    fn new(length: u64, quiet: bool, template: &str) -> Self {
+        let target = if !quiet && std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr_with_hz(4)
         } else {
             ProgressDrawTarget::hidden()

@@ -17,7 +17,7 @@
 //! a slab out of that list moves `next` on first (`Cache::unlist`).
 //!
 //! In each tick of the clock, a thread's first slow operation also sees to runs
-//! that wait, to quiet threads' caches (see `visit`), and that the next operation
+//! that wait, to quiet threads' caches (see `visit`), to the process's task (see `ticks`), and that the next operation
 //! is a slow one too if there is more to do (see `withheld`).
 
 use core::cell::Cell;
@@ -113,7 +113,13 @@ impl Cache {
             self.scavenger.active.store(now, Ordering::Relaxed);
             ticks::pass(now);
         }
-        let Some(delay) = purge_delay::purge_delay() else { return };
+        let Some(delay) = purge_delay::purge_delay() else {
+            if is_new_tick && ticks::has_task() {
+                self.withhold_all();
+                maintenance::ask_all(now, 0);
+            }
+            return;
+        };
         self.scavenge_step(now, delay);
         if !is_new_tick {
             // Work that came up since the tick began: it may have been this program's last.
@@ -133,7 +139,7 @@ impl Cache {
             }
         }
         let others_wait = look_after_others(self.id(), now, delay, self.is_quiet());
-        let has_work = self.scavenger.has_work() || others_wait;
+        let has_work = self.scavenger.has_work() || others_wait || ticks::has_task();
         self.scavenger.were_withheld_first.set(has_work);
         if has_work {
             self.withhold_all();

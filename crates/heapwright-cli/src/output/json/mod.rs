@@ -11,6 +11,7 @@ pub(crate) mod heap;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod top;
 
 /// The value of every object's `format`.
 const FORMAT: u32 = 1;

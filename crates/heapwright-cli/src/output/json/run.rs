@@ -75,7 +75,7 @@ struct Exit {
 }
 
 /// Named by the struct itself, so that a field added there appears here.
-struct Process<'a>(&'a Stats);
+pub(super) struct Process<'a>(pub(super) &'a Stats);
 
 impl Serialize for Process<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,3 +8,4 @@ mod profile;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod top;

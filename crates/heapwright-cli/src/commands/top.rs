@@ -1,0 +1,115 @@
+//! `heapwright top`: where the memory of processes on heapwright is, while they run.
+//!
+//! On a terminal a screen that is drawn anew every second (`screen`); else, or with `--once`, one look.
+
+use crate::live::{Files, History, Watched, look};
+use crate::output::text::top::{Column, NONE};
+use crate::output::{self, Look, json, prometheus, text};
+use crate::process::Exit;
+use crate::screen;
+use crate::wrong::wrong;
+use std::io::{self, IsTerminal};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Show where the memory of running processes is that are on heapwright.
+///
+/// Processes show themselves in a file that only their user may read; nothing is attached to
+/// them, and no signal is sent. The superuser sees all users' processes. A process that allocates
+/// nothing keeps the figures that it showed last. Exits with 0; 1 if there is nothing to show; 2 for a
+/// wrong command line, or a process that cannot be shown.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(after_help = "\
+Examples:
+  heapwright top
+  heapwright top 4242
+  heapwright top --once --json
+  heapwright top --prometheus > /var/lib/node_exporter/heapwright.prom")]
+pub(crate) struct Args {
+    /// Show this process alone, in full
+    #[arg(value_name = "PID")]
+    pid: Option<u32>,
+
+    /// Look once, print text and exit, also on a terminal
+    #[arg(long)]
+    once: bool,
+
+    /// Look once and print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Look once and print metrics in Prometheus's text format
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+
+    /// Look every so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    interval: Duration,
+
+    /// Sort by this column, the largest first
+    #[arg(long, value_name = "COLUMN", default_value = "resident", value_parser = column)]
+    sort: Column,
+}
+
+/// From a tenth of a second to an hour.
+fn interval(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("use a number of seconds from 0.1 to 3600".to_owned()),
+    }
+}
+
+fn column(text: &str) -> Result<Column, String> {
+    let name = |column: &Column| column.title().to_ascii_lowercase().replace([' ', '/'], "-");
+    let known = || Column::ALL.iter().map(name).collect::<Vec<_>>().join(", ");
+    let found = Column::ALL.into_iter().find(|column| name(column) == text.to_ascii_lowercase());
+    found.ok_or_else(|| format!("use one of {}", known()))
+}
+
+/// Time between the two looks of `--once`: what happens a second is known from them, and a process that is looked at has
+/// said anew where its memory is.
+const BETWEEN: Duration = Duration::from_millis(250);
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let files = Files::open();
+    if let Some(pid) = args.pid {
+        files.slot_of(pid)?;
+    }
+    let is_screen = !(args.once || args.json || args.prometheus) && io::stdout().is_terminal();
+    if is_screen {
+        drop(files);
+        return screen::run(&screen::Settings {
+            process: args.pid,
+            interval: args.interval,
+            sort: args.sort,
+        });
+    }
+    let mut history = History::default();
+    history.add(look(&files), Instant::now());
+    thread::sleep(BETWEEN);
+    history.add(look(&Files::open()), Instant::now());
+    let mut processes: Vec<&Watched> = history
+        .all()
+        .filter(|watched| args.pid.is_none_or(|pid| watched.seen.process.pid == pid))
+        .collect();
+    if args.pid.is_some() && processes.is_empty() {
+        return Err(wrong("the process has ended".to_owned()));
+    }
+    processes.sort_by(|a, b| args.sort.key(b).total_cmp(&args.sort.key(a)));
+    if processes.is_empty() && !args.json && !args.prometheus {
+        eprintln!("heapwright: {NONE}");
+        return Ok(Exit::Code(1));
+    }
+    let text = if args.json {
+        json::top::report(&processes)
+    } else if args.prometheus {
+        prometheus::report(&processes)
+    } else if args.pid.is_some() {
+        processes.iter().map(|process| text::top::one(process, Look::of(&io::stdout()))).collect()
+    } else {
+        text::top::list(&processes, Look::of(&io::stdout()))
+    };
+    output::to_stdout(|out| out.write_all(text.as_bytes()))?;
+    Ok(Exit::Code(0))
+}

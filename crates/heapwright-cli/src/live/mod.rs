@@ -1,0 +1,86 @@
+//! Processes on heapwright while they run, seen from outside.
+//!
+//! ```text
+//! the user's status files --file-->   slots: who they are, and where they say their memory is
+//! /proc/PID               --process-> resident size, page faults, command line, options, limit
+//! /proc/PID/pagemap       --pagemap-> which of the heap's pages are in memory
+//!                                          |
+//!                                       parts: they add up to the resident size
+//! the slot                <--orders-- sample, stop, write a profile
+//!
+//! history     one look after another: what happens a second, how it went
+//! limit       the memory limit of a process's control groups
+//! ```
+//!
+//! Nothing is attached to and no signal is sent: see `heapwright_record::status`. A process answers at a tick of one of
+//! its slow paths, so one that allocates nothing does not answer, and its figures stay as they were; `pagemap` still
+//! knows what is in memory.
+//!
+//! Processes in another namespace of process numbers (a container's) are seen there, not from outside.
+
+mod file;
+mod history;
+mod limit;
+mod orders;
+mod pagemap;
+mod parts;
+mod process;
+
+pub(crate) use file::{Files, Slot};
+pub(crate) use history::{History, Point, Watched};
+pub(crate) use orders::{Orders, Refusal};
+pub(crate) use parts::Parts;
+pub(crate) use process::Process;
+
+use heapwright_record::Stats;
+use heapwright_record::status::Facts;
+use std::time::Duration;
+
+/// What was seen of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) process: Process,
+    /// What it says of itself; nothing, if it has not allocated for long enough to say something.
+    pub(crate) report: Option<Reported>,
+}
+
+/// What a process says of itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Reported {
+    pub(crate) facts: Facts,
+    pub(crate) stats: Stats,
+    pub(crate) parts: Parts,
+    /// How long ago it said so.
+    pub(crate) age: Duration,
+}
+
+impl Seen {
+    /// Looks at the process in a slot. `None`: there is none any more, or it has become another program.
+    pub(crate) fn of(slot: &Slot<'_>) -> Option<Self> {
+        let report = slot.read();
+        let process = Process::of(slot.owner().process)?;
+        if report.as_ref().is_some_and(|report| !process.has_mapped(report.facts.mapped_at)) {
+            return None;
+        }
+        let report = report.map(|report| {
+            let resident = pagemap::resident(&process, &report.facts);
+            let parts = Parts::of(&report.stats, &report.facts, process.resident, resident);
+            let now = file::now_ns();
+            let age = Duration::from_nanos(now.saturating_sub(report.facts.written_ns));
+            Reported { facts: report.facts, stats: report.stats, parts, age }
+        });
+        Some(Self { process, report })
+    }
+}
+
+/// Looks at all processes; those that a file still has and that are gone leave it.
+pub(crate) fn look(files: &Files) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    for slot in files.slots() {
+        match Seen::of(&slot) {
+            Some(process) => seen.push(process),
+            None => slot.clear(),
+        }
+    }
+    seen
+}

@@ -1,0 +1,86 @@
+//! Which of a heap's pages are in memory, as the kernel says in /proc/PID/pagemap: eight bytes a page.
+
+use super::process::{Process, page_size};
+use heapwright_record::status::Facts;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Bytes of the heap in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Resident {
+    /// In the window.
+    pub(super) window: u64,
+    /// In the tables that describe it.
+    pub(super) tables: u64,
+    /// Of both, in swap space.
+    pub(super) swapped: u64,
+}
+
+/// Asks for those of a process. `None`: the kernel does not tell us.
+pub(super) fn resident(process: &Process, facts: &Facts) -> Option<Resident> {
+    let file = File::open(format!("/proc/{}/pagemap", process.pid)).ok()?;
+    let mut all = Resident::default();
+    let mut count = |at, bytes| {
+        let (present, swapped) = pages(&file, at, bytes)?;
+        all.swapped += swapped;
+        Some(present)
+    };
+    let window = count(facts.window_at, facts.window_used)?;
+    let mut tables = 0;
+    for (at, bytes) in [
+        (facts.table_at, facts.table_bytes),
+        (facts.records_at, facts.records_bytes),
+        (facts.bitmaps_at, facts.bitmaps_bytes),
+    ] {
+        tables += count(at, bytes)?;
+    }
+    (all.window, all.tables) = (window, tables);
+    Some(all)
+}
+
+/// Bytes of a range that are in memory, and in swap space.
+fn pages(file: &File, at: u64, bytes: u64) -> Option<(u64, u64)> {
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    let page = page_size() as u64;
+    let (mut present, mut swapped) = (0, 0);
+    let mut buffer = vec![0; 64 << 10];
+    // What a process says of itself may be nonsense: at most the address space.
+    let (mut from, end) = (at / page * 8, at.saturating_add(bytes).div_ceil(page) * 8);
+    while from < end {
+        let want = (end - from).min(buffer.len() as u64) as usize;
+        let got = file.read_at(&mut buffer[..want], from).ok()? / 8 * 8;
+        if got == 0 {
+            break;
+        }
+        for entry in buffer[..got].as_chunks::<8>().0 {
+            let entry = u64::from_le_bytes(*entry);
+            present += u64::from(entry & PRESENT != 0) * page;
+            swapped += u64::from(entry & SWAPPED != 0) * page;
+        }
+        from += got as u64;
+    }
+    Some((present, swapped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touched_pages_are_counted() {
+        let page = page_size();
+        let block = vec![1_u8; 64 * page];
+        let facts = Facts {
+            window_at: block.as_ptr().addr() as u64,
+            window_used: block.len() as u64,
+            ..Facts::default()
+        };
+        let me = Process { pid: std::process::id(), ..Process::default() };
+        let resident = resident(&me, &facts).expect("this process's own");
+        let most = resident.window + resident.swapped;
+        assert!((64 * page as u64..=66 * page as u64).contains(&most), "{resident:?}");
+        let nonsense = Facts { window_at: u64::MAX - 5, window_used: u64::MAX, ..facts };
+        assert!(super::resident(&me, &nonsense).is_none_or(|resident| resident.window == 0));
+    }
+}

@@ -1,0 +1,128 @@
+//! What the kernel says of a process, in /proc.
+
+use super::limit;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// A process, at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// The user's number.
+    pub(crate) user: u32,
+    /// The words of its command line.
+    pub(crate) command: Vec<String>,
+    /// The options that it was started with.
+    pub(crate) options: String,
+    /// Bytes in memory.
+    pub(crate) resident: u64,
+    /// The most there were.
+    pub(crate) peak: u64,
+    /// Page faults so far, those that needed the disk included.
+    pub(crate) faults: u64,
+    /// The memory limit that it lives under.
+    pub(crate) limit: Option<u64>,
+}
+
+impl Process {
+    /// Looks at a process. `None`: there is none.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        let user = fs::metadata(&folder).ok()?.uid();
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        let kib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+        };
+        // A process that has ended and was not waited for has no memory.
+        let resident = kib("VmRSS:")? * 1024;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let command = fs::read(folder.join("cmdline")).unwrap_or_default();
+        let words = command.split(|&byte| byte == 0).map(text);
+        let mut command: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+        if command.is_empty() {
+            command.extend(
+                status.lines().next()?.strip_prefix("Name:").map(|name| name.trim().to_owned()),
+            );
+        }
+        let environment = fs::read(folder.join("environ")).unwrap_or_default();
+        let options = environment
+            .split(|&byte| byte == 0)
+            .find_map(|entry| entry.strip_prefix(b"HEAPWRIGHT="))
+            .map(text)
+            .unwrap_or_default();
+        let faults = fs::read_to_string(folder.join("stat")).map_or(0, |stat| faults(&stat));
+        let peak = kib("VmHWM:").unwrap_or(0) * 1024;
+        let limit = limit::of(pid);
+        Some(Self { pid, user, command, options, resident, peak, faults, limit })
+    }
+
+    /// Whether it has mapped a status file there. (Where that cannot be known, it has.)
+    pub(super) fn has_mapped(&self, at: u64) -> bool {
+        let end = at + heapwright_record::status::FILE_BYTES.next_multiple_of(page_size()) as u64;
+        match fs::read_link(format!("/proc/{}/map_files/{at:x}-{end:x}", self.pid)) {
+            Ok(path) => path.to_string_lossy().contains("/heapwright-"),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Its name: the last part of the first word.
+    pub(crate) fn name(&self) -> &str {
+        let first = self.command.first().map_or("?", String::as_str);
+        first.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(first)
+    }
+
+    /// The value of one of its options, the last one given.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        let options = self.options.split([',', ';']).filter_map(|option| option.split_once('='));
+        options.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim()).last()
+    }
+}
+
+/// Page faults, of what /proc/PID/stat says: the minor and the major ones.
+fn faults(stat: &str) -> u64 {
+    // A name may have spaces, and brackets.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace().collect();
+    [7, 9].iter().filter_map(|&at| fields.get(at)?.parse::<u64>().ok()).sum()
+}
+
+/// Bytes in a page.
+pub(super) fn page_size() -> usize {
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(|| {
+        // SAFETY: no preconditions.
+        let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(size).unwrap_or(4096)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_described() {
+        let me = Process::of(std::process::id()).expect("there");
+        assert!(me.resident > 100_000 && me.peak >= me.resident && me.faults > 10);
+        assert!(!me.command.is_empty() && !me.name().contains('/'));
+        assert_eq!(Process::of(u32::MAX / 2), None);
+        assert!(!me.has_mapped(4096));
+    }
+
+    #[test]
+    fn faults_are_found_behind_any_name() {
+        assert_eq!(faults("1 (a) b) S 1 2 3 4 5 6 700 8 9 10"), 709);
+        assert_eq!(faults("rubbish"), 0);
+    }
+
+    #[test]
+    fn the_last_option_counts() {
+        let options = "cache=shared:4, purge=1;cache = percpu".to_owned();
+        let process = Process { options, ..Process::default() };
+        assert_eq!(process.option("cache"), Some("percpu"));
+        assert_eq!(process.option("mode"), None);
+    }
+}

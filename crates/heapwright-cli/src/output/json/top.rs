@@ -1,0 +1,91 @@
+//! Processes that run, as one JSON object.
+//!
+//! ```text
+//! format      1
+//! processes   [process]    by number
+//!
+//! process
+//!   pid, user                numbers
+//!   command                  [string]
+//!   options                  string    the option string that it was started with
+//!   resident_bytes, peak_resident_bytes, page_faults    numbers, as the kernel has them
+//!   limit_bytes              number|null   the memory limit that it lives under
+//!   rates                    {page_faults, given_back_bytes}|null    a second
+//!   parts                    {live, rounding, partial, caches, remote, waiting, metadata, pools, not_ours}|null
+//!                            bytes; they add up to resident_bytes
+//!   swapped_bytes            number|null
+//!   sampling_bytes           number|null   mean distance of samples; 0: none are made
+//!   purge_delay_ms           number|null   null, too, if free pages stay for ever
+//!   age_seconds              number|null   since the process has said so
+//!   stats                    object|null   every figure of `heapwright_record::Stats`, residency reckoned
+//! ```
+
+use super::FORMAT;
+use super::run::Process as Statistics;
+use crate::live::Watched;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The object, as text.
+pub(crate) fn report(processes: &[&Watched]) -> String {
+    super::text(&Object {
+        format: FORMAT,
+        processes: processes.iter().map(|watched| process(watched)).collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    format: u32,
+    processes: Vec<Process<'a>>,
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    pid: u32,
+    user: u32,
+    command: &'a [String],
+    options: &'a str,
+    resident_bytes: u64,
+    peak_resident_bytes: u64,
+    page_faults: u64,
+    limit_bytes: Option<u64>,
+    rates: Option<Rates>,
+    parts: Option<BTreeMap<&'static str, u64>>,
+    swapped_bytes: Option<u64>,
+    sampling_bytes: Option<u64>,
+    purge_delay_ms: Option<u64>,
+    age_seconds: Option<f64>,
+    stats: Option<Statistics<'a>>,
+}
+
+#[derive(Serialize)]
+struct Rates {
+    page_faults: f64,
+    given_back_bytes: f64,
+}
+
+fn process(watched: &Watched) -> Process<'_> {
+    let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
+    Process {
+        pid: process.pid,
+        user: process.user,
+        command: &process.command,
+        options: &process.options,
+        resident_bytes: process.resident,
+        peak_resident_bytes: process.peak,
+        page_faults: process.faults,
+        limit_bytes: process.limit,
+        rates: watched
+            .rates
+            .map(|rates| Rates { page_faults: rates.faults, given_back_bytes: rates.given_back }),
+        parts: report.map(|report| report.parts.all().into_iter().collect()),
+        swapped_bytes: report.map(|report| report.parts.swapped),
+        sampling_bytes: report.map(|report| report.facts.sampling),
+        purge_delay_ms: report
+            .map(|report| report.facts.purge_delay_ms)
+            .filter(|&delay| delay != u64::MAX),
+        age_seconds: report.map(|report| report.age.as_secs_f64()),
+        stats: report.map(|report| Statistics(&report.stats)),
+    }
+}

@@ -1,0 +1,311 @@
+//! Processes that run, on a screen: a line each, or one of them in full.
+//!
+//! ```text
+//!     PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING METADATA NOT OURS  FAULTS/S  CACHE  COMMAND
+//!    4242    21.9M    15.2M     1.1M   512.0K     2.0M   312.0K     2.8M       120  auto   ./server
+//! ```
+//!
+//! The parts add up to the resident size. A figure that is not known is a dash.
+
+use crate::live::{Parts, Seen, Watched};
+use crate::output::{Look, bars, calls, printable_text, units};
+use crate::report::model::Report;
+use heapwright_record::Stats;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What can be said of a process in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    Pid,
+    Resident,
+    Live,
+    Partial,
+    Caches,
+    Waiting,
+    Metadata,
+    NotOurs,
+    Faults,
+    Limit,
+    Model,
+    Command,
+}
+
+impl Column {
+    /// In the order in which they are shown.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Pid,
+        Self::Resident,
+        Self::Live,
+        Self::Partial,
+        Self::Caches,
+        Self::Waiting,
+        Self::Metadata,
+        Self::NotOurs,
+        Self::Faults,
+        Self::Limit,
+        Self::Model,
+        Self::Command,
+    ];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Pid => "PID",
+            Self::Resident => "RESIDENT",
+            Self::Live => "LIVE",
+            Self::Partial => "PARTIAL",
+            Self::Caches => "CACHES",
+            Self::Waiting => "WAITING",
+            Self::Metadata => "METADATA",
+            Self::NotOurs => "NOT OURS",
+            Self::Faults => "FAULTS/S",
+            Self::Limit => "LIMIT",
+            Self::Model => "CACHE",
+            Self::Command => "COMMAND",
+        }
+    }
+
+    /// Letters that it takes; the command takes what is left.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Self::Command => 0,
+            Self::Limit => 6,
+            Self::Model => 9,
+            _ => 8,
+        }
+    }
+
+    /// Whether it is a number, which is written to the right.
+    pub(crate) fn is_number(self) -> bool {
+        !matches!(self, Self::Model | Self::Command)
+    }
+
+    /// What it says of a process.
+    pub(crate) fn text(self, watched: &Watched) -> String {
+        let process = &watched.seen.process;
+        match self {
+            Self::Pid => process.pid.to_string(),
+            Self::Resident => units::short(process.resident),
+            Self::Faults => watched.rates.map_or_else(dash, |rates| format!("{:.0}", rates.faults)),
+            Self::Limit => process.limit.map_or_else(dash, |limit| {
+                format!("{:.0} %", units::share(process.resident, limit) * 100.0)
+            }),
+            Self::Model => model(&watched.seen),
+            Self::Command => printable_text(&process.command.join(" ")),
+            _ => match &watched.seen.report {
+                Some(report) => units::short(self.bytes(&report.parts)),
+                None => dash(),
+            },
+        }
+    }
+
+    /// What processes are ordered by, the largest first.
+    pub(crate) fn key(self, watched: &Watched) -> f64 {
+        let process = &watched.seen.process;
+        match self {
+            Self::Pid => f64::from(process.pid),
+            Self::Resident | Self::Model | Self::Command => process.resident as f64,
+            Self::Faults => watched.rates.map_or(-1.0, |rates| rates.faults),
+            Self::Limit => {
+                process.limit.map_or(-1.0, |limit| units::share(process.resident, limit))
+            }
+            _ => {
+                watched.seen.report.as_ref().map_or(-1.0, |report| self.bytes(&report.parts) as f64)
+            }
+        }
+    }
+
+    fn bytes(self, parts: &Parts) -> u64 {
+        match self {
+            // Pools and arenas are the program's, too; what is free in them is not told apart.
+            Self::Live => parts.live + parts.rounding + parts.pools,
+            Self::Partial => parts.partial,
+            Self::Caches => parts.caches + parts.remote,
+            Self::Waiting => parts.waiting,
+            Self::Metadata => parts.metadata,
+            _ => parts.not_ours,
+        }
+    }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// How threads of a process share caches, or that it debugs.
+fn model(seen: &Seen) -> String {
+    if seen.process.option("mode") == Some("debug") {
+        return "debug".to_owned();
+    }
+    seen.process.option("cache").unwrap_or("auto").to_owned()
+}
+
+/// A table of processes, in the order given.
+pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
+    let mut out = String::new();
+    let line = |texts: &dyn Fn(Column) -> String| {
+        let cells = Column::ALL.map(|column| {
+            let (text, width) = (texts(column), column.width());
+            if column.is_number() { format!("{text:>width$}") } else { format!("{text:<width$}") }
+        });
+        cells.join(" ").trim_end().to_owned()
+    };
+    let _ = writeln!(out, "{}", look.strong(&line(&|column| column.title().to_owned())));
+    for watched in processes {
+        let _ = writeln!(out, "{}", line(&|column| column.text(watched)));
+    }
+    out
+}
+
+/// What is said where there is nothing to see.
+pub(crate) const NONE: &str = "no process of yours on heapwright has allocated and shows itself (start one by `heapwright run`)";
+
+/// One process, in full.
+pub(crate) fn one(watched: &Watched, look: Look) -> String {
+    let mut out = String::new();
+    let process = &watched.seen.process;
+    let name = printable_text(&process.command.join(" "));
+    let _ = writeln!(out, "{}", look.strong(&format!("process {}: {name}", process.pid)));
+    for (what, value) in facts(watched) {
+        let _ = writeln!(out, "  {what:<18} {value}");
+    }
+    let _ = writeln!(out);
+    let Some(report) = &watched.seen.report else {
+        let _ = writeln!(out, "it has not said yet where its memory is");
+        return out;
+    };
+    for (what, bytes) in parts(&report.parts) {
+        let share = units::share(bytes, process.resident);
+        let line = format!(
+            "  {what:<18} {:>10} {:>7} {}",
+            units::bytes(bytes),
+            units::percent(bytes, process.resident),
+            bars::bar(share, look)
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+/// The parts of resident memory, by the names that people read.
+pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
+    let names = [
+        "live blocks",
+        "rounding",
+        "partial slabs",
+        "caches",
+        "freed by others",
+        "waiting for purge",
+        "metadata",
+        "pools, arenas",
+        "not heapwright's",
+    ];
+    let all = names.into_iter().zip(parts.all());
+    all.map(|(name, (_, bytes))| (name, bytes)).filter(|(_, bytes)| *bytes > 0).collect()
+}
+
+/// What else is to be said of a process.
+pub(crate) fn facts(watched: &Watched) -> Vec<(&'static str, String)> {
+    let process = &watched.seen.process;
+    let mut facts = vec![
+        (
+            "resident",
+            format!("{}, at most {}", units::bytes(process.resident), units::bytes(process.peak)),
+        ),
+        ("cache model", model(&watched.seen)),
+    ];
+    if let Some(limit) = process.limit {
+        let used = units::percent(process.resident, limit);
+        facts.push(("memory limit", format!("{}, {used} of it used", units::bytes(limit))));
+    }
+    let mut faults = units::counted(process.faults, "page fault");
+    if let Some(rates) = watched.rates {
+        let _ = write!(faults, ", {:.0} a second", rates.faults);
+    }
+    facts.push(("page faults", faults));
+    if let Some(report) = &watched.seen.report {
+        let (stats, told) = (&report.stats, &report.facts);
+        facts.push(("live", live(stats)));
+        let mut given = units::bytes(stats.purged_bytes);
+        if let Some(rates) = watched.rates {
+            let _ = write!(given, ", {} a second", units::bytes(rates.given_back as u64));
+        }
+        facts.push(("given back so far", given));
+        let delay = match told.purge_delay_ms {
+            u64::MAX => "never".to_owned(),
+            ms => format!("after {}", units::duration(Duration::from_millis(ms))),
+        };
+        facts.push(("free pages go back", delay));
+        facts.push(("thread caches", caches(stats)));
+        if report.parts.swapped > 0 {
+            facts.push(("in swap space", units::bytes(report.parts.swapped)));
+        }
+        let sampled = match told.sampling {
+            0 => "off".to_owned(),
+            period => format!("one block per {}", units::round_bytes(period)),
+        };
+        facts.push(("sampling", sampled));
+        facts.push(("as of", format!("{} ago", units::duration(report.age))));
+    }
+    if !process.options.is_empty() {
+        facts.push(("options", printable_text(&process.options)));
+    }
+    facts
+}
+
+fn live(stats: &Stats) -> String {
+    format!(
+        "{} in {}, {} of them large with {}",
+        units::bytes(stats.live_bytes),
+        units::counted(stats.live_blocks, "block"),
+        units::count(stats.large_blocks),
+        units::bytes(stats.large_bytes)
+    )
+}
+
+fn caches(stats: &Stats) -> String {
+    let mut text = format!("{} of their own", units::counted(stats.caches_live, "thread"));
+    text = text
+        .replace("thread of their", "thread of its")
+        .replace("threads of their", "threads of their");
+    if stats.caches_orphaned > 0 {
+        let _ = write!(text, ", {} of threads that ended", units::count(stats.caches_orphaned));
+    }
+    if stats.caches_shared > 0 {
+        let _ = write!(
+            text,
+            ", {} shared with {}",
+            units::count(stats.caches_touched),
+            units::bytes(stats.caches_bytes)
+        );
+    }
+    text
+}
+
+/// Sites of a heap profile that are listed, and calls of each.
+const SITES: usize = 20;
+const CALLS: usize = 4;
+
+/// A process's heap profile in some lines, the first one a heading: the sites that hold most, each with its innermost
+/// calls.
+pub(crate) fn sites(report: &Report) -> Vec<String> {
+    let checks = report.processes.iter().flat_map(|process| &process.checks);
+    let Some(profile) = checks.rev().find_map(|check| check.profile.as_ref()) else {
+        return vec!["nothing was sampled yet".to_owned()];
+    };
+    let live = profile.total(|site| site.live);
+    let mut sites: Vec<_> = profile.sites.iter().filter(|site| site.live.bytes > 0).collect();
+    sites.sort_by_key(|site| std::cmp::Reverse(site.live.bytes));
+    let mut lines = vec![format!(
+        "live and sampled, estimated: {} in {}",
+        units::bytes(live.bytes),
+        units::counted(live.blocks, "block")
+    )];
+    for site in sites.iter().take(SITES) {
+        let calls = calls::calls(&report.stacks, site.stack).take(CALLS).map(|call| call.name());
+        let calls = calls.collect::<Vec<_>>().join(" < ");
+        let (bytes, error) = (units::bytes(site.live.bytes), units::bytes(site.live_error));
+        lines.push(format!("  {bytes:>10} ± {error:>9}  {calls}"));
+    }
+    lines
+}

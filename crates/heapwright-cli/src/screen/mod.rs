@@ -1,0 +1,235 @@
+//! The screen of `heapwright top`: a table of processes, or one of them.
+//!
+//! ```text
+//!   every interval   look -> history
+//!   every key        what is shown, and in which order
+//!   either           the screen is drawn anew: `list` or `one`
+//! ```
+//!
+//! Drawing writes only what has changed, so a slow terminal is no trouble; a look that takes long is followed by a
+//! longer pause. Colours as `Look` has them: none with NO_COLOR. A signal that ends the command, and a panic, give the terminal back
+//! as it was.
+
+mod list;
+mod one;
+mod sites;
+
+use crate::live::{Files, History, Watched, look};
+use crate::output::Look;
+use crate::output::text::top::Column;
+use crate::process::{Exit, interrupt};
+use anyhow::Context;
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use sites::Sites;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How the screen begins.
+pub(crate) struct Settings {
+    pub(crate) process: Option<u32>,
+    pub(crate) interval: Duration,
+    pub(crate) sort: Column,
+}
+
+/// What is shown.
+struct State {
+    history: History,
+    look: Look,
+    /// The process that is shown alone, if one is, and that its number was given.
+    process: Option<u32>,
+    /// The process that is marked in the table, by its number: it may move.
+    marked: Option<u32>,
+    sort: Column,
+    is_reversed: bool,
+    shows_help: bool,
+    sites: Sites,
+}
+
+/// The longest wait for a key: a signal is seen after that.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Shows the screen until the user has seen enough.
+pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
+    interrupt::notice();
+    let mut terminal = ratatui::try_init().context("cannot use the terminal (try --once)")?;
+    let mut state = State {
+        history: History::default(),
+        look: Look::of(&io::stdout()),
+        process: settings.process,
+        marked: None,
+        sort: settings.sort,
+        is_reversed: false,
+        shows_help: false,
+        sites: Sites::default(),
+    };
+    let mut files = Files::open();
+    let mut next = Instant::now();
+    let result = loop {
+        if let Some(signal) = interrupt::came() {
+            break Ok(Exit::Signal(signal));
+        }
+        let mut changed = false;
+        let now = Instant::now();
+        if now >= next {
+            // Files of other users, or a first one, may have come.
+            files = Files::open();
+            state.history.add(look(&files), now);
+            let pid = state.process;
+            state.sites.look(&files, pid.and_then(|pid| state.history.get(pid)));
+            next = now + settings.interval.max(now.elapsed() * 10);
+            changed = true;
+        }
+        if changed && let Err(error) = terminal.draw(|frame| draw(frame, &state)) {
+            break Err(error);
+        }
+        match event::poll(PATIENCE.min(next.saturating_duration_since(Instant::now()))) {
+            Ok(false) => {}
+            Ok(true) => match event::read() {
+                Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                    if state.is_enough(key, &files) {
+                        break Ok(Exit::Code(0));
+                    }
+                    if let Err(error) = terminal.draw(|frame| draw(frame, &state)) {
+                        break Err(error);
+                    }
+                }
+                Ok(Event::Resize(..)) => {
+                    // What a terminal makes of the old picture is its own affair.
+                    let drawn = terminal.clear();
+                    if let Err(error) =
+                        drawn.and_then(|()| terminal.draw(|frame| draw(frame, &state)).map(drop))
+                    {
+                        break Err(error);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    state.sites.end(&files);
+    ratatui::restore();
+    result.context("the terminal has gone")
+}
+
+impl State {
+    /// Does what a key says. True: the user has seen enough.
+    fn is_enough(&mut self, key: KeyEvent, files: &Files) -> bool {
+        if self.shows_help {
+            self.shows_help = false;
+            return false;
+        }
+        match key.code {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return true,
+            KeyCode::Char('q') => return true,
+            KeyCode::Char('?' | 'h') => self.shows_help = true,
+            KeyCode::Char('s') if self.process.is_some() => {
+                let pid = self.process;
+                self.sites.switch(files, pid.and_then(|pid| self.history.get(pid)));
+            }
+            KeyCode::Esc | KeyCode::Backspace => {
+                self.sites.end(files);
+                self.process = None;
+            }
+            KeyCode::Enter if self.process.is_none() => {
+                self.process = self.marked().map(|watched| watched.seen.process.pid);
+            }
+            KeyCode::Up | KeyCode::Char('k') => self.move_mark(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.move_mark(1),
+            KeyCode::PageUp => self.move_mark(-10),
+            KeyCode::PageDown => self.move_mark(10),
+            KeyCode::Home => self.move_mark(isize::MIN / 2),
+            KeyCode::End => self.move_mark(isize::MAX / 2),
+            KeyCode::Left | KeyCode::Char('<') => self.sort_beside(-1),
+            KeyCode::Right | KeyCode::Char('>') => self.sort_beside(1),
+            KeyCode::Char('r') => self.is_reversed = !self.is_reversed,
+            _ => {}
+        }
+        false
+    }
+
+    /// The processes in the order in which they are shown.
+    fn processes(&self) -> Vec<&Watched> {
+        let mut all: Vec<&Watched> = self.history.all().collect();
+        all.sort_by(|a, b| self.sort.key(b).total_cmp(&self.sort.key(a)));
+        if self.is_reversed {
+            all.reverse();
+        }
+        all
+    }
+
+    /// Where the mark is.
+    fn mark(&self, processes: &[&Watched]) -> usize {
+        let is_marked = |watched: &&Watched| Some(watched.seen.process.pid) == self.marked;
+        processes.iter().position(is_marked).unwrap_or(0)
+    }
+
+    fn marked(&self) -> Option<&Watched> {
+        let processes = self.processes();
+        processes.get(self.mark(&processes)).copied()
+    }
+
+    fn move_mark(&mut self, by: isize) {
+        let processes = self.processes();
+        let last = processes.len().saturating_sub(1);
+        let to = self.mark(&processes).saturating_add_signed(by).min(last);
+        self.marked = processes.get(to).map(|watched| watched.seen.process.pid);
+    }
+
+    fn sort_beside(&mut self, by: isize) {
+        let at = Column::ALL.iter().position(|&column| column == self.sort).unwrap_or(0);
+        let to = (at as isize + by).rem_euclid(Column::ALL.len() as isize);
+        self.sort = Column::ALL[to as usize];
+    }
+
+    fn strong(&self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// A drawing's.
+    fn drawn(&self) -> Style {
+        if self.look.colour { Style::new().cyan() } else { Style::new() }
+    }
+}
+
+const HELP: [&str; 12] = [
+    "RESIDENT is LIVE + PARTIAL + CACHES + WAITING + METADATA + NOT OURS:",
+    "LIVE      blocks that the program holds (with their rounding; pools and arenas, too)",
+    "PARTIAL   free or unused slots in slabs that hold live blocks",
+    "CACHES    free blocks in threads' and CPUs' caches, and on their way home",
+    "WAITING   free pages that go back to the kernel after the purge delay",
+    "METADATA  the heap's own tables",
+    "NOT OURS  code, stacks, files, other allocators",
+    "",
+    "up, down  mark a process      Enter  show it alone     Esc  show all",
+    "left, right  sort by the column beside     r  reverse",
+    "s  in a process: sample its allocations, and show where they come from; again: end",
+    "q  quit                       any key: back",
+];
+
+fn draw(frame: &mut Frame<'_>, state: &State) {
+    let [body, foot] =
+        Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+    if state.shows_help {
+        let lines = HELP.map(Line::from);
+        frame.render_widget(ratatui::widgets::Paragraph::new(lines.to_vec()), body);
+        return;
+    }
+    let keys = match state.process {
+        Some(pid) => {
+            one::draw(frame, body, state, pid);
+            "Esc all   s sites   ? help   q quit"
+        }
+        None => {
+            list::draw(frame, body, state);
+            "Enter open   left/right sort   r reverse   ? help   q quit"
+        }
+    };
+    frame.render_widget(Line::from(keys).style(Style::new().add_modifier(Modifier::DIM)), foot);
+}
