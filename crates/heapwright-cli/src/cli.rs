@@ -109,7 +109,8 @@ pub(crate) fn complain(error: &clap::Error) -> Exit {
 
 /// The parser's first paragraph on one line, its best guess, and where to look.
 fn one_line(error: &clap::Error) -> String {
-    if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
         && let Some(now) = renamed(argument)
     {
         return format!("{argument} was removed: use {now}; see 'heapwright --help'");

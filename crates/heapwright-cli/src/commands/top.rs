@@ -2,9 +2,10 @@
 //!
 //! On a terminal a screen that is drawn anew every second (`screen`); else, or with `--once`, one look.
 
+use super::OutputArgs;
 use crate::live::{Files, History, Watched, look};
 use crate::output::text::top::{Column, NONE};
-use crate::output::{self, Look, json, prometheus, text};
+use crate::output::{self, Look, WithMetrics, json, prometheus, text};
 use crate::process::Exit;
 use crate::screen;
 use crate::wrong::wrong;
@@ -25,7 +26,7 @@ Examples:
   heapwright top
   heapwright top 4242
   heapwright top --once --json
-  heapwright top --prometheus > /var/lib/node_exporter/heapwright.prom")]
+  heapwright top --prometheus -o /var/lib/node_exporter/heapwright.prom")]
 pub(crate) struct Args {
     /// Show this process alone, in full
     #[arg(value_name = "PID")]
@@ -35,13 +36,16 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
 
-    /// Look once and print one JSON object
-    #[arg(long)]
+    /// Look once; the same as --format json
+    #[arg(long, conflicts_with = "format")]
     json: bool,
 
-    /// Look once and print metrics in Prometheus's text format
-    #[arg(long, conflicts_with = "json")]
+    /// Look once; the same as --format prometheus
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     prometheus: bool,
+
+    #[command(flatten)]
+    output_args: OutputArgs<WithMetrics>,
 
     /// Look every so many seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
@@ -76,8 +80,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(pid) = args.pid {
         files.slot_of(pid)?;
     }
-    let is_screen = !(args.once || args.json || args.prometheus) && io::stdout().is_terminal();
-    if is_screen {
+    let format = match args.output_args.format() {
+        _ if args.json => WithMetrics::Json,
+        _ if args.prometheus => WithMetrics::Prometheus,
+        format => format,
+    };
+    let file = args.output_args.file()?;
+    let looks_once = args.once || format != WithMetrics::Text || file.is_some();
+    if !looks_once && io::stdout().is_terminal() {
         drop(files);
         return screen::run(&screen::Settings {
             process: args.pid,
@@ -97,19 +107,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(wrong("the process has ended".to_owned()));
     }
     processes.sort_by(|a, b| args.sort.key(b).total_cmp(&args.sort.key(a)));
-    if processes.is_empty() && !args.json && !args.prometheus {
+    if processes.is_empty() && format == WithMetrics::Text {
         eprintln!("heapwright: {NONE}");
         return Ok(Exit::Code(1));
     }
-    let text = if args.json {
-        json::top::report(&processes)
-    } else if args.prometheus {
-        prometheus::report(&processes)
-    } else if args.pid.is_some() {
-        processes.iter().map(|process| text::top::one(process, Look::of(&io::stdout()))).collect()
-    } else {
-        text::top::list(&processes, Look::of(&io::stdout()))
+    let text = |look| match format {
+        WithMetrics::Json => json::top::report(&processes),
+        WithMetrics::Prometheus => prometheus::report(&processes),
+        WithMetrics::Text if args.pid.is_some() => {
+            processes.iter().map(|process| text::top::one(process, look)).collect()
+        }
+        WithMetrics::Text => text::top::list(&processes, look),
     };
-    output::to_stdout(|out| out.write_all(text.as_bytes()))?;
+    match file {
+        Some(file) => {
+            let look = Look::of(&file);
+            output::replace(file, &text(look))?;
+        }
+        None => output::to_stdout(|out| out.write_all(text(Look::of(&io::stdout())).as_bytes()))?,
+    }
     Ok(Exit::Code(0))
 }

@@ -21,3 +21,15 @@ pub(crate) enum WithPage {
     /// A page with pictures, complete in itself, for a browser
     Html,
 }
+
+/// What running processes can be reported as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WithMetrics {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+    /// Metrics, in Prometheus's text format
+    Prometheus,
+}

@@ -48,7 +48,7 @@ mod words;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, replace};
-pub(crate) use format::{Plain, WithPage};
+pub(crate) use format::{Plain, WithMetrics, WithPage};
 pub(crate) use look::Look;
 pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};
