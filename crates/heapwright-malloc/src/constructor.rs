@@ -5,7 +5,7 @@
 //! allocator needs is done here, only what must be known before `main`.
 
 use crate::{at_exit, cxx, fault_handler, stderr_copy};
-use heapwright::{heap, status};
+use heapwright::{heap, limit, status};
 
 /// Before the constructors of a program that the archive is linked into, which
 /// begin at priority 101.
@@ -20,6 +20,7 @@ extern "C" fn construct() {
         begin_debugging();
     }
     at_exit::prepare();
+    limit::respect();
     status::publish();
 }
 

@@ -51,6 +51,8 @@ pub mod fork;
 #[cfg(not(loom))]
 pub mod ids;
 #[cfg(not(loom))]
+pub mod memory_limit;
+#[cfg(not(loom))]
 pub mod misuse;
 #[cfg(not(loom))]
 pub mod names;

@@ -22,6 +22,7 @@
 //! Called by whoever gives free pages back, and by `chunk` and `slab`, which take them again.
 #![forbid(unsafe_code)]
 
+use crate::memory_limit;
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// The default lower bound, in milliseconds.
@@ -64,10 +65,10 @@ pub fn set_bounds(min: i32, max: i32) {
     forget();
 }
 
-/// The delay in force, in milliseconds; negative: for ever.
+/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short, whatever the bounds.
 #[inline]
 pub fn purge_ms() -> i32 {
-    DELAY.load(Ordering::Relaxed)
+    memory_limit::delay(DELAY.load(Ordering::Relaxed))
 }
 
 /// Milliseconds that free memory waits before it goes back; `None`: for ever.
@@ -91,7 +92,10 @@ pub fn note_given(bytes: usize, now: u32, waited: i32) {
     let pause = now.wrapping_sub(UNUSED_SINCE.load(Ordering::Relaxed));
     if pause >= FORGOTTEN_MS && were_given() {
         // What went before was not needed.
-        DELAY.store(shorter(purge_ms(), MIN.load(Ordering::Relaxed)), Ordering::Relaxed);
+        DELAY.store(
+            shorter(DELAY.load(Ordering::Relaxed), MIN.load(Ordering::Relaxed)),
+            Ordering::Relaxed,
+        );
         forget();
     }
     if !were_given() {
@@ -116,7 +120,7 @@ pub fn note_touched(bytes: usize, now: u32) {
     }
     let pause = now.wrapping_sub(UNUSED_SINCE.load(Ordering::Relaxed));
     let max = MAX.load(Ordering::Relaxed);
-    DELAY.store(longer(purge_ms(), pause, max), Ordering::Relaxed);
+    DELAY.store(longer(DELAY.load(Ordering::Relaxed), pause, max), Ordering::Relaxed);
     forget();
 }
 

@@ -1,77 +1,157 @@
 //! Ticks: what is done now and then by whichever thread comes by, for there is no background thread.
 //!
 //! ```text
-//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  the task, which says when it wants to come next
+//!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which says when it wants to come next
 //! ```
 //!
 //! A slow path passes once in each tick of the coarse clock, with its cache's lock held: a task waits for no lock of a
-//! cache, and takes microseconds. One that a signal handler interrupted is not entered again, nor is any
-//! where a fork holds the locks.
+//! cache, and takes microseconds. Nothing is done where the thread holds any other lock (or is a signal handler's, which
+//! may have interrupted one that does), nor where a fork holds the locks.
 //!
-//! The task is set by a module above, which the slow paths do not know.
+//! Tasks are set by modules above, which the slow paths do not know.
 //!
-//! Called by `cache` and `debug` ([`pass`]), and by `status`.
+//! Called by `cache` ([`pass`]), by `memory_limit`, and by those whose tasks they are: `status` and `limit`.
 
+use core::cell::UnsafeCell;
 use core::mem;
 use core::ptr;
 
+use crate::os;
 use crate::sync;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Is told the time in milliseconds; returns after how many it wants to be called again.
 pub type Task = fn(u32) -> u32;
 
-static TASK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
-/// When it is to be done next, in milliseconds.
-static NEXT: AtomicU32 = AtomicU32::new(AT_ONCE);
+/// Whose task it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// What the process shows of itself.
+    Status,
+    /// How near the memory limit is.
+    Limit,
+}
+
+/// A task, and when it is to be done next, in milliseconds.
+struct Place {
+    task: AtomicPtr<()>,
+    next: AtomicU32,
+}
+
 /// No time.
 const AT_ONCE: u32 = 0;
 
+static PLACES: [Place; 2] =
+    [const { Place { task: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(AT_ONCE) } }; 2];
+
 /// Has a task done by whoever passes next, and then as it says.
 #[inline]
-pub fn begin(task: Task) {
-    NEXT.store(AT_ONCE, Ordering::Relaxed);
-    TASK.store(task as *mut (), Ordering::Release);
+pub fn begin(whose: Whose, task: Task) {
+    let place = &PLACES[whose as usize];
+    place.next.store(AT_ONCE, Ordering::Relaxed);
+    place.task.store(task as *mut (), Ordering::Release);
 }
 
 /// Has no task done from now on.
-pub fn end() {
-    TASK.store(ptr::null_mut(), Ordering::Relaxed);
+pub fn end(whose: Whose) {
+    PLACES[whose as usize].task.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
-/// Whether there is a task: slow paths see to it then that a quiet program's next operation comes by, too.
+/// Has a task done by whoever passes next, if there is one.
+pub fn hurry(whose: Whose) {
+    PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
+}
+
+/// Whether the process shows itself: slow paths see to it then that a quiet program's next operation comes by, too.
 #[inline(always)]
-pub fn has_task() -> bool {
-    !TASK.load(Ordering::Relaxed).is_null()
+pub fn has_status() -> bool {
+    !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
 }
 
-/// Does the task, if there is one and it is time.
+/// Does the tasks for which it is time.
 #[inline(always)]
 pub fn pass(now: u32) {
-    let task = TASK.load(Ordering::Acquire);
-    let next = NEXT.load(Ordering::Relaxed);
-    if !task.is_null() && (next == AT_ONCE || now.wrapping_sub(next) as i32 >= 0) {
-        run(task, now);
+    for place in &PLACES {
+        let next = place.next.load(Ordering::Relaxed);
+        let task = place.task.load(Ordering::Acquire);
+        if !task.is_null() && (next == AT_ONCE || now.wrapping_sub(next) as i32 >= 0) {
+            run(place, task, now);
+        }
+    }
+}
+
+/// Does the task of the memory limit, if it was hurried: the heap has just grown, and may not come by a slow path before the
+/// program has filled what it was given.
+#[inline]
+pub fn catch_up() {
+    let place = &PLACES[Whose::Limit as usize];
+    let task = place.task.load(Ordering::Acquire);
+    if !task.is_null() && place.next.load(Ordering::Relaxed) == AT_ONCE {
+        run(place, task, os::coarse_ms());
     }
 }
 
 #[cold]
 #[inline(never)]
-fn run(task: *mut (), now: u32) {
+fn run(place: &Place, task: *mut (), now: u32) {
     if sync::is_interrupted() || sync::holds_all() {
         return;
     }
     // One thread at a time: the others find it far ahead.
     const FAR: u32 = 10_000;
-    let next = NEXT.load(Ordering::Relaxed);
+    let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
-    if NEXT.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
     // SAFETY: only `begin` stores there, and it stores tasks.
     let task = unsafe { mem::transmute::<*mut (), Task>(task) };
     let after = task(now);
-    NEXT.store(now.wrapping_add(after).max(AT_ONCE + 1), Ordering::Release);
+    // One that was hurried meanwhile is done again.
+    let again = now.wrapping_add(after).max(AT_ONCE + 1);
+    _ = place.next.compare_exchange(far, again, Ordering::Release, Ordering::Relaxed);
+}
+
+/// What a task keeps from one time to the next: for one thread at a time, and no lock, so that a fork need not know of it. In a
+/// child that was forked while a thread of the parent's was at it, it begins anew.
+pub struct Kept<T> {
+    /// The process of the thread that is at it; 0: none is.
+    process: AtomicU32,
+    new: T,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: `with` gives the value to one thread at a time.
+unsafe impl<T: Send> Sync for Kept<T> {}
+
+impl<T: Copy> Kept<T> {
+    /// Begins with `new`.
+    pub const fn new(new: T) -> Self {
+        Self { process: AtomicU32::new(0), new, value: UnsafeCell::new(new) }
+    }
+
+    /// Lets `work` change it. `None`: another thread is at it.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let me = os::process_id();
+        let at_it = self.process.load(Ordering::Relaxed);
+        if at_it == me
+            || self
+                .process
+                .compare_exchange(at_it, me, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
+        {
+            return None;
+        }
+        // SAFETY: no other thread of this process comes here before the word is 0 again, and those of the process that
+        // it is a copy of are not here.
+        let value = unsafe { &mut *self.value.get() };
+        if at_it != 0 {
+            *value = self.new;
+        }
+        let result = work(value);
+        self.process.store(0, Ordering::Release);
+        Some(result)
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +162,7 @@ mod tests {
     fn a_task_is_done_when_it_is_time() {
         static DONE: AtomicU32 = AtomicU32::new(0);
         pass(1);
-        begin(|now| {
+        begin(Whose::Limit, |now| {
             DONE.fetch_add(1, Ordering::Relaxed);
             // Not done again inside itself.
             pass(now);
@@ -97,5 +177,23 @@ mod tests {
         assert_eq!(at(4), 2);
         assert_eq!(at(5), 2);
         assert_eq!(at(14), 3);
+        hurry(Whose::Limit);
+        assert_eq!((at(15), at(16)), (4, 4));
+        end(Whose::Limit);
+        assert_eq!(at(100), 4);
+    }
+
+    #[test]
+    fn what_is_kept_is_one_threads_at_a_time() {
+        let kept = Kept::new(1);
+        assert_eq!(
+            kept.with(|value| (kept.with(|_| ()), core::mem::replace(value, 2))),
+            Some((None, 1))
+        );
+        assert_eq!(kept.with(|value| *value), Some(2));
+        // As in a child of a process in which a thread was at it.
+        kept.process.store(os::process_id() + 1, Ordering::Relaxed);
+        assert_eq!(kept.with(|value| *value), Some(1));
+        assert_eq!(kept.process.load(Ordering::Relaxed), 0);
     }
 }

@@ -20,9 +20,9 @@ pub use core::ops::Drop as __Drop;
 use heapwright_substrate::sync;
 #[cfg(not(loom))]
 use heapwright_substrate::{
-    address_map, chunk, describe, digits, files, fork, ids, misuse, names, os, poisson,
-    purge_delay, refused, registry, remote, segments, size_class, slab, substrate, text, ticks,
-    unit_list, unit_record, verdict,
+    address_map, chunk, describe, digits, files, fork, ids, memory_limit, misuse, names, os,
+    poisson, purge_delay, refused, registry, remote, segments, size_class, slab, substrate, text,
+    ticks, unit_list, unit_record, verdict,
 };
 
 pub mod gc;
@@ -39,6 +39,8 @@ pub mod debug;
 pub mod heap;
 #[cfg(not(loom))]
 mod libc_block;
+#[cfg(not(loom))]
+pub mod limit;
 #[cfg(not(loom))]
 pub mod pool;
 #[cfg(all(feature = "debug", not(loom)))]
@@ -78,6 +80,7 @@ pub mod options {
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |
     //! | `sample` | bytes from `1k` to `1g`, `off` | sample one block per so many bytes, for the heap profile (feature `debug`) |
     //! | `profile` | a path | write the heap profile to `PATH.<pid>`, now and then and at the end; implies `sample=512k` |
+    //! | `limit` | `auto`, `off`, bytes | the memory limit to stay below: that of the control groups, none, or one for the process alone (the preloaded library) |
     //! | `publish` | `yes`, `no` | show the process to `heapwright top` (the preloaded library alone does so by itself) |
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard what an earlier run's record says did badly |

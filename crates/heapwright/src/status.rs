@@ -29,7 +29,7 @@ use crate::purge_delay;
 use crate::stats;
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::ticks;
+use crate::ticks::{self, Whose};
 use core::ptr;
 use heapwright_record::Stats;
 
@@ -75,7 +75,7 @@ static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 /// ```
 #[inline]
 pub fn publish() {
-    ticks::begin(begin);
+    ticks::begin(Whose::Status, begin);
 }
 
 /// The first tick: opens the file. Returns when the next one is, in milliseconds.
@@ -83,11 +83,11 @@ fn begin(now: u32) -> u32 {
     if FILE.load(Ordering::Relaxed).is_null() {
         let is_wanted = options::get().publish && !os::is_privileged();
         if !is_wanted || os::keeping_errno(open).is_none() {
-            ticks::end();
+            ticks::end(Whose::Status);
             return LOOK_MS;
         }
     }
-    ticks::begin(tick);
+    ticks::begin(Whose::Status, tick);
     // Some programs start within a tick, and allocate nothing then for long.
     tick(now)
 }

@@ -43,6 +43,7 @@ mod side;
 mod window;
 
 use crate::address_map::{AddressMap, Entry, Kind};
+use crate::memory_limit;
 use crate::os::{self, Memory};
 use crate::purge_delay;
 use crate::size_class::UNIT;
@@ -158,6 +159,7 @@ impl<O: Memory + Copy> Chunk<O> {
         if let Some(run) = &run {
             self.taken += units;
             if run.zero {
+                memory_limit::note_fresh(units * UNIT);
                 self.pay_for_growth(units);
             }
         }
@@ -168,7 +170,8 @@ impl<O: Memory + Copy> Chunk<O> {
     /// enough: as much of them is due, if they are many, so that the process
     /// does not grow by what it cannot use.
     fn pay_for_growth(&mut self, units: usize) {
-        let many = self.dirty.units().saturating_sub(FEW + self.taken / 4);
+        let may_wait = (FEW + self.taken / 4).min(memory_limit::may_wait() / UNIT);
+        let many = self.dirty.units().saturating_sub(may_wait);
         let due = (self.due + units).min(many.max(self.due));
         self.owed += due - self.due;
         self.due = due;

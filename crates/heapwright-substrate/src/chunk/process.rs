@@ -14,11 +14,13 @@
 
 use super::{Chunk, Run, Want, scarce, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
+use crate::memory_limit::{self, Nearness};
 use crate::os::{self, Memory, SYSTEM, System};
 use crate::purge_delay;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Guard, Lock};
+use crate::ticks;
 
 /// How many expired runs one caller purges.
 const PURGES: usize = 4;
@@ -81,9 +83,10 @@ pub fn take(
         return None;
     }
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
-    // What goes back at once is not asked for in huge pages.
-    let want =
-        if want == Want::Dense && purge_delay::purge_delay() == Some(0) { Want::Any } else { want };
+    // What goes back at once is not asked for in huge pages, nor what there may be no memory for.
+    let has_no_use =
+        || purge_delay::purge_delay() == Some(0) || memory_limit::nearness() != Nearness::Far;
+    let want = if want == Want::Dense && has_no_use() { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     if padded > chunk.window.span_bytes() / UNIT {
         // Longer than any run can be: searching would purge everything in vain.
@@ -124,6 +127,9 @@ pub fn take(
     if run.dense {
         // SAFETY: the first unit is the caller's and reads as zero.
         unsafe { os::put_huge_page(MAP.address_of(run.unit)) };
+    }
+    if run.zero {
+        ticks::catch_up();
     }
     Some(run)
 }
@@ -190,6 +196,11 @@ pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize
     record.units.store((units + more) as u32, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     MAP.set_entries(unit + units, more, rest);
+    drop(chunk);
+    if zero {
+        memory_limit::note_fresh(more * UNIT);
+        ticks::catch_up();
+    }
     Some(zero)
 }
 
@@ -293,6 +304,8 @@ pub struct Usage {
     pub frontier: usize,
     /// Bytes in free runs that may have pages.
     pub dirty_bytes: usize,
+    /// Bytes of the window that may be in memory: in use, or free and not given back.
+    pub resident_bytes: usize,
     /// Where the window begins.
     pub window_at: usize,
 }
@@ -311,6 +324,7 @@ pub fn usage() -> Option<Usage> {
         side_ranges: chunk.window.side_ranges(),
         frontier: chunk.window.frontier(),
         dirty_bytes: chunk.dirty.units() * UNIT,
+        resident_bytes: (chunk.taken + chunk.dirty.units()) * UNIT,
         window_at: MAP.address_of(0).addr(),
     })
 }

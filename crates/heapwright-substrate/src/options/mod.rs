@@ -37,6 +37,8 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// And the most.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
+/// The least memory limit.
+pub const LEAST_LIMIT: usize = 1 << 20;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
 /// The most caches that threads can share.
@@ -63,6 +65,8 @@ pub struct Options {
     pub window: usize,
     /// Pretended page size, or 0.
     pub page: usize,
+    /// The memory limit to respect.
+    pub limit: MemoryLimit,
     /// Whether the process may be seen while it runs.
     pub publish: bool,
     /// Whether `malloc` is the debug heap's.
@@ -100,6 +104,7 @@ impl Options {
         huge_pages: true,
         window: os::MAX_WINDOW,
         page: 0,
+        limit: MemoryLimit::Auto,
         publish: true,
         #[cfg(feature = "debug")]
         debugs: false,
@@ -116,6 +121,17 @@ impl Options {
         #[cfg(feature = "debug")]
         profile: [0; PATH_MAX],
     };
+}
+
+/// Which memory limit is respected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryLimit {
+    /// That of the process's control groups.
+    Auto,
+    /// None.
+    Off,
+    /// So many bytes for the process.
+    Bytes(usize),
 }
 
 /// How threads share caches.
@@ -162,9 +178,9 @@ enum Wrong {
 
 #[cfg(not(feature = "debug"))]
 const KNOWN: &str =
-    "mode, cache, stats, stats_file, trace, publish, purge, huge_pages, window, page";
+    "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, publish, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -280,6 +296,14 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
             Some(bytes) if bytes >= 4 << 20 => options.window = bytes,
             _ => {
                 return Err(Wrong::Value("needs at least 4m of address space, such as window=64g"));
+            }
+        },
+        (b"limit", b"auto") => options.limit = MemoryLimit::Auto,
+        (b"limit", b"off") => options.limit = MemoryLimit::Off,
+        (b"limit", value) => match number(value) {
+            Some(bytes) if bytes >= LEAST_LIMIT => options.limit = MemoryLimit::Bytes(bytes),
+            _ => {
+                return Err(Wrong::Value("needs bytes, at least 1m, such as 512m, or auto or off"));
             }
         },
         (b"publish", b"yes") => options.publish = true,
@@ -544,6 +568,9 @@ mod tests {
         assert_eq!((o.purge_ms, o.window, o.page), (10, 2 << 30, 64 << 10));
         assert_eq!((o.purge_ms, o.purge_max_ms), (10, 10));
         assert_eq!(parsed("purge=never").0.purge_ms, -1);
+        let o = parsed("limit=384m,publish=no").0;
+        assert_eq!((o.limit, o.publish), (MemoryLimit::Bytes(384 << 20), false));
+        assert_eq!(parsed("limit=1g,limit=off,publish=yes").0.limit, MemoryLimit::Off);
         let o = parsed("purge=20..3000").0;
         assert_eq!((o.purge_ms, o.purge_max_ms), (20, 3000));
         for wrong in
@@ -574,6 +601,9 @@ mod tests {
             "cache=shared:",
             "cache=percpu:2",
             "page=3",
+            "limit=1k",
+            "limit=max",
+            "publish=maybe",
             "stats_file=",
             "trace=",
             "=",

@@ -151,7 +151,7 @@ impl Magazines {
             self.has_polled.set(false);
             self.publish();
             ticks::pass(now);
-            let more = tend_all(now, polls > 0) || ticks::has_task();
+            let more = tend_all(now, polls > 0) || ticks::has_status();
             self.polls.set(0);
             return if more { Some(self.begin(0)) } else { self.end() };
         }

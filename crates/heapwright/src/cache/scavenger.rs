@@ -114,7 +114,7 @@ impl Cache {
             ticks::pass(now);
         }
         let Some(delay) = purge_delay::purge_delay() else {
-            if is_new_tick && ticks::has_task() {
+            if is_new_tick && ticks::has_status() {
                 self.withhold_all();
                 maintenance::ask_all(now, 0);
             }
@@ -139,7 +139,7 @@ impl Cache {
             }
         }
         let others_wait = look_after_others(self.id(), now, delay, self.is_quiet());
-        let has_work = self.scavenger.has_work() || others_wait || ticks::has_task();
+        let has_work = self.scavenger.has_work() || others_wait || ticks::has_status();
         self.scavenger.were_withheld_first.set(has_work);
         if has_work {
             self.withhold_all();

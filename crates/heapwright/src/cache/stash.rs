@@ -28,6 +28,7 @@ use core::ops::RangeInclusive;
 
 use crate::address_map::MAP;
 use crate::chunk::{self, scarce};
+use crate::memory_limit::{self, Nearness};
 use crate::os;
 use crate::size_class::{SLAB_MAX, UNIT};
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -64,9 +65,15 @@ static ROOM: AtomicUsize = AtomicUsize::new(MOST);
 /// Units that stashes may keep beyond that.
 static EXTRA: AtomicUsize = AtomicUsize::new(0);
 
+/// Units that one stash may keep just now: few where the memory limit is near.
+fn most() -> usize {
+    let most = ROOM.load(Ordering::Relaxed);
+    if memory_limit::nearness() >= Nearness::Near { most.min(LEAST) } else { most }
+}
+
 /// Bytes that one stash may keep.
 pub(super) fn room_bytes() -> usize {
-    ROOM.load(Ordering::Relaxed) * UNIT
+    most() * UNIT
 }
 
 /// So many caches were made.
@@ -107,7 +114,7 @@ impl Stash {
 
     /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be. False: there is no room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
-        let room = ROOM.load(Ordering::Relaxed) + self.extra.get();
+        let room = most() + self.extra.get();
         self.room.set(room);
         let record = MAP.record(unit);
         if self.keep_ready(unit, record, units) {
@@ -279,7 +286,7 @@ impl Stash {
         if self.low.get() >= MORE {
             self.give_extra_back();
         }
-        self.room.set(ROOM.load(Ordering::Relaxed) + self.extra.get());
+        self.room.set(most() + self.extra.get());
         let units = self.units.load(Ordering::Relaxed);
         self.release_down_to(units - self.low.get().min(units));
         self.low.set(self.units.load(Ordering::Relaxed));

@@ -20,6 +20,7 @@ use crate::os;
 use crate::request::{MALLOC, Origin, Return};
 use crate::size_class::{self, MIN_ALIGN, SLAB_MAX};
 use crate::sync;
+use crate::ticks;
 
 /// Blocks from so many bytes on get room to grow.
 const GROWS: usize = 256;
@@ -264,6 +265,8 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     drop(order);
     let at = moved.map_or(block, |(_, block)| block);
     sampling::put_back(sample, at, moved.map(|_| size));
+    // The heap may have grown while its lock was held.
+    ticks::catch_up();
     let (after, moved) = moved?;
     if options::detailed() {
         count::live(large::usable(after) as i64 - before as i64);

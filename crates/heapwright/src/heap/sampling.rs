@@ -61,6 +61,7 @@ mod with_stacks {
     use crate::size_class;
     use crate::sync;
     use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+    use crate::ticks;
 
     /// The heap that samples are in, and its id: no cache has 0.
     static HEAP: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
@@ -258,6 +259,8 @@ mod with_stacks {
             return None;
         }
         samples::made(block, request.size, counted(request));
+        // The heap may have grown while its lock was held.
+        ticks::catch_up();
         Some(block)
     }
 

@@ -297,6 +297,19 @@ pub(crate) fn save() -> bool {
     SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.save())
 }
 
+/// Saves the profile as it is now because the memory limit is near: in the file of [`save_in`], or in
+/// `/tmp/heapwright-profile.<pid>`. False: it could not be written, or the lock is held for long.
+pub(crate) fn save_at_limit() -> bool {
+    let Some(mut samples) = SAMPLES.lock_soon(PATIENCE_MS) else { return false };
+    if !samples.prefix.is_given() {
+        samples.prefix.set(b"/tmp/heapwright-profile");
+        let saved = samples.save();
+        samples.prefix = Prefix::none();
+        return saved;
+    }
+    samples.save()
+}
+
 /// Writes the profile as it is now to the open file `file`, as a record that is complete in itself. False: it could not
 /// be written.
 pub(crate) fn write_in(file: i32) -> bool {

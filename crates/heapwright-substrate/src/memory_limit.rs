@@ -1,0 +1,452 @@
+//! The memory limit that the process lives under, and how near it is.
+//!
+//! ```text
+//!   in use      0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
+//!   nearness         far         |    close     |     near      |  at it
+//!
+//!   free pages  wait (purge=)    |  250 ms      |   50 ms       |  20 ms, and go at once with each look
+//!   ... at most much             |  1/2 of what is left         |  1/8
+//!   huge pages  as asked         |  none for what is new
+//!   stashes     4 MiB            |              |  none beyond 256 KiB
+//! ```
+//!
+//! Far from the limit nothing is different, because speed comes first. The limit is the least one of the process's control
+//! groups (cgroup v2 `memory.max` and `memory.high`, v1 `memory.limit_in_bytes`), or one that the user or the program
+//! set for the process alone. `RLIMIT_AS` is another matter: see `chunk::scarce`.
+//!
+//! In use are all processes of the group, without what the kernel can drop (file pages); of a limit of the process's own, its resident
+//! memory. To find that out takes a file, so nobody looks as long as the heap is small, nor before the heap has grown by a
+//! good part of what is left: [`note_fresh`] sees to that.
+//!
+//! Invariants: none that memory hangs on. All is relaxed; one thread looks at a time.
+//!
+//! Called by whoever keeps free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`, which tells of growth, and by `limit`, which
+//! looks.
+#![forbid(unsafe_code)]
+
+use core::ffi::CStr;
+
+use crate::os;
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use crate::ticks::{self, Whose};
+
+/// How near the limit is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Nearness {
+    /// Or there is no limit.
+    Far,
+    /// Three quarters are in use.
+    Close,
+    /// Nine tenths.
+    Near,
+    /// Nineteen twentieths.
+    AtIt,
+}
+
+impl Nearness {
+    const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
+
+    /// With so many bytes in use. What was near stays so until a fiftieth less is in use, so that it does not change all
+    /// the time.
+    fn of(used: usize, limit: usize, before: Self) -> Self {
+        let share = |part: usize, of: usize| limit / of * part;
+        let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
+        let now = |used: usize| {
+            let reached = begins.iter().rposition(|&from| used >= from);
+            Self::ALL[reached.unwrap_or(0)]
+        };
+        now(used).max(now(used.saturating_add(limit / 50)).min(before))
+    }
+
+    /// The longest time that free pages wait, in milliseconds.
+    const fn longest_delay(self) -> i32 {
+        match self {
+            Self::Far => i32::MAX,
+            Self::Close => 250,
+            Self::Near => 50,
+            Self::AtIt => 20,
+        }
+    }
+
+    /// The part of what is left that may wait: one of so many.
+    const fn part(self) -> usize {
+        match self {
+            Self::Far => 1,
+            Self::Close | Self::Near => 2,
+            Self::AtIt => 8,
+        }
+    }
+}
+
+static NEARNESS: AtomicU8 = AtomicU8::new(Nearness::Far as u8);
+/// Bytes of free runs that may wait.
+static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Bytes that the heap has taken since the last look, and after how many somebody looks anew.
+static FRESH: AtomicUsize = AtomicUsize::new(0);
+static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
+/// The limit that was found or set; 0: none.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// How near the limit is.
+#[inline]
+pub fn nearness() -> Nearness {
+    Nearness::ALL[usize::from(NEARNESS.load(Ordering::Relaxed)) % Nearness::ALL.len()]
+}
+
+/// A delay of so many milliseconds, negative for ever, as far as the limit allows it.
+#[inline]
+pub fn delay(ms: i32) -> i32 {
+    match nearness() {
+        Nearness::Far => ms,
+        near => (ms.cast_unsigned().min(near.longest_delay() as u32)).cast_signed(),
+    }
+}
+
+/// Bytes of free runs that may wait while the heap grows.
+#[inline]
+pub fn may_wait() -> usize {
+    MAY_WAIT.load(Ordering::Relaxed)
+}
+
+/// The limit, if there is one.
+pub fn limit() -> Option<usize> {
+    Some(LIMIT.load(Ordering::Relaxed)).filter(|&limit| limit != 0)
+}
+
+/// The heap takes so many bytes that were not in memory before.
+#[inline]
+pub fn note_fresh(bytes: usize) {
+    let fresh = FRESH.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
+    if fresh > UNSEEN.load(Ordering::Relaxed) {
+        ticks::hurry(Whose::Limit);
+    }
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Look {
+    /// Bytes in use, and the limit.
+    pub used: usize,
+    /// See `used`.
+    pub limit: usize,
+    /// Bytes that the heap has taken since the last look, and not yet touched, it may be.
+    pub fresh: usize,
+}
+
+impl Look {
+    /// Whether what is in use, and what was just taken, comes to nineteen twentieths of the limit. (More than the limit
+    /// is not taken to be filled.)
+    pub fn is_at_limit(&self) -> bool {
+        let fresh = if self.is_beyond_limit() { 0 } else { self.fresh };
+        self.used.saturating_add(fresh) >= self.limit / 20 * 19
+    }
+
+    /// Whether more was just taken than there is: if the program fills it, it ends.
+    pub fn is_beyond_limit(&self) -> bool {
+        self.fresh >= self.limit
+    }
+}
+
+/// Notes what a look has found. Returns after how many milliseconds the next one is due.
+fn note(look: &Look) -> u32 {
+    let nearness = Nearness::of(look.used, look.limit, nearness());
+    let left = look.limit.saturating_sub(look.used);
+    NEARNESS.store(nearness as u8, Ordering::Relaxed);
+    LIMIT.store(look.limit, Ordering::Relaxed);
+    let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
+    MAY_WAIT.store(may_wait, Ordering::Relaxed);
+    // Not for each page at the end.
+    UNSEEN.store((left / 4).max(look.limit / 256), Ordering::Relaxed);
+    match nearness {
+        Nearness::Far => 100,
+        Nearness::Close => 20,
+        Nearness::Near | Nearness::AtIt => 8,
+    }
+}
+
+/// There is no limit: nothing is done because of one.
+fn forget() {
+    NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
+    MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
+    UNSEEN.store(usize::MAX, Ordering::Relaxed);
+    LIMIT.store(0, Ordering::Relaxed);
+}
+
+/// The longest path of a control group's file.
+const PATH: usize = 512;
+
+/// A text with zeros behind it.
+#[derive(Clone, Copy)]
+struct Path {
+    bytes: [u8; PATH],
+    length: usize,
+}
+
+impl Path {
+    const fn none() -> Self {
+        Self { bytes: [0; PATH], length: 0 }
+    }
+
+    /// Adds a part, if there is room: with a zero behind it.
+    fn add(mut self, part: &[u8]) -> Self {
+        if let Some(place) = self.bytes.get_mut(self.length..self.length + part.len())
+            && self.length + part.len() < PATH
+        {
+            place.copy_from_slice(part);
+            self.length += part.len();
+        }
+        self
+    }
+
+    /// Reads the file's first bytes.
+    fn read(&self, text: &mut [u8]) -> usize {
+        let Ok(path) = CStr::from_bytes_until_nul(&self.bytes) else { return 0 };
+        let mut length = 0;
+        let mut buffer = [0; 512];
+        os::read_file(path, &mut buffer, |bytes| {
+            let room = bytes.len().min(text.len() - length);
+            text[length..length + room].copy_from_slice(&bytes[..room]);
+            length += room;
+            room == bytes.len()
+        });
+        length
+    }
+
+    /// The number that the file consists of.
+    fn read_number(&self) -> Option<usize> {
+        let mut text = [0; 32];
+        let length = self.read(&mut text);
+        number(&text[..length])
+    }
+}
+
+/// The digits that a text begins with; `None` where there are none (`max`), or too many.
+fn number(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let mut any = false;
+    let number = digits.into_iter().try_fold(0usize, |number, &digit| {
+        any = true;
+        number.checked_mul(10)?.checked_add(usize::from(digit - b'0'))
+    });
+    number.filter(|_| any)
+}
+
+/// The number behind a name in lines of `name number`.
+fn field(text: &[u8], name: &[u8]) -> Option<usize> {
+    text.split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(b" "))
+        .and_then(number)
+}
+
+/// A control group that limits memory.
+#[derive(Clone, Copy)]
+struct Group {
+    folder: Path,
+    is_second_version: bool,
+    limit: usize,
+}
+
+/// Limits from here on are none: of the first version that is a number which depends on the page size.
+const NO_LIMIT: usize = 1 << 60;
+const ROOT: &[u8] = b"/sys/fs/cgroup";
+const ROOT_OF_FIRST_VERSION: &[u8] = b"/sys/fs/cgroup/memory";
+
+impl Group {
+    /// The group with the least limit, of those that the process is in, as /proc/self/cgroup (`groups`) has them.
+    fn find(groups: &[u8]) -> Option<Self> {
+        let mut least: Option<Self> = None;
+        for line in groups.split(|&byte| byte == b'\n') {
+            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
+            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+            let is_memory = controllers.split(|&byte| byte == b',').any(|name| name == b"memory");
+            let is_second_version = controllers.is_empty();
+            if !is_second_version && !is_memory {
+                continue;
+            }
+            let root = Path::none().add(if is_memory { ROOT_OF_FIRST_VERSION } else { ROOT });
+            let mut length = path.len();
+            loop {
+                let path = path[..length].strip_suffix(b"/").unwrap_or(&path[..length]);
+                let folder = root.add(path);
+                let files: &[&[u8]] = if is_second_version {
+                    &[b"/memory.max", b"/memory.high"]
+                } else {
+                    &[b"/memory.limit_in_bytes"]
+                };
+                for file in files {
+                    let limit = folder.add(file).read_number().filter(|&limit| limit < NO_LIMIT);
+                    if let Some(limit) = limit
+                        && least.is_none_or(|least| limit < least.limit)
+                    {
+                        least = Some(Self { folder, is_second_version, limit });
+                    }
+                }
+                match path.iter().rposition(|&byte| byte == b'/') {
+                    Some(end) => length = end,
+                    None => break,
+                }
+            }
+        }
+        least
+    }
+
+    /// Bytes in use that the kernel cannot drop.
+    fn used(&self) -> Option<usize> {
+        let name: &[u8] =
+            if self.is_second_version { b"/memory.current" } else { b"/memory.usage_in_bytes" };
+        let used = self.folder.add(name).read_number()?;
+        if used < self.limit / 4 * 3 {
+            return Some(used);
+        }
+        let mut text = [0; 4096];
+        let length = self.folder.add(b"/memory.stat").read(&mut text);
+        let names: [&[u8]; 2] = if self.is_second_version {
+            [b"inactive_file", b"active_file"]
+        } else {
+            [b"total_inactive_file", b"total_active_file"]
+        };
+        let files = names.iter().filter_map(|name| field(&text[..length], name)).sum();
+        Some(used.saturating_sub(files))
+    }
+}
+
+/// What limits the process.
+#[derive(Clone, Copy)]
+enum Source {
+    /// Nothing.
+    None,
+    /// A number of bytes for itself.
+    Own(usize),
+    /// A control group.
+    Group(Group),
+}
+
+/// Who looks for how near the limit is.
+#[derive(Clone, Copy)]
+pub struct Watcher {
+    source: Source,
+    /// The limit that was asked for; none: that of the control groups.
+    asked: Option<usize>,
+    found_ms: u32,
+}
+
+/// The heap is not looked at before it has so many bytes.
+const SMALL: usize = 16 << 20;
+/// Of a group's limit the process must have one part of so many.
+const LITTLE: usize = 16;
+/// How long it is until the next look where there is no reason for one, in milliseconds.
+const IDLE_MS: u32 = 50;
+/// A limit may change: it is looked for again after so long.
+const AGAIN_MS: u32 = 10_000;
+
+impl Watcher {
+    /// One that has not looked yet.
+    pub const fn new() -> Self {
+        Self { source: Source::None, asked: None, found_ms: 0 }
+    }
+
+    /// Sets a limit for the process's own memory, or has that of its groups count.
+    pub fn ask(&mut self, limit: Option<usize>) {
+        if limit != self.asked {
+            self.asked = limit;
+            self.found_ms = 0;
+            forget();
+        }
+    }
+
+    /// Looks, if there is a reason to: `heap` bytes of the heap may be in memory. Returns what was found, if it was, and after how
+    /// many milliseconds to come again.
+    pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
+        if heap < SMALL && self.asked.is_none() {
+            return (None, IDLE_MS);
+        }
+        if self.found_ms == 0 || now.wrapping_sub(self.found_ms) >= AGAIN_MS {
+            self.found_ms = now.max(1);
+            self.find();
+        }
+        let (used, limit) = match &self.source {
+            Source::None => return (None, AGAIN_MS),
+            Source::Own(limit) if heap < limit / 4 * 3 => (Some(heap), *limit),
+            Source::Own(limit) => (Some(os::resident_bytes().0 as usize), *limit),
+            Source::Group(group) if heap < group.limit / LITTLE => return (None, IDLE_MS),
+            Source::Group(group) => (group.used(), group.limit),
+        };
+        let Some(used) = used else {
+            self.source = Source::None;
+            forget();
+            return (None, AGAIN_MS);
+        };
+        let look = Look { used, limit, fresh: FRESH.swap(0, Ordering::Relaxed) };
+        (Some(look), note(&look))
+    }
+
+    fn find(&mut self) {
+        self.source = match self.asked {
+            Some(limit) => Source::Own(limit),
+            None => {
+                let mut groups = [0; 4096];
+                let length = Path::none().add(b"/proc/self/cgroup").read(&mut groups);
+                Group::find(&groups[..length]).map_or(Source::None, Source::Group)
+            }
+        };
+        if matches!(self.source, Source::None) {
+            forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn groups_are_found_in_both_versions() {
+        // There are no such groups: that each line is taken apart is what is tested.
+        for text in ["0::/", "0::/a/b\n", "4:cpu,memory:/a\n3:cpu:/\n", "x", "", ":::", "0::"] {
+            assert!(Group::find(text.as_bytes()).is_none_or(|group| group.limit < NO_LIMIT));
+        }
+    }
+
+    #[test]
+    fn numbers_and_fields_are_read() {
+        assert_eq!(number(b"402653184\n"), Some(402_653_184));
+        for none in ["max\n", "", "99999999999999999999999"] {
+            assert_eq!(number(none.as_bytes()), None);
+        }
+        let stat = b"anon 5\nactive_file 7\ninactive_file 11\n";
+        assert_eq!(field(stat, b"active_file"), Some(7));
+        assert_eq!(field(stat, b"file"), None);
+    }
+
+    #[test]
+    fn paths_are_cut_before_they_are_wrong() {
+        let long = [b'x'; PATH];
+        assert_eq!(Path::none().add(b"/a").add(&long).length, 2);
+        assert_eq!(Path::none().add(b"/no/such/file").read_number(), None);
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(500))]
+
+        #[test]
+        fn the_more_is_used_the_nearer(limit in 1000..1_usize << 50, used in 0..1_usize << 51,
+                                       more in 0..1_usize << 40, at in 0..4_usize) {
+            let before = Nearness::ALL[at];
+            let now = Nearness::of(used, limit, before);
+            prop_assert!(Nearness::of(used + more, limit, before) >= now);
+            // It stays as it is, and no more than a fiftieth longer.
+            prop_assert_eq!(Nearness::of(used, limit, now), now);
+            let below = used.saturating_sub(limit / 50 + 1);
+            prop_assert!(Nearness::of(below, limit, Nearness::AtIt) <= Nearness::of(used, limit, Nearness::Far));
+        }
+
+        #[test]
+        fn a_limit_only_shortens_delays(ms in any::<i32>(), at in 0..4_usize) {
+            let longest = Nearness::ALL[at].longest_delay();
+            let shorter = (ms.cast_unsigned().min(longest as u32)).cast_signed();
+            prop_assert!(shorter == ms || (0..=longest).contains(&shorter));
+        }
+    }
+}

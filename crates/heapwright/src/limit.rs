@@ -1,0 +1,171 @@
+//! Memory limits: near one, what is free goes back sooner, and the user hears of it before the kernel acts.
+//!
+//! ```text
+//!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes go by that)
+//!                at it: what is free goes back with each look; once, one line, and the heap profile if there is one
+//! ```
+//!
+//! The kernel ends a process whose control group has used up its memory, without a word and without asking whether some of
+//! it was free. So a preloaded library looks now and then how much of the group's limit is in use: not
+//! while the heap is below 16 MiB or a sixteenth of the limit, then each 100 ms or when the heap has grown by a quarter of
+//! what is left, and near the limit each 8 ms.
+//!
+//! A limit for the process alone is set by the option `limit=BYTES`, or by [`set`]. It is a soft one: nothing is refused
+//! because of it.
+
+use crate::chunk;
+use crate::memory_limit::{Look, Nearness, Watcher, nearness};
+use crate::options::{self, LEAST_LIMIT, MemoryLimit};
+use crate::os;
+use crate::substrate;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::text::Line;
+use crate::ticks::{self, Kept, Whose};
+
+/// One of so many parts of the time may go into giving back at the limit.
+const SHARE: u64 = 10;
+
+#[derive(Clone, Copy)]
+struct State {
+    watcher: Watcher,
+    /// The process that has said that its limit is near.
+    said: u32,
+    /// When all is given back again, at the earliest, in nanoseconds.
+    give_back_ns: u64,
+}
+
+static STATE: Kept<State> = Kept::new(State { watcher: Watcher::new(), said: 0, give_back_ns: 0 });
+
+/// The limit that was set for the process alone, in bytes; 0: none.
+static SET: AtomicUsize = AtomicUsize::new(0);
+
+/// Respects the process's memory limit from now on, as the option `limit` says (`auto`: that of its control groups). A preloaded
+/// library does so by itself; a program that links heapwright may.
+///
+/// ```
+/// heapwright::limit::respect();
+/// ```
+#[inline]
+pub fn respect() {
+    ticks::begin(Whose::Limit, begin);
+}
+
+/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the limit of its control groups
+/// counts again. Near it what is free goes back to the kernel sooner. A soft limit: no allocation fails because
+/// of it. Takes effect at the heap's next slow operation.
+///
+/// ```
+/// heapwright::limit::set(512 << 20);
+/// assert_eq!(heapwright::limit::get(), None, "it was not looked at yet");
+/// heapwright::limit::set(0);
+/// ```
+pub fn set(bytes: usize) {
+    SET.store(if bytes == 0 { 0 } else { bytes.max(LEAST_LIMIT) }, Ordering::Relaxed);
+    ticks::begin(Whose::Limit, tick);
+}
+
+/// The limit, in bytes, if one was found or set when it was last looked for.
+///
+/// ```
+/// let _ = heapwright::limit::get();
+/// ```
+#[must_use]
+pub fn get() -> Option<usize> {
+    crate::memory_limit::limit()
+}
+
+/// The first tick: the options can be read.
+fn begin(now: u32) -> u32 {
+    match options::get().limit {
+        MemoryLimit::Off => {
+            ticks::end(Whose::Limit);
+            return 0;
+        }
+        MemoryLimit::Auto => {}
+        MemoryLimit::Bytes(bytes) => SET.store(bytes, Ordering::Relaxed),
+    }
+    ticks::begin(Whose::Limit, tick);
+    tick(now)
+}
+
+/// Looks how near the limit is. Returns when to come again, in milliseconds.
+fn tick(now: u32) -> u32 {
+    const SOON_MS: u32 = 8;
+    if !substrate::is_original_process() {
+        return SOON_MS;
+    }
+    let Some(usage) = chunk::usage() else { return SOON_MS };
+    let (process, set) = (os::process_id(), SET.load(Ordering::Relaxed));
+    let looked = STATE.with(|state| {
+        state.watcher.ask((set != 0).then_some(set));
+        let (look, next) = state.watcher.look(now, usage.resident_bytes);
+        if nearness() == Nearness::AtIt {
+            give_back(state);
+        }
+        let first = look.filter(|look| look.is_at_limit() && state.said != process);
+        if first.is_some() {
+            state.said = process;
+        }
+        (first, look.is_some_and(|look| look.is_beyond_limit()), next)
+    });
+    let Some((first, is_beyond, next)) = looked else { return SOON_MS };
+    if let Some(look) = first {
+        say(&look);
+    } else if is_beyond {
+        // It may be there to be filled in part, so nothing is said.
+        _ = save_profile();
+    }
+    next
+}
+
+/// Gives back all that is free and no thread's, if there is time for it.
+fn give_back(state: &mut State) {
+    let began = os::now_ns();
+    if began >= state.give_back_ns {
+        chunk::purge_all(0);
+        let took = os::now_ns().saturating_sub(began);
+        state.give_back_ns = began + took * SHARE;
+    }
+}
+
+/// Says that the limit is near, and saves the heap profile, if there is one.
+#[cold]
+fn say(look: &Look) {
+    const MIB: usize = 1 << 20;
+    let line = Line::new()
+        .text("process ")
+        .number(os::process_id() as usize)
+        .text(" is at its memory limit: ")
+        .number(look.used.saturating_add(look.fresh.min(look.limit)) / MIB)
+        .text(" of ")
+        .number(look.limit / MIB)
+        .text(" MiB are in use or asked for; ");
+    match save_profile() {
+        Saved::Yes => line.text("the heap profile is saved").write(),
+        Saved::No => line.text("the heap profile could not be saved (option profile)").write(),
+        Saved::None => {
+            line.text("see `heapwright top`, and option sample for a heap profile").write();
+        }
+    }
+}
+
+/// What became of the heap profile.
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "there is none then"))]
+enum Saved {
+    Yes,
+    No,
+    None,
+}
+
+#[cfg(feature = "debug")]
+fn save_profile() -> Saved {
+    if !crate::profile::is_on() {
+        return Saved::None;
+    }
+    if crate::samples::save_at_limit() { Saved::Yes } else { Saved::No }
+}
+
+#[cfg(not(feature = "debug"))]
+fn save_profile() -> Saved {
+    Saved::None
+}
