@@ -18,7 +18,7 @@
 //! reports nothing: its parent will.
 //!
 //! Nothing here costs a program that did not ask: without the options, exiting
-//! reads five flags, and gives back what showed the process to `heapwright top`.
+//! reads five flags; and a destructor gives back what showed the process to `heapwright top`.
 
 use crate::stderr_copy;
 use core::ffi::CStr;
@@ -34,7 +34,13 @@ static REPORTED: AtomicU64 = AtomicU64::new(0);
 /// handlers.
 #[used]
 #[unsafe(link_section = ".fini_array")]
-static DESTRUCTOR: extern "C" fn() = report;
+static DESTRUCTOR: extern "C" fn() = end_of_program;
+
+/// See [`DESTRUCTOR`]. (A child of `vfork` does not come here, so the slot is this process's own.)
+extern "C" fn end_of_program() {
+    report();
+    status::withdraw();
+}
 
 unsafe extern "C" {
     /// `at_quick_exit` as shared libraries call it: the handler, its argument
@@ -89,7 +95,6 @@ extern "C" fn report() {
     if anything && process::is_original_process() {
         report_once();
     }
-    status::withdraw();
 }
 
 #[cold]

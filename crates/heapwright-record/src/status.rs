@@ -7,8 +7,8 @@
 //!   file  | magic | slots with memory | 0 ... | owners: process and its namespace, a word a slot |    4 KiB
 //!         | slot 0 | slot 1 | ....                                                                    2 KiB a slot
 //!
-//!   slot  | sequence | facts | statistics |  watched until | what | argument | until | path | asked | answer | answered |
-//!          `- written by the process -'    `---- an order: written by the command ------------' `- by the process -'
+//!   slot  | sequence | facts | statistics |  watched until | what | argument | until | asked | answer | answered |
+//!          `- written by the process -'    `---- an order: written by the command -----' `- by the process -'
 //! ```
 //!
 //! A slot is taken and given back by one exchange in its owner's word, so a process that ends, or a forked child,
@@ -16,7 +16,8 @@
 //! its number, by the command and by processes that start.
 //!
 //! What a process says is read under the sequence (a seqlock): odd while it is written. An order is given by
-//! writing its number to `asked` last; the process writes the answer, and then that number to `answered`.
+//! writing its number to `asked` last; the process writes the answer, and then that number to `answered`. An order is void
+//! after a time. None names a file: a child that has given up its parent's rights can still write to the parent's slot.
 //!
 //! Everything is 64-bit atomics, so both sides may do what they like to the file, and the other one reads numbers.
 
@@ -30,11 +31,10 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x01");
 pub const SLOTS: usize = 504;
 /// Bytes in the file.
 pub const FILE_BYTES: usize = size_of::<File>();
-/// Bytes of a path.
-pub const TEXT_BYTES: usize = 256;
+/// Larger numbers are nonsense, and read as this, so that sums of some are right.
+pub const MOST: u64 = 1 << 56;
 
 const SLOT_WORDS: usize = 256;
-const TEXT_WORDS: usize = TEXT_BYTES / 8;
 const STATS_WORDS: usize = 112;
 const _: () = assert!(Stats::WORDS <= STATS_WORDS);
 const _: () =
@@ -88,7 +88,7 @@ facts! {
     bitmaps_bytes,
     /// Bytes from one sample of the heap profile to the next; 0: nothing is sampled.
     sampling,
-    /// Free pages wait so many milliseconds for their way to the kernel just now; `u64::MAX`: for ever.
+    /// Free pages wait so many milliseconds for their way to the kernel just now; [`MOST`]: for ever.
     purge_delay_ms,
     /// The version of the library: major, minor and patch level, 16 bits each.
     version,
@@ -106,20 +106,12 @@ pub struct Report {
 /// What a process is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// To sample a block every so many bytes, until that time of the monotonic clock at most.
-    Sample {
-        /// Mean distance of samples, in bytes.
-        period: u64,
-        /// In nanoseconds.
-        until_ns: u64,
-    },
+    /// To sample a block every so many bytes, on average, for as long as the order counts.
+    Sample(u64),
     /// To sample no more.
     Stop,
-    /// To write its heap profile to a file.
-    Write {
-        /// Its path, with zeros behind it.
-        path: [u8; TEXT_BYTES],
-    },
+    /// To write its heap profile to the file beside the status file: see [`PROFILE_NAME`].
+    Write,
 }
 
 /// What has become of an order.
@@ -127,7 +119,7 @@ pub enum Order {
 pub enum Answer {
     /// It was done.
     Done,
-    /// It was not: the file could not be written, or `malloc` is not this heap's.
+    /// It was not: the file could not be written, or `malloc` is not this heap's, or it was void.
     Failed,
     /// It was not: something else has switched sampling on, with another distance.
     Busy,
@@ -150,34 +142,18 @@ pub struct Slot {
     what: AtomicU64,
     argument: AtomicU64,
     until: AtomicU64,
-    path: [AtomicU64; TEXT_WORDS],
     asked: AtomicU64,
     answer: AtomicU64,
     answered: AtomicU64,
-    rest: [AtomicU64; SLOT_WORDS - 1 - 24 - STATS_WORDS - TEXT_WORDS - 7],
+    rest: [AtomicU64; SLOT_WORDS - 1 - 24 - STATS_WORDS - 7],
 }
 
 const _: () = assert!(FACTS <= 24);
 
-/// Stores a text in words.
-fn put_text(words: &[AtomicU64; TEXT_WORDS], text: &[u8; TEXT_BYTES]) {
-    for (word, bytes) in words.iter().zip(text.as_chunks::<8>().0) {
-        word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
-    }
-}
-
-fn text_of(words: &[AtomicU64; TEXT_WORDS]) -> [u8; TEXT_BYTES] {
-    let mut text = [0; TEXT_BYTES];
-    for (bytes, word) in text.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-        *bytes = word.load(Ordering::Relaxed).to_le_bytes();
-    }
-    text
-}
-
 impl Slot {
     /// Forgets what another process has left. The caller has just taken the slot.
     pub fn clear(&self) {
-        self.sequence.store(0, Ordering::Relaxed);
+        self.write(&Report { facts: Facts::default(), stats: Stats::zero() });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -193,10 +169,10 @@ impl Slot {
         for (index, word) in self.stats.iter().take(Stats::WORDS).enumerate() {
             word.store(report.stats.word(index), Ordering::Relaxed);
         }
-        self.sequence.store(sequence + 1, Ordering::Release);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// What the process shows. `None`: nothing yet, or it is written just now.
+    /// What the process shows, no number larger than [`MOST`]. `None`: nothing yet, or it is written just now.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -205,15 +181,16 @@ impl Slot {
         }
         let mut facts = [0; FACTS];
         for (value, word) in facts.iter_mut().zip(&self.facts) {
-            *value = word.load(Ordering::Relaxed);
+            *value = word.load(Ordering::Relaxed).min(MOST);
         }
         let mut stats = Stats::zero();
         for (index, word) in self.stats.iter().take(Stats::WORDS).enumerate() {
-            stats.set_word(index, word.load(Ordering::Relaxed));
+            stats.set_word(index, word.load(Ordering::Relaxed).min(MOST));
         }
         fence(Ordering::Acquire);
-        (self.sequence.load(Ordering::Relaxed) == sequence)
-            .then_some(Report { facts: Facts::of_words(facts), stats })
+        // One that was only taken shows nothing yet.
+        let is_whole = self.sequence.load(Ordering::Relaxed) == sequence && facts[0] != 0;
+        is_whole.then_some(Report { facts: Facts::of_words(facts), stats })
     }
 
     /// Says that someone looks at this process until that time of the monotonic clock.
@@ -227,19 +204,17 @@ impl Slot {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order; returns its number. One command at a time does so, which others' locks see to.
-    pub fn ask(&self, order: &Order) -> u64 {
-        let (what, argument, until) = match *order {
-            Order::Sample { period, until_ns } => (1, period, until_ns),
-            Order::Stop => (2, 0, 0),
-            Order::Write { path } => {
-                put_text(&self.path, &path);
-                (3, 0, 0)
-            }
+    /// Gives an order, which counts until that time of the monotonic clock; returns its number. One command at a time does so,
+    /// which others' locks see to.
+    pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
+        let (what, argument) = match order {
+            Order::Sample(period) => (1, period),
+            Order::Stop => (2, 0),
+            Order::Write => (3, 0),
         };
         self.what.store(what, Ordering::Relaxed);
         self.argument.store(argument, Ordering::Relaxed);
-        self.until.store(until, Ordering::Relaxed);
+        self.until.store(until_ns, Ordering::Relaxed);
         let number = self.asked.load(Ordering::Relaxed).wrapping_add(1);
         self.asked.store(number, Ordering::Release);
         number
@@ -252,23 +227,24 @@ impl Slot {
         self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
     }
 
-    /// The order that was not answered yet, and its number: `Err` if this version does not know it.
+    /// The order that was not answered yet: its number, what it is (none, if this version does not know it), and until when it
+    /// counts.
     #[must_use]
-    pub fn order(&self) -> Option<(u64, Result<Order, Answer>)> {
+    pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
         let number = self.asked.load(Ordering::Acquire);
         if number == self.answered.load(Ordering::Relaxed) {
             return None;
         }
         let order = match self.what.load(Ordering::Relaxed) {
-            1 => Order::Sample {
-                period: self.argument.load(Ordering::Relaxed),
-                until_ns: self.until.load(Ordering::Relaxed),
-            },
-            2 => Order::Stop,
-            3 => Order::Write { path: text_of(&self.path) },
-            _ => return Some((number, Err(Answer::Unknown))),
+            1 => Some(Order::Sample(self.argument.load(Ordering::Relaxed))),
+            2 => Some(Order::Stop),
+            3 => Some(Order::Write),
+            _ => None,
         };
-        Some((number, Ok(order)))
+        let until = self.until.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        // Or another one is written just now.
+        (self.asked.load(Ordering::Relaxed) == number).then_some((number, order, until))
     }
 
     /// Answers an order.
@@ -287,6 +263,10 @@ impl Slot {
         Some(answer.and_then(|at| Answer::ALL.get(at).copied()).unwrap_or(Answer::Unknown))
     }
 }
+
+/// The name of the file that a process of a user writes its heap profile to when it is ordered to, beside the status file: its
+/// parts, the numbers as digits between them.
+pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
 /// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half; 0: not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -416,7 +396,6 @@ mod tests {
                 what: ZERO,
                 argument: ZERO,
                 until: ZERO,
-                path: [const { ZERO }; TEXT_WORDS],
                 asked: ZERO,
                 answer: ZERO,
                 answered: ZERO,
@@ -439,7 +418,7 @@ mod tests {
 
     fn report(n: u64) -> Report {
         Report {
-            facts: Facts { written_ns: n, version: n, ..Facts::default() },
+            facts: Facts { mapped_at: n, written_ns: n, version: n, ..Facts::default() },
             stats: Stats { rss: n, name_high: n, ..Stats::zero() },
         }
     }
@@ -477,14 +456,10 @@ mod tests {
         with_file(|file| {
             let slot = &file.slots[3];
             assert!(!slot.is_asked() && slot.order().is_none());
-            let mut path = [0; TEXT_BYTES];
-            path[..4].copy_from_slice(b"/tmp");
-            let orders =
-                [Order::Sample { period: 512, until_ns: 9 }, Order::Stop, Order::Write { path }];
-            for order in orders {
-                let number = slot.ask(&order);
+            for order in [Order::Sample(512), Order::Stop, Order::Write] {
+                let number = slot.ask(order, 9);
                 assert!(slot.is_asked());
-                assert_eq!(slot.order(), Some((number, Ok(order))));
+                assert_eq!(slot.order(), Some((number, Some(order), 9)));
                 assert_eq!(slot.answer_to(number), None);
                 slot.answer(number, Answer::Busy);
                 assert_eq!(slot.answer_to(number), Some(Answer::Busy));
@@ -492,12 +467,15 @@ mod tests {
             }
             slot.what.store(99, Ordering::Relaxed);
             slot.asked.fetch_add(1, Ordering::Relaxed);
-            assert_eq!(slot.order().map(|(_, order)| order), Some(Err(Answer::Unknown)));
+            assert_eq!(slot.order().map(|(_, order, _)| order), Some(None));
             slot.clear();
-            assert!(
-                slot.order().is_none(),
-                "what was asked of another process is not asked of this one"
-            );
+            assert!(slot.order().is_none(), "what was asked of another process");
+            assert!(slot.read().is_none(), "what another process has shown");
+            slot.write(&Report {
+                facts: Facts { mapped_at: u64::MAX, ..Facts::default() },
+                stats: Stats::zero(),
+            });
+            assert_eq!(slot.read().map(|report| report.facts.mapped_at), Some(MOST));
         });
     }
 

@@ -19,6 +19,7 @@ use crate::os;
 use crate::purge_delay;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::ticks;
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -98,6 +99,13 @@ pub fn started_at() -> u64 {
     STARTED_AT.load(Ordering::Relaxed)
 }
 
+/// The process that the substrate knows of, without a system call; 0 before the start. (A child of `vfork` has its parent's memory, and
+/// finds its parent here.)
+#[inline]
+pub fn process() -> u32 {
+    PROCESS.load(Ordering::Relaxed)
+}
+
 /// Whether the caller runs in the process the substrate knows of: false in a
 /// child of `vfork`, which borrows its parent's memory and must not speak for it.
 ///
@@ -131,4 +139,5 @@ unsafe fn unlock() {
 
 fn in_child(_alone: bool) {
     PROCESS.store(os::process_id(), Ordering::Relaxed);
+    ticks::forget_after_fork();
 }

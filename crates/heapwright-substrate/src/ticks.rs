@@ -38,6 +38,8 @@ struct Place {
     next: AtomicU32,
 }
 
+/// No task is done later than after so many milliseconds.
+const FAR: u32 = 10_000;
 /// No time.
 const AT_ONCE: u32 = 0;
 
@@ -62,6 +64,24 @@ pub fn hurry(whose: Whose) {
     PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
 }
 
+/// Whether a task has not been done for the first time, which is to be soon: later the program may be in a sandbox.
+#[inline(always)]
+pub fn is_first() -> bool {
+    let place = &PLACES[Whose::Status as usize];
+    place.next.load(Ordering::Relaxed) == AT_ONCE && !place.task.load(Ordering::Relaxed).is_null()
+}
+
+/// In a forked child: a task that another thread was at is done anew.
+pub fn forget_after_fork() {
+    for place in &PLACES {
+        place.next.store(AT_ONCE, Ordering::Relaxed);
+    }
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// 1, and one more with each fork that this process comes from.
+static GENERATION: AtomicU32 = AtomicU32::new(1);
+
 /// Whether the process shows itself: slow paths see to it then that a quiet program's next operation comes by, too.
 #[inline(always)]
 pub fn has_status() -> bool {
@@ -74,7 +94,9 @@ pub fn pass(now: u32) {
     for place in &PLACES {
         let next = place.next.load(Ordering::Relaxed);
         let task = place.task.load(Ordering::Acquire);
-        if !task.is_null() && (next == AT_ONCE || now.wrapping_sub(next) as i32 >= 0) {
+        // (Far behind is far ahead, once the clock has gone around.)
+        let is_ahead = next != AT_ONCE && (1..=FAR).contains(&next.wrapping_sub(now));
+        if !task.is_null() && !is_ahead {
             run(place, task, now);
         }
     }
@@ -98,7 +120,6 @@ fn run(place: &Place, task: *mut (), now: u32) {
         return;
     }
     // One thread at a time: the others find it far ahead.
-    const FAR: u32 = 10_000;
     let next = place.next.load(Ordering::Relaxed);
     let far = now.wrapping_add(FAR);
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -108,15 +129,15 @@ fn run(place: &Place, task: *mut (), now: u32) {
     let task = unsafe { mem::transmute::<*mut (), Task>(task) };
     let after = task(now);
     // One that was hurried meanwhile is done again.
-    let again = now.wrapping_add(after).max(AT_ONCE + 1);
+    let again = now.wrapping_add(after.min(FAR)).max(AT_ONCE + 1);
     _ = place.next.compare_exchange(far, again, Ordering::Release, Ordering::Relaxed);
 }
 
 /// What a task keeps from one time to the next: for one thread at a time, and no lock, so that a fork need not know of it. In a
 /// child that was forked while a thread of the parent's was at it, it begins anew.
 pub struct Kept<T> {
-    /// The process of the thread that is at it; 0: none is.
-    process: AtomicU32,
+    /// The generation of processes whose thread is at it; 0: none is.
+    at_it: AtomicU32,
     new: T,
     value: UnsafeCell<T>,
 }
@@ -127,18 +148,15 @@ unsafe impl<T: Send> Sync for Kept<T> {}
 impl<T: Copy> Kept<T> {
     /// Begins with `new`.
     pub const fn new(new: T) -> Self {
-        Self { process: AtomicU32::new(0), new, value: UnsafeCell::new(new) }
+        Self { at_it: AtomicU32::new(0), new, value: UnsafeCell::new(new) }
     }
 
     /// Lets `work` change it. `None`: another thread is at it.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        let me = os::process_id();
-        let at_it = self.process.load(Ordering::Relaxed);
+        let me = GENERATION.load(Ordering::Relaxed);
+        let at_it = self.at_it.load(Ordering::Relaxed);
         if at_it == me
-            || self
-                .process
-                .compare_exchange(at_it, me, Ordering::Acquire, Ordering::Relaxed)
-                .is_err()
+            || self.at_it.compare_exchange(at_it, me, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
             return None;
         }
@@ -149,7 +167,7 @@ impl<T: Copy> Kept<T> {
             *value = self.new;
         }
         let result = work(value);
-        self.process.store(0, Ordering::Release);
+        self.at_it.store(0, Ordering::Release);
         Some(result)
     }
 }
@@ -192,8 +210,8 @@ mod tests {
         );
         assert_eq!(kept.with(|value| *value), Some(2));
         // As in a child of a process in which a thread was at it.
-        kept.process.store(os::process_id() + 1, Ordering::Relaxed);
+        kept.at_it.store(GENERATION.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         assert_eq!(kept.with(|value| *value), Some(1));
-        assert_eq!(kept.process.load(Ordering::Relaxed), 0);
+        assert_eq!(kept.at_it.load(Ordering::Relaxed), 0);
     }
 }

@@ -91,11 +91,8 @@ fn begin(now: u32) -> u32 {
 /// Looks how near the limit is. Returns when to come again, in milliseconds.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
-    if !substrate::is_original_process() {
-        return SOON_MS;
-    }
-    let Some(usage) = chunk::usage() else { return SOON_MS };
-    let (process, set) = (os::process_id(), SET.load(Ordering::Relaxed));
+    let Some(usage) = chunk::usage_now() else { return SOON_MS };
+    let (process, set) = (substrate::process(), SET.load(Ordering::Relaxed));
     let looked = STATE.with(|state| {
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
@@ -134,7 +131,7 @@ fn say(look: &Look) {
     const MIB: usize = 1 << 20;
     let line = Line::new()
         .text("process ")
-        .number(os::process_id() as usize)
+        .number(substrate::process() as usize)
         .text(" is at its memory limit: ")
         .number(look.used.saturating_add(look.fresh.min(look.limit)) / MIB)
         .text(" of ")

@@ -9,20 +9,25 @@
 //! ```
 //!
 //! `heapwright top` shows it, and `heapwright profile PID` gives the orders: see `heapwright_record::status` for the
-//! file. There is no thread for this, no signal and no ptrace. The file is opened when the program first allocates; later a tick
-//! makes no system call but `getpid`, unless it is ordered to write a file: the program may be in a sandbox by then. A forked child takes a slot of its own at its first tick.
+//! file. There is no thread for this, no signal and no ptrace. The file is opened when the heap starts, or the library is loaded; later
+//! a tick makes no system call, unless it is ordered to write a file: the program may be in a sandbox by then. A
+//! forked child takes a slot of its own at its first tick; a slot that was taken from this process, by mistake, is followed by
+//! another one.
 //!
-//! A process that nobody looks at reports seldom: after 4 ms, and then whenever it is twice as old, once a second in the
+//! A process that nobody looks at reports seldom: at once, and then whenever it is twice as old, once a second in the
 //! end; at most a thousandth of the time is spent on it, and a two-hundredth where someone looks.
 //!
 //! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
 //!
-//! Invariant: `SLOT` is the slot of the process `OWNER`, and only a thread in a tick changes either.
+//! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`] changes either.
 
-use heapwright_record::status::{Answer, FILE_BYTES, Facts, File, Order, Owner, Report, Slot};
+use heapwright_record::status::{
+    Answer, FILE_BYTES, Facts, File, MOST, Order, Owner, PROFILE_NAME, Report, Slot,
+};
 
 use crate::chunk;
 use crate::digits::Digits;
+use crate::heap;
 use crate::options;
 use crate::os;
 use crate::purge_delay;
@@ -30,6 +35,7 @@ use crate::stats;
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::ticks::{self, Whose};
+use core::cell::UnsafeCell;
 use core::ptr;
 use heapwright_record::Stats;
 
@@ -41,9 +47,13 @@ const SELDOM_SHARE: u64 = 1000;
 /// The same where someone looks.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
+/// A report that takes longer was interrupted.
+const LONGEST_NS: u64 = 10_000_000;
 /// Slots that get memory at a time, and how many with memory are left for children that are forked.
 const AT_ONCE: usize = 16;
 const SPARE: usize = 8;
+/// A slot of another namespace, of which nobody here knows whether its process lives, is used again after so long a silence.
+const SILENT_NS: u64 = 3600 * 1_000_000_000;
 
 static FILE: AtomicPtr<File> = AtomicPtr::new(ptr::null_mut());
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
@@ -54,16 +64,27 @@ static SLOT: AtomicUsize = AtomicUsize::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
-/// When sampling ends that an order has begun; 0: none has.
+/// The folder of the status file, with zeros behind it.
+struct Folder(UnsafeCell<[u8; PATH]>);
+
+// SAFETY: written before `FILE` is stored, and only read after that.
+unsafe impl Sync for Folder {}
+
+static FOLDER: Folder = Folder(UnsafeCell::new([0; PATH]));
+
+/// The longest path, and what the name of a file takes of it at most.
+const PATH: usize = 512;
+const NAME: usize = 64;
+
+/// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as long.)
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Shows this process to `heapwright top` and `heapwright profile PID`, which the same user runs, as soon as it allocates:
-/// it takes a slot in the user's status file, in `$XDG_RUNTIME_DIR` or `/dev/shm`. A preloaded library does so
-/// by itself; a program that links heapwright may.
+/// Shows this process to `heapwright top` and `heapwright profile PID`, which the same user runs: it takes a slot in the
+/// user's status file, in `$XDG_RUNTIME_DIR` or `/dev/shm`, at once if the heap has started, else as soon as it does. A
+/// preloaded library does so by itself; a program that links heapwright may. The caller holds no lock.
 ///
-/// At the first slow operation of the heap, some microseconds, for eight system calls. A process is not shown
-/// where the option `publish=no` forbids it, where it is set-uid, where there is no such file and none can be made, and where all
-/// of its slots are taken.
+/// Some microseconds, for ten system calls. A process is not shown where the option `publish=no` forbids it, where it is
+/// set-uid, where there is no such file and none can be made, and where all of its slots are taken.
 ///
 /// ```
 /// heapwright::status::publish();
@@ -76,10 +97,16 @@ static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 #[inline]
 pub fn publish() {
     ticks::begin(Whose::Status, begin);
+    if heap::has_started() {
+        ticks::pass(os::coarse_ms());
+    }
 }
 
 /// The first tick: opens the file. Returns when the next one is, in milliseconds.
 fn begin(now: u32) -> u32 {
+    if !substrate::is_original_process() {
+        return LOOK_MS;
+    }
     if FILE.load(Ordering::Relaxed).is_null() {
         let is_wanted = options::get().publish && !os::is_privileged();
         if !is_wanted || os::keeping_errno(open).is_none() {
@@ -113,10 +140,10 @@ fn open() -> Option<()> {
 /// ```
 #[must_use]
 pub fn is_published() -> bool {
-    OWNER.load(Ordering::Relaxed) != 0 && substrate::is_original_process()
+    file().is_some() && OWNER.load(Ordering::Relaxed) == substrate::process()
 }
 
-/// The process is about to end: gives its slot back. No system call but `getpid`.
+/// The process is about to end: gives its slot back. No system call. Not for a child of `vfork`.
 ///
 /// ```
 /// heapwright::status::withdraw();
@@ -133,9 +160,10 @@ pub fn withdraw() {
 fn give_back() {
     let Some(file) = file() else { return };
     let owner = Owner { process: OWNER.load(Ordering::Relaxed), namespace: namespace() };
-    if owner.process != 0 && owner.process == os::process_id() {
-        OWNER.store(0, Ordering::Relaxed);
+    if owner.process != 0 && owner.process == substrate::process() {
+        ticks::end(Whose::Status);
         FILE.store(ptr::null_mut(), Ordering::Relaxed);
+        OWNER.store(0, Ordering::Relaxed);
         file.give_back(SLOT.load(Ordering::Relaxed), owner);
     }
 }
@@ -149,18 +177,23 @@ fn file() -> Option<&'static File> {
     unsafe { FILE.load(Ordering::Acquire).as_ref() }
 }
 
+/// The folder for all users.
+const COMMON: &[u8] = b"/dev/shm";
+
 /// Opens the status file, in the folder for it or the one for all users, and maps it.
 fn map_file() -> Option<(os::SharedFile, &'static File)> {
-    let mut path = [0; 512];
+    let mut path = [0; PATH];
     let given = os::environment(b"XDG_RUNTIME_DIR", &mut path).unwrap_or(0);
-    let given = if path[0] == b'/' && given < path.len() - 32 { given } else { 0 };
-    let common = b"/dev/shm";
+    let given = if path[0] == b'/' && given < PATH - NAME { given } else { 0 };
     let runtime = (given > 0).then(|| open_in(&mut path, given)).flatten();
+    let length = if runtime.is_some() { given } else { COMMON.len() };
     let file = runtime.or_else(|| {
-        path = [0; 512];
-        path[..common.len()].copy_from_slice(common);
-        open_in(&mut path, common.len())
+        path[..COMMON.len()].copy_from_slice(COMMON);
+        open_in(&mut path, COMMON.len())
     })?;
+    path[length..].fill(0);
+    // SAFETY: nobody reads it before `FILE` is stored.
+    unsafe { *FOLDER.0.get() = path };
     let at: *mut File = file.map(FILE_BYTES)?.cast();
     // SAFETY: mapped for the life of the process, a page's multiple, as long as a `File`; any bytes are one. That its first
     // page has memory `open_in` has seen to.
@@ -169,22 +202,36 @@ fn map_file() -> Option<(os::SharedFile, &'static File)> {
 }
 
 /// Opens the file in the folder that the first bytes of `path` name. Its header has memory.
-fn open_in(path: &mut [u8; 512], mut length: usize) -> Option<os::SharedFile> {
-    let digits = Digits::decimal(u64::from(os::user_id()));
-    for part in [b"/heapwright-".as_slice(), digits.as_bytes()] {
+fn open_in(path: &mut [u8; PATH], length: usize) -> Option<os::SharedFile> {
+    let user = Digits::decimal(u64::from(os::user_id()));
+    name(path, length, &[b"/heapwright-", user.as_bytes()]);
+    os::SharedFile::open(path, FILE_BYTES).filter(|file| file.allocate(File::bytes_of(0)))
+}
+
+/// Writes the parts of a name behind the first bytes of `path`, and a zero behind them.
+fn name(path: &mut [u8; PATH], mut length: usize, parts: &[&[u8]]) {
+    for part in parts {
         path[length..length + part.len()].copy_from_slice(part);
         length += part.len();
     }
     path[length] = 0;
-    os::SharedFile::open(path, FILE_BYTES).filter(|file| file.allocate(File::bytes_of(0)))
 }
 
 /// Gives more slots memory.
 fn give_memory(open: &os::SharedFile, file: &File) {
     // What processes that were killed have left comes first.
+    let now = os::now_ns();
     for at in 0..file.allocated() {
         let Some(owner) = file.owner(at) else { continue };
-        if owner.namespace == namespace() && !os::is_process(owner.process) {
+        let is_gone = if owner.namespace == namespace() {
+            !os::is_process(owner.process)
+        } else {
+            // Of a clock that was set back, too: the machine has started anew.
+            let written =
+                file.slot(at).and_then(Slot::read).map_or(0, |report| report.facts.written_ns);
+            written > now || now - written > SILENT_NS
+        };
+        if is_gone {
             file.give_back(at, owner);
         }
     }
@@ -196,28 +243,30 @@ fn give_memory(open: &os::SharedFile, file: &File) {
 
 /// Takes a slot for this process. False: there is none.
 fn take_slot(file: &File) -> bool {
-    let process = os::process_id();
+    let process = substrate::process();
     let taken = file.take(Owner { process, namespace: namespace() });
     SLOT.store(taken.unwrap_or(0), Ordering::Relaxed);
     OWNER.store(if taken.is_some() { process } else { 0 }, Ordering::Relaxed);
     BEGAN_NS.store(os::now_ns(), Ordering::Relaxed);
     REPORTED_NS.store(0, Ordering::Relaxed);
-    SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
     taken.is_some()
 }
 
 /// What is done at a tick. Returns when to come again, in milliseconds.
 fn tick(_now: u32) -> u32 {
-    // A child of vfork has its parent's memory, and must not speak for it.
-    let Some(file) = file().filter(|_| substrate::is_original_process()) else { return LOOK_MS };
-    if OWNER.load(Ordering::Relaxed) != os::process_id() && !take_slot(file) {
+    let Some(file) = file() else { return LOOK_MS };
+    let me = Owner { process: substrate::process(), namespace: namespace() };
+    let index = SLOT.load(Ordering::Relaxed);
+    let has_slot = OWNER.load(Ordering::Relaxed) == me.process && file.owner(index) == Some(me);
+    if !has_slot && !take_slot(file) {
         return SELDOM_NS as u32 / 1_000_000;
     }
     let Some(slot) = file.slot(SLOT.load(Ordering::Relaxed)) else { return LOOK_MS };
-    if let Some((number, order)) = slot.order() {
+    if let Some((number, order, until)) = slot.order() {
         let answer = match order {
-            Ok(order) => follow(&order),
-            Err(answer) => answer,
+            Some(_) if until <= os::now_ns() => Answer::Failed,
+            Some(order) => follow(order, until),
+            None => Answer::Unknown,
         };
         slot.answer(number, answer);
         // What has changed is shown at once.
@@ -227,7 +276,7 @@ fn tick(_now: u32) -> u32 {
     let until = SAMPLES_UNTIL_NS.load(Ordering::Relaxed);
     if until != 0 && now > until {
         // The command that asked for samples has not come back.
-        follow(&Order::Stop);
+        follow(Order::Stop, now);
     }
     let (most, share) = if slot.is_watched(now) {
         (OFTEN_NS, OFTEN_SHARE)
@@ -235,7 +284,7 @@ fn tick(_now: u32) -> u32 {
         let age = now.saturating_sub(BEGAN_NS.load(Ordering::Relaxed));
         (age.clamp(u64::from(LOOK_MS) * 1_000_000, SELDOM_NS), SELDOM_SHARE)
     };
-    let took = TOOK_NS.load(Ordering::Relaxed);
+    let took = TOOK_NS.load(Ordering::Relaxed).min(LONGEST_NS);
     if now.saturating_sub(REPORTED_NS.load(Ordering::Relaxed)) >= most.max(took * share) {
         report(slot, file, now);
     }
@@ -244,7 +293,7 @@ fn tick(_now: u32) -> u32 {
 
 /// Writes where memory is just now.
 fn report(slot: &Slot, file: &File, now: u64) {
-    let Some(usage) = chunk::usage() else { return };
+    let Some(usage) = chunk::usage_now() else { return };
     let mut stats = Stats::zero();
     stats::reckon(&mut stats, &usage);
     stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
@@ -266,7 +315,7 @@ fn report(slot: &Slot, file: &File, now: u64) {
         bitmaps_at: bitmaps.0,
         bitmaps_bytes: bitmaps.1,
         sampling: crate::cache::sampling::period() as u64,
-        purge_delay_ms: purge_delay::purge_delay().map_or(u64::MAX, |ms| ms as u64),
+        purge_delay_ms: purge_delay::purge_delay().map_or(MOST, |ms| ms as u64),
         version: version(),
     };
     slot.write(&Report { facts, stats });
@@ -287,36 +336,49 @@ const fn version() -> u64 {
         | number(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
-/// Does what the command orders.
+/// Does what the command orders, which counts until a time.
 #[cfg(feature = "debug")]
-fn follow(order: &Order) -> Answer {
+fn follow(order: Order, until: u64) -> Answer {
     use crate::cache::sampling::period;
     use crate::heap::sampling;
     use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 
     let is_ordered = SAMPLES_UNTIL_NS.load(Ordering::Relaxed) != 0;
-    let is_done = match *order {
-        Order::Sample { .. } | Order::Stop if period() != 0 && !is_ordered => return Answer::Busy,
-        Order::Sample { until_ns, .. } if until_ns <= os::now_ns() => true,
-        Order::Sample { period: wanted, until_ns } => {
-            SAMPLES_UNTIL_NS.store(until_ns, Ordering::Relaxed);
+    let is_done = match order {
+        Order::Sample(_) | Order::Stop if period() != 0 && !is_ordered => return Answer::Busy,
+        Order::Sample(wanted) => {
+            SAMPLES_UNTIL_NS.store(until, Ordering::Relaxed);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+            let wanted = wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE);
             // One that is repeated goes on as it is.
-            period() == wanted
-                || sampling::begin_if_possible(wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE))
+            period() == wanted || sampling::begin_if_possible(wanted)
         }
         Order::Stop => {
             SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
             sampling::end();
             true
         }
-        Order::Write { path } => crate::samples::write_to(&path),
+        Order::Write => crate::samples::write_to(&profile_path()),
     };
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
+/// The file that the heap profile is written to when that is ordered: beside the status file.
+#[cfg(feature = "debug")]
+fn profile_path() -> [u8; PATH] {
+    // SAFETY: written before `FILE` was stored, which has been read.
+    let mut path = unsafe { *FOLDER.0.get() };
+    let length = path.iter().position(|&byte| byte == 0).unwrap_or(0);
+    let [before, between, behind] = PROFILE_NAME.map(str::as_bytes);
+    let user = Digits::decimal(u64::from(os::user_id()));
+    let process = Digits::decimal(u64::from(substrate::process()));
+    let parts = [b"/", before, user.as_bytes(), between, process.as_bytes(), behind];
+    name(&mut path, length, &parts);
+    path
+}
+
 /// Nothing is sampled in this build.
 #[cfg(not(feature = "debug"))]
-fn follow(_order: &Order) -> Answer {
+fn follow(_order: Order, _until: u64) -> Answer {
     Answer::Unknown
 }

@@ -13,7 +13,7 @@
 use super::ProgramArgs;
 use super::run::{command, not_started};
 use crate::inspect::{self, Verdict};
-use crate::live::{Files, Orders, Process, Refusal};
+use crate::live::{Files, Orders, Refusal};
 use crate::output::Format;
 use crate::output::{self, Look};
 use crate::preload::{self, Options};
@@ -252,6 +252,8 @@ fn to_file(report: &Report, format: Format, file: File) -> io::Result<()> {
     })
 }
 
+/// How long the process goes on sampling after this command has last said that it is there.
+const GRACE: Duration = Duration::from_secs(10);
 /// How long an order waits for its answer at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -261,12 +263,12 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let files = Files::open();
     let slot = files.slot_of(pid)?;
     let file = how.output.as_deref().map(super::open).transpose()?;
+    let samples_already = slot.read().map_or(0, |report| report.facts.sampling);
     let Some(orders) = Orders::to(slot) else {
         return Err(wrong(format!(
             "another command profiles process {pid} just now; wait for its end"
         )));
     };
-    let samples_already = slot.read().map_or(0, |report| report.facts.sampling);
     let wanted = how.seconds.unwrap_or(Duration::from_secs(30));
     interrupt::notice();
     let began = Instant::now();
@@ -282,7 +284,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
             // Again and again, so that it ends with this command.
-            match orders.sample(how.sample(), left.min(PATIENCE)) {
+            match orders.sample(how.sample(), GRACE, left.min(PATIENCE)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
                 Err(Refusal::Gone) => break,
@@ -292,7 +294,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         let step = wanted.saturating_sub(began.elapsed()).min(Duration::from_secs(1));
         sleep(step);
     }
-    let folder = Folder::for_user(Process::of(pid).map(|process| process.user))?;
+    let folder = Folder::new()?;
     let record = folder.path().join(format!("{STEM}.{pid}"));
     let written = if is_sampling { orders.write(&record, PATIENCE) } else { Err(Refusal::Quiet) };
     if samples_already == 0 {
@@ -332,9 +334,12 @@ fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
                 "process {pid} has another version of the library; use the heapwright that it came with"
             )
         }
+        Refusal::Sandboxed => format!(
+            "process {pid} is in a sandbox, which might end it for writing a file; start it with the option profile"
+        ),
         Refusal::Failed => format!(
-            "process {pid} could not do it: it runs in mode=debug, another allocator serves its malloc, or it cannot \
-             write to the folder for temporary files (TMPDIR)"
+            "process {pid} could not do it: it runs in mode=debug, another allocator serves its malloc, or it may not \
+             write files beside the status file"
         ),
     })
 }

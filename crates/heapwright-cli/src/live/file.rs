@@ -1,14 +1,17 @@
 //! The status files: found, mapped, and looked through.
 
+use super::process;
 use crate::wrong::wrong;
 use anyhow::Context;
-use heapwright_record::status::{FILE_BYTES, File, Owner, Report};
+use heapwright_record::status::{FILE_BYTES, File, Owner, PROFILE_NAME, Report};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 /// What a status file's name begins with; the user's number follows.
 const STEM: &str = "heapwright-";
@@ -17,6 +20,7 @@ const STEM: &str = "heapwright-";
 struct Mapped {
     at: NonNull<File>,
     file: OwnedFd,
+    folder: PathBuf,
 }
 
 impl Mapped {
@@ -53,12 +57,14 @@ impl Mapped {
         if at == libc::MAP_FAILED {
             return None;
         }
-        let mapped = Self { at: NonNull::new(at.cast())?, file: file.into() };
+        let folder = path.parent()?.to_owned();
+        let mapped = Self { at: NonNull::new(at.cast())?, file: file.into(), folder };
         mapped.get().is_of_this_version().then_some(mapped)
     }
 
     fn get(&self) -> &File {
-        // SAFETY: mapped as long as this lives, and long enough; any bytes are a file, whose words are atomics.
+        // SAFETY: mapped as long as this lives, and long enough (unless its user cuts it, which ends us, as with any mapped file); any
+        // bytes are a file, whose words are atomics.
         unsafe { self.at.as_ref() }
     }
 }
@@ -72,14 +78,14 @@ impl Drop for Mapped {
 
 /// All status files that may be read.
 pub(crate) struct Files {
-    files: Vec<Mapped>,
+    files: Vec<Rc<Mapped>>,
     namespace: u32,
 }
 
 /// One process's part of a file.
-#[derive(Clone, Copy)]
-pub(crate) struct Slot<'a> {
-    file: &'a Mapped,
+#[derive(Clone)]
+pub(crate) struct Slot {
+    file: Rc<Mapped>,
     index: usize,
     owner: Owner,
 }
@@ -101,7 +107,7 @@ impl Files {
             let name = path.file_name().and_then(|name| name.to_str());
             let of = name.and_then(|name| name.strip_prefix(STEM)?.parse::<u32>().ok());
             if let Some(of) = of.filter(|&of| user == 0 || of == user) {
-                files.extend(Mapped::open(&path, of));
+                files.extend(Mapped::open(&path, of).map(Rc::new));
             }
         }
         let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino() as u32);
@@ -109,19 +115,20 @@ impl Files {
     }
 
     /// The slots that processes have.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let here = self.namespace;
         self.files.iter().flat_map(move |file| {
             (0..file.get().allocated()).filter_map(move |index| {
                 let owner = file.get().owner(index)?;
-                (owner.namespace == here).then_some(Slot { file, index, owner })
+                (owner.namespace == here).then(|| Slot { file: Rc::clone(file), index, owner })
             })
         })
     }
 
     /// The slot of a process; an error says why there is none.
-    pub(crate) fn slot_of(&self, process: u32) -> anyhow::Result<Slot<'_>> {
-        if let Some(slot) = self.slots().find(|slot| slot.owner.process == process) {
+    pub(crate) fn slot_of(&self, process: u32) -> anyhow::Result<Slot> {
+        let is_its = |slot: &Slot| slot.owner.process == process && !slot.is_stale();
+        if let Some(slot) = self.slots().find(is_its) {
             return Ok(slot);
         }
         let folder = PathBuf::from(format!("/proc/{process}"));
@@ -148,15 +155,16 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-impl Slot<'_> {
+impl Slot {
     /// Whose it is.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// The slot in the file.
+    /// The slot in the file, if it is still its owner's.
     pub(super) fn get(&self) -> Option<&heapwright_record::status::Slot> {
-        self.file.get().slot(self.index)
+        let is_its = self.file.get().owner(self.index) == Some(self.owner);
+        self.file.get().slot(self.index).filter(|_| is_its)
     }
 
     /// What the process shows, and says that it is looked at for the next seconds.
@@ -168,9 +176,36 @@ impl Slot<'_> {
         (0..1000).find_map(|_| slot.read())
     }
 
-    /// Gives the slot back, whose process is gone.
-    pub(crate) fn clear(&self) {
-        self.file.get().give_back(self.index, self.owner);
+    /// Whether its process has ended, or has become another program, which has no slot. (One that is not to be known is
+    /// as it says.)
+    pub(super) fn is_stale(&self) -> bool {
+        let pid = self.owner.process;
+        // SAFETY: the signal 0 is none.
+        let is_there = unsafe { libc::kill(pid.cast_signed(), 0) } == 0
+            || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+        if !is_there {
+            return true;
+        }
+        let Some(slot) = self.get() else { return true };
+        let mapped_at = || slot.read().map(|report| report.facts.mapped_at);
+        let before = mapped_at();
+        let is_another = before.is_some_and(|at| !process::has_mapped(pid, at));
+        // The program that it has become may just have taken the slot anew.
+        is_another && mapped_at() == before
+    }
+
+    /// Gives the slot back, if it is stale.
+    pub(crate) fn clear_if_stale(&self) {
+        if self.is_stale() {
+            self.file.get().give_back(self.index, self.owner);
+        }
+    }
+
+    /// Where the process writes its heap profile to when it is ordered to.
+    pub(super) fn profile_path(&self, user: u32) -> PathBuf {
+        let [before, between, behind] = PROFILE_NAME;
+        let name = format!("{before}{user}{between}{}{behind}", self.owner.process);
+        self.file.folder.join(name)
     }
 
     /// Locks it for giving orders, until the descriptor is closed. False: another command has it.

@@ -56,10 +56,11 @@ pub(crate) struct Reported {
 
 impl Seen {
     /// Looks at the process in a slot. `None`: there is none any more, or it has become another program.
-    pub(crate) fn of(slot: &Slot<'_>) -> Option<Self> {
+    pub(crate) fn of(slot: &Slot) -> Option<Self> {
         let report = slot.read();
-        let process = Process::of(slot.owner().process)?;
-        if report.as_ref().is_some_and(|report| !process.has_mapped(report.facts.mapped_at)) {
+        let pid = slot.owner().process;
+        let process = Process::of(pid)?;
+        if report.as_ref().is_some_and(|report| !process::has_mapped(pid, report.facts.mapped_at)) {
             return None;
         }
         let report = report.map(|report| {
@@ -79,7 +80,7 @@ pub(crate) fn look(files: &Files) -> Vec<Seen> {
     for slot in files.slots() {
         match Seen::of(&slot) {
             Some(process) => seen.push(process),
-            None => slot.clear(),
+            None => slot.clear_if_stale(),
         }
     }
     seen

@@ -36,7 +36,7 @@ const UNIT: u64 = 64 << 10;
 impl Parts {
     /// The parts of a process that has `rss` bytes in memory, and of them `resident` in its heap, if the kernel says so.
     pub(super) fn of(stats: &Stats, facts: &Facts, rss: u64, resident: Option<Resident>) -> Self {
-        let tables = facts.window_used / UNIT * TABLES_A_UNIT;
+        let tables = (facts.window_used / UNIT).saturating_mul(TABLES_A_UNIT);
         let reckoned = Resident {
             tables: tables.min(stats.rss_metadata),
             window: (stats.rss_parts() - stats.rss_not_ours).saturating_sub(tables),

@@ -31,7 +31,9 @@ impl Process {
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let folder = PathBuf::from(format!("/proc/{pid}"));
         let user = fs::metadata(&folder).ok()?.uid();
-        let status = fs::read_to_string(folder.join("status")).ok()?;
+        // A name may be any bytes.
+        let status = fs::read(folder.join("status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
         let kib = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
@@ -53,19 +55,11 @@ impl Process {
             .find_map(|entry| entry.strip_prefix(b"HEAPWRIGHT="))
             .map(text)
             .unwrap_or_default();
-        let faults = fs::read_to_string(folder.join("stat")).map_or(0, |stat| faults(&stat));
+        let stat = fs::read(folder.join("stat")).unwrap_or_default();
+        let faults = faults(&String::from_utf8_lossy(&stat));
         let peak = kib("VmHWM:").unwrap_or(0) * 1024;
         let limit = limit::of(pid);
         Some(Self { pid, user, command, options, resident, peak, faults, limit })
-    }
-
-    /// Whether it has mapped a status file there. (Where that cannot be known, it has.)
-    pub(super) fn has_mapped(&self, at: u64) -> bool {
-        let end = at + heapwright_record::status::FILE_BYTES.next_multiple_of(page_size()) as u64;
-        match fs::read_link(format!("/proc/{}/map_files/{at:x}-{end:x}", self.pid)) {
-            Ok(path) => path.to_string_lossy().contains("/heapwright-"),
-            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-        }
     }
 
     /// Its name: the last part of the first word.
@@ -79,6 +73,31 @@ impl Process {
         let options = self.options.split([',', ';']).filter_map(|option| option.split_once('='));
         options.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim()).last()
     }
+}
+
+/// Whether a process has mapped a status file there. (Where that cannot be known, it has.)
+pub(super) fn has_mapped(pid: u32, at: u64) -> bool {
+    let bytes = heapwright_record::status::FILE_BYTES.next_multiple_of(page_size()) as u64;
+    let end = at.saturating_add(bytes);
+    let folder = format!("/proc/{pid}/map_files");
+    match fs::read_link(format!("{folder}/{at:x}-{end:x}")) {
+        Ok(path) => path.to_string_lossy().contains("/heapwright-"),
+        Err(error) => {
+            error.kind() != std::io::ErrorKind::NotFound || !PathBuf::from(folder).exists()
+        }
+    }
+}
+
+/// How many filters for system calls a process has: a sandbox, if it is more than this command's.
+pub(super) fn filters(pid: &str) -> u32 {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|text| text.trim().parse().ok())
+    };
+    // Kernels before 5.9 say only whether there are some.
+    field("Seccomp_filters:").or_else(|| field("Seccomp:")).unwrap_or(0)
 }
 
 /// Page faults, of what /proc/PID/stat says: the minor and the major ones.
@@ -109,7 +128,7 @@ mod tests {
         assert!(me.resident > 100_000 && me.peak >= me.resident && me.faults > 10);
         assert!(!me.command.is_empty() && !me.name().contains('/'));
         assert_eq!(Process::of(u32::MAX / 2), None);
-        assert!(!me.has_mapped(4096));
+        assert!(!has_mapped(std::process::id(), 4096) && !has_mapped(std::process::id(), u64::MAX));
     }
 
     #[test]

@@ -55,7 +55,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Shows the screen until the user has seen enough.
 pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
     interrupt::notice();
-    let mut terminal = ratatui::try_init().context("cannot use the terminal (try --once)")?;
+    let mut terminal = ratatui::try_init()
+        // Half of it may have been done.
+        .inspect_err(|_| ratatui::restore())
+        .context("cannot use the terminal (try --once)")?;
     let mut state = State {
         history: History::default(),
         look: Look::of(&io::stdout()),
@@ -66,7 +69,6 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
         shows_help: false,
         sites: Sites::default(),
     };
-    let mut files = Files::open();
     let mut next = Instant::now();
     let result = loop {
         if let Some(signal) = interrupt::came() {
@@ -76,10 +78,9 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
         let now = Instant::now();
         if now >= next {
             // Files of other users, or a first one, may have come.
-            files = Files::open();
-            state.history.add(look(&files), now);
-            let pid = state.process;
-            state.sites.look(&files, pid.and_then(|pid| state.history.get(pid)));
+            state.history.add(look(&Files::open()), now);
+            let shown = state.process.and_then(|pid| state.history.get(pid));
+            state.sites.look(shown, settings.interval);
             next = now + settings.interval.max(now.elapsed() * 10);
             changed = true;
         }
@@ -90,7 +91,7 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
             Ok(false) => {}
             Ok(true) => match event::read() {
                 Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                    if state.is_enough(key, &files) {
+                    if state.is_enough(key, settings.interval) {
                         break Ok(Exit::Code(0));
                     }
                     if let Err(error) = terminal.draw(|frame| draw(frame, &state)) {
@@ -113,14 +114,14 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
             Err(error) => break Err(error),
         }
     };
-    state.sites.end(&files);
+    state.sites.end();
     ratatui::restore();
     result.context("the terminal has gone")
 }
 
 impl State {
     /// Does what a key says. True: the user has seen enough.
-    fn is_enough(&mut self, key: KeyEvent, files: &Files) -> bool {
+    fn is_enough(&mut self, key: KeyEvent, interval: Duration) -> bool {
         if self.shows_help {
             self.shows_help = false;
             return false;
@@ -130,11 +131,11 @@ impl State {
             KeyCode::Char('q') => return true,
             KeyCode::Char('?' | 'h') => self.shows_help = true,
             KeyCode::Char('s') if self.process.is_some() => {
-                let pid = self.process;
-                self.sites.switch(files, pid.and_then(|pid| self.history.get(pid)));
+                let shown = self.process.and_then(|pid| self.history.get(pid));
+                self.sites.switch(shown, interval);
             }
             KeyCode::Esc | KeyCode::Backspace => {
-                self.sites.end(files);
+                self.sites.end();
                 self.process = None;
             }
             KeyCode::Enter if self.process.is_none() => {

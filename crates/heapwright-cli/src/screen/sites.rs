@@ -23,8 +23,9 @@ const PATIENCE: Duration = Duration::from_millis(150);
 /// See the module.
 #[derive(Default)]
 pub(super) struct Sites {
-    /// The process that is looked at.
+    /// The process that is looked at, and, once it was found, the right to give it orders.
     process: Option<u32>,
+    orders: Option<Orders>,
     /// Whether it samples because we have asked it to.
     is_ordered: bool,
     /// What is shown.
@@ -33,57 +34,61 @@ pub(super) struct Sites {
 
 impl Sites {
     /// Begins with a process, or ends.
-    pub(super) fn switch(&mut self, files: &Files, process: Option<&Watched>) {
+    pub(super) fn switch(&mut self, process: Option<&Watched>, interval: Duration) {
         if self.process.is_some() {
-            self.end(files);
+            self.end();
         } else if let Some(process) = process {
             self.process = Some(process.seen.process.pid);
-            self.lines = vec!["sampling begins when the process allocates".to_owned()];
-            self.look(files, Some(process));
+            self.look(Some(process), interval);
         }
     }
 
     /// Ends.
-    pub(super) fn end(&mut self, files: &Files) {
-        if let Some(pid) = self.process.take()
+    pub(super) fn end(&mut self) {
+        if let Some(orders) = self.orders.take()
             && std::mem::take(&mut self.is_ordered)
-            && let Ok(slot) = files.slot_of(pid)
-            && let Some(orders) = Orders::to(slot)
         {
             // One that does not hear of it ends by itself.
             let _ = orders.stop(PATIENCE);
         }
+        self.process = None;
         self.lines.clear();
     }
 
-    /// Reads the profile anew.
-    pub(super) fn look(&mut self, files: &Files, process: Option<&Watched>) {
+    /// Reads the profile anew; the next look is so much later.
+    pub(super) fn look(&mut self, process: Option<&Watched>, interval: Duration) {
         let (Some(pid), Some(process)) = (self.process, process) else { return };
         if process.seen.process.pid != pid {
             return;
         }
         let samples = process.seen.report.as_ref().is_some_and(|report| report.facts.sampling != 0);
-        match self.read(files, pid, samples) {
+        match self.read(pid, samples, interval) {
             Ok(lines) => self.lines = lines,
             Err(why) => self.lines = vec![why],
         }
     }
 
-    fn read(&mut self, files: &Files, pid: u32, samples: bool) -> Result<Vec<String>, String> {
-        let slot = files.slot_of(pid).map_err(|error| error.to_string())?;
-        let orders = Orders::to(slot)
-            .ok_or_else(|| "another command profiles this process just now".to_owned())?;
+    fn read(&mut self, pid: u32, samples: bool, interval: Duration) -> Result<Vec<String>, String> {
+        if self.orders.is_none() {
+            let slot = Files::open().slot_of(pid).map_err(|error| error.to_string())?;
+            self.orders = Orders::to(slot);
+        }
+        let Some(orders) = &self.orders else {
+            return Err("another command profiles this process just now".to_owned());
+        };
         let say = |refusal| match refusal {
             Refusal::Quiet => "the process does not allocate just now".to_owned(),
             Refusal::Gone => "the process has ended".to_owned(),
             Refusal::Unknown => "the process's library is of another version".to_owned(),
+            Refusal::Sandboxed => "the process is in a sandbox, which might end it".to_owned(),
             Refusal::Failed | Refusal::Busy => "the process cannot be sampled".to_owned(),
         };
         if self.is_ordered || !samples {
-            orders.sample(PERIOD, PATIENCE).map_err(say)?;
+            let time = Duration::from_secs(10).max(interval * 3);
+            orders.sample(PERIOD, time, PATIENCE).map_err(say)?;
             self.is_ordered = true;
         }
-        let folder = Folder::new().map_err(|error| error.to_string())?;
+        let folder = Folder::quietly().map_err(|error| error.to_string())?;
         let file = folder.path().join("profile.1");
         orders.write(&file, PATIENCE).map_err(say)?;
         let wanted = Wanted { figure: Figure::Live, ..Wanted::default() };

@@ -316,8 +316,16 @@ const PATIENCE: u64 = 200;
 /// How the window is used. `None` where the lock is held and stays held: the
 /// caller may be a signal handler that interrupted its holder.
 pub fn usage() -> Option<Usage> {
-    let chunk = CHUNK.lock_soon(PATIENCE)?;
-    Some(Usage {
+    CHUNK.lock_soon(PATIENCE).map(|chunk| usage_of(&chunk))
+}
+
+/// The same, without waiting. `None` where the lock is held.
+pub fn usage_now() -> Option<Usage> {
+    CHUNK.try_lock().map(|chunk| usage_of(&chunk))
+}
+
+fn usage_of(chunk: &Chunk<System>) -> Usage {
+    Usage {
         window_bytes: chunk.window.span_bytes(),
         committed_bytes: chunk.window.committed_bytes(),
         purged_bytes: PURGED.load(Ordering::Relaxed),
@@ -326,7 +334,7 @@ pub fn usage() -> Option<Usage> {
         dirty_bytes: chunk.dirty.units() * UNIT,
         resident_bytes: (chunk.taken + chunk.dirty.units()) * UNIT,
         window_at: MAP.address_of(0).addr(),
-    })
+    }
 }
 
 /// Holds the lock across a fork.

@@ -145,12 +145,15 @@ impl Magazines {
         }
         let now = os::coarse_ms();
         let polls = self.polls.get();
-        if self.now.replace(now) != now {
+        let is_new_tick = self.now.replace(now) != now;
+        if is_new_tick || ticks::is_first() {
+            ticks::pass(now);
+        }
+        if is_new_tick {
             self.rested.set(false);
             self.has_withheld.set(false);
             self.has_polled.set(false);
             self.publish();
-            ticks::pass(now);
             let more = tend_all(now, polls > 0) || ticks::has_status();
             self.polls.set(0);
             return if more { Some(self.begin(0)) } else { self.end() };

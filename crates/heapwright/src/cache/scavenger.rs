@@ -111,6 +111,8 @@ impl Cache {
         if is_new_tick {
             self.publish();
             self.scavenger.active.store(now, Ordering::Relaxed);
+        }
+        if is_new_tick || ticks::is_first() {
             ticks::pass(now);
         }
         let Some(delay) = purge_delay::purge_delay() else {

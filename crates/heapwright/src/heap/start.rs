@@ -67,6 +67,11 @@ pub(super) fn mine() -> Mine {
     }
 }
 
+/// Whether the heap has started.
+pub(crate) fn has_started() -> bool {
+    STATE.load(Ordering::Acquire) == READY
+}
+
 #[cold]
 fn mine_slow(has_exited: bool) -> Mine {
     // A signal handler that has interrupted its own thread's start finds nothing.

@@ -317,9 +317,10 @@ pub(crate) fn write_in(file: i32) -> bool {
     SAMPLES.lock().write_in(file)
 }
 
-/// Writes the profile as it is now to the file at `path`, which ends with a zero. False: it could not be written.
+/// Writes the profile as it is now to a new file at `path`, which ends with a zero, for this user alone. False: it could not
+/// be written, or a fork might not know of the lock yet.
 pub(crate) fn write_to(path: &[u8]) -> bool {
-    os::save_file(path, write_in)
+    HAS_JOINED.load(Ordering::Acquire) && os::replace_private_file(path, write_in)
 }
 
 static HANDLERS: fork::Handlers = fork::Handlers { before: before_fork, unlock, in_child };

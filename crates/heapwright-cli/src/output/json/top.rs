@@ -23,6 +23,7 @@
 use super::FORMAT;
 use super::run::Process as Statistics;
 use crate::live::Watched;
+use heapwright_record::status::MOST;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,7 +85,7 @@ fn process(watched: &Watched) -> Process<'_> {
         sampling_bytes: report.map(|report| report.facts.sampling),
         purge_delay_ms: report
             .map(|report| report.facts.purge_delay_ms)
-            .filter(|&delay| delay != u64::MAX),
+            .filter(|&delay| delay != MOST),
         age_seconds: report.map(|report| report.age.as_secs_f64()),
         stats: report.map(|report| Statistics(&report.stats)),
     }

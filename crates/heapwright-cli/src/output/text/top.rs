@@ -11,6 +11,7 @@ use crate::live::{Parts, Seen, Watched};
 use crate::output::{Look, bars, calls, printable_text, units};
 use crate::report::model::Report;
 use heapwright_record::Stats;
+use heapwright_record::status::MOST;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -232,7 +233,7 @@ pub(crate) fn facts(watched: &Watched) -> Vec<(&'static str, String)> {
         }
         facts.push(("given back so far", given));
         let delay = match told.purge_delay_ms {
-            u64::MAX => "never".to_owned(),
+            MOST => "never".to_owned(),
             ms => format!("after {}", units::duration(Duration::from_millis(ms))),
         };
         facts.push(("free pages go back", delay));

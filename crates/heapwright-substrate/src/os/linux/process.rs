@@ -139,29 +139,62 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     })
 }
 
+/// Whether files may be as large as `size` bytes: to write beyond is a signal that ends the process.
+fn may_write(size: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes the struct it is given.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) == 0 && limit.rlim_cur >= size }
+}
+
+/// Makes the file at `path`, which ends with a zero, for this user alone, in place of one that is there, what `write` writes to
+/// an open file. False: it could not be made, or not be written.
+#[cfg(feature = "debug")]
+pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
+    let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
+    if !may_write(libc::RLIM_INFINITY) {
+        return false;
+    }
+    let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    keeping_errno(|| {
+        // SAFETY: a path that ends with a zero. In a folder for all, another user's stays, and then there is no new one.
+        unsafe { libc::unlink(path.as_ptr()) };
+        let file = calls::open(path, how, 0o600);
+        if file < 0 {
+            return false;
+        }
+        let written = write(file);
+        calls::close(file);
+        written
+    })
+}
+
 /// A file of this user's alone that processes map and write to, open.
 pub struct SharedFile(i32);
 
 impl SharedFile {
     /// Opens the file at `path`, which ends with a zero, and makes one of `size` bytes if there is none. `None`: it
-    /// cannot be, or it is another user's, or others may read it.
+    /// cannot be, it is another user's, others may read it, or it is on a disk, where a write may have to wait.
     pub fn open(path: &[u8], size: usize) -> Option<Self> {
         let path = CStr::from_bytes_until_nul(path).ok()?;
+        if !may_write(size as u64) {
+            return None;
+        }
         let how = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         let fd = calls::open(path, how | libc::O_NONBLOCK, 0o600);
         if fd < 0 {
             return None;
         }
         let file = Self(fd);
-        // SAFETY: a struct of numbers, which zeros are values of.
-        let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
-        // SAFETY: writes the struct it is given.
-        let is_known = unsafe { libc::fstat(fd, &raw mut about) } == 0;
+        // SAFETY: structs of numbers, which zeros are values of.
+        let (mut about, mut system) =
+            unsafe { (core::mem::zeroed::<libc::stat>(), core::mem::zeroed::<libc::statfs>()) };
+        // SAFETY: each call writes the struct it is given.
+        let is_known =
+            unsafe { libc::fstat(fd, &raw mut about) + libc::fstatfs(fd, &raw mut system) } == 0;
         let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
         let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
-        // SAFETY: no preconditions.
-        let is_own = about.st_uid == unsafe { libc::geteuid() };
-        if !(is_known && is_plain && is_private && is_own) {
+        let is_in_memory = system.f_type == libc::TMPFS_MAGIC;
+        if !(is_known && is_plain && is_private && is_in_memory && about.st_uid == user_id()) {
             return None;
         }
         // SAFETY: a descriptor and a number.
@@ -172,8 +205,9 @@ impl SharedFile {
 
     /// Sees to it that the first `size` bytes have memory, so that a write to them cannot fail. False: there is none.
     pub fn allocate(&self, size: usize) -> bool {
-        // SAFETY: a descriptor and numbers.
-        unsafe { libc::fallocate(self.0, libc::FALLOC_FL_KEEP_SIZE, 0, size as i64) == 0 }
+        let (keep, from, size) = (libc::FALLOC_FL_KEEP_SIZE, 0_i64, size as i64);
+        // SAFETY: a descriptor and numbers. (The C library's function of that name is a cancellation point.)
+        unsafe { libc::syscall(libc::SYS_fallocate, self.0, keep, from, size) == 0 }
     }
 
     /// Maps the first `size` bytes for the life of the process, shared with others.
