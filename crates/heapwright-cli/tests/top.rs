@@ -208,6 +208,42 @@ fn a_running_process_is_profiled() {
 }
 
 #[test]
+fn one_that_debugs_is_seen() {
+    let folder = Folder::new();
+    let program = folder.compile("holder", &["-O1"], HOLDER);
+    let runtime = folder.path("");
+    let holder = Holder::start(&program, &runtime, "mode=debug", false);
+    soon("seen", || {
+        let list = stdout(&done(&mut holder.command(&["top", "--once"])));
+        let line = list.lines().find(|line| line.contains(&holder.pid())).unwrap_or_default();
+        if line.contains(" debug ") && !line.contains(" - ") || line.contains("M") {
+            Ok(())
+        } else {
+            Err(list)
+        }
+    });
+    let output = done(&mut holder.command(&["profile", &holder.pid(), "--seconds", "0.5"]));
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(stderr(&output).contains("mode=debug"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_slot_that_was_taken_by_mistake_is_taken_anew() {
+    let folder = Folder::new();
+    let program = folder.compile("holder", &["-O1"], HOLDER);
+    let runtime = folder.path("");
+    let holder = Holder::start(&program, &runtime, "cache=auto", false);
+    let list = || stdout(&done(&mut holder.command(&["top", "--once"])));
+    soon("seen", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
+    // All owners' words are zero: nobody has a slot.
+    let file = std::fs::read_dir(&runtime).expect("read").flatten().map(|entry| entry.path());
+    let file = file.filter(|path| path.to_string_lossy().contains("heapwright-")).last();
+    let file = std::fs::File::options().write(true).open(file.expect("there")).expect("opened");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096 - 64], 64).expect("written");
+    soon("seen again", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
+}
+
+#[test]
 fn one_that_samples_already_goes_on() {
     let folder = Folder::new();
     let program = folder.compile("holder", &["-O1", "-g"], HOLDER);

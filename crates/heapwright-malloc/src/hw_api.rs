@@ -13,7 +13,7 @@ use crate::errno;
 use crate::hw_pool::write_known;
 use crate::hw_types::{Amount, Block, Description, Heap, LeakCheck, Statistics, Visitor};
 use core::ffi::{c_char, c_int, c_void};
-use heapwright::{heap, profile, stats};
+use heapwright::{heap, limit, profile, stats};
 use heapwright_record::Stats;
 
 /// The version with the zero byte that C wants.
@@ -212,6 +212,15 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     // SAFETY: words without padding, and the caller's struct has `size` bytes.
     let known = unsafe { write_known(&now, out.cast(), size) };
     if found.is_some() { known } else { 0 }
+}
+
+/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the
+/// memory limit of its control groups counts again. Near it free memory goes back to the
+/// kernel sooner, and at it one line is written to standard error. It is a soft limit: no
+/// allocation fails because of it. Takes effect within moments, at the heap's next slow operation.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_set_soft_limit(bytes: usize) {
+    limit::set(bytes);
 }
 
 /// Begins a heap profile. Samples are a Poisson process over allocated bytes with a

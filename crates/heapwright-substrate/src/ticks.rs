@@ -10,7 +10,7 @@
 //!
 //! Tasks are set by modules above, which the slow paths do not know.
 //!
-//! Called by `cache` ([`pass`]), by `memory_limit`, and by those whose tasks they are: `status` and `limit`.
+//! Called by `cache` ([`pass`]) and `debug` ([`come_by`]), by `memory_limit` and `chunk`, and by those whose tasks they are: `status` and `limit`.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -86,6 +86,14 @@ static GENERATION: AtomicU32 = AtomicU32::new(1);
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
+}
+
+/// Does the tasks for which it is time, for a caller that does not know the time.
+#[inline]
+pub fn come_by() {
+    if PLACES.iter().any(|place| !place.task.load(Ordering::Relaxed).is_null()) {
+        pass(os::coarse_ms());
+    }
 }
 
 /// Does the tasks for which it is time.

@@ -19,6 +19,7 @@ use crate::stacks::module_of;
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::text::Line;
+use crate::ticks;
 use crate::verdict::Verdict;
 
 use super::heap::Heap;
@@ -123,7 +124,9 @@ fn of(span: &Span) -> Option<&'static Heap> {
 /// Serves a request. `None`: there is no debug heap.
 #[inline(never)]
 pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
-    Some(heap()?.allocate(request))
+    let heap = heap()?;
+    ticks::come_by();
+    Some(heap.allocate(request))
 }
 
 /// Takes a block back. False: it is somebody else's.
