@@ -1,20 +1,58 @@
+/* Programs that grow until the kernel ends them, in ten ways: `grow WAY`. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdio.h>
 #include <unistd.h>
-#include <pthread.h>
-static int mode; 
-static void grow(void){ size_t n=0; char*volatile b=NULL;
-  switch(mode){
-   case 0: for(;;){ char*p=malloc(64); memset(p,1,64); }
-   case 1: for(;;){ char*p=malloc(3000); memset(p,1,3000); }
-   case 2: for(;;){ char*p=malloc(1<<20); memset(p,1,1<<20); }
-   case 3: for(n=1<<16;;n*=2){ b=realloc(b,n); memset(b+n/2,1,n/2); }
-   case 4: for(n=1<<20;;n+=1<<20){ b=realloc(b,n); memset(b+n-(1<<20),1,1<<20); }
-   case 5: for(;;){ char*p=calloc(1,100<<10); memset(p,1,100<<10); usleep(100);} 
-   case 6: { volatile char*p=malloc((size_t)2<<30); for(n=0;;n+=4096) p[n]=1; }
-   case 7: for(;;){ for(int i=0;i<1000;i++){ char*p=malloc(500); memset(p,1,500);} usleep(500);} 
-   default: for(;;){ char*p=malloc(20000); memset(p,1,20000); }
-  } }
-static void*th(void*x){ grow(); return x; }
-int main(int c,char**v){ mode=atoi(v[1]); if(mode==8){ pthread_t t[4]; for(int i=0;i<4;i++) pthread_create(t+i,0,th,0); } grow(); }
+
+static int way;
+
+/* Blocks of a size, filled, with a pause after each so many of them. */
+static void blocks(size_t size, int pause_after)
+{
+    for (int i = 1;; i++) {
+        memset(malloc(size), 1, size);
+        if (pause_after != 0 && i % pause_after == 0)
+            usleep(500);
+    }
+}
+
+static void *grow(void *unused)
+{
+    char *volatile array = NULL;
+    switch (way) {
+    case 0: blocks(64, 0); break;
+    case 1: blocks(3000, 0); break;
+    case 2: blocks(1 << 20, 0); break;
+    case 3: /* an array that doubles */
+        for (size_t size = 1 << 16;; size *= 2) {
+            array = realloc(array, size);
+            memset(array + size / 2, 1, size / 2);
+        }
+    case 4: /* one that grows by a megabyte */
+        for (size_t size = 1 << 20;; size += 1 << 20) {
+            array = realloc(array, size);
+            memset(array + size - (1 << 20), 1, 1 << 20);
+        }
+    case 5: blocks(100 << 10, 5); break;
+    case 6: /* one that is larger than the limit, filled bit by bit */
+        array = malloc((size_t)2 << 30);
+        for (size_t at = 0; at < (size_t)2 << 30; at += 4096)
+            array[at] = 1;
+        break;
+    case 7: blocks(500, 1000); break;
+    default: blocks(20000, 0); break;
+    }
+    return unused;
+}
+
+int main(int count, char **words)
+{
+    way = count > 1 ? atoi(words[1]) : 0;
+    if (way == 8) {
+        pthread_t thread;
+        for (int i = 0; i < 3; i++)
+            pthread_create(&thread, NULL, grow, NULL);
+    }
+    grow(NULL);
+    return 0;
+}

@@ -1,20 +1,66 @@
-/* limit load: LIVE_MB; phases with other sizes; 2 threads? */
+/* A load for a memory limit: `load MB` fills MB of memory with blocks of 16 to 2000 bytes and replaces two million of them
+ * at random, so that as much is live all the time. Prints how many seconds that took. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-static unsigned long long s=88172645463325252ULL; static unsigned rnd(void){ s^=s<<13; s^=s>>7; s^=s<<17; return s>>16; }
-int main(int c,char**v){
-  size_t target=(size_t)atol(v[1])<<20; int phases=c>2?atoi(v[2]):4; size_t most=c>3?atol(v[3]):2000; size_t cap=target/16; char**b=calloc(cap,sizeof*b); size_t*z=calloc(cap,sizeof*z); size_t n=0,live=0; 
-  struct timespec t0,t1; clock_gettime(CLOCK_MONOTONIC,&t0); unsigned long ops=0;
-  target-=cap*0; 
-  for(int ph=0;ph<phases;ph++){
-    /* free a random half */
-    for(size_t i=0;i<n;){ if(rnd()&1){ live-=z[i]; free(b[i]); n--; b[i]=b[n]; z[i]=z[n]; ops++; } else i++; }
-    /* fill up with this phase's sizes */
-    size_t lo=16, hi=most>>(ph%3); 
-    while(1){ size_t k=lo+rnd()%(hi-lo); if(live+k>target) break; b[n]=malloc(k); if(!b[n]){ puts("null"); return 3; } memset(b[n],1,k); z[n]=k; live+=k; n++; ops++; }
-    /* churn */
-    for(size_t i=0;i<2000000;i++){ size_t j=rnd()%n; live-=z[j]; free(b[j]); size_t k=lo+rnd()%(hi-lo); if(live+k>target) k=16; b[j]=malloc(k); memset(b[j],1,k); z[j]=k; live+=k; ops++; }
-  }
-  clock_gettime(CLOCK_MONOTONIC,&t1); printf("%f s %lu ops live %zu n %zu\n",(t1.tv_sec-t0.tv_sec)+(t1.tv_nsec-t0.tv_nsec)/1e9,ops,live>>20,n); return 0; }
+
+enum { LEAST = 16, MOST = 2000, REPLACED = 2000000 };
+
+static uint64_t state = 88172645463325252;
+static uint64_t random_number(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 16;
+}
+
+struct block {
+    char *at;
+    size_t size;
+};
+
+static struct block made(size_t size)
+{
+    struct block block = {malloc(size), size};
+    if (block.at == NULL) {
+        fputs("load: there is no memory\n", stderr);
+        exit(3);
+    }
+    memset(block.at, 1, size);
+    return block;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+int main(int count, char **words)
+{
+    size_t target = (size_t)(count > 1 ? atol(words[1]) : 350) << 20;
+    struct block *blocks = calloc(target / LEAST, sizeof *blocks);
+    size_t live = 0, number = 0;
+    double began = now();
+    for (;;) {
+        size_t size = LEAST + random_number() % (MOST - LEAST);
+        if (live + size > target)
+            break;
+        blocks[number++] = made(size);
+        live += size;
+    }
+    for (int i = 0; i < REPLACED; i++) {
+        size_t at = random_number() % number;
+        size_t size = LEAST + random_number() % (MOST - LEAST);
+        live -= blocks[at].size;
+        free(blocks[at].at);
+        blocks[at] = made(live + size > target ? LEAST : size);
+        live += blocks[at].size;
+    }
+    printf("%.3f\n", now() - began);
+    return 0;
+}

@@ -6,8 +6,8 @@
 //!
 //!   free pages  wait (purge=)    |  250 ms      |   50 ms       |  20 ms, and go at once with each look
 //!   ... at most much             |  1/2 of what is left         |  1/8
-//!   huge pages  as asked         |  none for what is new
-//!   stashes     4 MiB            |              |  none beyond 256 KiB
+//!   huge pages  as asked                         |  none for what is new
+//!   stashes     4 MiB                            |  256 KiB at most
 //! ```
 //!
 //! Far from the limit nothing is different, because speed comes first. The limit is the least one of the process's control

@@ -85,7 +85,7 @@ pub fn take(
     let padded = units.checked_add(align_units - 1).filter(|&padded| padded < MAX_UNITS)?;
     // What goes back at once is not asked for in huge pages, nor what there may be no memory for.
     let has_no_use =
-        || purge_delay::purge_delay() == Some(0) || memory_limit::nearness() != Nearness::Far;
+        || purge_delay::purge_delay() == Some(0) || memory_limit::nearness() >= Nearness::Near;
     let want = if want == Want::Dense && has_no_use() { Want::Any } else { want };
     let mut chunk = CHUNK.lock();
     if padded > chunk.window.span_bytes() / UNIT {
