@@ -1040,6 +1040,14 @@ size_t hw_get_stats(struct hw_statistics *out, size_t size);
 size_t hw_check_leaks(struct hw_leak_check *out, size_t size);
 
 /**
+ * Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the
+ * memory limit of its control groups counts again. Near it free memory goes back to the
+ * kernel sooner, and at it one line is written to standard error. It is a soft limit: no
+ * allocation fails because of it. Takes effect within moments, at the heap's next slow operation.
+ */
+void hw_set_soft_limit(size_t bytes);
+
+/**
  * Begins a heap profile. Samples are a Poisson process over allocated bytes with a
  * mean distance of bytes: a block of n bytes is a sample with the probability
  * 1 - exp(-n / bytes). The stack of a sample is kept, and its free is seen.

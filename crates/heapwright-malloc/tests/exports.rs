@@ -79,6 +79,7 @@ const EXPORTS: &[&str] = &[
     "hw_profile_begin",
     "hw_profile_end",
     "hw_profile_write",
+    "hw_set_soft_limit",
     "hw_pool_create",
     "hw_pool_alloc",
     "hw_pool_free",

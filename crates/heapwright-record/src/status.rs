@@ -386,28 +386,27 @@ mod tests {
     }
 
     fn new_file() -> Box<File> {
-        const ZERO: AtomicU64 = AtomicU64::new(0);
         let slots: Vec<Slot> = (0..SLOTS)
             .map(|_| Slot {
-                sequence: ZERO,
-                facts: [const { ZERO }; 24],
-                stats: [const { ZERO }; STATS_WORDS],
-                watched_until: ZERO,
-                what: ZERO,
-                argument: ZERO,
-                until: ZERO,
-                asked: ZERO,
-                answer: ZERO,
-                answered: ZERO,
-                rest: [const { ZERO }; _],
+                sequence: AtomicU64::new(0),
+                facts: [const { AtomicU64::new(0) }; 24],
+                stats: [const { AtomicU64::new(0) }; STATS_WORDS],
+                watched_until: AtomicU64::new(0),
+                what: AtomicU64::new(0),
+                argument: AtomicU64::new(0),
+                until: AtomicU64::new(0),
+                asked: AtomicU64::new(0),
+                answer: AtomicU64::new(0),
+                answered: AtomicU64::new(0),
+                rest: [const { AtomicU64::new(0) }; _],
             })
             .collect();
         let slots = slots.try_into().unwrap_or_else(|_| unreachable!());
         Box::new(File {
-            magic: ZERO,
-            allocated: ZERO,
-            rest: [const { ZERO }; 6],
-            owners: [const { ZERO }; SLOTS],
+            magic: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
+            rest: [const { AtomicU64::new(0) }; 6],
+            owners: [const { AtomicU64::new(0) }; SLOTS],
             slots,
         })
     }

@@ -313,6 +313,7 @@ impl Group {
 
 /// What limits the process.
 #[derive(Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "there is one, in a static")]
 enum Source {
     /// Nothing.
     None,

@@ -22,7 +22,7 @@
 //! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`] changes either.
 
 use heapwright_record::status::{
-    Answer, FILE_BYTES, Facts, File, MOST, Order, Owner, PROFILE_NAME, Report, Slot,
+    Answer, FILE_BYTES, Facts, File, MOST, Order, Owner, Report, Slot,
 };
 
 use crate::chunk;
@@ -369,7 +369,7 @@ fn profile_path() -> [u8; PATH] {
     // SAFETY: written before `FILE` was stored, which has been read.
     let mut path = unsafe { *FOLDER.0.get() };
     let length = path.iter().position(|&byte| byte == 0).unwrap_or(0);
-    let [before, between, behind] = PROFILE_NAME.map(str::as_bytes);
+    let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);
     let user = Digits::decimal(u64::from(os::user_id()));
     let process = Digits::decimal(u64::from(substrate::process()));
     let parts = [b"/", before, user.as_bytes(), between, process.as_bytes(), behind];

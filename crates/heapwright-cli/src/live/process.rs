@@ -71,7 +71,8 @@ impl Process {
     /// The value of one of its options, the last one given.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let options = self.options.split([',', ';']).filter_map(|option| option.split_once('='));
-        options.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim()).last()
+        let mut named = options.filter(|(key, _)| key.trim() == name);
+        named.next_back().map(|(_, value)| value.trim())
     }
 }
 

@@ -65,9 +65,8 @@ fn draw_lines(frame: &mut Frame<'_>, area: Rect, state: &State, watched: &Watche
     let [resident, live] =
         Layout::vertical([Constraint::Length(3), Constraint::Length(3)]).areas(area);
     let most = watched.points.iter().map(|point| point.resident).max().unwrap_or(0).max(1);
-    let lines: [(&str, Rect, fn(&Point) -> u64); 2] =
-        [("resident", resident, |point| point.resident), ("live", live, |point| point.live)];
-    for (name, area, of) in lines {
+    for (name, area, is_live) in [("resident", resident, false), ("live", live, true)] {
+        let of = |point: &Point| if is_live { point.live } else { point.resident };
         let [label, graph] =
             Layout::horizontal([Constraint::Length(13), Constraint::Min(0)]).areas(area);
         let now = watched.points.back().map_or(0, of);

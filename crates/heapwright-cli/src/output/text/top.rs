@@ -265,10 +265,7 @@ fn live(stats: &Stats) -> String {
 }
 
 fn caches(stats: &Stats) -> String {
-    let mut text = format!("{} of their own", units::counted(stats.caches_live, "thread"));
-    text = text
-        .replace("thread of their", "thread of its")
-        .replace("threads of their", "threads of their");
+    let mut text = format!("{} of threads", units::count(stats.caches_live));
     if stats.caches_orphaned > 0 {
         let _ = write!(text, ", {} of threads that ended", units::count(stats.caches_orphaned));
     }

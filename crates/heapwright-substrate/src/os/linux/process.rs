@@ -185,12 +185,14 @@ impl SharedFile {
             return None;
         }
         let file = Self(fd);
-        // SAFETY: structs of numbers, which zeros are values of.
-        let (mut about, mut system) =
-            unsafe { (core::mem::zeroed::<libc::stat>(), core::mem::zeroed::<libc::statfs>()) };
-        // SAFETY: each call writes the struct it is given.
-        let is_known =
-            unsafe { libc::fstat(fd, &raw mut about) + libc::fstatfs(fd, &raw mut system) } == 0;
+        // SAFETY: a struct of numbers, which zeros are values of.
+        let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+        // SAFETY: a struct of numbers, which zeros are values of.
+        let mut system = unsafe { core::mem::zeroed::<libc::statfs>() };
+        // SAFETY: writes the struct it is given.
+        let is_known = unsafe { libc::fstat(fd, &raw mut about) } == 0
+            // SAFETY: writes the struct it is given.
+            && unsafe { libc::fstatfs(fd, &raw mut system) } == 0;
         let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
         let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
         let is_in_memory = system.f_type == libc::TMPFS_MAGIC;
