@@ -22,7 +22,7 @@ mod failure;
 mod forward;
 mod nothrow;
 
-pub(crate) use forward::{distinguish_forms, notice_replacements};
+pub(crate) use forward::{distinguish_forms, forwarding, notice_replacements};
 
 use failure::new_slow;
 use forward::delete_sized;

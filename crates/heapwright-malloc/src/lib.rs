@@ -68,6 +68,8 @@ pub mod hw_types;
 /// cbindgen:ignore
 mod introspection;
 /// cbindgen:ignore
+mod jemalloc;
+/// cbindgen:ignore
 mod malloc_family;
 #[cfg(target_arch = "x86_64")]
 /// cbindgen:ignore
@@ -85,6 +87,9 @@ mod report;
 mod signals;
 /// cbindgen:ignore
 mod stderr_copy;
+/// cbindgen:ignore
+#[allow(non_snake_case, reason = "the names are gperftools'")]
+mod tcmalloc;
 /// cbindgen:ignore
 mod text;
 /// cbindgen:ignore

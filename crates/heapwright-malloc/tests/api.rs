@@ -53,6 +53,25 @@ fn the_other_frees_free() {
 }
 
 #[test]
+fn programs_of_jemalloc_and_gperftools_are_served() {
+    fine("other_doors.c", &[support::How::Linked, support::How::Archive, support::How::Static]);
+}
+
+/// Linked with the others' libraries, as such programs are; the preload comes first.
+#[test]
+fn programs_linked_with_them_are_served() {
+    use support::{How, command, compile, run, skip};
+    let folder = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let libraries =
+        ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"].map(|name| format!("{folder}/{name}"));
+    if !libraries.iter().all(|library| std::path::Path::new(library).exists()) {
+        return skip("libjemalloc2 and libtcmalloc-minimal4 are not installed");
+    }
+    let program = compile("other_doors.c", How::Preload, &libraries.each_ref().map(String::as_str));
+    run(&mut command(&program, How::Preload)).is_fine("linked with both");
+}
+
+#[test]
 fn usable_size_may_be_used() {
     fine("usable_size.c", &EVERY_WAY);
 }

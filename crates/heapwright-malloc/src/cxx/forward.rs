@@ -241,9 +241,9 @@ macro_rules! forwarding {
             #[unsafe(link_section = "heapwright_operators")]
             extern "C" fn $from() {
                 #[cfg(target_arch = "x86_64")]
-                naked_asm!(concat!("jmp qword ptr [rip + ", $to, "@GOTPCREL]"));
+                core::arch::naked_asm!(concat!("jmp qword ptr [rip + ", $to, "@GOTPCREL]"));
                 #[cfg(target_arch = "aarch64")]
-                naked_asm!(
+                core::arch::naked_asm!(
                     concat!("adrp x16, :got:", $to),
                     concat!("ldr x16, [x16, :got_lo12:", $to, "]"),
                     "br x16",
@@ -252,6 +252,8 @@ macro_rules! forwarding {
         )*
     };
 }
+
+pub(crate) use forwarding;
 
 forwarding! {
     /// `operator delete(void*, const std::nothrow_t&)`.

@@ -8,6 +8,9 @@ use super::{foreign, shared};
 use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Use, magazines};
 use crate::chunk;
+use crate::os;
+use crate::request::{MALLOC, Origin, Request};
+use crate::size_class;
 use crate::sync;
 
 /// Whether an address lies in a block (in use or cached) of this process's
@@ -28,6 +31,25 @@ pub fn owns(address: *const u8) -> bool {
         Kind::LargeRest(head) => MAP.kind(head) == Kind::LargeHead,
         Kind::Debug | Kind::DebugRest(_) => true,
         _ => foreign::peer_owns(address),
+    }
+}
+
+/// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there can be none so
+/// large. Constant time.
+///
+/// ```
+/// assert_eq!(heapwright::heap::good_size(100, 1), Some(112));
+/// assert_eq!(heapwright::heap::good_size(usize::MAX, 1), None);
+/// ```
+#[must_use]
+pub fn good_size(size: usize, align: usize) -> Option<usize> {
+    if size > isize::MAX as usize || align > isize::MAX as usize {
+        return None;
+    }
+    let request = Request { size, align, zero: false, origin: Origin::of::<MALLOC>() };
+    match request.class() {
+        Some(class) => Some(size_class::size(class)),
+        None => size.checked_next_multiple_of(os::kernel_page_size()),
     }
 }
 

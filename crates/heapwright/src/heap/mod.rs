@@ -62,7 +62,7 @@ mod walk;
 
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
-pub use control::{give_up_reserve, limit_address_space, owns, trim};
+pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use debug_hooks::observe;

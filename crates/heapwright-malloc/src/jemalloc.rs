@@ -1,0 +1,519 @@
+//! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the preload: their blocks and
+//! their questions come here together with their `malloc`, and not to a jemalloc that serves nothing.
+//!
+//! ```text
+//!   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx      blocks, with flags
+//!   mallctl mallctlnametomib mallctlbymib                         a tree of names: CONTROLS
+//!   malloc_stats_print                                            text
+//! ```
+//!
+//! | flag | here |
+//! |---|---|
+//! | `MALLOCX_LG_ALIGN(n)`, the lowest six bits | the alignment |
+//! | `MALLOCX_ZERO` | zeros |
+//! | `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
+//!
+//! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is written, as
+//! jemalloc does, so that they are of one moment:
+//!
+//! | name | is here |
+//! |---|---|
+//! | `stats.allocated` | bytes in live blocks |
+//! | `stats.active` | resident bytes of slabs, large blocks and caches |
+//! | `stats.metadata` | resident bytes of tables |
+//! | `stats.resident` | all resident bytes of the heap, free pages too |
+//! | `stats.mapped` | bytes made writable |
+//! | `stats.retained` | `mapped` without `resident` |
+//!
+//! What is not known is `ENOENT`, as with jemalloc: programs ask so whether it can be had (`thread.allocatedp`: nothing is counted
+//! by thread). A name's numbers (MIB) are its place in [`CONTROLS`], and the number in it.
+
+use core::ffi::{CStr, c_char, c_uint};
+use core::mem::size_of;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::errno;
+use crate::report;
+use heapwright::heap::{self, MALLOC};
+use heapwright::{options, process, stats};
+use heapwright_record::Stats;
+use libc::{c_int, c_void, size_t};
+
+/// `MALLOCX_ZERO`.
+const ZERO: c_int = 0x40;
+
+/// The alignment that flags ask for.
+const fn alignment(flags: c_int) -> usize {
+    1 << (flags & 0x3f)
+}
+
+/// Gives a block of at least `size` bytes.
+#[unsafe(no_mangle)]
+extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
+    allocate(size, flags)
+}
+
+fn allocate(size: usize, flags: c_int) -> *mut c_void {
+    match (flags & ZERO != 0, alignment(flags)) {
+        (false, align) => heap::malloc_aligned(size, align).cast(),
+        (true, align) => heap::calloc_aligned(size, align).cast(),
+    }
+}
+
+/// Changes a block's size; moves it where it must.
+///
+/// # Safety
+///
+/// `block` is a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> *mut c_void {
+    let block: *mut u8 = block.cast();
+    // SAFETY: the caller's block.
+    let before = unsafe { heap::usable_size(block) };
+    let size = size.max(1);
+    let new = if alignment(flags) <= 16 {
+        // SAFETY: as the caller promises.
+        unsafe { heap::realloc(block, size) }
+    } else if size <= before && block.addr().is_multiple_of(alignment(flags)) && size > before / 2 {
+        block
+    } else {
+        let new = heap::malloc_aligned(size, alignment(flags));
+        if !new.is_null() {
+            // SAFETY: both have so many bytes, and the new one is ours alone.
+            unsafe { ptr::copy_nonoverlapping(block, new, before.min(size)) };
+            // SAFETY: the caller gives it away.
+            unsafe { heap::free(block) };
+        }
+        new
+    };
+    if flags & ZERO != 0 && !new.is_null() {
+        // SAFETY: the block is in use, and afterwards the caller's.
+        let after = unsafe { heap::usable_size(new) };
+        if after > before {
+            // SAFETY: these bytes are the block's, and nobody has written to them.
+            unsafe { new.add(before).write_bytes(0, after - before) };
+        }
+    }
+    new.cast()
+}
+
+/// Changes a block's size where it is, if that can be done: it stays as it is. Returns its usable size.
+///
+/// # Safety
+///
+/// `block` is a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn xallocx(
+    block: *mut c_void,
+    _size: size_t,
+    _extra: size_t,
+    _flags: c_int,
+) -> size_t {
+    // SAFETY: as the caller promises.
+    unsafe { heap::usable_size(block.cast_const().cast()) }
+}
+
+/// How many bytes of a block may be used.
+///
+/// # Safety
+///
+/// `block` is a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sallocx(block: *const c_void, _flags: c_int) -> size_t {
+    // SAFETY: as the caller promises.
+    unsafe { heap::usable_size(block.cast()) }
+}
+
+/// Gives a block back.
+///
+/// # Safety
+///
+/// `block` is a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dallocx(block: *mut c_void, _flags: c_int) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}
+
+/// Gives a block back, whose size the caller knows.
+///
+/// # Safety
+///
+/// `block` is a live block of this process, of that size and those flags.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
+    // An aligned block's class is not its size's.
+    if alignment(flags) <= 16 {
+        // SAFETY: as the caller promises.
+        unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
+    } else {
+        // SAFETY: as the caller promises.
+        unsafe { heap::free(block.cast()) };
+    }
+}
+
+/// How many bytes of a block could be used that was asked for so.
+#[unsafe(no_mangle)]
+extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
+    heap::good_size(size, alignment(flags)).unwrap_or(0)
+}
+
+/// What `epoch` counts.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+/// What it was taken at: allocated, active, metadata, resident, mapped, retained, and pages free and waiting.
+static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
+
+/// Takes the figures.
+fn take_figures() {
+    let mut now = Stats::zero();
+    if !stats::snapshot(&mut now) {
+        return;
+    }
+    let resident = now.rss - now.rss_not_ours;
+    let active = resident - now.rss_metadata - now.rss_lazy;
+    let mapped = now.committed_bytes.max(resident);
+    let figures = [
+        now.live_bytes.min(active),
+        active,
+        now.rss_metadata,
+        resident,
+        mapped,
+        mapped - resident,
+        now.rss_lazy,
+    ];
+    for (place, figure) in FIGURES.iter().zip(figures) {
+        place.store(figure as usize, Ordering::Relaxed);
+    }
+}
+
+/// A value as `mallctl` gives it.
+enum Value {
+    Bytes(usize),
+    Signed(isize),
+    Epoch(u64),
+    Unsigned(c_uint),
+    Flag(bool),
+    Text(&'static CStr),
+    None,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Control {
+    /// A figure of that number.
+    Figure(usize),
+    /// The same in pages.
+    Pages(usize),
+    Epoch,
+    Version,
+    PageSize,
+    Quantum,
+    Arenas,
+    /// The purge delay, which can be set.
+    Decay,
+    Flag(bool),
+    Text(&'static CStr),
+    Zero,
+    /// Everything that is free goes back.
+    Purge,
+    /// Done, for there is nothing to do.
+    Nothing,
+    /// A number for a cache, which stands for none.
+    NewCache,
+}
+
+/// The names that are known. `#` is any number.
+const CONTROLS: &[(&[u8], Control)] = &[
+    (b"version", Control::Version),
+    (b"epoch", Control::Epoch),
+    (b"stats.allocated", Control::Figure(0)),
+    (b"stats.active", Control::Figure(1)),
+    (b"stats.metadata", Control::Figure(2)),
+    (b"stats.resident", Control::Figure(3)),
+    (b"stats.mapped", Control::Figure(4)),
+    (b"stats.retained", Control::Figure(5)),
+    (b"stats.arenas.#.pactive", Control::Pages(1)),
+    (b"stats.arenas.#.pdirty", Control::Pages(6)),
+    (b"stats.arenas.#.pmuzzy", Control::Zero),
+    (b"stats.arenas.#.mapped", Control::Figure(4)),
+    (b"stats.arenas.#.retained", Control::Figure(5)),
+    (b"stats.arenas.#.resident", Control::Figure(3)),
+    (b"arenas.narenas", Control::Arenas),
+    (b"arenas.page", Control::PageSize),
+    (b"arenas.quantum", Control::Quantum),
+    (b"arenas.dirty_decay_ms", Control::Decay),
+    (b"arenas.muzzy_decay_ms", Control::Decay),
+    (b"arena.#.dirty_decay_ms", Control::Decay),
+    (b"arena.#.muzzy_decay_ms", Control::Decay),
+    (b"arena.#.initialized", Control::Flag(true)),
+    (b"arena.#.purge", Control::Purge),
+    (b"arena.#.decay", Control::Purge),
+    (b"opt.narenas", Control::Arenas),
+    (b"opt.dirty_decay_ms", Control::Decay),
+    (b"opt.muzzy_decay_ms", Control::Decay),
+    (b"opt.abort", Control::Flag(false)),
+    (b"opt.prof", Control::Flag(false)),
+    (b"opt.tcache", Control::Flag(true)),
+    (b"opt.zero", Control::Flag(false)),
+    (b"opt.xmalloc", Control::Flag(false)),
+    (b"opt.background_thread", Control::Flag(false)),
+    (b"opt.retain", Control::Flag(true)),
+    (b"opt.junk", Control::Text(c"false")),
+    (b"opt.percpu_arena", Control::Text(c"disabled")),
+    (b"background_thread", Control::Flag(false)),
+    (b"config.debug", Control::Flag(false)),
+    (b"config.fill", Control::Flag(false)),
+    (b"config.prof", Control::Flag(false)),
+    (b"config.stats", Control::Flag(true)),
+    (b"config.utrace", Control::Flag(false)),
+    (b"config.xmalloc", Control::Flag(false)),
+    (b"config.malloc_conf", Control::Text(c"")),
+    (b"thread.arena", Control::Zero),
+    (b"thread.idle", Control::Nothing),
+    (b"thread.tcache.enabled", Control::Flag(true)),
+    (b"thread.tcache.flush", Control::Nothing),
+    (b"tcache.create", Control::NewCache),
+    (b"tcache.flush", Control::Nothing),
+    (b"tcache.destroy", Control::Nothing),
+];
+
+/// The control that a name means, by its place, and the number in the name with its place among the parts.
+fn find(name: &[u8]) -> Option<(usize, Option<(usize, usize)>)> {
+    CONTROLS.iter().enumerate().find_map(|(place, (pattern, _))| {
+        let mut number = None;
+        let mut wanted = pattern.split(|&byte| byte == b'.');
+        for (at, part) in name.split(|&byte| byte == b'.').enumerate() {
+            match wanted.next()? {
+                b"#" => number = Some((at, digits(part)?)),
+                same if same == part => {}
+                _ => return None,
+            }
+        }
+        wanted.next().is_none().then_some((place, number))
+    })
+}
+
+fn digits(text: &[u8]) -> Option<usize> {
+    let digit = |&byte: &u8| byte.is_ascii_digit().then(|| usize::from(byte - b'0'));
+    let add = |number: usize, byte| number.checked_mul(10)?.checked_add(digit(byte)?);
+    if text.is_empty() { None } else { text.iter().try_fold(0, add) }
+}
+
+/// jemalloc's version whose interface this is, and whose it really is.
+const VERSION: &str = concat!("5.3.0-0-g0 (heapwright ", env!("CARGO_PKG_VERSION"), ")\0");
+
+/// Reads and writes a control. 0, or an error's number: `ENOENT` for a name that is not known, `EINVAL` for a value of
+/// another size, which is read as far as there is room for it; `EPERM` for one that cannot be written.
+///
+/// # Safety
+///
+/// `name` is a string; `old` and `old_size` are null or can be written, as many bytes as the latter says; `new`
+/// can be read so far.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mallctl(
+    name: *const c_char,
+    old: *mut c_void,
+    old_size: *mut size_t,
+    new: *mut c_void,
+    new_size: size_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let name = unsafe { CStr::from_ptr(name) };
+    match find(name.to_bytes()) {
+        // SAFETY: as the caller promises.
+        Some((place, _)) => unsafe { control(CONTROLS[place].1, old, old_size, new, new_size) },
+        None => libc::ENOENT,
+    }
+}
+
+/// Finds the numbers that a name has: as many as it has parts.
+///
+/// # Safety
+///
+/// `name` is a string; `mib` has room for as many numbers as `length` says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mallctlnametomib(
+    name: *const c_char,
+    mib: *mut size_t,
+    length: *mut size_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let Some((place, number)) = find(name) else { return libc::ENOENT };
+    let parts = name.split(|&byte| byte == b'.').count();
+    // SAFETY: as the caller promises.
+    let room = unsafe { *length };
+    for at in 0..parts.min(room) {
+        let value = match number {
+            _ if at == 0 => place,
+            Some((its, value)) if its == at => value,
+            _ => 0,
+        };
+        // SAFETY: there is room for it.
+        unsafe { mib.add(at).write(value) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { length.write(parts.min(room)) };
+    0
+}
+
+/// [`mallctl`] of a name by its numbers.
+///
+/// # Safety
+///
+/// As there; `mib` has `length` numbers.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mallctlbymib(
+    mib: *const size_t,
+    length: size_t,
+    old: *mut c_void,
+    old_size: *mut size_t,
+    new: *mut c_void,
+    new_size: size_t,
+) -> c_int {
+    // SAFETY: there is one at least, as the caller promises.
+    let place = if length == 0 { usize::MAX } else { unsafe { *mib } };
+    match CONTROLS.get(place) {
+        Some((name, control_of)) if name.split(|&byte| byte == b'.').count() == length => {
+            // SAFETY: as the caller promises.
+            unsafe { control(*control_of, old, old_size, new, new_size) }
+        }
+        _ => libc::ENOENT,
+    }
+}
+
+/// What both do.
+///
+/// # Safety
+///
+/// As there.
+unsafe fn control(
+    what: Control,
+    old: *mut c_void,
+    old_size: *mut size_t,
+    new: *mut c_void,
+    new_size: size_t,
+) -> c_int {
+    let writes = !new.is_null();
+    let can_be_written = match what {
+        Control::Epoch => {
+            if writes {
+                EPOCH.fetch_add(1, Ordering::Relaxed);
+                take_figures();
+            }
+            true
+        }
+        Control::Decay if writes => {
+            if new_size != size_of::<isize>() {
+                return libc::EINVAL;
+            }
+            // SAFETY: so many bytes can be read, as the caller promises.
+            let ms = unsafe { new.cast::<isize>().read_unaligned() };
+            // The one that is written is the longest, and 0 is at once.
+            options::set_purge_delay_ms(i32::try_from(ms).unwrap_or(i32::MAX).max(-1));
+            true
+        }
+        Control::Purge => {
+            heap::trim(0);
+            true
+        }
+        // What is set to what it is.
+        Control::Flag(is) if writes && new_size == 1 => {
+            // SAFETY: a byte can be read, as the caller promises.
+            (unsafe { new.cast::<u8>().read() } != 0) == is
+        }
+        Control::Nothing | Control::Zero | Control::Arenas => true,
+        _ => false,
+    };
+    if writes && !can_be_written {
+        return libc::EPERM;
+    }
+    let figure = |number: usize| FIGURES[number].load(Ordering::Relaxed);
+    let value = match what {
+        Control::Figure(number) => Value::Bytes(figure(number)),
+        Control::Pages(number) => Value::Bytes(figure(number) / crate::malloc_family::page_size()),
+        Control::Epoch => Value::Epoch(EPOCH.load(Ordering::Relaxed)),
+        Control::Version => {
+            Value::Text(CStr::from_bytes_with_nul(VERSION.as_bytes()).unwrap_or(c""))
+        }
+        Control::PageSize => Value::Bytes(crate::malloc_family::page_size()),
+        Control::Quantum => Value::Bytes(16),
+        Control::Arenas => Value::Unsigned(1),
+        Control::Decay => Value::Signed(options::purge_ms() as isize),
+        Control::Flag(is) => Value::Flag(is),
+        Control::Text(text) => Value::Text(text),
+        // As wide as what asks for it: pages, or an arena's number.
+        Control::Zero => Value::Bytes(0),
+        Control::NewCache => Value::Unsigned(0),
+        Control::Purge | Control::Nothing => Value::None,
+    };
+    if old.is_null() || old_size.is_null() {
+        return 0;
+    }
+    // SAFETY: as the caller promises, in both.
+    unsafe {
+        match value {
+            Value::Bytes(bytes) if what == Control::Zero && *old_size == size_of::<c_uint>() => {
+                give(bytes as c_uint, old, old_size)
+            }
+            Value::Bytes(bytes) => give(bytes, old, old_size),
+            Value::Signed(number) => give(number, old, old_size),
+            Value::Epoch(number) => give(number, old, old_size),
+            Value::Unsigned(number) => give(number, old, old_size),
+            Value::Flag(is) => give(is, old, old_size),
+            Value::Text(text) => give(text.as_ptr(), old, old_size),
+            Value::None => 0,
+        }
+    }
+}
+
+/// Writes a value, if there is as much room for it as it takes.
+///
+/// # Safety
+///
+/// `old` can be written as far as `size` says.
+unsafe fn give<T>(value: T, old: *mut c_void, size: *mut size_t) -> c_int {
+    // SAFETY: as the caller promises.
+    let room = unsafe { *size };
+    let copied = room.min(size_of::<T>());
+    // SAFETY: so many bytes are the value's, and can be written.
+    unsafe { ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), old.cast(), copied) };
+    if room == size_of::<T>() {
+        return 0;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { size.write(copied) };
+    libc::EINVAL
+}
+
+/// Writes where the memory is, as text, in one piece, with `write` or on stderr. `opts` chooses parts of jemalloc's report, of which
+/// there are none here.
+///
+/// # Safety
+///
+/// `write` is null or may be called.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc_stats_print(
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
+    opaque: *mut c_void,
+    _opts: *const c_char,
+) {
+    let before = errno::get();
+    let mut now = Stats::zero();
+    stats::snapshot(&mut now);
+    let mut text = report::Report::new();
+    report::text(&mut text, &now);
+    match write {
+        Some(write) => {
+            text.byte(0);
+            // SAFETY: as the caller promises; the text ends with a zero, unless it was cut there.
+            if text.bytes().last() == Some(&0) {
+                // SAFETY: as above.
+                unsafe { write(opaque, text.bytes().as_ptr().cast()) };
+            }
+        }
+        None => process::write_stderr(text.bytes()),
+    }
+    errno::set(before);
+}

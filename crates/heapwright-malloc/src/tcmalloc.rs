@@ -1,0 +1,369 @@
+//! gperftools' functions beside `malloc`, for programs that are linked with its tcmalloc and run under the preload.
+//!
+//! ```text
+//!   tc_malloc tc_free ...      the malloc family and operators by other names
+//!   MallocExtension_...        questions and orders in C
+//! ```
+//!
+//! The C++ class `MallocExtension` is the library's own that the program is linked with: what it answers is of that library's
+//! heap, which is empty then.
+//!
+//! | property | is here |
+//! |---|---|
+//! | `generic.current_allocated_bytes` | bytes in live blocks |
+//! | `generic.heap_size` | bytes made writable |
+//! | `tcmalloc.pageheap_free_bytes` | free pages that wait for their way to the kernel |
+//! | `tcmalloc.pageheap_unmapped_bytes` | what of the heap is not resident |
+//! | `tcmalloc.current_total_thread_cache_bytes` | free blocks in caches |
+
+use core::ffi::{CStr, c_char};
+use core::mem::size_of;
+use core::ptr;
+
+use crate::cxx::forwarding;
+use crate::errno;
+use crate::report;
+use heapwright::heap::{self, MALLOC};
+use heapwright::{process, stats};
+use heapwright_record::Stats;
+use libc::{c_int, c_void, size_t};
+
+/// `malloc`.
+#[unsafe(no_mangle)]
+extern "C" fn tc_malloc(size: size_t) -> *mut c_void {
+    heap::malloc(size).cast()
+}
+
+/// `malloc`: in C, no new handler is asked.
+#[unsafe(no_mangle)]
+extern "C" fn tc_malloc_skip_new_handler(size: size_t) -> *mut c_void {
+    heap::malloc(size).cast()
+}
+
+/// `calloc`.
+#[unsafe(no_mangle)]
+extern "C" fn tc_calloc(count: size_t, size: size_t) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(total) => heap::calloc(total).cast(),
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// `realloc`.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_realloc(block: *mut c_void, size: size_t) -> *mut c_void {
+    if size == 0 && !block.is_null() {
+        // SAFETY: the caller hands the block over.
+        unsafe { heap::realloc_to_nothing(block.cast()) };
+        return ptr::null_mut();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { heap::realloc(block.cast(), size).cast() }
+}
+
+/// `free`.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_free(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}
+
+/// `cfree`.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_cfree(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}
+
+/// `free` by a caller that knows the size.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process, of that size.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_free_sized(block: *mut c_void, size: size_t) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
+}
+
+/// `memalign`.
+#[unsafe(no_mangle)]
+extern "C" fn tc_memalign(alignment: size_t, size: size_t) -> *mut c_void {
+    match alignment.checked_next_power_of_two() {
+        Some(alignment) => heap::malloc_aligned(size, alignment).cast(),
+        None => errno::fail(libc::EINVAL),
+    }
+}
+
+/// `posix_memalign`.
+///
+/// # Safety
+///
+/// `result` can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_posix_memalign(
+    result: *mut *mut c_void,
+    alignment: size_t,
+    size: size_t,
+) -> c_int {
+    if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
+        return libc::EINVAL;
+    }
+    let block = heap::malloc_aligned(size, alignment);
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { *result = block.cast() };
+    0
+}
+
+/// `valloc`.
+#[unsafe(no_mangle)]
+extern "C" fn tc_valloc(size: size_t) -> *mut c_void {
+    heap::malloc_aligned(size, crate::malloc_family::page_size()).cast()
+}
+
+/// `pvalloc`.
+#[unsafe(no_mangle)]
+extern "C" fn tc_pvalloc(size: size_t) -> *mut c_void {
+    let page = crate::malloc_family::page_size();
+    match size.checked_next_multiple_of(page) {
+        Some(size) => heap::malloc_aligned(size.max(page), page).cast(),
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// `malloc_usable_size`.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_malloc_size(block: *mut c_void) -> size_t {
+    // SAFETY: as the caller promises.
+    unsafe { heap::usable_size(block.cast_const().cast()) }
+}
+
+/// How many bytes of a block could be used that was asked for so (flags: see `jemalloc`).
+#[unsafe(no_mangle)]
+extern "C" fn tc_nallocx(size: size_t, flags: c_int) -> size_t {
+    heap::good_size(size, 1 << (flags & 0x3f)).unwrap_or(0)
+}
+
+/// `malloc_stats`.
+#[unsafe(no_mangle)]
+extern "C" fn tc_malloc_stats() {
+    let mut text = report::Report::new();
+    report::text(&mut text, &snapshot());
+    process::write_stderr(text.bytes());
+}
+
+/// Whose version is asked: gperftools' whose interface this is.
+///
+/// # Safety
+///
+/// What is not null can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tc_version(
+    major: *mut c_int,
+    minor: *mut c_int,
+    patch: *mut *const c_char,
+) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if !major.is_null() {
+            major.write(2);
+        }
+        if !minor.is_null() {
+            minor.write(10);
+        }
+        if !patch.is_null() {
+            patch.write(c"".as_ptr());
+        }
+    }
+    c"gperftools 2.10 (heapwright)".as_ptr()
+}
+
+fn snapshot() -> Stats {
+    let mut now = Stats::zero();
+    if !stats::snapshot(&mut now) {
+        now = Stats::zero();
+    }
+    now
+}
+
+/// Reads a property. 1, or 0 if it is not known.
+///
+/// # Safety
+///
+/// `property` is a string, `value` can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MallocExtension_GetNumericProperty(
+    property: *const c_char,
+    value: *mut size_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let property = unsafe { CStr::from_ptr(property) }.to_bytes();
+    let now = snapshot();
+    let resident = now.rss - now.rss_not_ours;
+    let figure = match property {
+        b"generic.current_allocated_bytes" => now.live_bytes,
+        b"generic.heap_size" => now.committed_bytes.max(resident),
+        b"generic.total_physical_bytes" => resident,
+        b"tcmalloc.pageheap_free_bytes" | b"tcmalloc.slack_bytes" => now.rss_lazy,
+        b"tcmalloc.pageheap_unmapped_bytes" => now.committed_bytes.saturating_sub(resident),
+        b"tcmalloc.current_total_thread_cache_bytes"
+        | b"tcmalloc.thread_cache_free_bytes"
+        | b"tcmalloc.max_total_thread_cache_bytes" => now.rss_caches,
+        b"tcmalloc.central_cache_free_bytes" => now.rss_partial,
+        b"tcmalloc.transfer_cache_free_bytes" => now.rss_remote,
+        b"tcmalloc.aggressive_memory_decommit" => 0,
+        _ => return 0,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { value.write(figure as size_t) };
+    1
+}
+
+/// Sets a property: none can be set, which is what 0 says.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_SetNumericProperty(
+    _property: *const c_char,
+    _value: size_t,
+) -> c_int {
+    0
+}
+
+/// Gives all free memory back to the kernel.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_ReleaseFreeMemory() {
+    heap::trim(0);
+}
+
+/// Gives free memory back to the kernel: at least so much, if there is so much.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_ReleaseToSystem(_bytes: size_t) {
+    heap::trim(0);
+}
+
+/// Writes where the memory is, as text that ends with a zero.
+///
+/// # Safety
+///
+/// `buffer` has room for `length` bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int) {
+    let Some(room) = usize::try_from(length).ok().and_then(|length| length.checked_sub(1)) else {
+        return;
+    };
+    let mut text = report::Report::new();
+    report::text(&mut text, &snapshot());
+    let bytes = &text.bytes()[..text.bytes().len().min(room)];
+    // SAFETY: there is room for them, and for the zero behind them.
+    unsafe {
+        ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len());
+        buffer.add(bytes.len()).write(0);
+    }
+}
+
+/// How many bytes a block would have that was asked for so.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_GetEstimatedAllocatedSize(size: size_t) -> size_t {
+    heap::good_size(size, 1).unwrap_or(0)
+}
+
+/// How many bytes a block has.
+///
+/// # Safety
+///
+/// `block` is null or a live block of this process.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn MallocExtension_GetAllocatedSize(block: *const c_void) -> size_t {
+    // SAFETY: as the caller promises.
+    unsafe { heap::usable_size(block.cast()) }
+}
+
+/// Whose a block is: 1, the allocator's, or 2, not.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_GetOwnership(block: *const c_void) -> c_int {
+    if heap::owns(block.cast()) { 1 } else { 2 }
+}
+
+/// The thread has nothing to do for a while: nothing is done.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_MarkThreadIdle() {}
+
+/// It has again.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_MarkThreadBusy() {}
+
+/// It has nothing to do for a moment.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_MarkThreadTemporarilyIdle() {}
+
+/// How many bytes the thread's cache has: not counted by thread.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_GetThreadCacheSize() -> size_t {
+    0
+}
+
+/// Whether the heap is as it should be, as far as is known: a mistake that is seen ends the program.
+#[unsafe(no_mangle)]
+extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
+    1
+}
+
+/// `mallopt`: nothing is set.
+#[unsafe(no_mangle)]
+extern "C" fn tc_mallopt(_parameter: c_int, _value: c_int) -> c_int {
+    1
+}
+
+/// Whether `malloc` asks the new handler, as C++'s operators do: it never does.
+#[unsafe(no_mangle)]
+extern "C" fn tc_set_new_mode(_mode: c_int) -> c_int {
+    0
+}
+
+/// The same.
+#[unsafe(no_mangle)]
+extern "C" fn tc_query_new_mode() -> c_int {
+    0
+}
+
+// C++'s operators by C names.
+forwarding! {
+    tc_new => "_Znwm";
+    tc_newarray => "_Znam";
+    tc_new_nothrow => "_ZnwmRKSt9nothrow_t";
+    tc_newarray_nothrow => "_ZnamRKSt9nothrow_t";
+    tc_new_aligned => "_ZnwmSt11align_val_t";
+    tc_newarray_aligned => "_ZnamSt11align_val_t";
+    tc_new_aligned_nothrow => "_ZnwmSt11align_val_tRKSt9nothrow_t";
+    tc_newarray_aligned_nothrow => "_ZnamSt11align_val_tRKSt9nothrow_t";
+    tc_delete => "_ZdlPv";
+    tc_deletearray => "_ZdaPv";
+    tc_delete_nothrow => "_ZdlPvRKSt9nothrow_t";
+    tc_deletearray_nothrow => "_ZdaPvRKSt9nothrow_t";
+    tc_delete_sized => "_ZdlPvm";
+    tc_deletearray_sized => "_ZdaPvm";
+    tc_delete_aligned => "_ZdlPvSt11align_val_t";
+    tc_deletearray_aligned => "_ZdaPvSt11align_val_t";
+    tc_delete_aligned_nothrow => "_ZdlPvSt11align_val_tRKSt9nothrow_t";
+    tc_deletearray_aligned_nothrow => "_ZdaPvSt11align_val_tRKSt9nothrow_t";
+    tc_delete_sized_aligned => "_ZdlPvmSt11align_val_t";
+    tc_deletearray_sized_aligned => "_ZdaPvmSt11align_val_t";
+}
