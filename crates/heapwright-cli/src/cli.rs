@@ -7,8 +7,8 @@
 //! The table is in docs/command.md.
 
 use crate::commands::{
-    bench, check, diff, docs, doctor, heap, library, profile, record, replay, report, run, top,
-    workload,
+    bench, check, diff, docs, doctor, explain, heap, library, profile, record, replay, report, run,
+    top, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -37,6 +37,7 @@ enum Command {
     Check(check::Args),
     Profile(profile::Args),
     Top(top::Args),
+    Explain(explain::Args),
     Bench(bench::Args),
     Doctor(doctor::Args),
     Report(report::Args),
@@ -69,6 +70,7 @@ pub(crate) fn run() -> Exit {
         Command::Check(args) => (check::run(&args), check::COULD_NOT),
         Command::Profile(args) => (profile::run(&args), check::COULD_NOT),
         Command::Top(args) => (top::run(&args), 1),
+        Command::Explain(args) => (explain::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),
         Command::Doctor(args) => (doctor::run(&args), doctor::COULD_NOT),
         Command::Report(args) => (report::run(&args), report::COULD_NOT),

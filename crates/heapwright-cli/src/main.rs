@@ -14,6 +14,7 @@
 //!   record        a program, and a trace of all its calls for memory
 //!   replay        such a trace, under any allocator
 //!   top           where the memory of running processes is
+//!   explain       why that is so, and what can be done
 //!   docs          completions and manual pages, made from the arguments
 //! inspect/        what a program file is: PATH, #! lines, ELF, a judgement
 //! preload/        the library inside this command, and the environment

@@ -120,6 +120,12 @@ fn the_parts_of_a_process_add_up() {
         let is_right = (26_000_000..34_000_000).contains(&live) && partial > 5_000_000;
         if is_right { Ok(()) } else { Err(json) }
     });
+    let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
+    for wanted in ["\nlive blocks: ", "\npartial slabs: ", " free ", "\nas of "] {
+        assert!(why.contains(wanted), "{wanted} in {why}");
+    }
+    let why = stdout(&done(&mut holder.command(&["explain", "--format", "json", &holder.pid()])));
+    assert!(why.contains("\"classes\": [") && number(&why, "free_bytes") < 1 << 30, "{why}");
     let list = stdout(&done(&mut holder.command(&["top", "--once"])));
     assert!(list.starts_with("     PID RESIDENT     LIVE"), "{list}");
     assert!(

@@ -91,8 +91,9 @@ unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> 
         // SAFETY: the block is in use, and afterwards the caller's.
         let after = unsafe { heap::usable_size(new) };
         if after > before {
+            let rest = new.wrapping_add(before);
             // SAFETY: these bytes are the block's, and nobody has written to them.
-            unsafe { new.add(before).write_bytes(0, after - before) };
+            unsafe { rest.write_bytes(0, after - before) };
         }
     }
     new.cast()
@@ -187,15 +188,31 @@ fn take_figures() {
     }
 }
 
-/// A value as `mallctl` gives it.
-enum Value {
-    Bytes(usize),
-    Signed(isize),
-    Epoch(u64),
-    Unsigned(c_uint),
-    Flag(bool),
-    Text(&'static CStr),
-    None,
+/// A value as `mallctl` gives it: its bytes, and how many they are.
+#[derive(Clone, Copy)]
+struct Value([u8; 8], usize);
+
+impl Value {
+    const NONE: Self = Self([0; 8], 0);
+
+    fn bytes(number: usize) -> Self {
+        Self((number as u64).to_ne_bytes(), size_of::<usize>())
+    }
+
+    /// A number of 32 bits.
+    fn unsigned(number: u32) -> Self {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&number.to_ne_bytes());
+        Self(bytes, 4)
+    }
+
+    fn flag(is: bool) -> Self {
+        Self([u8::from(is), 0, 0, 0, 0, 0, 0, 0], 1)
+    }
+
+    fn text(text: &'static CStr) -> Self {
+        Self::bytes(text.as_ptr().expose_provenance())
+    }
 }
 
 /// What a name stands for.
@@ -350,8 +367,9 @@ unsafe extern "C" fn mallctlnametomib(
             Some((its, value)) if its == at => value,
             _ => 0,
         };
-        // SAFETY: there is room for it.
-        unsafe { mib.add(at).write(value) };
+        let place = mib.wrapping_add(at);
+        // SAFETY: there is room for it, as the caller promises.
+        unsafe { place.write(value) };
     }
     // SAFETY: as the caller promises.
     unsafe { length.write(parts.min(room)) };
@@ -430,60 +448,39 @@ unsafe fn control(
         return libc::EPERM;
     }
     let figure = |number: usize| FIGURES[number].load(Ordering::Relaxed);
-    let value = match what {
-        Control::Figure(number) => Value::Bytes(figure(number)),
-        Control::Pages(number) => Value::Bytes(figure(number) / crate::malloc_family::page_size()),
-        Control::Epoch => Value::Epoch(EPOCH.load(Ordering::Relaxed)),
-        Control::Version => {
-            Value::Text(CStr::from_bytes_with_nul(VERSION.as_bytes()).unwrap_or(c""))
-        }
-        Control::PageSize => Value::Bytes(crate::malloc_family::page_size()),
-        Control::Quantum => Value::Bytes(16),
-        Control::Arenas => Value::Unsigned(1),
-        Control::Decay => Value::Signed(options::purge_ms() as isize),
-        Control::Flag(is) => Value::Flag(is),
-        Control::Text(text) => Value::Text(text),
-        // As wide as what asks for it: pages, or an arena's number.
-        Control::Zero => Value::Bytes(0),
-        Control::NewCache => Value::Unsigned(0),
-        Control::Purge | Control::Nothing => Value::None,
-    };
     if old.is_null() || old_size.is_null() {
         return 0;
     }
-    // SAFETY: as the caller promises, in both.
-    unsafe {
-        match value {
-            Value::Bytes(bytes) if what == Control::Zero && *old_size == size_of::<c_uint>() => {
-                give(bytes as c_uint, old, old_size)
-            }
-            Value::Bytes(bytes) => give(bytes, old, old_size),
-            Value::Signed(number) => give(number, old, old_size),
-            Value::Epoch(number) => give(number, old, old_size),
-            Value::Unsigned(number) => give(number, old, old_size),
-            Value::Flag(is) => give(is, old, old_size),
-            Value::Text(text) => give(text.as_ptr(), old, old_size),
-            Value::None => 0,
-        }
-    }
-}
-
-/// Writes a value, if there is as much room for it as it takes.
-///
-/// # Safety
-///
-/// `old` can be written as far as `size` says.
-unsafe fn give<T>(value: T, old: *mut c_void, size: *mut size_t) -> c_int {
     // SAFETY: as the caller promises.
-    let room = unsafe { *size };
-    let copied = room.min(size_of::<T>());
-    // SAFETY: so many bytes are the value's, and can be written.
-    unsafe { ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), old.cast(), copied) };
-    if room == size_of::<T>() {
+    let room = unsafe { *old_size };
+    let page_size = crate::malloc_family::page_size;
+    let value = match what {
+        Control::Figure(number) => Value::bytes(figure(number)),
+        Control::Pages(number) => Value::bytes(figure(number) / page_size()),
+        Control::Epoch => Value(EPOCH.load(Ordering::Relaxed).to_ne_bytes(), 8),
+        Control::Version => {
+            Value::text(CStr::from_bytes_with_nul(VERSION.as_bytes()).unwrap_or(c""))
+        }
+        Control::PageSize => Value::bytes(page_size()),
+        Control::Quantum => Value::bytes(16),
+        Control::Arenas => Value::unsigned(1),
+        Control::Decay => Value::bytes((options::purge_ms() as isize).cast_unsigned()),
+        Control::Flag(is) => Value::flag(is),
+        Control::Text(text) => Value::text(text),
+        // As wide as what asks for it: pages, or an arena's number.
+        Control::Zero if room == size_of::<c_uint>() => Value::unsigned(0),
+        Control::Zero => Value::bytes(0),
+        Control::NewCache => Value::unsigned(0),
+        Control::Purge | Control::Nothing => Value::NONE,
+    };
+    let copied = room.min(value.1);
+    // SAFETY: so many bytes are the value's, and can be written, as the caller promises.
+    unsafe { ptr::copy_nonoverlapping(value.0.as_ptr(), old.cast(), copied) };
+    if room == value.1 || value.1 == 0 {
         return 0;
     }
     // SAFETY: as the caller promises.
-    unsafe { size.write(copied) };
+    unsafe { old_size.write(copied) };
     libc::EINVAL
 }
 
@@ -507,9 +504,9 @@ unsafe extern "C" fn malloc_stats_print(
     match write {
         Some(write) => {
             text.byte(0);
-            // SAFETY: as the caller promises; the text ends with a zero, unless it was cut there.
+            // Unless the text was cut there.
             if text.bytes().last() == Some(&0) {
-                // SAFETY: as above.
+                // SAFETY: the caller's function may be called, and the text ends with a zero.
                 unsafe { write(opaque, text.bytes().as_ptr().cast()) };
             }
         }

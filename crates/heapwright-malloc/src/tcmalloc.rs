@@ -182,17 +182,15 @@ unsafe extern "C" fn tc_version(
     minor: *mut c_int,
     patch: *mut *const c_char,
 ) -> *const c_char {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if !major.is_null() {
-            major.write(2);
+    for (place, number) in [(major, 2), (minor, 10)] {
+        if !place.is_null() {
+            // SAFETY: as the caller promises.
+            unsafe { place.write(number) };
         }
-        if !minor.is_null() {
-            minor.write(10);
-        }
-        if !patch.is_null() {
-            patch.write(c"".as_ptr());
-        }
+    }
+    if !patch.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { patch.write(c"".as_ptr()) };
     }
     c"gperftools 2.10 (heapwright)".as_ptr()
 }
@@ -272,11 +270,11 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     let mut text = report::Report::new();
     report::text(&mut text, &snapshot());
     let bytes = &text.bytes()[..text.bytes().len().min(room)];
-    // SAFETY: there is room for them, and for the zero behind them.
-    unsafe {
-        ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len());
-        buffer.add(bytes.len()).write(0);
-    }
+    // SAFETY: there is room for them, as the caller promises.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
+    let end = buffer.wrapping_add(bytes.len());
+    // SAFETY: and for one more.
+    unsafe { end.write(0) };
 }
 
 /// How many bytes a block would have that was asked for so.

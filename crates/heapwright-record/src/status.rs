@@ -7,8 +7,8 @@
 //!   file  | magic | slots with memory | 0 ... | owners: process and its namespace, a word a slot |    4 KiB
 //!         | slot 0 | slot 1 | ....                                                                    2 KiB a slot
 //!
-//!   slot  | sequence | facts | statistics |  watched until | what | argument | until | asked | answer | answered |
-//!          `- written by the process -'    `---- an order: written by the command -----' `- by the process -'
+//!   slot  | sequence | facts | statistics | classes | watched until | what | argument | until | asked | answer | answered |
+//!          `------ written by the process ------'   `---- an order: written by the command -----' `- by the process -'
 //! ```
 //!
 //! A slot is taken and given back by one exchange in its owner's word, so a process that ends, or a forked child,
@@ -31,6 +31,9 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x01");
 pub const SLOTS: usize = 504;
 /// Bytes in the file.
 pub const FILE_BYTES: usize = size_of::<File>();
+/// How many size classes are told of.
+pub const CLASSES: usize = 80;
+
 /// Larger numbers are nonsense, and read as this, so that sums of some are right.
 pub const MOST: u64 = 1 << 56;
 
@@ -101,6 +104,35 @@ pub struct Report {
     pub facts: Facts,
     /// Where its memory is. Residency is reckoned, not asked of the kernel: who reads it can ask.
     pub stats: Stats,
+    /// What its slabs are filled with, by size class.
+    pub classes: [Class; CLASSES],
+}
+
+/// The slabs of one size class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// Bytes in a slot.
+    pub size: u64,
+    /// Resident bytes of slots that are out: in use, or in caches.
+    pub used: u64,
+    /// Resident bytes of slots that are not.
+    pub free: u64,
+}
+
+impl Class {
+    /// In one word: 12 bits for the size in units of 16 bytes, and 26 for each of the others in KiB, or as much as fits.
+    const fn word(&self) -> u64 {
+        const fn kib(bytes: u64) -> u64 {
+            let kib = bytes.div_ceil(1024);
+            if kib >> 26 == 0 { kib } else { (1 << 26) - 1 }
+        }
+        (self.size / 16) << 52 | kib(self.used) << 26 | kib(self.free)
+    }
+
+    fn of_word(word: u64) -> Self {
+        let kib = |shift: u32| (word >> shift & ((1 << 26) - 1)) * 1024;
+        Self { size: (word >> 52) * 16, used: kib(26), free: kib(0) }
+    }
 }
 
 /// What a process is asked to do.
@@ -137,6 +169,7 @@ pub struct Slot {
     sequence: AtomicU64,
     facts: [AtomicU64; 24],
     stats: [AtomicU64; STATS_WORDS],
+    classes: [AtomicU64; CLASSES],
     /// Someone looks at this process until then, in nanoseconds of the monotonic clock.
     watched_until: AtomicU64,
     what: AtomicU64,
@@ -145,7 +178,7 @@ pub struct Slot {
     asked: AtomicU64,
     answer: AtomicU64,
     answered: AtomicU64,
-    rest: [AtomicU64; SLOT_WORDS - 1 - 24 - STATS_WORDS - 7],
+    rest: [AtomicU64; SLOT_WORDS - 1 - 24 - STATS_WORDS - CLASSES - 7],
 }
 
 const _: () = assert!(FACTS <= 24);
@@ -153,7 +186,11 @@ const _: () = assert!(FACTS <= 24);
 impl Slot {
     /// Forgets what another process has left. The caller has just taken the slot.
     pub fn clear(&self) {
-        self.write(&Report { facts: Facts::default(), stats: Stats::zero() });
+        self.write(&Report {
+            facts: Facts::default(),
+            stats: Stats::zero(),
+            classes: [Class::default(); CLASSES],
+        });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -168,6 +205,9 @@ impl Slot {
         }
         for (index, word) in self.stats.iter().take(Stats::WORDS).enumerate() {
             word.store(report.stats.word(index), Ordering::Relaxed);
+        }
+        for (word, class) in self.classes.iter().zip(&report.classes) {
+            word.store(class.word(), Ordering::Relaxed);
         }
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
@@ -187,10 +227,14 @@ impl Slot {
         for (index, word) in self.stats.iter().take(Stats::WORDS).enumerate() {
             stats.set_word(index, word.load(Ordering::Relaxed).min(MOST));
         }
+        let mut classes = [Class::default(); CLASSES];
+        for (class, word) in classes.iter_mut().zip(&self.classes) {
+            *class = Class::of_word(word.load(Ordering::Relaxed));
+        }
         fence(Ordering::Acquire);
         // One that was only taken shows nothing yet.
         let is_whole = self.sequence.load(Ordering::Relaxed) == sequence && facts[0] != 0;
-        is_whole.then_some(Report { facts: Facts::of_words(facts), stats })
+        is_whole.then_some(Report { facts: Facts::of_words(facts), stats, classes })
     }
 
     /// Says that someone looks at this process until that time of the monotonic clock.
@@ -391,6 +435,7 @@ mod tests {
                 sequence: AtomicU64::new(0),
                 facts: [const { AtomicU64::new(0) }; 24],
                 stats: [const { AtomicU64::new(0) }; STATS_WORDS],
+                classes: [const { AtomicU64::new(0) }; CLASSES],
                 watched_until: AtomicU64::new(0),
                 what: AtomicU64::new(0),
                 argument: AtomicU64::new(0),
@@ -419,6 +464,7 @@ mod tests {
         Report {
             facts: Facts { mapped_at: n, written_ns: n, version: n, ..Facts::default() },
             stats: Stats { rss: n, name_high: n, ..Stats::zero() },
+            classes: [Class { size: n % 4096 * 16, used: n * 1024, free: 7 << 40 }; CLASSES],
         }
     }
 
@@ -473,6 +519,7 @@ mod tests {
             slot.write(&Report {
                 facts: Facts { mapped_at: u64::MAX, ..Facts::default() },
                 stats: Stats::zero(),
+                classes: [Class::default(); CLASSES],
             });
             assert_eq!(slot.read().map(|report| report.facts.mapped_at), Some(MOST));
         });
@@ -493,6 +540,9 @@ mod tests {
                     seen = n;
                     let expected = report(n);
                     assert_eq!((read.facts, read.stats), (expected.facts, expected.stats));
+                    let most = ((1 << 26) - 1) * 1024;
+                    let class = Class { free: most, ..expected.classes[0] };
+                    assert_eq!(read.classes, [class; CLASSES], "larger numbers are cut");
                 }
             });
             slot.watch(5);

@@ -22,6 +22,7 @@
 //! what happened in it. Nothing is allocated.
 
 use heapwright_record::Stats;
+use heapwright_record::status::{CLASSES as TOLD, Class};
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Use, arrays, central, magazines};
@@ -37,6 +38,8 @@ use crate::slab::Slab;
 use crate::substrate;
 use crate::sync::atomic::Ordering;
 use crate::unit_record::Record;
+
+const _: () = assert!(TOLD == CLASSES);
 
 /// Bytes of the range that are in memory.
 fn resident(at: usize, size: usize) -> u64 {
@@ -155,7 +158,7 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
     let Some(usage) = chunk::usage() else { return false };
-    measure(stats, &usage, Residency::Asked);
+    measure(stats, &usage, Residency::Asked, |_, _, _| {});
     stats.pid = u64::from(os::process_id());
     stats.set_name(os::process_name());
     let (rss, peak) = os::resident_bytes();
@@ -169,12 +172,24 @@ pub fn snapshot(stats: &mut Stats) -> bool {
 /// Fills `stats` with where the heap's memory is now, without a system call, so that a slow path of a program in a
 /// sandbox may do it: residency is reckoned, and what the kernel alone knows is 0. Takes time in proportion to the
 /// heap's units in use, some nanoseconds each.
-pub(crate) fn reckon(stats: &mut Stats, usage: &Usage) {
-    measure(stats, usage, Residency::Reckoned);
+pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
+    measure(stats, usage, Residency::Reckoned, |class, used, free| {
+        let class = &mut classes[class];
+        class.used += used;
+        class.free += free;
+    });
+    for (class, told) in classes.iter_mut().enumerate() {
+        told.size = size_class::size(class) as u64;
+    }
 }
 
-/// What both do.
-fn measure(stats: &mut Stats, usage: &Usage, residency: Residency) {
+/// What both do. `slab` is told of each slab: its class, and resident bytes of slots that are out, and that are not.
+fn measure(
+    stats: &mut Stats,
+    usage: &Usage,
+    residency: Residency,
+    mut slab: impl FnMut(usize, u64, u64),
+) {
     *stats = Stats::zero();
     if residency == Residency::Asked {
         // It waits for caches that threads share, one of which a slow path may have.
@@ -246,9 +261,12 @@ fn measure(stats: &mut Stats, usage: &Usage, residency: Residency) {
         let bytes = residency.of(kind, unit, length);
         match kind {
             Kind::Slab(class) => {
-                let slab = Slab::at(&MAP, unit, class);
+                let at = Slab::at(&MAP, unit, class);
+                let out = at.carved().saturating_sub(at.free()) as u64;
                 slabs_resident += bytes;
-                out_by_class[class] += slab.carved().saturating_sub(slab.free()) as u64;
+                out_by_class[class] += out;
+                let used = (out * size_class::size(class) as u64).min(bytes);
+                slab(class, used, bytes - used);
             }
             Kind::LargeHead | Kind::LargeRest(_) => large_resident += bytes,
             Kind::Free => stats.rss_lazy += bytes,

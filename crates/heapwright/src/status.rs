@@ -22,7 +22,7 @@
 //! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`] changes either.
 
 use heapwright_record::status::{
-    Answer, FILE_BYTES, Facts, File, MOST, Order, Owner, Report, Slot,
+    Answer, CLASSES, Class, FILE_BYTES, Facts, File, MOST, Order, Owner, Report, Slot,
 };
 
 use crate::chunk;
@@ -294,8 +294,8 @@ fn tick(_now: u32) -> u32 {
 /// Writes where memory is just now.
 fn report(slot: &Slot, file: &File, now: u64) {
     let Some(usage) = chunk::usage_now() else { return };
-    let mut stats = Stats::zero();
-    stats::reckon(&mut stats, &usage);
+    let (mut stats, mut classes) = (Stats::zero(), [Class::default(); CLASSES]);
+    stats::reckon(&mut stats, &mut classes, &usage);
     stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
     let took_ns = os::now_ns().saturating_sub(now);
     REPORTED_NS.store(now, Ordering::Relaxed);
@@ -318,7 +318,7 @@ fn report(slot: &Slot, file: &File, now: u64) {
         purge_delay_ms: purge_delay::purge_delay().map_or(MOST, |ms| ms as u64),
         version: version(),
     };
-    slot.write(&Report { facts, stats });
+    slot.write(&Report { facts, stats, classes });
 }
 
 /// This version's number, 16 bits a part.

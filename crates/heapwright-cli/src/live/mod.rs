@@ -10,6 +10,7 @@
 //!
 //! history     one look after another: what happens a second, how it went
 //! limit       the memory limit of a process's control groups
+//! mappings    what else is mapped into a process
 //! ```
 //!
 //! Nothing is attached to and no signal is sent: see `heapwright_record::status`. A process answers at a tick of one of
@@ -21,6 +22,7 @@
 mod file;
 mod history;
 mod limit;
+mod mappings;
 mod orders;
 mod pagemap;
 mod parts;
@@ -28,12 +30,13 @@ mod process;
 
 pub(crate) use file::{Files, Slot};
 pub(crate) use history::{History, Point, Watched};
+pub(crate) use mappings::Mappings;
 pub(crate) use orders::{Orders, Refusal};
 pub(crate) use parts::Parts;
 pub(crate) use process::Process;
 
 use heapwright_record::Stats;
-use heapwright_record::status::Facts;
+use heapwright_record::status::{CLASSES, Class, Facts};
 use std::time::Duration;
 
 /// What was seen of a process.
@@ -50,6 +53,8 @@ pub(crate) struct Reported {
     pub(crate) facts: Facts,
     pub(crate) stats: Stats,
     pub(crate) parts: Parts,
+    /// Its slabs, by size class.
+    pub(crate) classes: [Class; CLASSES],
     /// How long ago it said so.
     pub(crate) age: Duration,
 }
@@ -68,7 +73,13 @@ impl Seen {
             let parts = Parts::of(&report.stats, &report.facts, process.resident, resident);
             let now = file::now_ns();
             let age = Duration::from_nanos(now.saturating_sub(report.facts.written_ns));
-            Reported { facts: report.facts, stats: report.stats, parts, age }
+            Reported {
+                facts: report.facts,
+                stats: report.stats,
+                parts,
+                classes: report.classes,
+                age,
+            }
         });
         Some(Self { process, report })
     }

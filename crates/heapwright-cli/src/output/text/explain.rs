@@ -1,0 +1,155 @@
+//! Why a process's resident memory is what it is, for people: its parts, the largest first, each with what can be done about it.
+//!
+//! ```text
+//! process 4242: ./server
+//! 120.3 MiB resident, 71.9 MiB of it live
+//!
+//! partial slabs: 30.2 MiB (25.1 %)
+//!     free slots in slabs that hold live blocks too; the largest:
+//!          2048 bytes     12.1 MiB free    11 % in use
+//!     ...
+//! ```
+
+use crate::live::{Mappings, Process, Reported};
+use crate::output::{Look, printable_text, units};
+use heapwright_record::status::MOST;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Parts below this share of what is resident are not explained.
+const LEAST: f64 = 0.03;
+/// Size classes and mappings that are listed.
+const LISTED: usize = 5;
+
+/// The whole explanation.
+pub(crate) fn report(
+    process: &Process,
+    report: &Reported,
+    mappings: &Mappings,
+    look: Look,
+) -> String {
+    let mut out = String::new();
+    let name = printable_text(&process.command.join(" "));
+    let _ = writeln!(out, "{}", look.strong(&format!("process {}: {name}", process.pid)));
+    let (resident, live) = (units::bytes(process.resident), units::bytes(report.parts.live));
+    let _ = writeln!(out, "{resident} resident, {live} of it live");
+    if let Some(limit) = process.limit {
+        let share = units::percent(process.resident, limit);
+        let _ = writeln!(out, "memory limit {}, {share} of it used", units::bytes(limit));
+    }
+    let mut parts = parts(process, report, mappings);
+    parts.retain(|part| units::share(part.bytes, process.resident) >= LEAST);
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    for part in &parts {
+        let share = units::percent(part.bytes, process.resident);
+        let heading = format!("{}: {} ({share})", part.name, units::bytes(part.bytes));
+        let _ = writeln!(out, "\n{}", look.strong(&heading));
+        for line in &part.lines {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    if mappings.huge > 0 {
+        let huge = units::bytes(mappings.huge);
+        let _ = writeln!(
+            out,
+            "\n{huge} of the heap are in huge pages: with huge_pages=never what is free in them could go back page by \
+             page, at the price of more page faults"
+        );
+    }
+    let _ = writeln!(out, "\nas of {} ago", units::duration(report.age));
+    out
+}
+
+/// A part of resident memory, with what there is to be said of it.
+struct Part {
+    name: &'static str,
+    bytes: u64,
+    lines: Vec<String>,
+}
+
+fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Part> {
+    let (parts, stats) = (&report.parts, &report.stats);
+    let part = |name, bytes, lines: &[&str]| Part {
+        name,
+        bytes,
+        lines: lines.iter().map(|&line| line.to_owned()).collect(),
+    };
+    let pid = process.pid;
+    let mut live = part("live blocks", parts.live, &["the program holds them:"]);
+    live.lines.push(format!("    {} blocks", units::count(stats.live_blocks)));
+    live.lines.push(format!(
+        "where they come from: heapwright profile {pid}; whether they are lost: heapwright check"
+    ));
+
+    let mut partial = part(
+        "partial slabs",
+        parts.partial,
+        &[
+            "free slots in slabs that hold live blocks too, which nobody asks for just now; the largest:",
+        ],
+    );
+    let mut classes: Vec<_> = report.classes.iter().filter(|class| class.free > 0).collect();
+    classes.sort_by_key(|class| std::cmp::Reverse(class.free));
+    for class in classes.iter().take(LISTED) {
+        let share = units::share(class.used, class.used + class.free) * 100.0;
+        partial.lines.push(format!(
+            "    {:>6} bytes {:>12} free {share:>5.0} % in use or in caches",
+            class.size,
+            units::bytes(class.free)
+        ));
+    }
+    partial.lines.push("a phase that is over: malloc_trim(0) behind it gives back what is whole pages, and costs faults".to_owned());
+    partial.lines.push("blocks that live long among short ones: allocate those from a pool or an arena of their own".to_owned());
+    partial.lines.push(format!("which they are: heapwright profile {pid} --figure live, the ages"));
+
+    let threads = stats.caches_live;
+    let mut caches = part("caches", parts.caches + parts.remote, &[]);
+    caches.lines.push(format!(
+        "free blocks in {} caches of threads and {} that threads share, and on their way home",
+        units::count(threads),
+        units::count(stats.caches_touched)
+    ));
+    caches.lines.push("cache=percpu or cache=shared:K: bounded by the CPUs and not by the threads; some nanoseconds a call".to_owned());
+
+    let mut waiting = part(
+        "waiting for purge",
+        parts.waiting,
+        &["free pages that go back to the kernel unless they are needed before"],
+    );
+    waiting.lines.push(match report.facts.purge_delay_ms {
+        MOST => "purge=never keeps them: purge=250..5500, the default, gives them back".to_owned(),
+        ms => format!(
+            "they wait for {} just now; purge=250 is shorter, and costs faults in programs that work in bursts",
+            units::duration(Duration::from_millis(ms))
+        ),
+    });
+
+    let metadata = part(
+        "metadata",
+        parts.metadata,
+        &[
+            "the heap's tables: some hundredths of the most that was ever in use; nothing to be done",
+        ],
+    );
+    let pools = part(
+        "pools, arenas",
+        parts.pools,
+        &[
+            "the program's pools, arenas and collected heaps, with what is free in them: hw_pool_trim, hw_arena_trim, hw_gc_trim",
+        ],
+    );
+    let rounding = part(
+        "rounding",
+        parts.rounding,
+        &["between what was asked for and the slots' sizes, at most an eighth; nothing to be done"],
+    );
+    let mut others = part("not heapwright's", parts.not_ours, &["the largest:"]);
+    for (name, bytes) in mappings.others.iter().take(LISTED) {
+        others.lines.push(format!("    {:>12}  {}", units::bytes(*bytes), printable_text(name)));
+    }
+    others.lines.push(
+        "runtimes with allocators of their own: heapwright doctor says how to have them use malloc"
+            .to_owned(),
+    );
+    vec![live, partial, caches, waiting, metadata, pools, rounding, others]
+}
