@@ -124,11 +124,14 @@ fn open() -> Option<()> {
     let (open, file) = map_file()?;
     NAMESPACE.store(os::process_namespace(), Ordering::Relaxed);
     let has_slot = take_slot(file);
-    let has_spare = (0..file.allocated()).filter(|&at| file.owner(at).is_none()).count();
-    if has_spare < SPARE {
-        give_memory(&open, file);
-        _ = has_slot || take_slot(file);
+    let spare = || (0..file.allocated()).filter(|&at| file.owner(at).is_none()).count();
+    if spare() < SPARE {
+        take_back(file);
     }
+    if spare() < SPARE {
+        give_memory(&open, file);
+    }
+    _ = has_slot || take_slot(file);
     FILE.store(ptr::from_ref(file).cast_mut(), Ordering::Release);
     Some(())
 }
@@ -217,9 +220,8 @@ fn name(path: &mut [u8; PATH], mut length: usize, parts: &[&[u8]]) {
     path[length] = 0;
 }
 
-/// Gives more slots memory.
-fn give_memory(open: &os::SharedFile, file: &File) {
-    // What processes that were killed have left comes first.
+/// Takes back what processes that were killed have left.
+fn take_back(file: &File) {
     let now = os::now_ns();
     for at in 0..file.allocated() {
         let Some(owner) = file.owner(at) else { continue };
@@ -235,6 +237,10 @@ fn give_memory(open: &os::SharedFile, file: &File) {
             file.give_back(at, owner);
         }
     }
+}
+
+/// Gives more slots memory.
+fn give_memory(open: &os::SharedFile, file: &File) {
     let slots = file.allocated() + AT_ONCE;
     if open.allocate(File::bytes_of(slots).min(FILE_BYTES)) {
         file.note_allocated(slots);
