@@ -14,7 +14,8 @@
 //! | `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is written, as
-//! jemalloc does, so that they are of one moment:
+//! jemalloc does, so that they are of one moment; but where that takes long so seldom that a hundredth of the time goes
+//! into it:
 //!
 //! | name | is here |
 //! |---|---|
@@ -57,7 +58,11 @@ extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
 fn allocate(size: usize, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
         (false, align) => heap::malloc_aligned(size, align).cast(),
-        (true, align) => heap::calloc_aligned(size, align).cast(),
+        // All of the block is zeros, for `rallocx` goes by what it has.
+        (true, align) => match heap::good_size(size, align) {
+            Some(whole) => heap::calloc_aligned(whole, align).cast(),
+            None => errno::fail(libc::ENOMEM),
+        },
     }
 }
 
@@ -165,12 +170,27 @@ static EPOCH: AtomicU64 = AtomicU64::new(1);
 /// What it was taken at: allocated, active, metadata, resident, mapped, retained, and pages free and waiting.
 static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 
-/// Takes the figures.
+/// When the figures were taken, in nanoseconds, and how much time went into that, above its share.
+static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
+static SPENT_NS: AtomicU64 = AtomicU64::new(0);
+/// One of so many parts of the time may go into that, and so much at once: programs ask ten times a second, and heaps may be large.
+const SHARE: u64 = 100;
+const AT_ONCE_NS: u64 = 50_000_000;
+
+/// Takes the figures, unless too much time went into that lately.
 fn take_figures() {
+    let began = now_ns();
+    let since = began.saturating_sub(TAKEN_NS.load(Ordering::Relaxed));
+    let spent = SPENT_NS.load(Ordering::Relaxed).saturating_sub(since / SHARE);
+    if spent > AT_ONCE_NS {
+        return;
+    }
     let mut now = Stats::zero();
     if !stats::snapshot(&mut now) {
         return;
     }
+    TAKEN_NS.store(began, Ordering::Relaxed);
+    SPENT_NS.store(spent + now_ns().saturating_sub(began), Ordering::Relaxed);
     let resident = now.rss - now.rss_not_ours;
     let active = resident - now.rss_metadata - now.rss_lazy;
     let mapped = now.committed_bytes.max(resident);
@@ -186,6 +206,14 @@ fn take_figures() {
     for (place, figure) in FIGURES.iter().zip(figures) {
         place.store(figure as usize, Ordering::Relaxed);
     }
+}
+
+/// Nanoseconds on a clock that only moves forward.
+fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// A value as `mallctl` gives it: its bytes, and how many they are.
@@ -229,6 +257,10 @@ enum Control {
     Arenas,
     /// The purge delay, which can be set.
     Decay,
+    /// Of what jemalloc gives back in a second step: there is none.
+    Muzzy,
+    /// A background thread, which there never is.
+    NoThread,
     Flag(bool),
     Text(&'static CStr),
     Zero,
@@ -260,15 +292,15 @@ const CONTROLS: &[(&[u8], Control)] = &[
     (b"arenas.page", Control::PageSize),
     (b"arenas.quantum", Control::Quantum),
     (b"arenas.dirty_decay_ms", Control::Decay),
-    (b"arenas.muzzy_decay_ms", Control::Decay),
+    (b"arenas.muzzy_decay_ms", Control::Muzzy),
     (b"arena.#.dirty_decay_ms", Control::Decay),
-    (b"arena.#.muzzy_decay_ms", Control::Decay),
+    (b"arena.#.muzzy_decay_ms", Control::Muzzy),
     (b"arena.#.initialized", Control::Flag(true)),
     (b"arena.#.purge", Control::Purge),
-    (b"arena.#.decay", Control::Purge),
+    (b"arena.#.decay", Control::Nothing),
     (b"opt.narenas", Control::Arenas),
     (b"opt.dirty_decay_ms", Control::Decay),
-    (b"opt.muzzy_decay_ms", Control::Decay),
+    (b"opt.muzzy_decay_ms", Control::Muzzy),
     (b"opt.abort", Control::Flag(false)),
     (b"opt.prof", Control::Flag(false)),
     (b"opt.tcache", Control::Flag(true)),
@@ -278,7 +310,8 @@ const CONTROLS: &[(&[u8], Control)] = &[
     (b"opt.retain", Control::Flag(true)),
     (b"opt.junk", Control::Text(c"false")),
     (b"opt.percpu_arena", Control::Text(c"disabled")),
-    (b"background_thread", Control::Flag(false)),
+    (b"background_thread", Control::NoThread),
+    (b"max_background_threads", Control::Zero),
     (b"config.debug", Control::Flag(false)),
     (b"config.fill", Control::Flag(false)),
     (b"config.prof", Control::Flag(false)),
@@ -414,6 +447,13 @@ unsafe fn control(
     new_size: size_t,
 ) -> c_int {
     let writes = !new.is_null();
+    // What it was before it is set.
+    let decay = options::wanted_ms();
+    if matches!(what, Control::Figure(_) | Control::Pages(_))
+        && TAKEN_NS.load(Ordering::Relaxed) == 0
+    {
+        take_figures();
+    }
     let can_be_written = match what {
         Control::Epoch => {
             if writes {
@@ -429,7 +469,10 @@ unsafe fn control(
             // SAFETY: so many bytes can be read, as the caller promises.
             let ms = unsafe { new.cast::<isize>().read_unaligned() };
             // The one that is written is the longest, and 0 is at once.
-            options::set_purge_delay_ms(i32::try_from(ms).unwrap_or(i32::MAX).max(-1));
+            if ms < -1 {
+                return libc::EFAULT;
+            }
+            options::set_purge_delay_ms(i32::try_from(ms).unwrap_or(i32::MAX));
             true
         }
         Control::Purge => {
@@ -441,7 +484,9 @@ unsafe fn control(
             // SAFETY: a byte can be read, as the caller promises.
             (unsafe { new.cast::<u8>().read() } != 0) == is
         }
-        Control::Nothing | Control::Zero | Control::Arenas => true,
+        Control::Nothing | Control::Zero | Control::Arenas | Control::Muzzy | Control::NoThread => {
+            true
+        }
         _ => false,
     };
     if writes && !can_be_written {
@@ -455,6 +500,8 @@ unsafe fn control(
     let room = unsafe { *old_size };
     let page_size = crate::malloc_family::page_size;
     let value = match what {
+        Control::Muzzy => Value::bytes(0),
+        Control::NoThread => Value::flag(false),
         Control::Figure(number) => Value::bytes(figure(number)),
         Control::Pages(number) => Value::bytes(figure(number) / page_size()),
         Control::Epoch => Value(EPOCH.load(Ordering::Relaxed).to_ne_bytes(), 8),
@@ -464,7 +511,7 @@ unsafe fn control(
         Control::PageSize => Value::bytes(page_size()),
         Control::Quantum => Value::bytes(16),
         Control::Arenas => Value::unsigned(1),
-        Control::Decay => Value::bytes((options::purge_ms() as isize).cast_unsigned()),
+        Control::Decay => Value::bytes((decay as isize).cast_unsigned()),
         Control::Flag(is) => Value::flag(is),
         Control::Text(text) => Value::text(text),
         // As wide as what asks for it: pages, or an arena's number.

@@ -85,6 +85,8 @@ static MAY_WAIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Bytes that the heap has taken since the last look, and after how many somebody looks anew.
 static FRESH: AtomicUsize = AtomicUsize::new(0);
 static UNSEEN: AtomicUsize = AtomicUsize::new(SMALL);
+/// Bytes of the longest run of them.
+static LONGEST: AtomicUsize = AtomicUsize::new(0);
 /// The limit that was found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
@@ -118,6 +120,9 @@ pub fn limit() -> Option<usize> {
 #[inline]
 pub fn note_fresh(bytes: usize) {
     let fresh = FRESH.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
+    if bytes >= WORTH_A_LOOK {
+        LONGEST.fetch_max(bytes, Ordering::Relaxed);
+    }
     if fresh > UNSEEN.load(Ordering::Relaxed) {
         ticks::hurry(Whose::Limit);
     }
@@ -130,7 +135,7 @@ pub struct Look {
     pub used: usize,
     /// See `used`.
     pub limit: usize,
-    /// Bytes that the heap has taken since the last look, and not yet touched, it may be.
+    /// Bytes of the longest run that the heap has taken since the last look, which may not be touched yet.
     pub fresh: usize,
 }
 
@@ -157,7 +162,7 @@ fn note(look: &Look) -> u32 {
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
     // Not for each page at the end.
-    UNSEEN.store((left / 4).max(look.limit / 256), Ordering::Relaxed);
+    UNSEEN.store((left / 4).max(look.limit / 256).max(WORTH_A_LOOK), Ordering::Relaxed);
     match nearness {
         Nearness::Far => 100,
         Nearness::Close => 20,
@@ -165,12 +170,24 @@ fn note(look: &Look) -> u32 {
     }
 }
 
-/// There is no limit: nothing is done because of one.
-fn forget() {
+/// The limit is far, or there is none: nothing is done because of one, and nobody looks before the heap has grown by `unseen`
+/// bytes.
+fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
-    UNSEEN.store(usize::MAX, Ordering::Relaxed);
+    UNSEEN.store(unseen, Ordering::Relaxed);
+}
+
+/// There is no limit, as far as is known.
+fn forget() {
+    is_far(usize::MAX);
     LIMIT.store(0, Ordering::Relaxed);
+}
+
+/// From now on fresh memory is counted anew. Returns the bytes of the longest run until now.
+fn begin_anew() -> usize {
+    FRESH.store(0, Ordering::Relaxed);
+    LONGEST.swap(0, Ordering::Relaxed)
 }
 
 /// The longest path of a control group's file.
@@ -247,6 +264,8 @@ struct Group {
     limit: usize,
 }
 
+/// The least limit, in bytes.
+pub const LEAST_LIMIT: usize = 1 << 20;
 /// Limits from here on are none: of the first version that is a number which depends on the page size.
 const NO_LIMIT: usize = 1 << 60;
 const ROOT: &[u8] = b"/sys/fs/cgroup";
@@ -275,7 +294,9 @@ impl Group {
                     &[b"/memory.limit_in_bytes"]
                 };
                 for file in files {
-                    let limit = folder.add(file).read_number().filter(|&limit| limit < NO_LIMIT);
+                    let limit = folder.add(file).read_number();
+                    // (A `memory.high` of 0 is a way to have memory reclaimed.)
+                    let limit = limit.filter(|limit| (LEAST_LIMIT..NO_LIMIT).contains(limit));
                     if let Some(limit) = limit
                         && least.is_none_or(|least| limit < least.limit)
                     {
@@ -301,10 +322,10 @@ impl Group {
         }
         let mut text = [0; 4096];
         let length = self.folder.add(b"/memory.stat").read(&mut text);
-        let names: [&[u8]; 2] = if self.is_second_version {
-            [b"inactive_file", b"active_file"]
+        let names: &[&[u8]] = if self.is_second_version {
+            &[b"inactive_file", b"active_file", b"slab_reclaimable"]
         } else {
-            [b"total_inactive_file", b"total_active_file"]
+            &[b"total_inactive_file", b"total_active_file"]
         };
         let files = names.iter().filter_map(|name| field(&text[..length], name)).sum();
         Some(used.saturating_sub(files))
@@ -330,12 +351,19 @@ pub struct Watcher {
     /// The limit that was asked for; none: that of the control groups.
     asked: Option<usize>,
     found_ms: u32,
+    /// When to look again at the earliest, in nanoseconds, and what was left then.
+    again_ns: u64,
+    left: usize,
 }
 
 /// The heap is not looked at before it has so many bytes.
 const SMALL: usize = 16 << 20;
 /// Of a group's limit the process must have one part of so many.
 const LITTLE: usize = 16;
+/// Less is no reason for a look.
+const WORTH_A_LOOK: usize = 1 << 20;
+/// One of so many parts of the time may go into looks.
+const SHARE: u64 = 50;
 /// How long it is until the next look where there is no reason for one, in milliseconds.
 const IDLE_MS: u32 = 50;
 /// A limit may change: it is looked for again after so long.
@@ -344,23 +372,31 @@ const AGAIN_MS: u32 = 10_000;
 impl Watcher {
     /// One that has not looked yet.
     pub const fn new() -> Self {
-        Self { source: Source::None, asked: None, found_ms: 0 }
+        Self { source: Source::None, asked: None, found_ms: 0, again_ns: 0, left: 0 }
     }
 
     /// Sets a limit for the process's own memory, or has that of its groups count.
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;
-            self.found_ms = 0;
+            (self.found_ms, self.again_ns) = (0, 0);
             forget();
+            begin_anew();
         }
     }
 
     /// Looks, if there is a reason to: `heap` bytes of the heap may be in memory. Returns what was found, if it was, and after how
     /// many milliseconds to come again.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
+        const SOON_MS: u32 = 8;
+        let fresh = begin_anew();
         if heap < SMALL && self.asked.is_none() {
+            is_far(SMALL);
             return (None, IDLE_MS);
+        }
+        let began = os::now_ns();
+        if began < self.again_ns && fresh < self.left {
+            return (None, SOON_MS);
         }
         if self.found_ms == 0 || now.wrapping_sub(self.found_ms) >= AGAIN_MS {
             self.found_ms = now.max(1);
@@ -369,8 +405,14 @@ impl Watcher {
         let (used, limit) = match &self.source {
             Source::None => return (None, AGAIN_MS),
             Source::Own(limit) if heap < limit / 4 * 3 => (Some(heap), *limit),
-            Source::Own(limit) => (Some(os::resident_bytes().0 as usize), *limit),
-            Source::Group(group) if heap < group.limit / LITTLE => return (None, IDLE_MS),
+            Source::Own(limit) => match os::resident_bytes().0 as usize {
+                0 => (Some(heap), *limit),
+                resident => (Some(resident), *limit),
+            },
+            Source::Group(group) if heap < group.limit / LITTLE => {
+                is_far(group.limit / LITTLE);
+                return (None, IDLE_MS);
+            }
             Source::Group(group) => (group.used(), group.limit),
         };
         let Some(used) = used else {
@@ -378,7 +420,10 @@ impl Watcher {
             forget();
             return (None, AGAIN_MS);
         };
-        let look = Look { used, limit, fresh: FRESH.swap(0, Ordering::Relaxed) };
+        let took = os::now_ns().saturating_sub(began);
+        self.again_ns = began + took.saturating_mul(SHARE);
+        self.left = limit.saturating_sub(used);
+        let look = Look { used, limit, fresh };
         (Some(look), note(&look))
     }
 

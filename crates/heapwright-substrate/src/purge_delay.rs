@@ -71,6 +71,11 @@ pub fn purge_ms() -> i32 {
     memory_limit::delay(DELAY.load(Ordering::Relaxed))
 }
 
+/// The delay in milliseconds as it is far from the memory limit; negative: for ever.
+pub fn wanted_ms() -> i32 {
+    DELAY.load(Ordering::Relaxed)
+}
+
 /// Milliseconds that free memory waits before it goes back; `None`: for ever.
 #[inline]
 pub fn purge_delay() -> Option<i32> {

@@ -54,6 +54,11 @@ pub fn begin(whose: Whose, task: Task) {
     place.task.store(task as *mut (), Ordering::Release);
 }
 
+/// Has another task done in the place of one that calls this, which says when.
+pub fn go_on_with(whose: Whose, task: Task) {
+    PLACES[whose as usize].task.store(task as *mut (), Ordering::Release);
+}
+
 /// Has no task done from now on.
 pub fn end(whose: Whose) {
     PLACES[whose as usize].task.store(ptr::null_mut(), Ordering::Relaxed);
@@ -133,7 +138,7 @@ fn run(place: &Place, task: *mut (), now: u32) {
     if place.next.compare_exchange(next, far, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
-    // SAFETY: only `begin` stores there, and it stores tasks.
+    // SAFETY: only `begin` and `go_on_with` store there, and they store tasks.
     let task = unsafe { mem::transmute::<*mut (), Task>(task) };
     let after = task(now);
     // One that was hurried meanwhile is done again.

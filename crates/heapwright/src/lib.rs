@@ -106,7 +106,7 @@ pub mod options {
     #[doc(inline)]
     pub use heapwright_substrate::options::{stats_at_exit, stats_file};
     #[doc(inline)]
-    pub use heapwright_substrate::purge_delay::{purge_ms, set_purge_delay_ms};
+    pub use heapwright_substrate::purge_delay::{set_purge_delay_ms, wanted_ms};
 
     pub(crate) use heapwright_substrate::options::*;
 }

@@ -14,11 +14,11 @@
 //! because of it.
 
 use crate::chunk;
-use crate::memory_limit::{Look, Nearness, Watcher, nearness};
-use crate::options::{self, LEAST_LIMIT, MemoryLimit};
+use crate::memory_limit::{LEAST_LIMIT, Look, Nearness, Watcher, nearness};
+use crate::options::{self, MemoryLimit};
 use crate::os;
 use crate::substrate;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
@@ -30,11 +30,27 @@ struct State {
     watcher: Watcher,
     /// The process that has said that its limit is near.
     said: u32,
-    /// When all is given back again, at the earliest, in nanoseconds.
+    /// The process that has saved a profile because of a block larger than the limit.
+    saved: u32,
+    /// When all is given back again, at the earliest, in nanoseconds, and the least time to then.
     give_back_ns: u64,
+    distance_ns: u64,
 }
 
-static STATE: Kept<State> = Kept::new(State { watcher: Watcher::new(), said: 0, give_back_ns: 0 });
+/// The least time from one giving back to the next, and the most: it doubles where little was there to be given back.
+const SOONEST_NS: u64 = 8_000_000;
+const LATEST_NS: u64 = 1_000_000_000;
+
+/// What standard error was at the start; 0: not known. What a program has opened in its place is not for lines.
+static STDERR: AtomicU64 = AtomicU64::new(0);
+
+static STATE: Kept<State> = Kept::new(State {
+    watcher: Watcher::new(),
+    said: 0,
+    saved: 0,
+    give_back_ns: 0,
+    distance_ns: SOONEST_NS,
+});
 
 /// The limit that was set for the process alone, in bytes; 0: none.
 static SET: AtomicUsize = AtomicUsize::new(0);
@@ -84,26 +100,38 @@ fn begin(now: u32) -> u32 {
         MemoryLimit::Auto => {}
         MemoryLimit::Bytes(bytes) => SET.store(bytes, Ordering::Relaxed),
     }
-    ticks::begin(Whose::Limit, tick);
+    ticks::go_on_with(Whose::Limit, tick);
     tick(now)
 }
 
 /// Looks how near the limit is. Returns when to come again, in milliseconds.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
+    if STDERR.load(Ordering::Relaxed) == 0 {
+        // Closed is a thing, too.
+        STDERR.store(os::stderr_identity().max(2), Ordering::Relaxed);
+    }
     let Some(usage) = chunk::usage_now() else { return SOON_MS };
     let (process, set) = (substrate::process(), SET.load(Ordering::Relaxed));
+    if set == 0 && options::get().limit == MemoryLimit::Off {
+        ticks::end(Whose::Limit);
+        return SOON_MS;
+    }
     let looked = STATE.with(|state| {
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
-        if nearness() == Nearness::AtIt {
-            give_back(state);
+        if let Some(look) = look.filter(|_| nearness() == Nearness::AtIt) {
+            give_back(state, &look);
         }
         let first = look.filter(|look| look.is_at_limit() && state.said != process);
         if first.is_some() {
             state.said = process;
         }
-        (first, look.is_some_and(|look| look.is_beyond_limit()), next)
+        let is_beyond = look.is_some_and(|look| look.is_beyond_limit()) && state.saved != process;
+        if is_beyond {
+            state.saved = process;
+        }
+        (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
     if let Some(look) = first {
@@ -115,14 +143,19 @@ fn tick(now: u32) -> u32 {
     next
 }
 
-/// Gives back all that is free and no thread's, if there is time for it.
-fn give_back(state: &mut State) {
+/// Gives back all that is free and no thread's, if there is time for it. Where that is little, because others use the group's
+/// memory, it is done less and less often: what is given back is soon needed again.
+fn give_back(state: &mut State, look: &Look) {
     let began = os::now_ns();
-    if began >= state.give_back_ns {
-        chunk::purge_all(0);
-        let took = os::now_ns().saturating_sub(began);
-        state.give_back_ns = began + took * SHARE;
+    if began < state.give_back_ns {
+        return;
     }
+    let given = chunk::purge_all(0);
+    let is_much = given > look.limit / 256;
+    let distance = if is_much { SOONEST_NS } else { (state.distance_ns * 2).min(LATEST_NS) };
+    let took = os::now_ns().saturating_sub(began);
+    state.distance_ns = distance;
+    state.give_back_ns = began + (took * SHARE).max(distance);
 }
 
 /// Says that the limit is near, and saves the heap profile, if there is one.
@@ -137,7 +170,12 @@ fn say(look: &Look) {
         .text(" of ")
         .number(look.limit / MIB)
         .text(" MiB are in use or asked for; ");
-    match save_profile() {
+    let saved = save_profile();
+    // A line is not worth waiting for its reader.
+    if !os::can_write_stderr() || os::stderr_identity() != STDERR.load(Ordering::Relaxed) {
+        return;
+    }
+    match saved {
         Saved::Yes => line.text("the heap profile is saved").write(),
         Saved::No => line.text("the heap profile could not be saved (option profile)").write(),
         Saved::None => {

@@ -302,7 +302,9 @@ fn measure(
         out_bytes += bytes;
         out_blocks += out_by_class[class];
         let (count, requested) = by_class[class];
-        asked += (out_by_class[class] * requested).checked_div(count).unwrap_or(bytes);
+        let part =
+            (u128::from(out_by_class[class]) * u128::from(requested)).checked_div(count.into());
+        asked += part.map_or(bytes, |part| u64::try_from(part).unwrap_or(bytes));
     }
     let held = out_bytes.saturating_sub(cached + remote);
     stats.live_bytes = held + stats.large_bytes;
@@ -311,8 +313,10 @@ fn measure(
     stats.rss_live = take(&mut large_resident, large_asked);
     stats.rss_rounding = large_resident;
     // Of the slots the program holds, the share that it asked for.
-    let share =
-        |bytes: u64| if out_bytes > 0 { bytes * (asked >> 4) / (out_bytes >> 4).max(1) } else { 0 };
+    let share = |bytes: u64| {
+        let part = (u128::from(bytes) * u128::from(asked)).checked_div(out_bytes.into());
+        u64::try_from(part.unwrap_or(0)).unwrap_or(bytes)
+    };
     let live = take(&mut slabs_resident, held);
     let asked_live = share(live).min(live);
     stats.rss_live += asked_live;

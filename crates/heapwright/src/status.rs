@@ -114,7 +114,7 @@ fn begin(now: u32) -> u32 {
             return LOOK_MS;
         }
     }
-    ticks::begin(Whose::Status, tick);
+    ticks::go_on_with(Whose::Status, tick);
     // Some programs start within a tick, and allocate nothing then for long.
     tick(now)
 }

@@ -19,6 +19,7 @@ pub mod leaks;
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 
+use crate::memory_limit::LEAST_LIMIT;
 use crate::os;
 use crate::purge_delay;
 use crate::sync::Lock;
@@ -37,8 +38,6 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// And the most.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
-/// The least memory limit.
-pub const LEAST_LIMIT: usize = 1 << 20;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
 /// The most caches that threads can share.

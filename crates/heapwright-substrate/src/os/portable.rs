@@ -341,6 +341,16 @@ pub fn unix_ns() -> u64 {
     0
 }
 
+/// Not known here.
+pub fn stderr_identity() -> u64 {
+    0
+}
+
+/// It may.
+pub fn can_write_stderr() -> bool {
+    true
+}
+
 /// No file is made here.
 #[cfg(feature = "debug")]
 pub fn replace_private_file(_path: &[u8], _write: impl FnOnce(i32) -> bool) -> bool {

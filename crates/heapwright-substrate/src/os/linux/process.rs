@@ -20,6 +20,26 @@ pub fn write_stderr(mut bytes: &[u8]) {
     });
 }
 
+/// What standard error leads to, as a number; 0: to nothing.
+pub fn stderr_identity() -> u64 {
+    // SAFETY: a struct of numbers, which zeros are values of.
+    let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+    // SAFETY: writes the struct it is given.
+    let known = keeping_errno(|| unsafe { libc::fstat(2, &raw mut about) }) == 0;
+    if known { about.st_dev.rotate_left(32) ^ about.st_ino | 1 } else { 0 }
+}
+
+/// Whether standard error takes bytes just now, without waiting.
+pub fn can_write_stderr() -> bool {
+    let mut waiting = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    let (none, no_mask) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null::<u8>());
+    // SAFETY: a struct that is written, a time that is read, and no mask. (The C library's functions are cancellation points.)
+    let ready = keeping_errno(|| unsafe {
+        libc::syscall(libc::SYS_ppoll, &raw mut waiting, 1, &raw const none, no_mask, 8)
+    });
+    ready == 1 && waiting.revents & libc::POLLOUT != 0
+}
+
 /// Writes all of `bytes` to the open file `file`. False: an error came, and a part may be missing.
 pub fn write_all(file: i32, mut bytes: &[u8]) -> bool {
     keeping_errno(|| {
