@@ -27,7 +27,7 @@ const M_TRIM_THRESHOLD: c_int = -1;
 const M_TSDS_COUNT_MAX: c_int = -202;
 
 /// A snapshot of now: all zero where the heap is locked for long.
-fn snapshot() -> Stats {
+pub(crate) fn snapshot() -> Stats {
     let mut now = Stats::zero();
     if !stats::snapshot(&mut now) {
         now = Stats::zero();
@@ -122,7 +122,17 @@ unsafe extern "C" fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_i
 /// Writes the state of the heap on stderr, for people.
 #[unsafe(no_mangle)]
 extern "C" fn malloc_stats() {
+    print();
+}
+
+/// What `malloc_stats` does, by any name.
+pub(crate) fn print() {
+    process::write_stderr(text().bytes());
+}
+
+/// The state of the heap, for people.
+pub(crate) fn text() -> report::Report {
     let mut text = report::Report::new();
     report::text(&mut text, &snapshot());
-    process::write_stderr(text.bytes());
+    text
 }

@@ -35,7 +35,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::errno;
-use crate::report;
+use crate::introspection;
 use heapwright::heap::{self, MALLOC};
 use heapwright::{options, process, stats};
 use heapwright_record::Stats;
@@ -52,10 +52,6 @@ const fn alignment(flags: c_int) -> usize {
 /// Gives a block of at least `size` bytes.
 #[unsafe(no_mangle)]
 extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
-    allocate(size, flags)
-}
-
-fn allocate(size: usize, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
         (false, align) => heap::malloc_aligned(size, align).cast(),
         // All of the block is zeros, for `rallocx` goes by what it has.
@@ -544,10 +540,7 @@ unsafe extern "C" fn malloc_stats_print(
     _opts: *const c_char,
 ) {
     let before = errno::get();
-    let mut now = Stats::zero();
-    stats::snapshot(&mut now);
-    let mut text = report::Report::new();
-    report::text(&mut text, &now);
+    let mut text = introspection::text();
     match write {
         Some(write) => {
             text.byte(0);

@@ -38,6 +38,12 @@ extern "C" fn malloc(size: size_t) -> *mut c_void {
 /// Gives a block of `count * size` zero bytes.
 #[unsafe(no_mangle)]
 extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
+    zeroed(count, size)
+}
+
+/// What `calloc` does, by any name.
+#[inline(always)]
+pub(crate) fn zeroed(count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
         // Never malloc and memset: the compiler would make that a call of calloc.
         Some(total) => heap::calloc(total).cast(),
@@ -70,13 +76,13 @@ unsafe extern "C" fn reallocarray(block: *mut c_void, count: size_t, size: size_
     }
 }
 
-/// What `realloc` and `reallocarray` share.
+/// What `realloc` and `reallocarray` do, by any name.
 ///
 /// # Safety
 ///
 /// `block` is null or a live block of this process.
 #[inline(always)]
-unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
+pub(crate) unsafe fn resize(block: *mut c_void, size: usize) -> *mut c_void {
     if size == 0 && !block.is_null() {
         // SAFETY: the caller hands the block over.
         unsafe { heap::realloc_to_nothing(block.cast()) };
@@ -144,6 +150,17 @@ unsafe extern "C" fn posix_memalign(
     alignment: size_t,
     size: size_t,
 ) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { align_into(result, alignment, size) }
+}
+
+/// What `posix_memalign` does, by any name.
+///
+/// # Safety
+///
+/// `result` can be written.
+#[inline(always)]
+pub(crate) unsafe fn align_into(result: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
     if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
         return libc::EINVAL;
     }
@@ -170,6 +187,12 @@ extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
 /// of two up to the next, and so do we.
 #[unsafe(no_mangle)]
 extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
+    align_to_next(alignment, size)
+}
+
+/// What `memalign` does, by any name.
+#[inline(always)]
+pub(crate) fn align_to_next(alignment: usize, size: usize) -> *mut c_void {
     match alignment.checked_next_power_of_two() {
         Some(alignment) => heap::malloc_aligned(size, alignment).cast(),
         None => errno::fail(libc::EINVAL),
@@ -185,6 +208,12 @@ extern "C" fn valloc(size: size_t) -> *mut c_void {
 /// Whole pages: `size` rounded up.
 #[unsafe(no_mangle)]
 extern "C" fn pvalloc(size: size_t) -> *mut c_void {
+    whole_pages(size)
+}
+
+/// What `pvalloc` does, by any name.
+#[inline(always)]
+pub(crate) fn whole_pages(size: usize) -> *mut c_void {
     let page = page_size();
     match size.checked_add(page - 1) {
         Some(sum) => heap::malloc_aligned(sum & !(page - 1), page).cast(),

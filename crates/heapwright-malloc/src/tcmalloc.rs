@@ -17,15 +17,11 @@
 //! | `tcmalloc.current_total_thread_cache_bytes` | free blocks in caches |
 
 use core::ffi::{CStr, c_char};
-use core::mem::size_of;
 use core::ptr;
 
 use crate::cxx::forwarding;
-use crate::errno;
-use crate::report;
+use crate::{introspection, malloc_family};
 use heapwright::heap::{self, MALLOC};
-use heapwright::{process, stats};
-use heapwright_record::Stats;
 use libc::{c_int, c_void, size_t};
 
 /// `malloc`.
@@ -43,10 +39,7 @@ extern "C" fn tc_malloc_skip_new_handler(size: size_t) -> *mut c_void {
 /// `calloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_calloc(count: size_t, size: size_t) -> *mut c_void {
-    match count.checked_mul(size) {
-        Some(total) => heap::calloc(total).cast(),
-        None => errno::fail(libc::ENOMEM),
-    }
+    malloc_family::zeroed(count, size)
 }
 
 /// `realloc`.
@@ -56,13 +49,8 @@ extern "C" fn tc_calloc(count: size_t, size: size_t) -> *mut c_void {
 /// `block` is null or a live block of this process.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tc_realloc(block: *mut c_void, size: size_t) -> *mut c_void {
-    if size == 0 && !block.is_null() {
-        // SAFETY: the caller hands the block over.
-        unsafe { heap::realloc_to_nothing(block.cast()) };
-        return ptr::null_mut();
-    }
     // SAFETY: as the caller promises.
-    unsafe { heap::realloc(block.cast(), size).cast() }
+    unsafe { malloc_family::resize(block, size) }
 }
 
 /// `free`.
@@ -101,10 +89,7 @@ unsafe extern "C" fn tc_free_sized(block: *mut c_void, size: size_t) {
 /// `memalign`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_memalign(alignment: size_t, size: size_t) -> *mut c_void {
-    match alignment.checked_next_power_of_two() {
-        Some(alignment) => heap::malloc_aligned(size, alignment).cast(),
-        None => errno::fail(libc::EINVAL),
-    }
+    malloc_family::align_to_next(alignment, size)
 }
 
 /// `posix_memalign`.
@@ -118,32 +103,20 @@ unsafe extern "C" fn tc_posix_memalign(
     alignment: size_t,
     size: size_t,
 ) -> c_int {
-    if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
-        return libc::EINVAL;
-    }
-    let block = heap::malloc_aligned(size, alignment);
-    if block.is_null() {
-        return libc::ENOMEM;
-    }
     // SAFETY: as the caller promises.
-    unsafe { *result = block.cast() };
-    0
+    unsafe { malloc_family::align_into(result, alignment, size) }
 }
 
 /// `valloc`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_valloc(size: size_t) -> *mut c_void {
-    heap::malloc_aligned(size, crate::malloc_family::page_size()).cast()
+    heap::malloc_aligned(size, malloc_family::page_size()).cast()
 }
 
-/// `pvalloc`.
+/// `pvalloc`: of nothing a page.
 #[unsafe(no_mangle)]
 extern "C" fn tc_pvalloc(size: size_t) -> *mut c_void {
-    let page = crate::malloc_family::page_size();
-    match size.checked_next_multiple_of(page) {
-        Some(size) => heap::malloc_aligned(size.max(page), page).cast(),
-        None => errno::fail(libc::ENOMEM),
-    }
+    malloc_family::whole_pages(size.max(1))
 }
 
 /// `malloc_usable_size`.
@@ -166,9 +139,7 @@ extern "C" fn tc_nallocx(size: size_t, flags: c_int) -> size_t {
 /// `malloc_stats`.
 #[unsafe(no_mangle)]
 extern "C" fn tc_malloc_stats() {
-    let mut text = report::Report::new();
-    report::text(&mut text, &snapshot());
-    process::write_stderr(text.bytes());
+    introspection::print();
 }
 
 /// Whose version is asked: gperftools' whose interface this is.
@@ -195,14 +166,6 @@ unsafe extern "C" fn tc_version(
     c"gperftools 2.10 (heapwright)".as_ptr()
 }
 
-fn snapshot() -> Stats {
-    let mut now = Stats::zero();
-    if !stats::snapshot(&mut now) {
-        now = Stats::zero();
-    }
-    now
-}
-
 /// Reads a property. 1, or 0 if it is not known.
 ///
 /// # Safety
@@ -215,7 +178,7 @@ unsafe extern "C" fn MallocExtension_GetNumericProperty(
 ) -> c_int {
     // SAFETY: as the caller promises.
     let property = unsafe { CStr::from_ptr(property) }.to_bytes();
-    let now = snapshot();
+    let now = introspection::snapshot();
     let resident = now.rss - now.rss_not_ours;
     let figure = match property {
         b"generic.current_allocated_bytes" => now.live_bytes,
@@ -267,8 +230,7 @@ unsafe extern "C" fn MallocExtension_GetStats(buffer: *mut c_char, length: c_int
     let Some(room) = usize::try_from(length).ok().and_then(|length| length.checked_sub(1)) else {
         return;
     };
-    let mut text = report::Report::new();
-    report::text(&mut text, &snapshot());
+    let text = introspection::text();
     let bytes = &text.bytes()[..text.bytes().len().min(room)];
     // SAFETY: there is room for them, as the caller promises.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), buffer, bytes.len()) };
