@@ -264,13 +264,6 @@ impl Slot {
         number
     }
 
-    /// Whether there is an order that was not answered yet.
-    #[inline]
-    #[must_use]
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
-    }
-
     /// The order that was not answered yet: its number, what it is (none, if this version does not know it), and until when it
     /// counts.
     #[must_use]
@@ -500,10 +493,10 @@ mod tests {
     fn orders_are_answered_once() {
         with_file(|file| {
             let slot = &file.slots[3];
-            assert!(!slot.is_asked() && slot.order().is_none());
+            assert!(slot.order().is_none());
             for order in [Order::Sample(512), Order::Stop, Order::Write] {
                 let number = slot.ask(order, 9);
-                assert!(slot.is_asked());
+                assert!(slot.order().is_some());
                 assert_eq!(slot.order(), Some((number, Some(order), 9)));
                 assert_eq!(slot.answer_to(number), None);
                 slot.answer(number, Answer::Busy);

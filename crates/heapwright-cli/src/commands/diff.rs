@@ -1,12 +1,11 @@
 //! `heapwright diff A B`: two points in time, or two runs, compared.
 
 use super::OutputArgs;
-use crate::output::{self, Look, Plain, json, text};
+use crate::output::{self, Plain, json, text};
 use crate::process::Exit;
 use crate::report::diff::diff;
 use crate::report::{self, Made, Options, point};
 use anyhow::{anyhow, bail};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The exit code where a record could not be read.
@@ -54,16 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Plain::Text => text::diff::report(&diff, most, look),
         Plain::Json => json::diff::report(&diff),
     };
-    match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            output::replace(file, &text(look))?;
-        }
-        None => {
-            let look = Look::of(&io::stdout());
-            output::to_stdout(|out: &mut dyn Write| out.write_all(text(look).as_bytes()))?;
-        }
-    }
+    output::write(file, text)?;
     Ok(Exit::Code(u8::from(!diff.is_empty())))
 }
 

@@ -6,7 +6,7 @@
 use super::{LibraryArg, OutputArgs, run};
 use crate::cli::MISUSE;
 use crate::inspect::{self, Verdict};
-use crate::output::{self, Answer, Look, Plain, Trial, json, text};
+use crate::output::{self, Answer, Plain, Trial, json, text};
 use crate::preload::{self, Options};
 use crate::process::{self, End, Exit};
 use crate::statistics::Folder;
@@ -64,16 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Plain::Text => text::doctor::answer(&answer, look),
         Plain::Json => json::doctor::answer(&answer),
     };
-    match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            output::replace(file, &text(look))?;
-        }
-        None => {
-            let look = Look::of(&std::io::stdout());
-            output::to_stdout(|out| out.write_all(text(look).as_bytes()))?;
-        }
-    }
+    output::write(file, text)?;
     if is_missing {
         return Ok(Exit::Code(MISUSE));
     }

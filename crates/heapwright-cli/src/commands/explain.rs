@@ -2,10 +2,9 @@
 
 use super::OutputArgs;
 use crate::live::{Files, Mappings, Seen};
-use crate::output::{self, Look, Plain, json, text};
+use crate::output::{self, Plain, json, text};
 use crate::process::Exit;
 use crate::wrong::wrong;
-use std::io;
 use std::thread;
 use std::time::Duration;
 
@@ -47,14 +46,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Plain::Text => text::explain::report(&seen.process, report, &mappings, look),
         Plain::Json => json::explain::report(&seen.process, report, &mappings),
     };
-    match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            output::replace(file, &explained(look))?;
-        }
-        None => {
-            output::to_stdout(|out| out.write_all(explained(Look::of(&io::stdout())).as_bytes()))?
-        }
-    }
+    output::write(file, explained)?;
     Ok(Exit::Code(0))
 }

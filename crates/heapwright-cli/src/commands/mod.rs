@@ -22,10 +22,21 @@ use clap::ValueEnum;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Opens a file to write to, before the work, so that a mistake in its name costs nothing.
 pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}
+
+/// A number of seconds, from a tenth of one to so many.
+pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=f64::from(most)).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!("use a number of seconds from 0.1 to {most}")),
+    }
 }
 
 /// How something is reported, and where: the same words in every subcommand.

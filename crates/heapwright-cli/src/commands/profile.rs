@@ -142,12 +142,9 @@ impl How {
     }
 }
 
-/// From one second to a day.
+/// Up to a day.
 fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.1..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("use a number of seconds from 0.1 to 86400".to_owned()),
-    }
+    super::seconds(text, 86_400)
 }
 
 /// A distance of samples, as the library reads it.

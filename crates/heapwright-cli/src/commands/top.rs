@@ -5,7 +5,7 @@
 use super::OutputArgs;
 use crate::live::{Files, History, Watched, look};
 use crate::output::text::top::{Column, NONE};
-use crate::output::{self, Look, WithMetrics, json, prometheus, text};
+use crate::output::{self, WithMetrics, json, prometheus, text};
 use crate::process::Exit;
 use crate::screen;
 use crate::wrong::wrong;
@@ -56,12 +56,9 @@ pub(crate) struct Args {
     sort: Column,
 }
 
-/// From a tenth of a second to an hour.
+/// Up to an hour.
 fn interval(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("use a number of seconds from 0.1 to 3600".to_owned()),
-    }
+    super::seconds(text, 3600)
 }
 
 fn column(text: &str) -> Result<Column, String> {
@@ -119,12 +116,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         WithMetrics::Text => text::top::list(&processes, look),
     };
-    match file {
-        Some(file) => {
-            let look = Look::of(&file);
-            output::replace(file, &text(look))?;
-        }
-        None => output::to_stdout(|out| out.write_all(text(Look::of(&io::stdout())).as_bytes()))?,
-    }
+    output::write(file, text)?;
     Ok(Exit::Code(0))
 }

@@ -56,11 +56,26 @@ pub(crate) use run::Run;
 pub(crate) use time::rfc3339;
 pub(crate) use words::{printable, printable_text};
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
 /// Bytes, as a person says them.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)
+}
+
+/// Writes a text into a file that replaces what was there, or to stdout, as that looks.
+pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io::Result<()> {
+    match file {
+        Some(file) => {
+            let look = Look::of(&file);
+            replace(file, &text(look))
+        }
+        None => {
+            let text = text(Look::of(&io::stdout()));
+            to_stdout(|out| out.write_all(text.as_bytes()))
+        }
+    }
 }
 
 /// Writes to stdout; a reader that has gone (`| head`) is no error.

@@ -19,11 +19,11 @@ use crate::output::Look;
 use crate::output::text::top::Column;
 use crate::process::{Exit, interrupt};
 use anyhow::Context;
-use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
+use ratatui::{DefaultTerminal, Frame};
 use sites::Sites;
 use std::io;
 use std::time::{Duration, Instant};
@@ -69,54 +69,49 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
         shows_help: false,
         sites: Sites::default(),
     };
+    let result = watch(&mut terminal, &mut state, settings.interval);
+    state.sites.end();
+    ratatui::restore();
+    result.context("the terminal has gone")
+}
+
+/// Looks and draws until the user has seen enough.
+fn watch(
+    terminal: &mut DefaultTerminal,
+    state: &mut State,
+    interval: Duration,
+) -> io::Result<Exit> {
     let mut next = Instant::now();
-    let result = loop {
+    loop {
         if let Some(signal) = interrupt::came() {
-            break Ok(Exit::Signal(signal));
+            return Ok(Exit::Signal(signal));
         }
-        let mut changed = false;
         let now = Instant::now();
         if now >= next {
             // Files of other users, or a first one, may have come.
             state.history.add(look(&Files::open()), now);
             let shown = state.process.and_then(|pid| state.history.get(pid));
-            state.sites.look(shown, settings.interval);
-            next = now + settings.interval.max(now.elapsed() * 10);
-            changed = true;
-        }
-        if changed && let Err(error) = terminal.draw(|frame| draw(frame, &state)) {
-            break Err(error);
+            state.sites.look(shown, interval);
+            next = now + interval.max(now.elapsed() * 10);
+            terminal.draw(|frame| draw(frame, state))?;
         }
         match event::poll(PATIENCE.min(next.saturating_duration_since(Instant::now()))) {
-            Ok(false) => {}
-            Ok(true) => match event::read() {
-                Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                    if state.is_enough(key, settings.interval) {
-                        break Ok(Exit::Code(0));
-                    }
-                    if let Err(error) = terminal.draw(|frame| draw(frame, &state)) {
-                        break Err(error);
-                    }
+            Ok(false) => continue,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            polled => polled?,
+        };
+        match event::read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                if state.is_enough(key, interval) {
+                    return Ok(Exit::Code(0));
                 }
-                Ok(Event::Resize(..)) => {
-                    // What a terminal makes of the old picture is its own affair.
-                    let drawn = terminal.clear();
-                    if let Err(error) =
-                        drawn.and_then(|()| terminal.draw(|frame| draw(frame, &state)).map(drop))
-                    {
-                        break Err(error);
-                    }
-                }
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            },
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => break Err(error),
+            }
+            // What a terminal makes of the old picture is its own affair.
+            Event::Resize(..) => terminal.clear()?,
+            _ => continue,
         }
-    };
-    state.sites.end();
-    ratatui::restore();
-    result.context("the terminal has gone")
+        terminal.draw(|frame| draw(frame, state))?;
+    }
 }
 
 impl State {
