@@ -57,15 +57,7 @@ pub fn shown(path: &[u8]) -> &[u8] {
 /// Copies the process's words, each ended by a zero, into `out`, as far as they fit.
 /// Returns how many bytes that are.
 pub fn command_line(out: &mut [u8]) -> usize {
-    let mut length = 0;
-    let mut buffer = [0; 256];
-    os::read_file(c"/proc/self/cmdline", &mut buffer, |bytes| {
-        let room = bytes.len().min(out.len() - length);
-        out[length..length + room].copy_from_slice(&bytes[..room]);
-        length += room;
-        room == bytes.len()
-    });
-    length
+    os::read_beginning(c"/proc/self/cmdline", out)
 }
 
 #[cfg(test)]

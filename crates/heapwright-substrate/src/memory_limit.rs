@@ -219,15 +219,7 @@ impl Path {
     /// Reads the file's first bytes.
     fn read(&self, text: &mut [u8]) -> usize {
         let Ok(path) = CStr::from_bytes_until_nul(&self.bytes) else { return 0 };
-        let mut length = 0;
-        let mut buffer = [0; 512];
-        os::read_file(path, &mut buffer, |bytes| {
-            let room = bytes.len().min(text.len() - length);
-            text[length..length + room].copy_from_slice(&bytes[..room]);
-            length += room;
-            room == bytes.len()
-        });
-        length
+        os::read_beginning(path, text)
     }
 
     /// The number that the file consists of.

@@ -49,6 +49,19 @@ pub enum Exit {
 /// How many of them there are.
 const EXITS: usize = 3;
 
+/// Reads a file's first bytes into `text`, as far as they fit. Returns how many they are: none, where it cannot be read.
+pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
+    let mut length = 0;
+    let mut buffer = [0; 512];
+    read_file(path, &mut buffer, |bytes| {
+        let room = bytes.len().min(text.len() - length);
+        text[length..length + room].copy_from_slice(&bytes[..room]);
+        length += room;
+        room == bytes.len()
+    });
+    length
+}
+
 /// What the window needs of an operating system's memory.
 pub trait Memory {
     /// Bytes in a page: the grain of commit and decommit. A power of two.

@@ -22,11 +22,16 @@ pub fn write_stderr(mut bytes: &[u8]) {
 
 /// What standard error leads to, as a number; 0: to nothing.
 pub fn stderr_identity() -> u64 {
+    let about = keeping_errno(|| about(2));
+    about.map_or(0, |about| about.st_dev.rotate_left(32) ^ about.st_ino | 1)
+}
+
+/// What the kernel says of an open file.
+fn about(file: i32) -> Option<libc::stat> {
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: writes the struct it is given.
-    let known = keeping_errno(|| unsafe { libc::fstat(2, &raw mut about) }) == 0;
-    if known { about.st_dev.rotate_left(32) ^ about.st_ino | 1 } else { 0 }
+    (unsafe { libc::fstat(file, &raw mut about) } == 0).then_some(about)
 }
 
 /// Whether standard error takes bytes just now, without waiting.
@@ -205,14 +210,11 @@ impl SharedFile {
             return None;
         }
         let file = Self(fd);
-        // SAFETY: a struct of numbers, which zeros are values of.
-        let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+        let about = about(fd)?;
         // SAFETY: a struct of numbers, which zeros are values of.
         let mut system = unsafe { core::mem::zeroed::<libc::statfs>() };
         // SAFETY: writes the struct it is given.
-        let is_known = unsafe { libc::fstat(fd, &raw mut about) } == 0
-            // SAFETY: writes the struct it is given.
-            && unsafe { libc::fstatfs(fd, &raw mut system) } == 0;
+        let is_known = unsafe { libc::fstatfs(fd, &raw mut system) } == 0;
         let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
         let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
         let is_in_memory = system.f_type == libc::TMPFS_MAGIC;
@@ -425,14 +427,7 @@ pub fn resident_bytes() -> (u64, u64) {
     let mut now = 0;
     let mut peak = 0;
     let mut text = [0; 2048];
-    let mut length = 0;
-    let mut buffer = [0; 512];
-    read_file(c"/proc/self/status", &mut buffer, |bytes| {
-        let n = bytes.len().min(text.len() - length);
-        text[length..length + n].copy_from_slice(&bytes[..n]);
-        length += n;
-        n == bytes.len()
-    });
+    let length = crate::os::read_beginning(c"/proc/self/status", &mut text);
     for line in text[..length].split(|&b| b == b'\n') {
         if let Some(rest) = line.strip_prefix(b"VmHWM:") {
             peak = kibibytes(rest);
