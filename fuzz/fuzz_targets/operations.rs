@@ -47,6 +47,15 @@ enum Op {
     FreeElsewhere {
         which: u8,
     },
+    MallocUncached {
+        size: u16,
+        scale: u8,
+    },
+    FreeUncached {
+        which: u8,
+    },
+    /// All blocks that should be.
+    Move,
     HeapCreate,
     HeapAlloc {
         which: u8,
@@ -233,6 +242,33 @@ fuzz_target!(|ops: Vec<Op>| {
                     Some(block) if block.heap.is_null() => send.send(Sent(block)).unwrap(),
                     Some(block) => release(block),
                     None => {}
+                }
+            }
+            Op::MallocUncached { size, scale } => {
+                let size = scaled(size, scale);
+                world.add(heap::malloc_uncached(size), size, 16, std::ptr::null_mut());
+            }
+            Op::FreeUncached { which } => match world.take(which) {
+                Some(block) if block.heap.is_null() => {
+                    block.check(block.size);
+                    // SAFETY: the block is in use, and freed once.
+                    unsafe { heap::free_uncached(block.at) };
+                }
+                Some(block) => release(block),
+                None => {}
+            },
+            Op::Move => {
+                for which in (0..world.blocks.len()).rev() {
+                    if !heap::should_move(world.blocks[which].at) {
+                        continue;
+                    }
+                    let block = world.take(which as u8).unwrap();
+                    assert!(block.heap.is_null(), "a block of a heap is to leave it");
+                    let new = heap::malloc_uncached(block.size);
+                    block.check(block.size);
+                    // SAFETY: the block is in use, and freed once.
+                    unsafe { heap::free_uncached(block.at) };
+                    world.add(new, block.size, 16, std::ptr::null_mut());
                 }
             }
             Op::HeapCreate if world.heaps.len() < 4 => {

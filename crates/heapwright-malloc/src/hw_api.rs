@@ -183,6 +183,63 @@ pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usiz
     if taken { known } else { 0 }
 }
 
+/// As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is taken for
+/// resident, and rss, peak_rss and rss_not_ours are 0. For programs that ask often: takes some 20 ns for each 64 KiB of
+/// the heap, and no system call.
+///
+/// Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap is locked just now.
+///
+/// # Safety
+///
+/// out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) -> usize {
+    let mut now = Stats::zero();
+    let taken = stats::estimate(&mut now);
+    // SAFETY: `Stats` is words without padding, and laid out as the header's struct;
+    // the caller's has `size` bytes.
+    let known = unsafe { write_known(&now, out.cast(), size) };
+    if taken { known } else { 0 }
+}
+
+/// Whether memory would become free sooner if the program moved a block: whether the block lies in one
+/// of the slabs, the sparsest of their size class, that could be emptied into free slots of the others. A program that can
+/// move its blocks asks this for each of them, one after another, and moves those for which it is so:
+///
+///     void *new = hw_malloc_uncached(size);
+///     memcpy(new, block, size);
+///     hw_free_uncached(block);
+///
+/// The answer is advice, from a survey of the heap that is at most 100 ms old, or 100 times as old as it takes; a call that
+/// makes one takes some 20 ns for each 64 KiB of the heap, the others constant time. False for blocks of a page and more, for
+/// those of first-class heaps and of other allocators, in mode=debug, and where calls are traced or counted.
+/// Any address may be asked about.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
+    heap::should_move(block.cast())
+}
+
+/// Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is not worth being
+/// emptied. Where there is none, and for blocks over 32 KiB, it is malloc. Free the block
+/// with free or hw_free_uncached. A heap profile does not see it. Takes longer than malloc.
+///
+/// Returns null, with errno ENOMEM, if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_malloc_uncached(size: usize) -> *mut c_void {
+    heap::malloc_uncached(size).cast()
+}
+
+/// Frees a block as free does, but back to its slab at once, and not to a list of the thread's.
+///
+/// # Safety
+///
+/// block is null or of this heap, in use, and used no more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_free_uncached(block: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { heap::free_uncached(block.cast()) };
+}
+
 /// Looks for leaks in the process's blocks, now: in mode=debug, among what malloc
 /// and its kin have handed out. What is found is written to *out, which is size
 /// bytes (pass sizeof(hw_leak_check)); it is also in the record (option record),

@@ -11,7 +11,8 @@
 //! |---|---|
 //! | `MALLOCX_LG_ALIGN(n)`, the lowest six bits | the alignment |
 //! | `MALLOCX_ZERO` | zeros |
-//! | `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
+//! | `MALLOCX_TCACHE_NONE` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached` |
+//! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is written, as
 //! jemalloc does, so that they are of one moment; but where that takes long so seldom that a hundredth of the time goes
@@ -44,6 +45,15 @@ use libc::{c_int, c_void, size_t};
 /// `MALLOCX_ZERO`.
 const ZERO: c_int = 0x40;
 
+/// The bits of `MALLOCX_TCACHE`, and `MALLOCX_TCACHE_NONE`.
+const TCACHE: c_int = 0xfff00;
+const TCACHE_NONE: c_int = 0x100;
+
+/// Whether flags ask for a block past the caches.
+const fn is_uncached(flags: c_int) -> bool {
+    flags & TCACHE == TCACHE_NONE
+}
+
 /// The alignment that flags ask for.
 const fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
@@ -53,6 +63,7 @@ const fn alignment(flags: c_int) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
+        (false, 1) if is_uncached(flags) => heap::malloc_uncached(size).cast(),
         (false, align) => heap::malloc_aligned(size, align).cast(),
         // All of the block is zeros, for `rallocx` goes by what it has.
         (true, align) => match heap::good_size(size, align) {
@@ -133,9 +144,14 @@ unsafe extern "C" fn sallocx(block: *const c_void, _flags: c_int) -> size_t {
 ///
 /// `block` is a live block of this process.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dallocx(block: *mut c_void, _flags: c_int) {
-    // SAFETY: as the caller promises.
-    unsafe { heap::free(block.cast()) };
+unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
+    if is_uncached(flags) {
+        // SAFETY: as the caller promises.
+        unsafe { heap::free_uncached(block.cast()) };
+    } else {
+        // SAFETY: as the caller promises.
+        unsafe { heap::free(block.cast()) };
+    }
 }
 
 /// Gives a block back, whose size the caller knows.

@@ -38,6 +38,7 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::Cache;
+use super::density;
 use super::depot::{Depot, DepotChain};
 use super::hand_over;
 use super::magazines::{ALL, MIDDLE, chain_length};
@@ -321,6 +322,34 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     central.slabs.set(central.slabs.get() - 1);
     SLABS.fetch_sub(1, Ordering::Relaxed);
     take(slab);
+    true
+}
+
+/// A returned slot of a common slab that is well filled, for a block that is moved there. `None`: there is none, or
+/// another thread is at the class.
+pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
+    let central = &CENTRALS[class];
+    let _order = central.lock.try_lock()?;
+    let slab = Slab::at(&MAP, density::find(Entry::slab(COMMON, class), class)?, class);
+    let block = slab.take(1, NOW.load(Ordering::Relaxed))?.head;
+    if slab.free() == 0 {
+        central.unlist(slab);
+    }
+    Some(block.cast())
+}
+
+/// Sends one block back to its slab. False: another thread is at the class.
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of the common owner's, and the caller gives it away, if it is taken.
+pub(crate) unsafe fn put(class: usize, block: *mut Block) -> bool {
+    let central = &CENTRALS[class];
+    let Some(_order) = central.lock.try_lock() else { return false };
+    // SAFETY: the block is the caller's, who gives it away.
+    unsafe { Block::set_next(block, ptr::null_mut()) };
+    // SAFETY: one block of the class and the common owner, whose chain has ended.
+    central.distribute(class, unsafe { DepotChain::of(block, 1) });
     true
 }
 

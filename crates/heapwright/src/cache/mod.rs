@@ -33,6 +33,7 @@
 mod abandoned;
 pub(crate) mod arrays;
 pub(crate) mod central;
+pub(crate) mod density;
 mod depot;
 mod hand_over;
 pub(crate) mod hot;

@@ -16,7 +16,7 @@
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::{Cache, Use, central, outgoing};
+use super::{Cache, Use, central, density, outgoing};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
 use crate::misuse::{self, Call};
@@ -47,6 +47,18 @@ impl Cache {
         let chain = gather(&bin.partial, class, most, self.scavenger.now.get(), unlist)?;
         bin.room.count(chain.count as i32);
         Some(terminated(chain))
+    }
+
+    /// A returned slot of a slab that is well filled, for a block that is moved there. `None`: there is none.
+    pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
+        let unit = density::find(Entry::slab(self.id(), class), class)?;
+        let slab = Slab::at(&MAP, unit, class);
+        let block = slab.take(1, self.scavenger.now.get())?.head;
+        if slab.free() == 0 {
+            self.unlist(slab);
+        }
+        self.bins[class].room.count(1);
+        Some(block.cast())
     }
 
     /// Takes a slab into the list of all.
@@ -158,7 +170,7 @@ impl Cache {
     ///
     /// The slab is of `class` and this cache's; the block is free and the caller gives it away.
     #[inline]
-    pub(super) unsafe fn put(&self, class: usize, block: *mut Block) {
+    pub(crate) unsafe fn put(&self, class: usize, block: *mut Block) {
         let unit = self.hot.unit_of(block.addr());
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         // SAFETY: by the contract the unit is a slab of the class, and this cache's.

@@ -43,6 +43,7 @@ pub mod assembly;
 mod control;
 mod count;
 mod debug_hooks;
+mod defragment;
 mod door;
 mod exclusive;
 mod fast;
@@ -67,6 +68,7 @@ pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
 #[doc(hidden)]
 pub use debug_hooks::observe;
 pub use debug_hooks::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
+pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,

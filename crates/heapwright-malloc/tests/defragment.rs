@@ -1,0 +1,27 @@
+//! Defragmentation by the program: blocks are moved out of sparse slabs, whose memory is free then.
+mod support;
+use support::{How, Outcome, command, compile, run};
+
+fn under(options: &str, words: &[&str]) -> Outcome {
+    let program = compile("defragment.c", How::Linked, &["-pthread"]);
+    run(command(&program, How::Linked).args(words).env("HEAPWRIGHT", options))
+}
+
+#[test]
+fn sparse_slabs_are_emptied_under_every_cache_model() {
+    for model in ["exclusive", "auto", "shared:2", "percpu"] {
+        under(&format!("cache={model}"), &[]).is_fine(model);
+        under(&format!("cache={model}"), &["beside"]).is_fine(model);
+    }
+}
+
+#[test]
+fn a_heap_profile_and_counted_calls_do_not_mind() {
+    under("sample=64k", &[]).is_fine("sample");
+    under("sample=64k,cache=shared:2", &["beside"]).is_fine("sample, shared");
+    // Nothing is moved where each call is seen.
+    for options in ["mode=debug", "stats=exit"] {
+        let outcome = under(options, &["never"]);
+        assert!(outcome.status.success(), "{options}: {outcome:?}");
+    }
+}
