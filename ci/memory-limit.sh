@@ -4,6 +4,9 @@
 #   load   holds 350 MB live in 384 MB: does it end, and how fast beside one without a limit?  (bench/limit/load.c)
 #   grow   grows in ten ways until the kernel ends it: is its heap profile on disk?            (bench/limit/grow.c)
 #
+# And of one outside of it, that has freed 100 MB and pauses, while a program in the group has too little memory
+# (bench/limit/pressure.c): does it give them back sooner than `purge` says?
+#
 #   ci/memory-limit.sh [--rounds N]    beside glibc and whichever peers ci/race.sh has built
 #   ci/memory-limit.sh --quick         two rounds, heapwright alone; fails if a load is killed, or two profiles are missing
 #
@@ -36,7 +39,7 @@ fi
 trap 'rmdir "$group" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 preload_library
 library=$(realpath "$HEAPWRIGHT_SO")
-for program in load grow; do
+for program in load grow pressure; do
     cc -O2 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/$program" "bench/limit/$program.c"
 done
 
@@ -84,4 +87,19 @@ for way in 0 1 2 3 4 5 6 7 8 9; do
 done 2>/dev/null
 printf 'killed at 256 MB, in ten ways: %s of 10 left a heap profile\n' $saved
 [ $saved -ge 9 ] || status=1
+
+if [ -r /proc/pressure/memory ]; then
+    within 32M "" "" "$SCRATCH/pressure" thrash "$SCRATCH/file" 2>/dev/null &
+    pausing() { HEAPWRIGHT=purge=60000$1 LD_PRELOAD=$library "$SCRATCH/pressure" pause >"$SCRATCH/pause$1"; }
+    pausing ,limit=off & others=$!
+    pausing ""
+    wait $others
+    pressure=$(sed -n 's/^some avg10=\([0-9]*\).*/\1/p' /proc/pressure/memory)
+    pkill -f "$SCRATCH/pressure thrash" || true
+    wait
+    printf 'under pressure (%s %% of the time), 100 MB freed: %s MB left after 7 s, %s with limit=off\n' \
+        "$pressure" "$(cat "$SCRATCH/pause")" "$(cat "$SCRATCH/pause,limit=off")"
+    # A machine may have so much of all that nobody waits.
+    [ "$pressure" -lt 10 ] || [ "$(cat "$SCRATCH/pause")" -lt 50 ] || status=1
+fi 2>/dev/null
 exit $status

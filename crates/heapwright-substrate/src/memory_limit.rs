@@ -1,4 +1,4 @@
-//! The memory limit that the process lives under, and how near it is.
+//! The memory limit that the process lives under, how near it is, and the pressure on memory.
 //!
 //! ```text
 //!   in use      0 ------------- 3/4 ---------- 9/10 --------- 19/20 ------ limit
@@ -8,6 +8,8 @@
 //!   ... at most much             |  1/2 of what is left         |  1/8
 //!   huge pages  as asked                         |  none for what is new
 //!   stashes     4 MiB                            |  256 KiB at most
+//!
+//!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if so near
 //! ```
 //!
 //! Far from the limit nothing is different, because speed comes first. The limit is the least one of the process's control
@@ -17,6 +19,9 @@
 //! In use are all processes of the group, without what the kernel can drop (file pages); of a limit of the process's own, its resident
 //! memory. To find that out takes a file, so nobody looks as long as the heap is small, nor before the heap has grown by a
 //! good part of what is left: [`note_fresh`] sees to that.
+//!
+//! Pressure is what the kernel says in `memory.pressure` of the limited group, else in `/proc/pressure/memory` (PSI), where it knows it:
+//! how much of the last ten seconds some thread waited, because pages had to be taken from others first.
 //!
 //! Invariants: none that memory hangs on. All is relaxed; one thread looks at a time.
 //!
@@ -184,6 +189,14 @@ fn forget() {
     LIMIT.store(0, Ordering::Relaxed);
 }
 
+/// Others wait for memory: from now on as if the limit were so near, if it is not nearer.
+fn note_pressure(pressure: Nearness) {
+    if pressure > nearness() {
+        NEARNESS.store(pressure as u8, Ordering::Relaxed);
+        MAY_WAIT.fetch_min(SMALL, Ordering::Relaxed);
+    }
+}
+
 /// From now on fresh memory is counted anew. Returns the bytes of the longest run until now.
 fn begin_anew() -> usize {
     FRESH.store(0, Ordering::Relaxed);
@@ -247,6 +260,25 @@ fn field(text: &[u8], name: &[u8]) -> Option<usize> {
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(b" "))
         .and_then(number)
 }
+
+/// What a file of the kernel says of the pressure on memory, as a nearness: by how many hundredths of the last ten seconds some
+/// thread waited. It stays until that is half as much. `None`: it says nothing of it.
+fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
+    let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
+    let begins = |from: Nearness, at: usize| {
+        let at = if before >= from { at / 2 } else { at };
+        percent >= at
+    };
+    Some(match () {
+        () if begins(Nearness::Near, NEAR_PERCENT) => Nearness::Near,
+        () if begins(Nearness::Close, CLOSE_PERCENT) => Nearness::Close,
+        () => Nearness::Far,
+    })
+}
+
+/// From which pressure on it is as if the limit were near, or close.
+const NEAR_PERCENT: usize = 10;
+const CLOSE_PERCENT: usize = 2;
 
 /// A control group that limits memory.
 #[derive(Clone, Copy)]
@@ -346,6 +378,9 @@ pub struct Watcher {
     /// When to look again at the earliest, in nanoseconds, and what was left then.
     again_ns: u64,
     left: usize,
+    /// The pressure, and when to look at it again; 0: at once.
+    pressure: Nearness,
+    due_ms: u32,
 }
 
 /// The heap is not looked at before it has so many bytes.
@@ -360,11 +395,21 @@ const SHARE: u64 = 50;
 const IDLE_MS: u32 = 50;
 /// A limit may change: it is looked for again after so long.
 const AGAIN_MS: u32 = 10_000;
+/// How long a pressure counts before it is looked at again: the kernel reckons it each two seconds.
+const PRESSURE_MS: u32 = 1000;
 
 impl Watcher {
     /// One that has not looked yet.
     pub const fn new() -> Self {
-        Self { source: Source::None, asked: None, found_ms: 0, again_ns: 0, left: 0 }
+        Self {
+            source: Source::None,
+            asked: None,
+            found_ms: 0,
+            again_ns: 0,
+            left: 0,
+            pressure: Nearness::Far,
+            due_ms: 0,
+        }
     }
 
     /// Sets a limit for the process's own memory, or has that of its groups count.
@@ -394,8 +439,20 @@ impl Watcher {
             self.found_ms = now.max(1);
             self.find();
         }
+        let (look, wait) = self.look_at_limit(heap, fresh);
+        self.look_at_pressure(now);
+        let took = os::now_ns().saturating_sub(began);
+        self.again_ns = began + took.saturating_mul(SHARE);
+        self.left = look.map_or(usize::MAX, |look| look.limit.saturating_sub(look.used));
+        (look, wait)
+    }
+
+    fn look_at_limit(&mut self, heap: usize, fresh: usize) -> (Option<Look>, u32) {
         let (used, limit) = match &self.source {
-            Source::None => return (None, AGAIN_MS),
+            Source::None => {
+                forget();
+                return (None, PRESSURE_MS);
+            }
             Source::Own(limit) if heap < limit / 4 * 3 => (Some(heap), *limit),
             Source::Own(limit) => match os::resident_bytes().0 as usize {
                 0 => (Some(heap), *limit),
@@ -410,13 +467,29 @@ impl Watcher {
         let Some(used) = used else {
             self.source = Source::None;
             forget();
-            return (None, AGAIN_MS);
+            return (None, PRESSURE_MS);
         };
-        let took = os::now_ns().saturating_sub(began);
-        self.again_ns = began + took.saturating_mul(SHARE);
-        self.left = limit.saturating_sub(used);
         let look = Look { used, limit, fresh };
         (Some(look), note(&look))
+    }
+
+    fn look_at_pressure(&mut self, now: u32) {
+        if self.due_ms == 0 || now.wrapping_sub(self.due_ms).cast_signed() >= 0 {
+            let mut text = [0; 64];
+            let file = match &self.source {
+                Source::Group(group) if group.is_second_version => {
+                    group.folder.add(b"/memory.pressure")
+                }
+                _ => Path::none().add(b"/proc/pressure/memory"),
+            };
+            let length = file.read(&mut text);
+            let pressure = pressure(&text[..length], self.pressure);
+            self.pressure = pressure.unwrap_or(Nearness::Far);
+            // A kernel that does not reckon it will not do so soon.
+            let wait = if pressure.is_some() { PRESSURE_MS } else { AGAIN_MS };
+            self.due_ms = now.wrapping_add(wait).max(1);
+        }
+        note_pressure(self.pressure);
     }
 
     fn find(&mut self) {
@@ -428,14 +501,14 @@ impl Watcher {
                 Group::find(&groups[..length]).map_or(Source::None, Source::Group)
             }
         };
-        if matches!(self.source, Source::None) {
-            forget();
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+    use std::format;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -456,6 +529,27 @@ mod tests {
         let stat = b"anon 5\nactive_file 7\ninactive_file 11\n";
         assert_eq!(field(stat, b"active_file"), Some(7));
         assert_eq!(field(stat, b"file"), None);
+    }
+
+    #[test]
+    fn pressure_is_read_and_stays_until_it_is_half_as_much() {
+        use Nearness::{Close, Far, Near};
+        let at = |percent: &str, before| {
+            pressure(
+                format!("some avg10={percent} avg60=0.00 avg300=0.00 total=9\n").as_bytes(),
+                before,
+            )
+        };
+        assert_eq!(at("0.00", Near), Some(Far));
+        assert_eq!((at("1.99", Far), at("1.00", Close)), (Some(Far), Some(Close)));
+        assert_eq!((at("2.00", Far), at("9.99", Far)), (Some(Close), Some(Close)));
+        assert_eq!(
+            (at("10.00", Far), at("5.00", Near), at("4.99", Near)),
+            (Some(Near), Some(Near), Some(Close))
+        );
+        for none in ["", "some", "some avg10=x", "full avg10=99.00"] {
+            assert_eq!(pressure(none.as_bytes(), Near), None);
+        }
     }
 
     #[test]
