@@ -13,6 +13,7 @@
 //!   cxx              operator new and delete, every form
 //!   cxx_runtime        what they need of the C++ runtime, if the process has one
 //!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
+//!   sandbox          prctl, by which a program forbids system calls to itself
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
 //!   signals          sigaction, signal, ... , which set the program's own handlers
@@ -83,6 +84,8 @@ mod observe;
 mod own_stack;
 /// cbindgen:ignore
 mod report;
+/// cbindgen:ignore
+mod sandbox;
 /// cbindgen:ignore
 mod signals;
 /// cbindgen:ignore

@@ -35,6 +35,7 @@ const EXPORTS: &[&str] = &[
     "prlimit",
     "prlimit64",
     "mlockall",
+    "prctl",
     "dlopen",
     "dlclose",
     // signals

@@ -23,7 +23,7 @@ fn near_a_limit_free_memory_goes_back_at_once() {
     }
     // Far from one, as asked.
     for options in ["limit=1g,purge=60000", "limit=off,purge=60000"] {
-        let outcome = under(options, &[]);
+        let outcome = under(options, &["far"]);
         assert!(left(&outcome) > 55, "{options}: {outcome:?}");
         assert!(outcome.stderr.is_empty(), "{options}: {outcome:?}");
     }
@@ -40,4 +40,13 @@ fn at_the_limit_the_heap_profile_is_saved() {
     let files = std::fs::read_dir(&folder).expect("read").count();
     std::fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(files, 1);
+}
+
+#[test]
+fn in_a_sandbox_no_file_is_opened() {
+    let program = compile("kills_for_open.c", How::Preload, &[]);
+    for options in ["limit=auto", "limit=100m", "publish=no"] {
+        let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", options));
+        assert!(outcome.status.success() && outcome.stderr.is_empty(), "{options}: {outcome:?}");
+    }
 }

@@ -184,7 +184,7 @@ fn is_far(unseen: usize) {
 }
 
 /// There is no limit, as far as is known.
-fn forget() {
+pub fn forget() {
     is_far(usize::MAX);
     LIMIT.store(0, Ordering::Relaxed);
 }

@@ -14,11 +14,11 @@
 //! because of it.
 
 use crate::chunk;
-use crate::memory_limit::{LEAST_LIMIT, Look, Nearness, Watcher, nearness};
+use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
 use crate::os;
 use crate::substrate;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
@@ -87,8 +87,20 @@ pub fn set(bytes: usize) {
 /// ```
 #[must_use]
 pub fn get() -> Option<usize> {
-    crate::memory_limit::limit()
+    memory_limit::limit()
 }
+
+/// The process is about to forbid system calls to itself (`seccomp`): no file is read any more to find out how near the
+/// limit is, for a sandbox may kill for that, and the limit is forgotten. A preloaded library sees to it by itself. For good.
+///
+/// ```
+/// heapwright::limit::enter_sandbox();
+/// ```
+pub fn enter_sandbox() {
+    IN_SANDBOX.store(true, Ordering::Relaxed);
+}
+
+static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
 
 /// The first tick: the options can be read.
 fn begin(now: u32) -> u32 {
@@ -107,6 +119,11 @@ fn begin(now: u32) -> u32 {
 /// Looks how near the limit is. Returns when to come again, in milliseconds.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
+    if IN_SANDBOX.load(Ordering::Relaxed) {
+        memory_limit::forget();
+        ticks::end(Whose::Limit);
+        return SOON_MS;
+    }
     if STDERR.load(Ordering::Relaxed) == 0 {
         // Closed is a thing, too.
         STDERR.store(os::stderr_identity().max(2), Ordering::Relaxed);
