@@ -14,8 +14,8 @@
 //! forked child takes a slot of its own at its first tick; a slot that was taken from this process, by mistake, is followed by
 //! another one.
 //!
-//! A process that nobody looks at reports seldom: at once, and then whenever it is twice as old, once a second in the
-//! end; at most a thousandth of the time is spent on it, and a two-hundredth where someone looks.
+//! A process that nobody looks at reports seldom: at once, and then whenever it is an eighth older, once a second in the
+//! end (it may go idle at any moment, and what it did since its last report is not seen then); at most a thousandth of the time is spent on it, and a two-hundredth where someone looks.
 //!
 //! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
 //!
@@ -47,8 +47,11 @@ const SELDOM_SHARE: u64 = 1000;
 /// The same where someone looks.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
-/// A report that takes longer was interrupted.
-const LONGEST_NS: u64 = 10_000_000;
+/// What a report takes at most, and with each unit of the heap. One that takes longer was interrupted, or the first one.
+const LONGEST_NS: u64 = 20_000;
+const LONGEST_OF_UNIT_NS: u64 = 50;
+/// One of so many parts of the process's age.
+const AGE_SHARE: u64 = 8;
 /// Slots that get memory at a time, and how many with memory are left for children that are forked.
 const AT_ONCE: usize = 16;
 const SPARE: usize = 8;
@@ -288,9 +291,9 @@ fn tick(_now: u32) -> u32 {
         (OFTEN_NS, OFTEN_SHARE)
     } else {
         let age = now.saturating_sub(BEGAN_NS.load(Ordering::Relaxed));
-        (age.clamp(u64::from(LOOK_MS) * 1_000_000, SELDOM_NS), SELDOM_SHARE)
+        ((age / AGE_SHARE).clamp(u64::from(LOOK_MS) * 1_000_000, SELDOM_NS), SELDOM_SHARE)
     };
-    let took = TOOK_NS.load(Ordering::Relaxed).min(LONGEST_NS);
+    let took = TOOK_NS.load(Ordering::Relaxed);
     if now.saturating_sub(REPORTED_NS.load(Ordering::Relaxed)) >= most.max(took * share) {
         report(slot, file, now);
     }
@@ -305,7 +308,8 @@ fn report(slot: &Slot, file: &File, now: u64) {
     stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
     let took_ns = os::now_ns().saturating_sub(now);
     REPORTED_NS.store(now, Ordering::Relaxed);
-    TOOK_NS.store(took_ns, Ordering::Relaxed);
+    let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
+    TOOK_NS.store(took_ns.min(longest), Ordering::Relaxed);
     let [table, records, bitmaps] =
         usage.side_ranges.map(|(at, size)| (at.addr() as u64, size as u64));
     let facts = Facts {
