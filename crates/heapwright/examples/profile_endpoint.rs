@@ -44,7 +44,9 @@ fn serve(client: TcpStream) -> std::io::Result<()> {
     let mut lines = BufReader::new(client.try_clone()?);
     lines.read_line(&mut request)?;
     // A connection that is closed with something unread is reset.
-    while lines.by_ref().lines().next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+    while lines.by_ref().lines().next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+    {
+    }
     match request.split(' ').nth(1) {
         Some("/heap") => heap_profile(client),
         Some(path) => page(client, path),
