@@ -407,3 +407,28 @@ fn no_function_of_the_family_calls_another() {
         }
     }
 }
+
+/// The notes by which tracers find the probes of samples, and a tracer that is attached.
+#[test]
+fn tracers_find_the_probes_of_samples_and_have_blocks_sampled() {
+    use support::{How, command, compile, run, scratch};
+    let notes = output("readelf", &["-n", "-W"]);
+    let field = |name: &str| -> BTreeSet<&str> {
+        notes.lines().filter_map(|line| Some(line.split_once(name)?.1)).collect()
+    };
+    assert_eq!(field("Provider: "), BTreeSet::from(["otel_memory"]), "{notes}");
+    assert_eq!(field("Name: "), BTreeSet::from(["alloc", "free"]), "{notes}");
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(field("Arguments: "), BTreeSet::from(["8@%rdi", "8@%rdi 8@%rsi 8@%rdx"]), "{notes}");
+    assert!(field("Location: ").iter().all(|place| !place.contains("Base: 0x0000000000000000")));
+    let semaphores: BTreeSet<&str> = notes
+        .lines()
+        .filter_map(|line| line.split_once("Semaphore: 0x"))
+        .map(|(_, at)| at)
+        .collect();
+    let [semaphore] = Vec::from_iter(semaphores)[..] else { panic!("{notes}") };
+    let program = compile("traced.c", How::Linked, &["-ldl"]);
+    let file = scratch().join(format!("traced-{}", std::process::id()));
+    run(command(&program, How::Linked).arg(semaphore).arg(&file)).is_fine("traced");
+    std::fs::remove_file(file).expect("it is there");
+}

@@ -287,6 +287,7 @@ fn tick(_now: u32) -> u32 {
         // The command that asked for samples has not come back.
         follow(Order::Stop, now);
     }
+    follow_tracer();
     let (most, share) = if slot.is_watched(now) {
         (OFTEN_NS, OFTEN_SHARE)
     } else {
@@ -372,6 +373,29 @@ fn follow(order: Order, until: u64) -> Answer {
     };
     if is_done { Answer::Done } else { Answer::Failed }
 }
+
+/// Samples while a tracer is attached to the probes of samples, if nobody else has it done.
+#[cfg(feature = "debug")]
+fn follow_tracer() {
+    use crate::cache::sampling::period;
+    use crate::heap::sampling;
+    use crate::options::DEFAULT_SAMPLE;
+
+    let is_traced = crate::samples::probes::is_traced();
+    if is_traced && period() == 0 {
+        FOR_TRACER.store(sampling::begin_if_possible(DEFAULT_SAMPLE), Ordering::Relaxed);
+    } else if !is_traced && FOR_TRACER.swap(false, Ordering::Relaxed) {
+        sampling::end();
+    }
+}
+
+/// Whether blocks are sampled because a tracer is attached.
+#[cfg(feature = "debug")]
+static FOR_TRACER: crate::sync::atomic::AtomicBool = crate::sync::atomic::AtomicBool::new(false);
+
+/// Nothing is sampled in this build.
+#[cfg(not(feature = "debug"))]
+fn follow_tracer() {}
 
 /// The file that the heap profile is written to when that is ordered: beside the status file.
 #[cfg(feature = "debug")]

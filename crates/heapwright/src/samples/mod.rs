@@ -18,11 +18,14 @@
 //! made, resized or freed. A signal handler that interrupted the lock's holder does not come here: the caller sees
 //! to that.
 //!
+//! Tracers of the whole machine can follow samples too: see `probes`.
+//!
 //! With the option `profile`, the profile is saved at most once a second while the program runs, so that a process
 //! that is killed leaves one.
 //!
 //! Called by `heap`, which knows when a block is to be a sample, and by the public functions of `profile`.
 
+pub(crate) mod probes;
 mod table;
 
 use heapwright_record::debug::{
@@ -372,6 +375,7 @@ impl Samples {
             self.lost += 1;
             return;
         }
+        probes::alloc(address, sample.size, sample.bytes() as u64);
         if let Some(site) = self.site(stack.0) {
             site.live.add(&sample);
             site.allocated.add(&sample);
@@ -408,6 +412,7 @@ impl Samples {
 
     fn remove(&mut self, address: usize) {
         let Some(sample) = self.live.remove(address as u64) else { return };
+        probes::free(address);
         self.keep_peak();
         let is_temporary = os::now_ns().saturating_sub(sample.born_ns) < TEMPORARY_NS;
         if let Some(site) = self.site(sample.stack).filter(|_| is_temporary) {
@@ -449,6 +454,10 @@ impl Samples {
             self.lost += 1;
             self.gone(&before);
             return;
+        }
+        if before.address != sample.address || before.size != sample.size {
+            probes::free(before.address as usize);
+            probes::alloc(address, size, sample.bytes() as u64);
         }
         self.live_bytes = (self.live_bytes - before.bytes()).max(0.0) + sample.bytes();
         let has_grown = size > before.size;

@@ -1,0 +1,107 @@
+//! Probes: places at which a tracer of the whole machine, such as OpenTelemetry's eBPF profiler, follows samples.
+//!
+//! ```text
+//!   otel_memory:alloc(block, size, weight)     a sample was made; weight: the bytes that it stands for
+//!   otel_memory:free(block)                    a sample was freed
+//!
+//!   each      one instruction that does nothing | a note about it in the ELF section .note.stapsdt, which is not loaded
+//!   SEMAPHORE a tracer that attaches adds 1 to it in the process's memory, and takes 1 away when it leaves
+//! ```
+//!
+//! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), and the contract is
+//! the one that OpenTelemetry's eBPF profiler documents as `otel_memory`. Where nobody is attached, a sample costs one
+//! instruction more, and nothing else costs any. A block that `realloc` moves is freed and allocated.
+//!
+//! While a tracer is attached, `status` sees by the semaphore that blocks are to be sampled.
+//!
+//! Called by `samples`, and by `status`, which asks whether a tracer is attached.
+
+use crate::sync::atomic::{AtomicU16, Ordering};
+
+/// How many tracers are attached to either probe; they write it from outside. Tracers look for it in a section of this name.
+#[unsafe(link_section = ".probes")]
+#[used]
+static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
+
+/// Whether a tracer is attached to one of the probes.
+pub(crate) fn is_traced() -> bool {
+    SEMAPHORE.load(Ordering::Relaxed) != 0
+}
+
+/// One probe: the instruction, and its note with the name and where the arguments are.
+#[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+macro_rules! probe {
+    ($name:literal, $places:literal, $($register:tt = $value:expr),+) => {
+        // SAFETY: an instruction that does nothing; the rest is in sections that are not loaded, but for an empty one.
+        unsafe {
+            core::arch::asm!(
+                "990: nop",
+                ".pushsection .note.stapsdt, \"\", \"note\"",
+                ".balign 4",
+                ".4byte 992f-991f, 994f-993f, 3",
+                "991: .asciz \"stapsdt\"",
+                "992: .balign 4",
+                "993: .8byte 990b",
+                ".8byte _.stapsdt.base",
+                ".8byte {semaphore}",
+                ".asciz \"otel_memory\"",
+                concat!(".asciz \"", $name, "\""),
+                concat!(".asciz \"", $places, "\""),
+                "994: .balign 4",
+                ".popsection",
+                // By the address of this section tracers know how far the addresses were moved. (R: no code refers to it.)
+                ".ifndef _.stapsdt.base",
+                ".pushsection .stapsdt.base, \"aGR\", \"progbits\", .stapsdt.base, comdat",
+                ".weak _.stapsdt.base",
+                ".hidden _.stapsdt.base",
+                "_.stapsdt.base: .space 1",
+                ".size _.stapsdt.base, 1",
+                ".popsection",
+                ".endif",
+                semaphore = sym SEMAPHORE,
+                $(in($register) $value,)+
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+    };
+}
+
+/// A block became a sample, which stands for `weight` bytes.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+pub(super) fn alloc(block: usize, size: u64, weight: u64) {
+    probe!("alloc", "8@%rdi 8@%rsi 8@%rdx", "rdi" = block, "rsi" = size, "rdx" = weight);
+}
+
+/// A sample is freed.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+pub(super) fn free(block: usize) {
+    probe!("free", "8@%rdi", "rdi" = block);
+}
+
+/// A block became a sample, which stands for `weight` bytes.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
+pub(super) fn alloc(block: usize, size: u64, weight: u64) {
+    probe!("alloc", "8@x0 8@x1 8@x2", "x0" = block, "x1" = size, "x2" = weight);
+}
+
+/// A sample is freed.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "aarch64"))]
+pub(super) fn free(block: usize) {
+    probe!("free", "8@x0", "x0" = block);
+}
+
+/// Nobody can attach here.
+#[cfg(not(all(
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+pub(super) fn alloc(_block: usize, _size: u64, _weight: u64) {}
+
+/// Nobody can attach here.
+#[cfg(not(all(
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+pub(super) fn free(_block: usize) {}
