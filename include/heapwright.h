@@ -1021,7 +1021,7 @@ size_t hw_get_stats(struct hw_statistics *out, size_t size);
 
 /**
  * As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is taken for
- * resident, and rss, peak_rss and rss_not_ours are 0. For programs that ask often: takes some 20 ns for each 64 KiB of
+ * resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of
  * the heap, and no system call.
  *
  * Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap is locked just now.
@@ -1042,17 +1042,19 @@ size_t hw_estimate_stats(struct hw_statistics *out,
  *     memcpy(new, block, size);
  *     hw_free_uncached(block);
  *
- * The answer is advice, from a survey of the heap that is at most 100 ms old, or 100 times as old as it takes; a call that
- * makes one takes some 20 ns for each 64 KiB of the heap, the others constant time. False for blocks of a page and more, for
- * those of first-class heaps and of other allocators, in mode=debug, and where calls are traced or counted.
- * Any address may be asked about.
+ * Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share caches, among the common ones.
+ * False for all other blocks: other threads', first-class heaps', other allocators', samples of a heap profile; for sizes of
+ * whole pages, whose memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
+ *
+ * The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes more than a hundredth of that. A
+ * call that makes one takes some 20 ns for each 64 KiB of the heap, the others constant time.
  */
 bool hw_should_move(const void *block);
 
 /**
  * Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is not worth being
- * emptied. Where there is none, and for blocks over 32 KiB, it is malloc. Free the block
- * with free or hw_free_uncached. A heap profile does not see it. Takes longer than malloc.
+ * emptied. Where there is none, where hw_should_move was not asked lately, and for blocks over 32 KiB, it is malloc. Free
+ * the block with free or hw_free_uncached. Takes longer than malloc.
  *
  * Returns null, with errno ENOMEM, if there is no memory.
  */

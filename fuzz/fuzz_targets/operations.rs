@@ -153,10 +153,14 @@ impl World {
     }
 
     fn take(&mut self, which: u8) -> Option<Block> {
+        self.take_at(which as usize)
+    }
+
+    fn take_at(&mut self, at: usize) -> Option<Block> {
         if self.blocks.is_empty() {
             return None;
         }
-        let block = self.blocks.swap_remove(which as usize % self.blocks.len());
+        let block = self.blocks.swap_remove(at % self.blocks.len());
         self.ranges.remove(&(block.at as usize));
         Some(block)
     }
@@ -262,7 +266,7 @@ fuzz_target!(|ops: Vec<Op>| {
                     if !heap::should_move(world.blocks[which].at) {
                         continue;
                     }
-                    let block = world.take(which as u8).unwrap();
+                    let block = world.take_at(which).unwrap();
                     assert!(block.heap.is_null(), "a block of a heap is to leave it");
                     let new = heap::malloc_uncached(block.size);
                     block.check(block.size);

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `MALLOCX_LG_ALIGN(n)`, the lowest six bits | the alignment |
 //! | `MALLOCX_ZERO` | zeros |
-//! | `MALLOCX_TCACHE_NONE` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached` |
+//! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached`; not with alignments over 16 nor zeros |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
 //! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is written, as
@@ -63,7 +63,7 @@ const fn alignment(flags: c_int) -> usize {
 #[unsafe(no_mangle)]
 extern "C" fn mallocx(size: size_t, flags: c_int) -> *mut c_void {
     match (flags & ZERO != 0, alignment(flags)) {
-        (false, 1) if is_uncached(flags) => heap::malloc_uncached(size).cast(),
+        (false, ..=16) if is_uncached(flags) => heap::malloc_uncached(size).cast(),
         (false, align) => heap::malloc_aligned(size, align).cast(),
         // All of the block is zeros, for `rallocx` goes by what it has.
         (true, align) => match heap::good_size(size, align) {
@@ -161,8 +161,11 @@ unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
 /// `block` is a live block of this process, of that size and those flags.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
+    if is_uncached(flags) {
+        // SAFETY: as the caller promises.
+        unsafe { heap::free_uncached(block.cast()) };
     // An aligned block's class is not its size's.
-    if alignment(flags) <= 16 {
+    } else if alignment(flags) <= 16 {
         // SAFETY: as the caller promises.
         unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
     } else {

@@ -10,8 +10,9 @@ fn under(options: &str, words: &[&str]) -> Outcome {
 #[test]
 fn sparse_slabs_are_emptied_under_every_cache_model() {
     for model in ["exclusive", "auto", "shared:2", "percpu"] {
-        under(&format!("cache={model}"), &[]).is_fine(model);
-        under(&format!("cache={model}"), &["beside"]).is_fine(model);
+        for words in [&[][..], &["beside"], &["two"], &["dead"]] {
+            under(&format!("cache={model}"), words).is_fine((model, words));
+        }
     }
 }
 

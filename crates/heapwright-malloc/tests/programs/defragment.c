@@ -1,7 +1,11 @@
 /*
  * Blocks of many sizes, of which one in four survives, here and there: moves those whose slabs could be emptied, until
  * there are none, and expects the memory of the others to be free then, and the contents to be as they were.
- * With the word "beside" another thread allocates and frees meanwhile; "never": nothing is to be moved.
+ *
+ *   beside   another thread allocates and frees meanwhile, and steals slabs
+ *   two      two threads, each with half of the blocks, move them at the same time
+ *   dead     a thread that has ended has left well-filled slabs of the same sizes
+ *   never    nothing is to be moved
  */
 #include "check.h"
 #include <heapwright.h>
@@ -12,13 +16,27 @@
 
 #define BLOCKS 200000
 #define MOST 1500
+#define LEFT 20000
 
 static struct {
     unsigned char *at;
     size_t size;
 } blocks[BLOCKS];
+static void *left[LEFT];
 
+/* Blocks from FIRST on, up to LAST, and what is known of them. */
+struct part {
+    size_t first, last, live, moved, moved_last;
+};
+
+static const char *mode = "";
 static atomic_bool over;
+static pthread_barrier_t sparse_now, go_on, dense_now;
+
+static bool is(const char *what)
+{
+    return strcmp(mode, what) == 0;
+}
 
 static void *beside(void *nothing)
 {
@@ -36,11 +54,25 @@ static void *beside(void *nothing)
     return nothing;
 }
 
+static void *leave_some(void *nothing)
+{
+    uint64_t seed = 9;
+    for (size_t i = 0; i < LEFT; i++)
+        CHECK((left[i] = malloc(16 + next_random(&seed) % MOST)) != NULL);
+    for (size_t i = 0; i < LEFT; i++) {
+        if (next_random(&seed) % 8 < 3) {
+            free(left[i]);
+            left[i] = NULL;
+        }
+    }
+    return nothing;
+}
+
 /* Moves what is to be moved; returns how much. */
-static size_t pass(void)
+static size_t pass(const struct part *part)
 {
     size_t moved = 0;
-    for (size_t i = 0; i < BLOCKS; i++) {
+    for (size_t i = part->first; i < part->last; i++) {
         unsigned char *old = blocks[i].at;
         if (old == NULL || !hw_should_move(old))
             continue;
@@ -55,59 +87,96 @@ static size_t pass(void)
     return moved;
 }
 
-int main(int count, char **words)
+static void *run(void *mine)
 {
-    bool is_never = count > 1 && strcmp(words[1], "never") == 0;
-    bool is_beside = count > 1 && strcmp(words[1], "beside") == 0;
-    uint64_t seed = 1;
-    long before = resident_kib();
-    for (size_t i = 0; i < BLOCKS; i++) {
+    struct part *part = mine;
+    uint64_t seed = 1 + part->first;
+    for (size_t i = part->first; i < part->last; i++) {
         blocks[i].size = 16 + next_random(&seed) % MOST;
         CHECK((blocks[i].at = malloc(blocks[i].size)) != NULL);
         paint(blocks[i].at, blocks[i].size, i);
     }
-    size_t live = 0;
-    for (size_t i = 0; i < BLOCKS; i++) {
+    for (size_t i = part->first; i < part->last; i++) {
         if (next_random(&seed) % 4 != 0) {
             free(blocks[i].at);
             blocks[i].at = NULL;
         } else {
-            live += malloc_usable_size(blocks[i].at);
+            part->live += malloc_usable_size(blocks[i].at);
         }
     }
-    pthread_t other;
-    if (is_beside)
-        CHECK(pthread_create(&other, NULL, beside, NULL) == 0);
     malloc_trim(0);
-    long sparse = resident_kib() - before;
-    size_t moved = 0;
+    pthread_barrier_wait(&sparse_now);
+    pthread_barrier_wait(&go_on);
     for (int i = 0; i < 6; i++) {
-        moved += pass();
+        part->moved_last = pass(part);
+        part->moved += part->moved_last;
         /* Longer than a survey is used. */
         usleep(150000);
     }
-    atomic_store(&over, true);
-    if (is_beside)
-        pthread_join(other, NULL);
     malloc_trim(0);
-    long dense = resident_kib() - before;
-    printf("live %zu, sparse %ld, dense %ld KiB; %zu blocks moved of %d\n", live / 1024, sparse, dense, moved, BLOCKS / 4);
-    if (is_never) {
-        CHECK(moved == 0);
-    } else {
-        CHECK(sparse > 2 * (long)(live / 1024));
-        CHECK(dense < (long)(live / 1024) * 5 / 4);
-        CHECK(moved < BLOCKS / 4 + BLOCKS / 20);
-    }
-    hw_statistics now;
-    CHECK(hw_estimate_stats(&now, sizeof now) == sizeof now);
-    CHECK(now.live_bytes >= live && now.rss == 0);
-    CHECK(!hw_should_move(NULL) && !hw_should_move(&now));
-    for (size_t i = 0; i < BLOCKS; i++) {
+    pthread_barrier_wait(&dense_now);
+    pthread_barrier_wait(&go_on);
+    for (size_t i = part->first; i < part->last; i++) {
         if (blocks[i].at != NULL)
             CHECK(is_painted(blocks[i].at, blocks[i].size, i));
         free(blocks[i].at);
     }
+    return NULL;
+}
+
+int main(int count, char **words)
+{
+    if (count > 1)
+        mode = words[1];
+    int parts = is("two") ? 2 : 1;
+    memset(blocks, 1, sizeof blocks);
+    memset(left, 0, sizeof left);
+    CHECK(pthread_barrier_init(&sparse_now, NULL, (unsigned)parts + 1) == 0);
+    CHECK(pthread_barrier_init(&go_on, NULL, (unsigned)parts + 1) == 0);
+    CHECK(pthread_barrier_init(&dense_now, NULL, (unsigned)parts + 1) == 0);
+    pthread_t other, threads[2];
+    if (is("dead")) {
+        CHECK(pthread_create(&other, NULL, leave_some, NULL) == 0);
+        pthread_join(other, NULL);
+    }
+    long before = resident_kib();
+    struct part part[2] = { { 0 }, { 0 } };
+    for (int i = 0; i < parts; i++) {
+        part[i].first = (size_t)i * (BLOCKS / parts);
+        part[i].last = part[i].first + BLOCKS / parts;
+        CHECK(pthread_create(&threads[i], NULL, run, &part[i]) == 0);
+    }
+    pthread_barrier_wait(&sparse_now);
+    long sparse = resident_kib() - before;
+    if (is("beside"))
+        CHECK(pthread_create(&other, NULL, beside, NULL) == 0);
+    pthread_barrier_wait(&go_on);
+    pthread_barrier_wait(&dense_now);
+    atomic_store(&over, true);
+    if (is("beside"))
+        pthread_join(other, NULL);
+    malloc_trim(0);
+    long dense = resident_kib() - before;
+    long live = (long)((part[0].live + part[1].live) / 1024);
+    size_t moved = part[0].moved + part[1].moved;
+    printf("live %ld, sparse %ld, dense %ld KiB; %zu blocks moved of %d, %zu in the last pass\n", live, sparse, dense,
+           moved, BLOCKS / 4, part[0].moved_last + part[1].moved_last);
+    struct hw_statistics now;
+    CHECK(hw_estimate_stats(&now, sizeof now) == sizeof now);
+    CHECK(now.live_bytes >= (uint64_t)live * 1024 && now.rss == 0);
+    pthread_barrier_wait(&go_on);
+    for (int i = 0; i < parts; i++)
+        pthread_join(threads[i], NULL);
+    if (is("never")) {
+        CHECK(moved == 0);
+    } else {
+        CHECK(sparse > 5 * live / 2);
+        CHECK(dense < live * (is("beside") ? 4 : 5) / (is("beside") ? 3 : 4));
+        /* One in four is out of each slab, and three slabs in four are emptied, the sparsest. */
+        CHECK(moved > BLOCKS / 4 / 2 && moved < BLOCKS / 4 * 3 / 4);
+        CHECK(is("beside") || part[0].moved_last + part[1].moved_last == 0);
+    }
+    CHECK(!hw_should_move(NULL) && !hw_should_move(&now));
     void *large = hw_malloc_uncached(1 << 20);
     CHECK(large != NULL && !hw_should_move(large));
     hw_free_uncached(large);

@@ -330,9 +330,12 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
-    let slab = Slab::at(&MAP, density::find(Entry::slab(COMMON, class), class)?, class);
-    let block = slab.take(1, NOW.load(Ordering::Relaxed))?.head;
+    let mine = Entry::slab(COMMON, class);
+    let unit = density::find(mine, &central.partial, central.slabs.get())?;
+    let slab = Slab::at(&MAP, unit, class);
+    let block = slab.take(1, os::coarse_ms())?.head;
     if slab.free() == 0 {
+        density::go_on(mine, central.partial.after(&MAP, unit));
         central.unlist(slab);
     }
     Some(block.cast())

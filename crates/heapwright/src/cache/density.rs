@@ -1,7 +1,7 @@
 //! Density: which slabs are worth being emptied, by a program that can move its blocks, and which ones are filled then.
 //!
 //! ```text
-//!   slabs of a class with returned slots, by how many of their slots are out:
+//!   slabs of one owner and class with returned slots, by how many of their slots are out:
 //!
 //!     step    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
 //!     slabs   2   9  30  41  60  50  22   7   1
@@ -9,18 +9,24 @@
 //!                                       cut
 //! ```
 //!
-//! Where `n` slabs of a class have `used` slots out, `used / capacity` slabs would do for them; the others can
-//! be emptied, and to empty the sparsest is to move least. Slabs of the step that the cut goes through are told apart by
-//! their addresses: the lower ones stay. A survey counts the slabs, two times in the order of addresses, when
-//! the last one is [`INTERVAL_MS`] old and it takes no more than a hundredth of the time.
+//! Where `n` slabs have `used` slots out, `used / capacity` slabs would do for them; the others can be emptied, and to
+//! empty the sparsest is to move least. Slabs of the step that the cut goes through are told apart by
+//! their addresses: the lower ones stay.
 //!
-//! What is moved goes into the next dense slab above the last one ([`find`]), lowest slot first, so the search goes
-//! through the map once while all slabs are emptied.
+//! All is counted for one owner (a thread's cache, or the common owner), because a block that is moved stays with its
+//! owner: the caller's. So sparse slabs never stand against dense ones of somebody else, into which nothing can be
+//! moved. A *census* is what is known of an owner's slabs. Its survey goes through the map twice, in the order of addresses, when
+//! the last one is [`INTERVAL_MS`] old and it takes no more than a hundredth of the time. There are few censuses, for
+//! programs move blocks in one thread; a census that is not asked is used for another owner.
 //!
-//! Not counted: slabs of first-class heaps, whose blocks must stay in them; slabs that are still being carved; classes of a page and
-//! more, for the page of a free slot goes back to the kernel by itself.
+//! What is moved goes into the next dense slab of the owner's list of those with returned slots ([`find`]), which looks at
+//! no more than [`LOOKS`] slabs at a time, and at none where a whole round has found nothing, until the next survey.
 //!
-//! Everything here is advice, read from atomics without a lock. Who owns a slab looks again under its lock.
+//! Not counted: slabs of which slots are still untouched; classes of whole pages, for the pages of a free slot go back to
+//! the kernel by themselves.
+//!
+//! Everything here is advice, read from atomics without a lock, and may be wrong by a moment or an interval. Who takes a slot or gives one
+//! back looks at the slab's entry again under the owner's lock.
 //!
 //! The idea of moving blocks from sparse slabs into dense ones is redis's active defragmentation, which asks jemalloc's bins.
 //!
@@ -28,19 +34,27 @@
 
 #![forbid(unsafe_code)]
 
-use super::{CACHES, Use};
-use crate::address_map::{COMMON, Entry, Kind, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk;
-use crate::os;
+use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::{self, CLASSES};
-use crate::slab::{CARVE, Slab};
-use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::slab::Slab;
+use crate::substrate;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::unit_list::{BySize, UnitList};
 
 /// Steps from empty to full.
 const STEPS: usize = 16;
 /// Milliseconds from one survey to the next, at least; and one of how many parts of the time they may take.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
+/// What a survey takes at most, in nanoseconds, and with each unit of the heap: one that takes longer was interrupted.
+const LONGEST_NS: u64 = 50_000;
+const LONGEST_OF_UNIT_NS: u64 = 100;
+/// Slabs that are looked at for one block.
+const LOOKS: usize = 64;
+/// Owners that are known at a time.
+const OWNERS: usize = 4;
 
 /// Which slabs are sparse: those of a step below the upper half, and those of that step above the unit in the lower half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,16 +73,6 @@ impl Cut {
         step < at || (step == at && unit > (self.0 as u32) as usize)
     }
 }
-
-static CUTS: [AtomicU64; CLASSES] = [const { AtomicU64::new(Cut::NOTHING.0) }; CLASSES];
-/// Where [`find`] found the last one of each class, and the survey since which there is none.
-static LAST: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
-static NONE_SINCE: [AtomicU32; CLASSES] = [const { AtomicU32::new(0) }; CLASSES];
-/// How many surveys there were, when the last one began, how many milliseconds must pass until the next, and up to which unit it looked.
-static SURVEYS: AtomicU32 = AtomicU32::new(0);
-static BEGAN_MS: AtomicU32 = AtomicU32::new(0);
-static WAIT_MS: AtomicU32 = AtomicU32::new(0);
-static FRONTIER: AtomicUsize = AtomicUsize::new(0);
 
 /// The step of a slab of which `used` of `carved` slots are out, some of them but not all.
 fn step(used: usize, carved: usize) -> usize {
@@ -104,110 +108,212 @@ impl Count {
     }
 }
 
-/// The class and step of a slab that counts.
-fn place(unit: usize) -> Option<(usize, usize, usize)> {
-    let (_, entry) = MAP.lookup(MAP.address_of(unit).addr());
-    let Kind::Slab(class) = entry.kind() else { return None };
-    let slab = Slab::at(&MAP, unit, class);
-    let (carved, free) = (slab.carved(), slab.free());
-    let counts = free > 0
-        && free < carved
-        && size_class::size(class) < CARVE
-        && !slab.has_untouched()
-        && may_move(entry.owner());
-    counts.then(|| (class, step(carved - free, carved), carved - free))
+/// A slab that counts: how many of its slots are out, and the step that makes.
+struct Place {
+    used: usize,
+    step: usize,
 }
 
-/// Whether blocks of an owner's may be replaced by another's: not those of a first-class heap.
-fn may_move(owner: u32) -> bool {
-    owner == COMMON || CACHES.get(owner).is_some_and(|cache| cache.owned_by() == Use::Thread)
-}
-
-/// Finds out which slabs are sparse, if that was found out too long ago.
-pub(crate) fn look() {
-    let now = os::coarse_ms();
-    let began = BEGAN_MS.load(Ordering::Relaxed);
-    if SURVEYS.load(Ordering::Relaxed) != 0
-        && now.wrapping_sub(began) < WAIT_MS.load(Ordering::Relaxed)
-    {
-        return;
+impl Place {
+    /// The slab of `class` at `unit`; `None` if it does not count.
+    fn of(unit: usize, class: usize) -> Option<Self> {
+        let slab = Slab::at(&MAP, unit, class);
+        let (carved, free) = (slab.carved(), slab.free());
+        let is_partial = free > 0 && free < carved && !slab.has_untouched();
+        let counts = is_partial && !size_class::size(class).is_multiple_of(SYSTEM.page_size());
+        let used = carved.saturating_sub(free);
+        counts.then(|| Self { used, step: step(used, carved) })
     }
-    let takes = BEGAN_MS.compare_exchange(began, now, Ordering::Relaxed, Ordering::Relaxed);
-    // Another thread is at it; or one that this handler interrupted has the lock.
-    let Some(usage) = takes.ok().and_then(|_| chunk::usage_now()) else { return };
-    let from = os::now_ns();
-    survey(usage.frontier);
-    let took_ms = (os::now_ns() - from) / 1_000_000;
-    let wait = (took_ms * SHARE).clamp(INTERVAL_MS.into(), u32::MAX.into());
-    WAIT_MS.store(wait as u32, Ordering::Relaxed);
-    SURVEYS.store(SURVEYS.load(Ordering::Relaxed).wrapping_add(1).max(1), Ordering::Relaxed);
 }
 
-fn survey(frontier: usize) {
-    let mut counts = [Count::NONE; CLASSES];
-    for unit in 0..frontier {
-        if let Some((class, step, used)) = place(unit) {
-            counts[class].by_step[step] += 1;
-            counts[class].used += used as u64;
+/// What is known of one owner's slabs.
+struct Census {
+    /// 0: of nobody's.
+    owner: AtomicU32,
+    /// The process in which a thread makes a survey just now, or 0. (A forked child has no such thread.)
+    surveyor: AtomicU32,
+    /// How many surveys there were, and the time from which on there may be another one.
+    surveys: AtomicU32,
+    again_ms: AtomicU32,
+    cuts: [AtomicU64; CLASSES],
+    /// The slab of each class that was found last, or where to look next; and how many were looked at since, in vain.
+    last: [AtomicU32; CLASSES],
+    missed: [AtomicU32; CLASSES],
+}
+
+static CENSUSES: [Census; OWNERS] = [const {
+    Census {
+        owner: AtomicU32::new(0),
+        surveyor: AtomicU32::new(0),
+        surveys: AtomicU32::new(0),
+        again_ms: AtomicU32::new(0),
+        cuts: [const { AtomicU64::new(Cut::NOTHING.0) }; CLASSES],
+        last: [const { AtomicU32::new(0) }; CLASSES],
+        missed: [const { AtomicU32::new(0) }; CLASSES],
+    }
+}; OWNERS];
+
+impl Census {
+    /// That of an owner, if there is one.
+    fn existing(owner: u32) -> Option<&'static Self> {
+        CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
+    }
+
+    /// That of an owner, or one that was not asked since its survey has become old. `None`: all are in use.
+    fn of(owner: u32, now: u32) -> Option<&'static Self> {
+        if let Some(census) = Self::existing(owner) {
+            return Some(census);
         }
+        CENSUSES.iter().find(|census| {
+            let before = census.owner.load(Ordering::Relaxed);
+            let is_unused = before == 0 || census.is_due(now.wrapping_sub(INTERVAL_MS));
+            is_unused
+                && census
+                    .owner
+                    .compare_exchange(before, owner, Ordering::Relaxed, Ordering::Relaxed)
+                    .is_ok()
+                && {
+                    census.surveys.store(0, Ordering::Relaxed);
+                    true
+                }
+        })
     }
-    // How many slabs of the step that is cut still stay.
-    let mut stay = [None; CLASSES];
-    for (class, count) in counts.iter().enumerate() {
-        stay[class] = count.cut(size_class::capacity(class));
-        let cut = stay[class].map_or(Cut::NOTHING, |(step, _)| Cut::new(step, 0));
-        CUTS[class].store(cut.0, Ordering::Relaxed);
+
+    fn is_due(&self, now: u32) -> bool {
+        let again = self.again_ms.load(Ordering::Relaxed);
+        self.surveys.load(Ordering::Relaxed) == 0 || now.wrapping_sub(again).cast_signed() >= 0
     }
-    for unit in 0..frontier {
-        if let Some((class, step, _)) = place(unit)
-            && let Some((at, left @ 1..)) = &mut stay[class]
-            && *at == step
+
+    /// Makes a survey if the last one is too old, and nobody else does.
+    fn look(&self, now: u32) {
+        if !self.is_due(now) {
+            return;
+        }
+        let (process, before) = (substrate::process(), self.surveyor.load(Ordering::Relaxed));
+        if before == process
+            || self
+                .surveyor
+                .compare_exchange(before, process, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
         {
-            *left -= 1;
-            CUTS[class].store(Cut::new(step, unit as u32).0, Ordering::Relaxed);
+            return;
+        }
+        // Looked at again: another one may just have been made. While the chunk is locked, nothing is known yet.
+        if self.is_due(now)
+            && let Some(usage) = chunk::usage_now()
+        {
+            let began = os::now_ns();
+            self.survey(usage.frontier);
+            let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
+            let took_ms = (os::now_ns() - began).min(longest) * SHARE / 1_000_000;
+            let wait = INTERVAL_MS.max(took_ms as u32);
+            self.again_ms.store(os::coarse_ms().wrapping_add(wait), Ordering::Relaxed);
+            let number = self.surveys.load(Ordering::Relaxed).wrapping_add(1).max(1);
+            self.surveys.store(number, Ordering::Relaxed);
+        }
+        self.surveyor.store(0, Ordering::Release);
+    }
+
+    fn survey(&self, frontier: usize) {
+        let owner = self.owner.load(Ordering::Relaxed);
+        let mut counts = [Count::NONE; CLASSES];
+        each_slab(owner, frontier, |unit, class| {
+            if let Some(place) = Place::of(unit, class) {
+                counts[class].by_step[place.step] += 1;
+                counts[class].used += place.used as u64;
+            }
+        });
+        // The cut of each class, and how many slabs of its step still stay.
+        let mut cuts = [(Cut::NOTHING, 0); CLASSES];
+        for (class, count) in counts.iter().enumerate() {
+            if let Some((step, stay)) = count.cut(size_class::capacity(class)) {
+                cuts[class] = (Cut::new(step, 0), stay);
+            }
+        }
+        each_slab(owner, frontier, |unit, class| {
+            let (cut, stay) = &mut cuts[class];
+            if *stay > 0
+                && let Some(place) = Place::of(unit, class)
+                && (cut.0 >> 32) as usize == place.step
+            {
+                (*cut, *stay) = (Cut::new(place.step, unit as u32), *stay - 1);
+            }
+        });
+        for (class, (cut, _)) in cuts.iter().enumerate() {
+            self.cuts[class].store(cut.0, Ordering::Relaxed);
+            self.missed[class].store(0, Ordering::Relaxed);
         }
     }
-    FRONTIER.store(frontier, Ordering::Relaxed);
-}
 
-fn cut(class: usize) -> Cut {
-    Cut(CUTS[class].load(Ordering::Relaxed))
-}
-
-/// Whether the slab at `unit` is one of those to be emptied.
-pub(crate) fn is_sparse(unit: usize) -> bool {
-    place(unit).is_some_and(|(class, step, _)| cut(class).has(step, unit))
-}
-
-/// Whether a slab is `mine`, has returned slots, and is not to be emptied.
-fn is_dense(unit: usize, mine: Entry) -> bool {
-    if MAP.lookup(MAP.address_of(unit).addr()).1 != mine {
-        return false;
+    fn cut(&self, class: usize) -> Cut {
+        Cut(self.cuts[class].load(Ordering::Relaxed))
     }
-    let Kind::Slab(class) = mine.kind() else { return false };
-    let slab = Slab::at(&MAP, unit, class);
-    slab.free() > 0 && slab.is_listed() && !is_sparse(unit)
+
+    /// Whether a slab of the owner's is one of those to be emptied.
+    fn is_sparse(&self, unit: usize, class: usize) -> bool {
+        Place::of(unit, class).is_some_and(|place| self.cut(class).has(place.step, unit))
+    }
 }
 
-/// The slab of `class` into which moved blocks go, of those whose entry is `mine`. The caller keeps others from
-/// changing these. `None`: no slab of this kind has free slots and stays.
-pub(super) fn find(mine: Entry, class: usize) -> Option<usize> {
-    let last = LAST[class].load(Ordering::Relaxed);
-    if is_dense(last, mine) {
-        return Some(last);
+/// Visits the owner's slabs below the frontier, with their classes, in the order of addresses.
+fn each_slab(owner: u32, frontier: usize, mut visit: impl FnMut(usize, usize)) {
+    let mut unit = 0;
+    while unit < frontier {
+        let (_, entry) = MAP.lookup(MAP.address_of(unit).addr());
+        let mut units = 1;
+        match entry.kind() {
+            Kind::Slab(class) if entry.owner() == owner => visit(unit, class),
+            Kind::LargeHead => {
+                units = (MAP.record(unit).units.load(Ordering::Relaxed) as usize).max(1);
+            }
+            _ => {}
+        }
+        unit += units;
     }
-    let surveys = SURVEYS.load(Ordering::Relaxed);
-    if NONE_SINCE[class].load(Ordering::Relaxed) == surveys {
+}
+
+/// Whether the slab of `class` at `unit`, which is `owner`'s, is one of those to be emptied.
+pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
+    let now = os::coarse_ms();
+    Census::of(owner, now).is_some_and(|census| {
+        census.look(now);
+        census.is_sparse(unit, class)
+    })
+}
+
+/// The slab into which moved blocks go, of those with the entry `mine`, of which `partial` has all with returned slots; there are `slabs` in
+/// all. The caller holds the owner's lock. `None`: none was found that stays.
+pub(super) fn find(mine: Entry, partial: &UnitList<BySize>, slabs: usize) -> Option<usize> {
+    let census = Census::existing(mine.owner())?;
+    let Kind::Slab(class) = mine.kind() else { return None };
+    let (last, missed) = (&census.last[class], &census.missed[class]);
+    if missed.load(Ordering::Relaxed) as usize > slabs {
         return None;
     }
-    let frontier = FRONTIER.load(Ordering::Relaxed);
-    let last = last.min(frontier);
-    let found = (last..frontier).chain(0..last).find(|&unit| is_dense(unit, mine));
-    match found {
-        Some(unit) => LAST[class].store(unit, Ordering::Relaxed),
-        None => NONE_SINCE[class].store(surveys, Ordering::Relaxed),
+    let mut at = Some(last.load(Ordering::Relaxed) as usize).filter(|&unit| {
+        MAP.lookup(MAP.address_of(unit).addr()).1 == mine && Slab::at(&MAP, unit, class).is_listed()
+    });
+    for looked in 0..LOOKS {
+        let unit = at.or_else(|| partial.first())?;
+        if !census.is_sparse(unit, class) {
+            last.store(unit as u32, Ordering::Relaxed);
+            missed.store(0, Ordering::Relaxed);
+            return Some(unit);
+        }
+        at = partial.after(&MAP, unit);
+        missed.store(missed.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+        if looked + 1 == LOOKS {
+            last.store(at.unwrap_or(0) as u32, Ordering::Relaxed);
+        }
     }
-    found
+    None
+}
+
+/// The slab that [`find`] has found has no free slot any more: it looks on at `next`.
+pub(super) fn go_on(mine: Entry, next: Option<usize>) {
+    if let (Some(census), Kind::Slab(class)) = (Census::existing(mine.owner()), mine.kind()) {
+        census.last[class].store(next.unwrap_or(0) as u32, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

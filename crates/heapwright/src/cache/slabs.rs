@@ -20,7 +20,7 @@ use super::{Cache, Use, central, density, outgoing};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
 use crate::misuse::{self, Call};
-use crate::os::SYSTEM;
+use crate::os::{self, SYSTEM};
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{Chain, Slab, WayBack};
@@ -51,14 +51,31 @@ impl Cache {
 
     /// A returned slot of a slab that is well filled, for a block that is moved there. `None`: there is none.
     pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
-        let unit = density::find(Entry::slab(self.id(), class), class)?;
+        let (mine, bin) = (Entry::slab(self.id(), class), &self.bins[class]);
+        let unit = density::find(mine, &bin.partial, bin.slabs.get())?;
         let slab = Slab::at(&MAP, unit, class);
-        let block = slab.take(1, self.scavenger.now.get())?.head;
+        let block = slab.take(1, os::coarse_ms())?.head;
         if slab.free() == 0 {
+            density::go_on(mine, bin.partial.after(&MAP, unit));
             self.unlist(slab);
         }
-        self.bins[class].room.count(1);
+        bin.room.count(1);
         Some(block.cast())
+    }
+
+    /// Sends one block back to its slab, if that is this cache's now. (A caller that has only seen that it was may be late: another
+    /// cache may have taken the slab over.) The cache's lock is held.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class` and free, and the caller gives it away if it is taken.
+    pub(crate) unsafe fn put_if_mine(&self, class: usize, block: *mut Block) -> bool {
+        let is_mine = MAP.lookup(block.addr()).1 == Entry::slab(self.id(), class);
+        if is_mine {
+            // SAFETY: a slab of the class and, while the lock is held, this cache's; the caller gives the free block away.
+            unsafe { self.put(class, block) };
+        }
+        is_mine
     }
 
     /// Takes a slab into the list of all.
@@ -170,7 +187,7 @@ impl Cache {
     ///
     /// The slab is of `class` and this cache's; the block is free and the caller gives it away.
     #[inline]
-    pub(crate) unsafe fn put(&self, class: usize, block: *mut Block) {
+    pub(super) unsafe fn put(&self, class: usize, block: *mut Block) {
         let unit = self.hot.unit_of(block.addr());
         let way = WayBack::of(&MAP, class, self.scavenger.now.get());
         // SAFETY: by the contract the unit is a slab of the class, and this cache's.

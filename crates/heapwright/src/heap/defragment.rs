@@ -36,10 +36,14 @@ fn is_direct() -> bool {
 /// Whether the memory of `block` would become free sooner if the program moved the block: whether it lies in one of the
 /// slabs, the sparsest of their size class, that could be emptied into free slots of the others.
 ///
-/// The answer is advice: it goes by a survey of the heap that is at most 100 ms old, or 100 times as old as it takes.
-/// Each survey is made by a call of this function, and takes about 20 ns for each 64 KiB of the heap; else the time is constant.
-/// False for blocks of a page and more, for those of first-class heaps and of other allocators, and for samples of a
-/// heap profile. Any address may be asked about.
+/// Asked by the thread that allocates: it moves blocks among its own slabs, or, where threads share caches, among the common
+/// ones. False for all other blocks: other threads', first-class heaps', other allocators', samples of a heap
+/// profile; and for sizes of whole pages, whose memory goes back by itself. Any address may be asked about.
+///
+/// The answer is advice: it goes by a survey of the heap that is 100 ms old, or more where a survey takes more than a hundredth of
+/// that. Each survey is made by a call of this function, and takes some 20 ns for each 64 KiB of the heap without the
+/// inner parts of large blocks; else the time is constant. No more than four threads with caches of their own get answers at a
+/// time.
 ///
 /// # Examples
 ///
@@ -59,19 +63,23 @@ fn is_direct() -> bool {
 #[must_use]
 pub fn should_move(block: *const u8) -> bool {
     let (unit, entry) = MAP.lookup(block.addr());
-    let Kind::Slab(_) = entry.kind() else { return false };
+    let Kind::Slab(class) = entry.kind() else { return false };
     if !is_direct() {
         return false;
     }
-    density::look();
-    density::is_sparse(unit)
+    let mine = match start::mine() {
+        Mine::Cache(cache) => cache.id(),
+        Mine::Shared => COMMON,
+        Mine::Late(_) | Mine::Nothing => return false,
+    };
+    entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
 
 /// Allocates as `malloc` does, but where a moved block should lie: in a free slot of a slab that is not worth
 /// being emptied. Where there is none, and for blocks over 32 KiB, it is `malloc`.
 ///
-/// Takes longer than `malloc`; in the worst case, once a survey (see [`should_move`]), as long as one of these. Such a
-/// block is not sampled by a heap profile. Returns null, with `errno` set, if there is no memory.
+/// Takes longer than `malloc`: up to 64 slabs are looked at. Where [`should_move`] was not asked lately, it is `malloc`. A heap
+/// profile takes a block that is moved for the one that it was, but for those that are `malloc`'s. Returns null, with `errno` set, if there is no memory.
 ///
 /// # Examples
 ///
@@ -123,8 +131,10 @@ pub unsafe fn free_uncached(block: *mut u8) {
         match start::mine() {
             Mine::Cache(cache) if cache.id() == entry.owner() => {
                 let _order = cache.enter();
-                // SAFETY: the caller gives the block away, which lies in a slab of this class and cache.
-                return unsafe { cache.put(class, block.cast()) };
+                // SAFETY: the caller gives the block of this class away, which it uses no more.
+                if unsafe { cache.put_if_mine(class, block.cast()) } {
+                    return;
+                }
             }
             // SAFETY: the caller gives the block away, which lies in a common slab of this class.
             _ if entry.owner() == COMMON && unsafe { central::put(class, block.cast()) } => return,

@@ -84,7 +84,7 @@ pub use walk::{Block, walk};
 pub(crate) use count::totals;
 pub(crate) use first_class::live as heaps_live;
 pub(crate) use foreign::passed_on;
-pub(crate) use start::{has_started, publish};
+pub(crate) use start::{has_started, publish, publish_own};
 
 use crate::cache::Hot;
 use crate::os;

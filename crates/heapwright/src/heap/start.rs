@@ -170,10 +170,15 @@ pub(super) fn forget_after_fork(has_own: bool) {
 
 /// Publishes for statistics how much the calling thread's cache holds just now, and those that threads share.
 pub(crate) fn publish() {
+    publish_own();
+    shared::publish();
+}
+
+/// The same for the calling thread's cache alone: it waits for nobody.
+pub(crate) fn publish_own() {
     if let Some(cache) = own_word::cache() {
         cache.publish();
     }
-    shared::publish();
 }
 
 /// See `heap::forward_sized_frees`.
