@@ -328,8 +328,6 @@ record! {
         ns: u64,
         /// Live bytes, estimated.
         live_bytes: u64,
-        /// Bytes of the heap that may be in memory, free ones included; 0: not known.
-        heap_bytes: u64,
         /// Bytes of the process that are in memory, as the kernel says; 0: it was not asked.
         resident_bytes: u64,
     }
