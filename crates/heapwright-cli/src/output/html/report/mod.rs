@@ -10,8 +10,9 @@
 //! the run       processes, checks, suppressions, notes
 //! ```
 //!
-//! This module decides what is said and in which order; [`stack`], [`flame`], [`chart`]
-//! and [`classes`] what their pieces show; how it looks is in `templates/report/`. The
+//! This module decides what is said and in which order, where there are no heap profiles only: those have a
+//! page of their own ([`profile`]). [`stack`], [`flame`], [`chart`]
+//! and [`classes`] decide what their pieces show; how it looks is in `templates/report/`. The
 //! page can be read without scripts: cards are `details`, pictures are SVG. Scripts add a
 //! filter, zooming and figures under the pointer. It asks nothing of any network, and
 //! forbids itself to.
@@ -22,6 +23,7 @@
 mod chart;
 mod classes;
 mod flame;
+mod profile;
 mod stack;
 
 use self::chart::{Chart, Sparkline};
@@ -198,9 +200,11 @@ struct CheckRow {
 
 /// The page.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let stacker = Stacker::new(report);
-    let page = page(report, &stacker);
-    out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
+    let page = match profile::Page::of(report) {
+        Some(page) => page.render(),
+        None => page(report, &Stacker::new(report)).render(),
+    };
+    out.write_all(page.map_err(io::Error::other)?.as_bytes())
 }
 
 fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
