@@ -30,7 +30,7 @@ use self::chart::{Chart, Sparkline};
 use self::classes::Classes;
 use self::flame::Flame;
 use self::stack::{Stack, Stacker};
-use crate::output::calls::{Call, first_look};
+use crate::output::calls::{Call, look_at};
 use crate::output::rules::Rule;
 use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
@@ -435,13 +435,7 @@ fn look(report: &Report, stack: StackId) -> Look {
         name: stack::clipped(call.name()),
         place: stack::clipped(call.place()),
     };
-    let calls = || crate::output::calls::calls(&report.stacks, stack);
-    let call = first_look(&report.stacks, stack);
-    // Without sources, the first call that has a name and is not the allocator's.
-    let named = || calls().filter(|call| call.function.is_some());
-    let call =
-        call.or_else(|| named().nth(1)).or_else(|| calls().nth(1)).or_else(|| calls().next());
-    call.map(look).unwrap_or_default()
+    look_at(&report.stacks, stack).map(look).unwrap_or_default()
 }
 
 fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool) -> ErrorCard {

@@ -350,7 +350,7 @@ fn panel(
             off: off.map_or_else(String::new, |off| format!("± {}", units::bytes(off))),
             share: units::percent(bytes, whole),
             width: format!("{:.2}rem", units::share(bytes, largest) * BAR),
-            blocks: units::counted(blocks, "block"),
+            blocks: units::count(blocks),
             look: look(report, site.stack),
             process: if many { one.name() } else { String::new() },
             extra: extra(figure, one.check, site),
