@@ -95,9 +95,13 @@ fn growth_is_seen_and_a_record_is_explained() {
         stdout(&output)
     };
     let why = explain(&[]);
-    for part in
-        [" resident\n", "\nlive blocks: ", "\ngrowth: ", "\nnot live: ", "\ntemporary blocks: "]
-    {
+    for part in [
+        " resident\n",
+        "\nlive blocks of the profile: ",
+        "\ngrowth: ",
+        "\nnot live: ",
+        "\ntemporary blocks: ",
+    ] {
         assert!(why.contains(part), "{part} in {why}");
     }
     let line = |behind: &str, name: &str| {

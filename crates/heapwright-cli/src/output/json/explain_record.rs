@@ -20,11 +20,15 @@ use serde::Serialize;
 
 /// The object, as text.
 pub(crate) fn report(report: &Report, explained: &Explained<'_>) -> String {
+    super::text(&object(report, explained))
+}
+
+pub(super) fn object(report: &Report, explained: &Explained<'_>) -> Object {
     let all = |sites: Vec<&Sampled>| -> Vec<Site> {
         sites.into_iter().map(|of| site(report, explained, of)).collect()
     };
     let profile = explained.profile;
-    super::text(&Object {
+    Object {
         format: FORMAT,
         pid: explained.process.pid,
         after_seconds: seconds(explained.check.ns),
@@ -42,7 +46,7 @@ pub(crate) fn report(report: &Report, explained: &Explained<'_>) -> String {
         mixed: all(explained.mixed()),
         grown: all(explained.grown()),
         temporary: all(explained.temporary()),
-    })
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -67,8 +71,9 @@ fn site(report: &Report, explained: &Explained<'_>, site: &Sampled) -> Site {
     }
 }
 
+/// See the module.
 #[derive(Serialize)]
-struct Object {
+pub(super) struct Object {
     format: u32,
     pid: u32,
     after_seconds: f64,

@@ -10,8 +10,11 @@
 //!     ...
 //! ```
 
+use super::explain_record;
 use crate::live::{Mappings, Process, Reported};
 use crate::output::{Look, of_process, printable_text, units};
+use crate::report::explained::Explained;
+use crate::report::model::Report;
 use heapwright_record::status::MOST;
 use std::fmt::Write;
 use std::time::Duration;
@@ -27,11 +30,12 @@ pub(super) const PHASE_OVER: &str = "a phase that is over: malloc_trim(0) behind
 pub(super) const SURVIVORS: &str =
     "blocks that live long among short ones: allocate those from a pool or an arena of their own";
 
-/// The whole explanation.
+/// The whole explanation; with what the process's heap profile says, if it has one.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
     mappings: &Mappings,
+    profile: Option<&Report>,
     look: Look,
 ) -> String {
     let mut out = String::new();
@@ -57,6 +61,10 @@ pub(crate) fn report(
         );
     }
     let _ = writeln!(out, "\nas of {} ago", units::duration(report.age));
+    let explained = profile.and_then(|profile| Some((profile, Explained::largest(profile)?)));
+    if let Some((profile, explained)) = explained {
+        out += &explain_record::of_running(profile, &explained, look);
+    }
     out
 }
 

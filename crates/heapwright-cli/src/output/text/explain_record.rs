@@ -1,10 +1,11 @@
-//! Why a process's memory is what it was when its heap profile was written, for people.
+//! Why a process's memory is what it was when its heap profile was written, for people; and, behind the explanation of a
+//! running process that is sampled, what its profile adds.
 //!
 //! ```text
 //! process 4242: ./server
 //! 41.5 MiB ± 4.6 MiB live after 60.00 s, 90.0 MiB resident
 //!
-//! live blocks: 41.5 MiB (46.1 %)
+//! live blocks of the profile: 41.5 MiB (46.1 %)
 //!     the program holds them; the largest:
 //!             24.0 MiB ± 3.5 MiB    1.00 s to 58.00 s old   Cache::insert  src/cache.cc:88
 //!     ...
@@ -38,14 +39,14 @@ pub(crate) fn report(report: &Report, explained: &Explained<'_>, look: Look) -> 
         |resident| format!(", {} resident", units::bytes(resident)),
     );
     let _ = writeln!(out, "{live} live after {after}{resident}");
-    for (part, whole) in parts(report, explained) {
+    for (part, whole) in parts(report, explained, "heapwright report --figure live") {
         part.write(&mut out, whole, look);
     }
-    let period = units::round_bytes(explained.profile.period);
-    let _ = writeln!(
-        out,
-        "\nestimates from one sample per {period} allocated, on average; ± is one standard deviation"
-    );
+    if let Some(not_live) = explained.not_live() {
+        let part = Part { name: "not live", bytes: not_live, lines: not_live_lines(explained) };
+        part.write(&mut out, explained.resident.unwrap_or(0), look);
+    }
+    let _ = writeln!(out, "\n{}", estimates(explained));
     if explained.others != 0 {
         let others = match explained.others {
             1 => "1 other process has".to_owned(),
@@ -56,13 +57,33 @@ pub(crate) fn report(report: &Report, explained: &Explained<'_>, look: Look) -> 
     out
 }
 
+/// What the profile of a running process adds to its explanation.
+pub(super) fn of_running(report: &Report, explained: &Explained<'_>, look: Look) -> String {
+    let since = sentences::duration(explained.check.ns);
+    let heading = format!("sampled for {since}; of what it has allocated since:");
+    let mut out = format!("\n{}\n", look.strong(&heading));
+    let all = format!("heapwright profile {}", explained.process.pid);
+    for (part, whole) in parts(report, explained, &all) {
+        part.write(&mut out, whole, look);
+    }
+    let _ = writeln!(out, "\n{}", estimates(explained));
+    out
+}
+
+fn estimates(explained: &Explained<'_>) -> String {
+    let period = units::round_bytes(explained.profile.period);
+    format!(
+        "estimates from one sample per {period} allocated, on average; ± is one standard deviation"
+    )
+}
+
 fn estimate(bytes: u64, error: Option<u64>) -> String {
     let error = error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default();
     units::bytes(bytes) + &error
 }
 
-/// Each part, and what it is a share of.
-fn parts(report: &Report, explained: &Explained<'_>) -> Vec<(Part, u64)> {
+/// Each part, and what it is a share of. `all` is the command that lists all that is live.
+fn parts(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Part, u64)> {
     let whole = explained.resident.unwrap_or(explained.live.bytes);
     let of = |sites: &[&Sampled], figure: Figure| -> u64 {
         sites.iter().map(|site| figure.of(site).bytes).sum()
@@ -78,11 +99,8 @@ fn parts(report: &Report, explained: &Explained<'_>) -> Vec<(Part, u64)> {
     let holders = explained.holders();
     let mut live = vec!["the program holds them; the largest:".to_owned()];
     live.extend(list(&holders, Figure::Live));
-    live.push(
-        "all of them: heapwright report --figure live; whether they are lost: heapwright check"
-            .to_owned(),
-    );
-    add("live blocks", explained.live.bytes, whole, live);
+    live.push(format!("all of them: {all}; whether they are lost: heapwright check"));
+    add("live blocks of the profile", explained.live.bytes, whole, live);
 
     let kept = explained.kept();
     let mut lines = vec![format!(
@@ -115,10 +133,6 @@ fn parts(report: &Report, explained: &Explained<'_>) -> Vec<(Part, u64)> {
     lines.extend(list(&grown, Figure::Growth));
     lines.push("a cache without a bound, or a leak: heapwright check says whether anything leads to the blocks".to_owned());
     add("growth", of(&grown, Figure::Growth), whole, lines);
-
-    if let Some(not_live) = explained.not_live() {
-        add("not live", not_live, whole, not_live_lines(explained));
-    }
 
     let Amount { bytes, .. } = explained.temporary;
     if units::share(bytes, explained.allocated.bytes) >= MUCH {
@@ -206,7 +220,7 @@ mod tests {
         );
         for part in [
             "41.5 MiB ± 4.6 MiB live after 60.00 s, 90.0 MiB resident\n",
-            "\nlive blocks: 41.5 MiB (46.1 %)\n",
+            "\nlive blocks of the profile: 41.5 MiB (46.1 %)\n",
             "       24.0 MiB ± 3.5 MiB   1.00 s to 58.00 s old    Cache::insert(Key<std::string>)  /home/ada/shop/src/cache.cc:88\n",
             "\nsurvivors among short-lived blocks: 1.0 MiB (1.1 %)\n",
             "\ngrowth: 16.0 MiB (17.8 %)\n    so much more is live than after 17.00 s",
@@ -230,7 +244,8 @@ mod tests {
             text.contains("live after 60.00 s, the record does not say how much was resident\n")
         );
         assert!(
-            text.contains("\nlive blocks: 41.5 MiB (100.0 %)\n") && !text.contains("\nnot live")
+            text.contains("\nlive blocks of the profile: 41.5 MiB (100.0 %)\n")
+                && !text.contains("\nnot live")
         );
     }
 }
