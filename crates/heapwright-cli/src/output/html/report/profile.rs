@@ -24,8 +24,9 @@ use std::cmp::Reverse;
 
 /// Stacks of each figure that are shown.
 const MOST_SITES: usize = 50;
-/// Processes whose time line is drawn.
+/// Processes whose time line is drawn, and the part of the highest peak that they must have: one of so many.
 const MOST_CHARTS: usize = 8;
+const SMALL: u64 = 20;
 /// Threads that are shown.
 const MOST_THREADS: usize = 100;
 /// The length of the bar of the largest stack, in letters' widths.
@@ -152,11 +153,13 @@ impl Page {
             .map(|&figure| panel(report, &stacker, figure, &all, figures.len()))
             .collect();
         let drawn = |one: &One<'_>| Chart::of_profile(one.process, one.check, one.profile);
-        let mut charts: Vec<Chart> = all.iter().filter_map(drawn).collect();
+        let highest = all.iter().map(|one| one.profile.peak_bytes).max().unwrap_or(0);
+        let is_large = |one: &&One<'_>| one.profile.peak_bytes >= highest / SMALL;
+        let large = all.iter().filter(is_large).take(MOST_CHARTS);
+        let mut charts: Vec<Chart> = large.filter_map(drawn).collect();
         if let ([_], [chart]) = (&all[..], &mut charts[..]) {
             chart.forget_name();
         }
-        let many = charts.len();
         let threads = threads(&all);
         let mut page = Self {
             command,
@@ -164,8 +167,8 @@ impl Page {
             verdict: verdict(&all),
             tiles: tiles(&all, &panels, &figures),
             links: Vec::new(),
-            charts: charts.into_iter().take(MOST_CHARTS).collect(),
-            charts_left: left(many, MOST_CHARTS, "processes"),
+            charts_left: undrawn(all.len() - charts.len()),
+            charts,
             panels,
             threads_left: left(threads.len(), MOST_THREADS, "threads"),
             threads: threads.into_iter().take(MOST_THREADS).collect(),
@@ -178,6 +181,16 @@ impl Page {
         page.links = links(&page);
         Some(page)
     }
+}
+
+/// So many time lines are left out.
+fn undrawn(processes: usize) -> Option<String> {
+    let of = match processes {
+        0 => return None,
+        1 => "another, smaller process".to_owned(),
+        many => format!("{} smaller processes", units::count(many as u64)),
+    };
+    Some(format!("The time line of {of} is left out of this page. The JSON has it."))
 }
 
 /// Whether the records say it: those of older versions say nothing of growth.
@@ -555,6 +568,16 @@ mod tests {
         let html = page(&report);
         assert!(html.contains("<p class=\"verdict\">83.0 MiB live, 158.0 MiB at the peak<"));
         assert!(html.contains("shop server (7)") && html.contains("shop server (4242)"));
+        // Of small ones among them no time line is drawn.
+        let charts = |report: &Report| page(report).matches("<figure").count();
+        assert_eq!(charts(&report), 2);
+        let profile = report.processes[1].checks[0].profile.as_mut().expect("is one");
+        profile.peak_bytes /= 100;
+        assert_eq!(charts(&report), 1);
+        assert!(
+            page(&report)
+                .contains("The time line of another, smaller process is left out of this page.")
+        );
     }
 
     #[test]
