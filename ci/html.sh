@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The page of a report in a browser: Chromium opens the one of the tests' sample report,
+# The pages of a report and of a heap profile in a browser: Chromium opens those of the tests' samples,
 # light and dark, with scripts and without. No script may fail, nothing may be asked of a
-# network, and the filter, the flame graph and the charts have to do what they are for.
+# network, and the filter, the flame graphs, the charts and the tabs have to do what they are for.
 #
 #   ci/html.sh           pages and pictures go to $CARGO_TARGET_DIR/html
 set -euo pipefail
@@ -17,7 +17,7 @@ rm -rf "$pages"
 mkdir -p "$pages"
 HEAPWRIGHT_SAMPLES=$pages cargo test --quiet --locked -p heapwright-cli --bin heapwright \
     output::sample::written_in_all_formats -- --exact --ignored >"$SCRATCH/test" 2>&1 ||
-    { cat "$SCRATCH/test" >&2; die "the sample page is not made"; }
+    { cat "$SCRATCH/test" >&2; die "the sample pages are not made"; }
 
 status=0
 check() { # WHAT COMMAND...
@@ -25,7 +25,7 @@ check() { # WHAT COMMAND...
     shift
     if "$@"; then say "ok   $what"; else say "FAIL $what"; status=1; fi
 }
-lacks() { ! grep -qE "$1" "$2"; }
+lacks() { ! grep -qE "$1" "${@:2}"; }
 
 # browser FLAGS... PAGE: what the page's scripts said goes to $SCRATCH/said.
 browser() {
@@ -39,14 +39,18 @@ browser() {
 }
 
 page=$pages/report.html
-# Of URLs it holds the names of formats only, and those are in no attribute that loads.
-check "the page refers to nothing outside of it" \
-    lacks '(src|href|action|data|poster)="?(https?:|//)|@import|url\(' "$page"
-check "what the program is called is text" lacks '<script>alert|<b>hi|<i>#1' "$page"
+profile=$pages/profile.html
+for one in "$page" "$profile"; do
+    # Of URLs it holds the names of formats only, and those are in no attribute that loads.
+    check "the ${one##*/} page refers to nothing outside of it" \
+        lacks '(src|href|action|data|poster)="?(https?:|//)|@import|url\(' "$one"
+    check "what the program is called is text in ${one##*/}" \
+        lacks '<script>alert|<b>hi|<i>#1' "$one"
+done
 
 browser --dump-dom "$page" >"$pages/dom.html"
 check "no script complains" test ! -s "$SCRATCH/said"
-for part in 'class="scripted"' 'id="readout"[^>]*><b>all</b>' '6 errors, 1.2 MiB definitely lost' \
+for part in 'class="scripted"' 'class="readout"><span[^>]*><b>all</b>' '6 errors, 1.2 MiB definitely lost' \
     'class="card error" open=""' 'class="box definite[^>]* role="button"' 'class="cursor"' \
     'cache\+0x10 in shop server' 'class="spark"' 'class="use"' 'glib.s quarks'; do
     check "the page has $part" grep -qE "$part" "$pages/dom.html"
@@ -80,8 +84,8 @@ addEventListener("load", () => {
   session.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   said.zoomed = drawn().length;
   said.width = session.getAttribute("width");
-  said.told = document.querySelector("#readout").textContent;
-  document.querySelector("#unzoom").click();
+  said.told = document.querySelector(".readout span").textContent;
+  document.querySelector(".readout button").click();
   said.back = drawn().length === said.boxes;
   drawn()[0].focus();
   drawn()[0].dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
@@ -105,13 +109,69 @@ for part in '"cards":11' '"filtered":2' '"hits":1' '"none":0' '"lost":8' '"close
     check "used, it says $part" grep -qE "$part" <<<"$said"
 done
 
+# The profile's, used by another one: one tab at a time, by mouse and by keys.
+{
+    cat "$profile"
+    cat <<'END'
+<script>
+addEventListener("load", () => {
+  const all = (what) => [...document.querySelectorAll(what)];
+  const shown = () => all(".panel").filter((panel) => panel.offsetHeight > 0).map((panel) => panel.id).join();
+  const key = (name) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  const said = { first: shown() };
+  document.querySelector("#tab-peak").click();
+  said.clicked = shown();
+  document.querySelector("#tab-peak").focus();
+  key("ArrowRight");
+  said.right = shown();
+  key("ArrowRight");
+  said.around = shown();
+  key("End");
+  said.end = shown();
+  said.focus = document.activeElement.id;
+  said.stops = all("[role=tab][tabindex='0']").length;
+  said.roles = all("[role=tabpanel][aria-labelledby]").length;
+  // A graph that was hidden has its names once it is shown.
+  said.names = all("#allocated .box text").filter((text) => text.style.display !== "none").length > 3;
+  const filter = document.querySelector("#filter");
+  filter.value = "Cache::insert";
+  filter.dispatchEvent(new Event("input"));
+  said.filtered = document.querySelector("#matches").textContent;
+  filter.value = "";
+  filter.dispatchEvent(new Event("input"));
+  location.hash = "#growth";
+  addEventListener("hashchange", () => {
+    said.linked = shown();
+    const plot = document.querySelector(".plot"), frame = plot.getBoundingClientRect();
+    plot.dispatchEvent(new PointerEvent("pointermove", { clientX: frame.left + frame.width / 2, bubbles: true }));
+    said.cursor = plot.querySelector(".cursor b").textContent;
+    document.title = JSON.stringify(said);
+  });
+});
+</script>
+END
+} >"$SCRATCH/tabs.html"
+browser --dump-dom --virtual-time-budget=2000 "$SCRATCH/tabs.html" >"$SCRATCH/used"
+said=$(grep -o '<title>{.*}</title>' "$SCRATCH/used" | head -n 1 || true)
+say "     $said"
+check "no script complains when the profile is used" test ! -s "$SCRATCH/said"
+for part in '"first":"live"' '"clicked":"peak"' '"right":"allocated"' '"around":"live"' \
+    '"end":"allocated"' '"focus":"tab-allocated"' '"stops":1' '"roles":5' '"names":true' \
+    '"filtered":"1 of 5"' '"linked":"growth"' \
+    '"cursor":"28.8 MiB live, 60.0 MiB resident at 30.00 s"'; do
+    check "the profile, used, says $part" grep -qF "$part" <<<"$said"
+done
+
 # Pictures: much more than an empty page's.
 printf '<!doctype html><title>empty</title>' >"$SCRATCH/empty.html"
 browser --screenshot="$SCRATCH/empty.png" "$SCRATCH/empty.html"
 empty=$(stat -c %s "$SCRATCH/empty.png")
 # Without scripts it is to be read all the same.
 sed '/^<script>$/,/^<\/script>$/d' "$page" >"$pages/plain.html"
-check "the plain page has no script" lacks '<script' "$pages/plain.html"
+sed '/^<script>$/,/^<\/script>$/d' "$profile" >"$pages/plain-profile.html"
+check "the plain pages have no script" lacks '<script' "$pages/plain.html" "$pages/plain-profile.html"
+# What is hidden without scripts is what only scripts use.
+check "without scripts all figures are shown" lacks 'class="panel[^>]*hidden' "$pages/plain-profile.html"
 picture() { # LOOK PAGE FLAGS...
     browser "${@:3}" --screenshot="$pages/$1.png" "$2"
     check "the $1 page is a picture" test "$(stat -c %s "$pages/$1.png")" -gt $((10 * empty))
@@ -119,5 +179,12 @@ picture() { # LOOK PAGE FLAGS...
 picture light "$page"
 picture dark "$page" --blink-settings=preferredColorScheme=0
 picture plain "$pages/plain.html"
-check "light and dark differ" test "$(cksum <"$pages/light.png")" != "$(cksum <"$pages/dark.png")"
+picture profile "$profile"
+picture profile-dark "$profile" --blink-settings=preferredColorScheme=0
+picture profile-narrow "$profile" --window-size=500,2600
+picture profile-plain "$pages/plain-profile.html"
+differ() { test "$(cksum <"$pages/$1.png")" != "$(cksum <"$pages/$2.png")"; }
+check "light and dark differ" differ light dark
+check "light and dark profiles differ" differ profile profile-dark
+check "a profile without scripts shows more" differ profile profile-plain
 exit $status

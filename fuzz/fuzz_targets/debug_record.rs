@@ -51,5 +51,5 @@ fn read(file: &[u8]) {
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    read(&framed::frames(&HEADER, 20, bytes));
+    read(&framed::frames(&HEADER, 24, bytes));
 });

@@ -4,7 +4,8 @@ mod common;
 
 use std::os::unix::process::ExitStatusExt;
 
-use common::{Folder, done, heapwright, stderr, stdout};
+use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
+use heapwright_record::debug::{Check, Checked, Occasion, Process, Profile, Sampled};
 
 /// A program that allocates some hundred MB in a fraction of a second: this command's own.
 fn profiled(options: &[&str]) -> std::process::Command {
@@ -32,7 +33,12 @@ fn every_format_has_it() {
     let folder = Folder::new();
     let file = folder.path("out");
     let name = file.to_str().expect("is text");
-    for (format, word) in [("json", "\"profile\": {"), ("folded", ";"), ("flamegraph", "<svg")] {
+    for (format, word) in [
+        ("json", "\"growth_error\": "),
+        ("folded", ";"),
+        ("flamegraph", "<svg"),
+        ("html", "id=\"tab-growth\" aria-controls=\"growth\""),
+    ] {
         let options = ["--sample", "64k", "--format", format, "-o", name];
         let output = done(&mut profiled(&options));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -42,6 +48,129 @@ fn every_format_has_it() {
     let output = done(&mut profiled(&["--sample", "64k", "--format", "pprof", "-o", name]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(std::fs::read(&file).expect("is written")[..2], [0x1f, 0x8b], "gzip");
+}
+
+/// Half a second of a program that keeps a block of 1000 bytes each 0.1 ms, and one of 100 bytes of 200 that it frees at once.
+const GROWS: &str = "\
+#include <stdlib.h>
+#include <time.h>
+__attribute__((noinline)) static void *kept(void) { return malloc(1000); }
+__attribute__((noinline)) static void *gone(void) { return malloc(100); }
+void *all[5000];
+int main(void) {
+    for (int i = 0; i < 5000; i++) {
+        all[i] = kept();
+        for (int j = 0; j < 200; j++) free(gone());
+        nanosleep(&(struct timespec){0, 100000}, 0);
+    }
+    _Exit(all[9] == 0);
+}
+";
+
+#[test]
+fn growth_is_seen_and_a_record_is_explained() {
+    let folder = Folder::new();
+    let program = folder.compile("grows", &["-O1", "-g", "-fno-inline"], GROWS);
+    let record = folder.path("record");
+    let profile = format!("profile={}", text(&record));
+    let options = ["run", "--option", "sample=16k", "--option", &profile, "--"];
+    let output = done(heapwright().args(options).arg(&program));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = |options: &[&str]| {
+        let output = done(heapwright().arg("report").args(options).arg(folder.path("")));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let grown = report(&["--figure", "growth"]);
+    assert!(grown.contains("==    growth   +") && grown.contains(" MiB ± "), "{grown}");
+    let first = grown.split_once("\ngrown by: ").expect("something has grown").1;
+    assert!(first.lines().nth(1).is_some_and(|line| line.contains(" in kept ")), "{grown}");
+    let page = report(&["--format", "html", "--figure", "temporary"]);
+    assert!(page.contains("aria-controls=\"temporary\" aria-selected=\"true\""));
+    assert!(page.contains("<path class=\"line resident\""), "the resident memory is known");
+
+    let explain = |options: &[&str]| {
+        let output = done(heapwright().arg("explain").args(options).arg(folder.path("")));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let why = explain(&[]);
+    for part in [
+        " resident\n",
+        "\nlive blocks of the profile: ",
+        "\ngrowth: ",
+        "\nnot live: ",
+        "\ntemporary blocks: ",
+    ] {
+        assert!(why.contains(part), "{part} in {why}");
+    }
+    let line = |behind: &str, name: &str| {
+        let rest = why.split_once(behind).expect("is there").1;
+        rest.lines().take(3).any(|line| line.contains(name))
+    };
+    assert!(line("\ngrowth: ", "   kept  ") && line("\ntemporary blocks: ", "   gone  "), "{why}");
+    let json = explain(&["--format", "json"]);
+    assert!(json.contains("\"function\": \"kept\"") && json.contains("\"growth_bytes\": "));
+}
+
+/// A record as the version before this one wrote it: without points in time, and without an earlier moment.
+#[test]
+fn records_of_older_versions_are_read() {
+    let folder = Folder::new();
+    let sampled = Sampled {
+        check: 1,
+        live_samples: 4,
+        live_blocks: 2000,
+        live_bytes: 2 << 20,
+        live_error: 1 << 20,
+        allocated_blocks: 3000,
+        allocated_bytes: 3 << 20,
+        peak_bytes: 2 << 20,
+        ..Sampled::default()
+    };
+    let record = folder.file(
+        "record.1",
+        bytes(&[
+            Process { pid: 1, command: "old\0".into(), ..Process::default() }.into(),
+            Check { number: 1, occasion: Occasion::Profile, ns: 9_000_000_000, ..Check::default() }
+                .into(),
+            Profile { check: 1, period: 512 << 10, peak_bytes: 2 << 20, ..Profile::default() }
+                .into(),
+            sampled.into(),
+            Checked { check: 1, ..Checked::default() }.into(),
+        ]),
+    );
+    let said = |options: &[&str]| {
+        let output = done(heapwright().args(options).arg(&record));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let grown = said(&["report", "--figure", "growth"]);
+    assert!(grown.contains("the record does not say what was live earlier"), "{grown}");
+    let page = said(&["report", "--format", "html"]);
+    assert!(page.contains("id=\"tab-live\"") && !page.contains("id=\"tab-growth\""));
+    let why = said(&["explain"]);
+    assert!(
+        why.contains("live after 9.00 s, the record does not say how much was resident"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_is_no_profile_is_not_explained() {
+    let folder = Folder::new();
+    let other = folder.file("other", "no record");
+    let empty = folder.file("empty.1", bytes(&[Process::default().into()]));
+    for (what, line) in [
+        (&other, "not a debug record of heapwright"),
+        (&empty, "there is no heap profile in it"),
+        (&folder.path("none"), "No such file"),
+    ] {
+        let output = done(heapwright().arg("explain").arg(what));
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(line), "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    }
 }
 
 #[test]

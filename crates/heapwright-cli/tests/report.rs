@@ -730,8 +730,7 @@ fn a_damaged_record_is_read_as_far_as_it_goes() {
     assert!(printed.contains(": the record is damaged: checksum at byte 16 does not"), "{printed}");
 }
 
-const WHAT_IS_ONE: &str =
-    "; records are what 'heapwright check --keep FOLDER' and the library's option record= leave";
+const WHAT_IS_ONE: &str = "; records are what 'heapwright check --keep FOLDER' and the library's options record= and profile= leave";
 
 #[test]
 fn what_is_no_record_is_one_line() {

@@ -260,6 +260,16 @@ fn one_that_samples_already_goes_on() {
     assert!(stderr(&output).contains("samples already"), "{}", stderr(&output));
     let json = stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
     assert_eq!(number(&json, "sampling_bytes"), 64 << 10, "{json}");
+    // Its profile is a part of its explanation.
+    let why = stdout(&done(&mut holder.command(&["explain", &holder.pid()])));
+    for part in
+        ["\npartial slabs: ", "\nsampled for ", "\nlive blocks of the profile: ", "   kept  "]
+    {
+        assert!(why.contains(part), "{part} in {why}");
+    }
+    let json = stdout(&done(&mut holder.command(&["explain", "--format", "json", &holder.pid()])));
+    assert!(json.contains("\"profile\": {"), "{json}");
+    assert!(json.contains("\"function\": \"kept\""), "{json}");
 }
 
 #[test]

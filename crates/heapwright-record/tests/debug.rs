@@ -3,7 +3,7 @@
 use heapwright_record::debug::{
     Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Frames,
     HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader, Region,
-    Root, Sample, Site, Stack, Step, Text, Thread, Times, Usage, Words,
+    Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage, Words,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ struct Matter {
 fn matter() -> impl Strategy<Value = Matter> {
     let text = || vec(any::<u8>(), 0..100);
     (
-        0u8..17,
+        0u8..19,
         any::<[u64; 16]>(),
         [text(), text(), text(), text()],
         any::<bool>(),
@@ -125,7 +125,23 @@ impl Matter {
                 omitted_bytes: n[6],
                 read_bytes: n[7],
             }),
-            _ => Entry::Sample(Sample { ns: n[0], sequence: n[1], blocks: n[2], bytes: n[3] }),
+            16 => Entry::Sample(Sample { ns: n[0], sequence: n[1], blocks: n[2], bytes: n[3] }),
+            17 => Entry::SampledPoint(SampledPoint {
+                check: half(0),
+                ns: n[1],
+                live_bytes: n[2],
+                resident_bytes: n[3],
+            }),
+            _ => Entry::SampledMore(SampledMore {
+                check: half(0),
+                stack: half(1),
+                temporary_error: n[2],
+                peak_error: n[3],
+                earlier_ns: n[4],
+                earlier_blocks: n[5],
+                earlier_bytes: n[6],
+                growth_error: n[7],
+            }),
         }
     }
 

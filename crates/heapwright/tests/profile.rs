@@ -12,7 +12,9 @@
 
 use heapwright::heap::{self, Heap};
 use heapwright::profile;
-use heapwright_record::debug::{Checked, Entry, Profile, Reader, Sampled};
+use heapwright_record::debug::{
+    Checked, Entry, Profile, Reader, Sampled, SampledMore, SampledPoint,
+};
 use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
@@ -23,6 +25,9 @@ const PERIOD: usize = 4 << 10;
 /// A profile, as it was written.
 struct Written {
     sites: Vec<Sampled>,
+    /// Of each site, in their order.
+    more: Vec<SampledMore>,
+    points: Vec<SampledPoint>,
     checked: Checked,
     profile: Profile,
 }
@@ -44,11 +49,14 @@ impl Written {
         file.read_to_end(&mut bytes).unwrap();
         let mut reader = Reader::new(&bytes).unwrap();
         let (mut sites, mut checked, mut profile) = (Vec::new(), None, None);
+        let (mut more, mut points) = (Vec::new(), Vec::new());
         let mut stacks = HashMap::new();
         for entry in reader.by_ref() {
             match entry {
                 Entry::Stack(stack) => _ = stacks.insert(stack.id, stack.frames.iter().count()),
                 Entry::Sampled(site) => sites.push(site),
+                Entry::SampledMore(one) => more.push(one),
+                Entry::SampledPoint(one) => points.push(one),
                 Entry::Profile(one) => profile = Some(one),
                 Entry::Checked(one) => checked = Some(one),
                 _ => {}
@@ -56,7 +64,8 @@ impl Written {
         }
         assert_eq!((reader.problem(), reader.skipped()), (None, 0));
         assert!(sites.iter().all(|site| site.stack == 0 || stacks.contains_key(&site.stack)));
-        Self { sites, checked: checked.unwrap(), profile: profile.unwrap() }
+        assert!(sites.iter().map(|site| site.stack).eq(more.iter().map(|more| more.stack)));
+        Self { sites, more, points, checked: checked.unwrap(), profile: profile.unwrap() }
     }
 
     fn sum(&self, field: impl Fn(&Sampled) -> u64) -> u64 {
@@ -200,6 +209,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     assert!(read.profile.peak_bytes > 9 << 19, "{}", read.profile.peak_bytes);
     assert_eq!(read.profile.lost, 0);
 
+    growth_and_points_are_right();
+
     // From now on there are no samples; those that are live are seen to go.
     let blocks = allocate(10_000, 100);
     profile::end();
@@ -211,4 +222,43 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     free(blocks);
     free(more);
     Written::now().is_about(0);
+}
+
+/// What was there for most of the time has not grown; what came, and what went, since has, by as much. And the points in time say the
+/// same.
+fn growth_and_points_are_right() {
+    assert!(profile::begin(PERIOD));
+    let began = std::time::Instant::now();
+    let (stays, goes) = (allocate(20_000, 100), allocate(20_000, 50));
+    // Growth is counted from a moment behind the first quarter of the time.
+    std::thread::sleep(3 * began.elapsed() + std::time::Duration::from_millis(300));
+    let flat_ns = began.elapsed().as_nanos() as u64;
+    let comes = allocate(30_000, 80);
+    free(goes);
+    let read = Written::now();
+    read.is_about(20_000 * 100 + 30_000 * 80);
+
+    let earlier: u64 = read.more.iter().map(|more| more.earlier_bytes).sum();
+    let grown = read.sum(|site| site.live_bytes) as f64 - earlier as f64;
+    let error = read.more.iter().map(|more| (more.growth_error as f64).powi(2)).sum::<f64>().sqrt();
+    let truth = 30_000.0 * 80.0 - 20_000.0 * 50.0;
+    assert!((grown - truth).abs() <= 6.0 * error, "{grown} for {truth}, error {error}");
+    assert!(error > 0.0 && error < truth / 4.0, "{error}");
+    // Of samples that were there then and are there now nothing is uncertain, but for rounding.
+    let is_as_before = |(site, more): &(&Sampled, &SampledMore)| {
+        site.live_bytes > 1_500_000 && more.earlier_bytes == site.live_bytes
+    };
+    let pairs = read.sites.iter().zip(&read.more);
+    let unchanged: Vec<_> = pairs.filter(is_as_before).map(|(_, more)| more.growth_error).collect();
+    assert!(matches!(unchanged[..], [0..100]), "{unchanged:?}");
+
+    let points = &read.points;
+    assert!(points.len() > 3 && points.is_sorted_by_key(|point| point.ns));
+    let at_rest = points.iter().rfind(|point| point.ns < flat_ns).unwrap();
+    assert!(at_rest.live_bytes.abs_diff(earlier) <= read.sites.len() as u64, "{at_rest:?}");
+    let last = points.last().unwrap();
+    assert!(last.live_bytes.abs_diff(read.checked.bytes) <= 1);
+    assert!(last.resident_bytes > 4_400_000, "{last:?}");
+    free(stays);
+    free(comes);
 }

@@ -1,6 +1,7 @@
 //! Where the race is run, and what there would disturb it.
 
 use super::results::Machine;
+use crate::live::page_size;
 use std::ffi::CStr;
 use std::fs;
 use std::mem::MaybeUninit;
@@ -16,7 +17,7 @@ pub(crate) fn describe() -> Machine {
         memory_bytes: memory(&read("/proc/meminfo"), "MemTotal:"),
         kernel: kernel(),
         libc: libc_version(),
-        page_bytes: page_size(),
+        page_bytes: page_size() as u64,
         thp: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
     }
 }
@@ -108,12 +109,6 @@ fn libc_version() -> String {
 #[cfg(not(target_env = "gnu"))]
 fn libc_version() -> String {
     "not glibc".to_owned()
-}
-
-fn page_size() -> u64 {
-    // SAFETY: takes a number and returns one.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! An unchecked run must not look clean: a program that cannot be checked is refused (but for
 //! --anyway), and one that left no record gives 125.
 
-use super::LibraryArg;
+use super::ProgramArgs;
 use super::report::{FailOn, OutputArgs};
 use super::run::{command, not_started, why_none};
 use crate::inspect::{self, Verdict};
@@ -25,7 +25,6 @@ use crate::report::{self, Made};
 use crate::statistics::{Folder, fits_option};
 use crate::wrong::{is_wrong, wrong};
 use anyhow::{Context, bail};
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -89,10 +88,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
 
-    /// Set an option of the library, e.g. memory=64m; may be repeated
-    #[arg(long = "option", value_name = "KEY=VALUE")]
-    options: Vec<String>,
-
     /// Keep the records in FOLDER, for heapwright report and diff
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -102,11 +97,7 @@ pub(crate) struct Args {
     anyway: bool,
 
     #[command(flatten)]
-    library: LibraryArg,
-
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    command: Vec<OsString>,
+    program: ProgramArgs,
 }
 
 /// What to do about leaks.
@@ -122,12 +113,12 @@ enum Leaks {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if !args.anyway
-        && let Some(reason) = cannot_be_checked(&args.command[0])
+        && let Some(reason) = cannot_be_checked(&args.program.command[0])
     {
-        let name = args.command[0].display();
+        let name = args.program.command[0].display();
         bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
     }
-    let library = preload::library(args.library.given().as_deref())?;
+    let library = preload::library(args.program.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let how = how(args);
@@ -136,10 +127,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
     let records = kept.as_deref().unwrap_or(folder.path());
     let options = options(args, records)?;
-    preload::refuse_bad(&library, &options, &args.options)?;
-    let outcome = match process::watch(command(&args.command, &library, &options)?) {
+    preload::refuse_bad(&library, &options, &args.program.options)?;
+    let outcome = match process::watch(command(&args.program.command, &library, &options)?) {
         Ok(outcome) => outcome,
-        Err(error) => return Ok(not_started(&args.command[0], &error)),
+        Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
     let running = stragglers(records);
     let mut made = if report::any_in(records) {
@@ -205,7 +196,7 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// The options for the library.
 fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
-    if args.options.iter().any(|option| option.contains("record=")) {
+    if args.program.options.iter().any(|option| option.contains("record=")) {
         return Err(wrong("check sets option record itself; use --keep".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
@@ -226,7 +217,7 @@ fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
     if let Some(guard) = &args.guard {
         options.add(&format!("guard={guard}"))?;
     }
-    for option in &args.options {
+    for option in &args.program.options {
         options.add(option)?;
     }
     options.record(&records.join(STEM));
@@ -265,8 +256,8 @@ fn notes(report: &mut Report, args: &Args, outcome: &Outcome, running: &[u32]) -
     if report.processes.iter().any(|process| process.pid == outcome.pid) {
         return true;
     }
-    let name = args.command[0].display();
-    let reason = why_none(&args.command[0], outcome);
+    let name = args.program.command[0].display();
+    let reason = why_none(&args.program.command[0], outcome);
     report.notes.push(format!("{name} itself was not checked: {reason}"));
     !report.processes.is_empty()
 }

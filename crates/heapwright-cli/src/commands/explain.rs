@@ -1,28 +1,44 @@
-//! `heapwright explain PID`: why more is resident than is live, and what can be done about it.
+//! `heapwright explain PID|RECORD`: why more is resident than is live, and what can be done about it.
+//!
+//! ```text
+//! PID       the user's status file -> where the process says its memory is, and the kernel   (live);
+//!           if it is sampled already, it is ordered to write its profile, which is explained, too
+//! RECORD    a heap profile -> which calls' blocks stay, go at once, or grow                  (report::explained)
+//! ```
 
 use super::OutputArgs;
-use crate::live::{Files, Mappings, Seen};
+use crate::live::{Files, Mappings, Orders, Seen, Slot};
 use crate::output::{self, Plain, json, text};
 use crate::process::Exit;
-use crate::wrong::wrong;
+use crate::report::explained::Explained;
+use crate::report::model::{Figure, Report, Wanted};
+use crate::report::{self, Options};
+use crate::statistics::Folder;
+use crate::wrong::{is_wrong, wrong};
+use std::path::PathBuf;
+use std::slice;
 use std::thread;
 use std::time::Duration;
 
-/// Explain why a running process has more memory than its live blocks need, and what can be done.
+/// Explain why a process has more memory than its live blocks need, and what can be done.
 ///
-/// The largest parts come first, each with what it is, and with options that make it smaller and
-/// what those cost. See docs/live.md. Exits with 0; 2 for a wrong command line or a process that
-/// cannot be shown, 1 for one that has not shown anything yet.
+/// Of a running process the largest parts of its memory come first, each with what it is, and with
+/// options that make it smaller and what those cost; if it is sampled, its heap profile follows. Of the record of a heap profile: which calls'
+/// blocks stay, which are freed at once, what has grown, and how much of what was resident was not
+/// live; of a folder of records, of the process that had most live. See docs/live.md. Exits with 0; 2
+/// for a wrong command line, a process that cannot be shown or a file that is no heap profile, 1 for a
+/// process that has not shown anything yet.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
 Examples:
   heapwright explain 4242
-  heapwright explain --format json 4242")]
+  heapwright explain --format json 4242
+  heapwright explain server.4242")]
 pub(crate) struct Args {
-    /// The process
-    #[arg(value_name = "PID")]
-    pid: u32,
+    /// A running process, by its number, or a file or a folder that a heap profile has left
+    #[arg(value_name = "PID|RECORD")]
+    what: PathBuf,
 
     #[command(flatten)]
     output_args: OutputArgs<Plain>,
@@ -32,20 +48,69 @@ pub(crate) struct Args {
 const SOON: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let slot = Files::open().slot_of(args.pid)?;
+    match args.what.to_str().and_then(|what| what.parse().ok()) {
+        Some(pid) => running(args, pid),
+        None => record(args),
+    }
+}
+
+/// Explains a process.
+fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
+    let slot = Files::open().slot_of(pid)?;
     let _ = slot.read();
     thread::sleep(SOON);
     let seen = Seen::of(&slot).ok_or_else(|| wrong("the process has ended".to_owned()))?;
     let file = args.output_args.file()?;
     let Some(report) = &seen.report else {
-        eprintln!("heapwright: process {} has not shown yet where its memory is", args.pid);
+        eprintln!("heapwright: process {pid} has not shown yet where its memory is");
         return Ok(Exit::Code(1));
     };
-    let mappings = Mappings::of(args.pid, report);
+    let mappings = Mappings::of(pid, report);
+    // Where the heap profile cannot be had just now, what the process itself shows is the explanation.
+    let profile = (report.facts.sampling != 0).then(|| profile(slot, pid)).flatten();
+    let (process, profile) = (&seen.process, profile.as_ref());
     let explained = |look| match args.output_args.format() {
-        Plain::Text => text::explain::report(&seen.process, report, &mappings, look),
-        Plain::Json => json::explain::report(&seen.process, report, &mappings),
+        Plain::Text => text::explain::report(process, report, &mappings, profile, look),
+        Plain::Json => json::explain::report(process, report, &mappings, profile),
     };
     output::write(file, explained)?;
+    Ok(Exit::Code(0))
+}
+
+/// The heap profile of a process that is sampled, as it is now.
+fn profile(slot: Slot, pid: u32) -> Option<Report> {
+    let folder = Folder::quietly().ok()?;
+    let record = folder.path().join(format!("profile.{pid}"));
+    Orders::to(slot)?.write(&record, SOON).ok()?;
+    Some(report::make(&[record], &options(true)).ok()?.report)
+}
+
+/// How the report of a profile is made.
+fn options(quiet: bool) -> Options {
+    let wanted = Wanted { figure: Figure::Live, ..Wanted::default() };
+    Options { everything: true, wanted, quiet, ..Options::default() }
+}
+
+/// Explains what a heap profile says.
+fn record(args: &Args) -> anyhow::Result<Exit> {
+    let file = args.output_args.file()?;
+    let what = &args.what;
+    let made =
+        report::make(slice::from_ref(what), &options(false)).map_err(|error| is_wrong(&error))?;
+    let explained = Explained::largest(&made.report).ok_or_else(|| {
+        wrong(format!(
+            "{}: there is no heap profile in it: heapwright profile makes one, and heapwright report reads other records",
+            what.display()
+        ))
+    })?;
+    for note in &made.report.notes {
+        eprintln!("heapwright: {note}");
+    }
+    let report = &made.report;
+    let text = |look| match args.output_args.format() {
+        Plain::Text => text::explain_record::report(report, &explained, look),
+        Plain::Json => json::explain_record::report(report, &explained),
+    };
+    output::write(file, text)?;
     Ok(Exit::Code(0))
 }

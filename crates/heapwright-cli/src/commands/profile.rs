@@ -11,20 +11,19 @@
 //! ```
 
 use super::ProgramArgs;
-use super::run::{command, not_started};
-use crate::inspect::{self, Verdict};
+use super::run::{command, not_started, why_nothing};
+use crate::inspect;
 use crate::live::{Files, Orders, Refusal};
 use crate::output::Format;
 use crate::output::{self, Look};
 use crate::preload::{self, Options};
-use crate::process::{self, End, Exit, Outcome, interrupt};
+use crate::process::{self, Exit, interrupt};
 use crate::report;
 use crate::report::model::{Figure, Report, SITES, Wanted};
 use crate::statistics::Folder;
 use crate::wrong::wrong;
 use anyhow::anyhow;
 use clap::Parser;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -213,11 +212,10 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
     if !report::any_in(folder.path()) {
-        let name = args.program.command[0].display();
-        eprintln!(
-            "heapwright: {name} left no heap profile: {}",
-            why_none(&args.program.command[0], &outcome)
-        );
+        let name = &args.program.command[0];
+        let killed = "a signal ended it within its first second";
+        let why = why_nothing(name, &outcome, killed, "it allocated nothing");
+        eprintln!("heapwright: {} left no heap profile: {why}", name.display());
         return Ok(Exit::from(outcome.end));
     }
     let made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
@@ -339,20 +337,4 @@ fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
              write files beside the status file"
         ),
     })
-}
-
-/// Why a program left no profile.
-fn why_none(name: &OsStr, outcome: &Outcome) -> String {
-    let report = inspect::inspect(name, preload::machine());
-    match (report.verdict(), report.reason()) {
-        (Verdict::No, Some(finding)) => finding.text.clone(),
-        _ => match outcome.end {
-            End::Signal { .. } => "a signal ended it within its first second".to_owned(),
-            End::Code(_) => {
-                "it allocated nothing, became a program that heapwright does not get into, or may \
-                             not write to the temporary folder (see heapwright doctor)"
-                    .to_owned()
-            }
-        },
-    }
 }

@@ -135,13 +135,20 @@ fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {
 
 /// Why a program left no statistics.
 pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
+    let (killed, ended) =
+        ("it was killed before it could write them", "it ended without its exit handlers");
+    why_nothing(name, outcome, killed, ended)
+}
+
+/// Why a program left nothing: because of the program; if a signal ended it, `killed`; else perhaps `ended`.
+pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::machine());
     match (report.verdict(), report.reason(), outcome.end) {
         (Verdict::No, Some(finding), _) => finding.text.clone(),
-        (_, _, End::Signal { .. }) => String::from("it was killed before it could write them"),
-        _ => String::from(
-            "it ended without its exit handlers, became a program that heapwright does not get \
-             into, or may not write to the temporary folder (see heapwright doctor)",
+        (_, _, End::Signal { .. }) => killed.to_owned(),
+        _ => format!(
+            "{ended}, became a program that heapwright does not get into, or may not write to the temporary folder \
+             (see heapwright doctor)"
         ),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use history::{History, Point, Watched};
 pub(crate) use mappings::Mappings;
 pub(crate) use orders::{Orders, Refusal};
 pub(crate) use parts::Parts;
-pub(crate) use process::Process;
+pub(crate) use process::{Process, page_size};
 
 use heapwright_record::Stats;
 use heapwright_record::status::{CLASSES, Class, Facts};

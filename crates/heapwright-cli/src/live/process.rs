@@ -110,7 +110,7 @@ fn faults(stat: &str) -> u64 {
 }
 
 /// Bytes in a page.
-pub(super) fn page_size() -> usize {
+pub(crate) fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();
     *SIZE.get_or_init(|| {
         // SAFETY: no preconditions.

@@ -42,6 +42,16 @@ pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     known().find(|call| call.is_own()).or_else(|| known().next())
 }
 
+/// The same, and without sources the first call that has a name and is not the allocator's. None where no stack was kept.
+pub(super) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
+    let calls = || calls(stacks, stack);
+    let named = || calls().filter(|call| call.function.is_some());
+    first_look(stacks, stack)
+        .or_else(|| named().nth(1))
+        .or_else(|| calls().nth(1))
+        .or_else(|| calls().next())
+}
+
 impl<'a> Call<'a> {
     /// The function, or where it is, fit for a screen.
     pub(super) fn name(&self) -> String {

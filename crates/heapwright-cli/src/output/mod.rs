@@ -59,6 +59,11 @@ pub(crate) use words::{printable, printable_text};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
+/// Whose figures follow: `process 4242: ./server --port 80`.
+pub(crate) fn of_process(pid: u32, command: &[String]) -> String {
+    format!("process {pid}: {}", printable_text(&command.join(" ")))
+}
+
 /// Bytes, as a person says them.
 pub(crate) fn size(bytes: u64) -> String {
     units::bytes(bytes)

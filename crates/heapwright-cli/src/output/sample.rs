@@ -3,8 +3,9 @@
 //! names that mean something to HTML, XML, JSON or folded stacks.
 
 use crate::report::model::{
-    Amount, Check, Error, Growth, Happened, Leak, Path, Process, Report, Sample, StackId, Stacks,
-    Step, Suppressed, Unreported, Used, Wanted,
+    Amount, Check, Error, Figure, Growth, Happened, Leak, Path, Process, Profile, ProfilePoint,
+    Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
+    Unreported, Used, Wanted,
 };
 use crate::symbols::{Frame, Function, Place};
 use heapwright_record::debug::{
@@ -396,6 +397,84 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
+/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, one index that is there from the
+/// beginning, and a name that means something to HTML.
+pub(crate) fn profile() -> Report {
+    const MIB: u64 = 1 << 20;
+    let amount = |bytes: u64, size: u64| Amount { blocks: bytes / size, bytes };
+    let site = |stack, size, [live, earlier, peak, allocated, temporary]: [u64; 5]| Sampled {
+        stack,
+        samples: live.div_ceil(MIB / 2),
+        live: amount(live, size),
+        live_error: (live * MIB / 2).isqrt(),
+        allocated: amount(allocated, size),
+        allocated_error: (allocated * MIB / 2).isqrt(),
+        temporary: amount(temporary, size),
+        peak: amount(peak, size),
+        oldest_ns: 2 * SECOND,
+        youngest_ns: 59 * SECOND,
+        more: Some(SampledMore {
+            temporary_error: (temporary * MIB / 2).isqrt(),
+            peak_error: (peak * MIB / 2).isqrt(),
+            earlier_ns: 17 * SECOND,
+            earlier: amount(earlier, size),
+            growth_error: (live.abs_diff(earlier) * MIB / 2).isqrt(),
+        }),
+    };
+    let sites = vec![
+        site(CACHE, 64, [24 * MIB, 8 * MIB, 22 * MIB, 30 * MIB, 0]),
+        site(RUST, 4096, [16 * MIB, 16 * MIB, 16 * MIB, 16 * MIB, 0]),
+        site(BUFFER, 1000, [MIB, 3 * MIB, 40 * MIB, 2000 * MIB, 1800 * MIB]),
+        site(HOSTILE, 24, [0, MIB, MIB, 3 * MIB, MIB]),
+        site(StackId::NONE, 100, [MIB / 2, 0, 0, MIB, 0]),
+    ];
+    let total = |figure: Figure| sites.iter().map(|site| figure.of(site).bytes).sum::<u64>();
+    let (live, peak) = (total(Figure::Live), total(Figure::Peak));
+    let point = |second: u64| ProfilePoint {
+        ns: second * SECOND,
+        live: if second < 2 { 0 } else { 16 * MIB + second * (live - 16 * MIB) / 60 },
+        resident: Some(30 * MIB + second * MIB),
+    };
+    let thread = |number, name: &str, bytes| SampledThread {
+        number,
+        name: name.into(),
+        live: amount(bytes, 64),
+        allocated: amount(20 * bytes, 64),
+    };
+    let profile = Profile {
+        period: MIB / 2,
+        peak_bytes: peak,
+        peak_ns: 40 * SECOND + SECOND / 2,
+        lost: 0,
+        threads: vec![thread(4242, "shop", live - MIB), thread(4250, "worker <2>", MIB)],
+        points: (0..=60).map(point).collect(),
+        sites,
+    };
+    let check = Check {
+        number: 1,
+        occasion: Occasion::Profile,
+        ns: 60 * SECOND,
+        took_ns: Some(1_000_000),
+        threads: 2,
+        live: Amount { blocks: 1000, bytes: live },
+        profile: Some(profile),
+        ..Check::default()
+    };
+    let process = Process {
+        options: "sample=512k".into(),
+        samples: Vec::new(),
+        checks: vec![check],
+        classes: Vec::new(),
+        ..server()
+    };
+    Report {
+        processes: vec![process],
+        stacks: stacks(),
+        wanted: Wanted { figure: Figure::Live, ..Wanted::default() },
+        ..Report::default()
+    }
+}
+
 #[test]
 fn the_indexes_are_valid() {
     let report = report();
@@ -426,4 +505,5 @@ fn written_in_all_formats() {
     sarif::write(&report, &mut file("report.sarif")).expect("is written");
     junit::write(&report, &mut file("junit.xml")).expect("is written");
     html::report::write(&report, &mut file("report.html")).expect("is written");
+    html::report::write(&profile(), &mut file("profile.html")).expect("is written");
 }

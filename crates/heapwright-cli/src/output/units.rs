@@ -18,6 +18,16 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// `1536` -> `+1.5 KiB`, `-1` -> `-1 B`, `0` -> `0 B`.
+pub(super) fn difference(difference: i64) -> String {
+    let sign = match difference {
+        ..0 => "-",
+        0 => "",
+        1.. => "+",
+    };
+    format!("{sign}{}", bytes(difference.unsigned_abs()))
+}
+
 /// `1536` -> `1.5K`: for tables.
 pub(super) fn short(value: u64) -> String {
     let text = bytes(value);
@@ -93,6 +103,8 @@ mod tests {
             assert_eq!(bytes(value), text);
         }
         assert_eq!((short(1023).as_str(), short(1536).as_str()), ("1023", "1.5K"));
+        let differences = [1536, -1, 0].map(difference);
+        assert_eq!(differences, ["+1.5 KiB", "-1 B", "0 B"]);
         assert_eq!(round_bytes(16), "16 B");
         assert_eq!(round_bytes(16 << 10), "16 KiB");
     }

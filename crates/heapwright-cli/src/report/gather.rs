@@ -271,6 +271,23 @@ impl Image {
                     profile.sites.push(model::Sampled::of(stack, sampled));
                 }
             }
+            Entry::SampledMore(more) => {
+                let stack = StackId(self.stack(more.stack));
+                if let Some(profile) = self.profile(more.check) {
+                    // It follows its site.
+                    let site = profile.sites.last_mut().filter(|site| site.stack == stack);
+                    if let Some(site) = site {
+                        site.more = Some(model::SampledMore::of(more));
+                    }
+                }
+            }
+            Entry::SampledPoint(point) => {
+                if let Some(profile) = self.profile(point.check)
+                    && profile.points.len() < MOST_SAMPLES
+                {
+                    profile.points.push(model::ProfilePoint::of(point));
+                }
+            }
             Entry::SampledThread(thread) => {
                 let name = self.process(all).threads.get(&thread.thread).cloned();
                 if let Some(profile) = self.profile(thread.check) {

@@ -19,8 +19,7 @@ const PIECE: usize = 1 << 20;
 const LONGEST_ENTRY: usize = 64 << 20;
 
 /// What to do where something is no record.
-pub(super) const WHAT_IS_ONE: &str =
-    "records are what 'heapwright check --keep FOLDER' and the library's option record= leave";
+pub(super) const WHAT_IS_ONE: &str = "records are what 'heapwright check --keep FOLDER' and the library's options record= and profile= leave";
 
 /// How far a record could be read.
 #[derive(Clone, Copy, Debug, Default)]

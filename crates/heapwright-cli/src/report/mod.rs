@@ -18,6 +18,7 @@
 //! naming        stacks get frames, and frames names; source: lines around them
 //! point         a check, or a time
 //! diff          two points in time, or two runs, compared
+//! explained     why a process's memory is what it is, of a heap profile
 //! progress      how far it is
 //! ```
 //!
@@ -28,6 +29,7 @@
 //! largest first. The others are counted, and the report says how many they are.
 
 pub(crate) mod diff;
+pub(crate) mod explained;
 mod gather;
 mod growth;
 mod input;

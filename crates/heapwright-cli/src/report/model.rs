@@ -185,6 +185,19 @@ pub(crate) struct Profile {
     /// By stack, in the order of the record.
     pub(crate) sites: Vec<Sampled>,
     pub(crate) threads: Vec<SampledThread>,
+    /// Live bytes in time, the last at the moment of the profile; none in records of older versions.
+    pub(crate) points: Vec<ProfilePoint>,
+}
+
+/// A moment of a heap profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProfilePoint {
+    /// Nanoseconds since sampling began.
+    pub(crate) ns: u64,
+    /// Live bytes, estimated.
+    pub(crate) live: u64,
+    /// Bytes of the process that were in memory, where that is known.
+    pub(crate) resident: Option<u64>,
 }
 
 /// What is estimated of a stack's blocks.
@@ -205,6 +218,21 @@ pub(crate) struct Sampled {
     /// When the oldest and the youngest live sample were made, in nanoseconds since sampling began.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
+    /// None in records of older versions.
+    pub(crate) more: Option<SampledMore>,
+}
+
+/// More of what is estimated of a stack's blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SampledMore {
+    /// One standard deviation each.
+    pub(crate) temporary_error: u64,
+    pub(crate) peak_error: u64,
+    /// The moment that growth is counted from, in nanoseconds since sampling began, and what was live then.
+    pub(crate) earlier_ns: u64,
+    pub(crate) earlier: Amount,
+    /// Of what is live less what was live then.
+    pub(crate) growth_error: u64,
 }
 
 /// What is estimated of a thread's blocks.
@@ -216,8 +244,37 @@ pub(crate) struct SampledThread {
     pub(crate) allocated: Amount,
 }
 
+impl Process {
+    /// Its last heap profile, and the check that is one.
+    pub(crate) fn last_profile(&self) -> Option<(&Check, &Profile)> {
+        self.checks.iter().rev().find_map(|check| Some((check, check.profile.as_ref()?)))
+    }
+}
+
 impl Profile {
-    /// What a record says of one; sites and threads come later.
+    /// The moment that growth is counted from, in nanoseconds since sampling began; none in records of older versions.
+    pub(crate) fn earlier_ns(&self) -> Option<u64> {
+        self.sites.iter().find_map(|site| site.more.map(|more| more.earlier_ns))
+    }
+
+    /// One standard deviation of a figure's bytes, in all; of growth, of the difference. Where that is known.
+    pub(crate) fn error(&self, figure: Figure) -> Option<u64> {
+        let squares: Option<f64> =
+            self.sites.iter().map(|site| Some((figure.error(site)? as f64).powi(2))).sum();
+        squares.map(|squares| squares.sqrt() as u64)
+    }
+
+    /// By how many bytes more is live than at the earlier moment, stacks of which less is live included.
+    pub(crate) fn growth(&self) -> Option<i64> {
+        self.sites.iter().map(Sampled::growth).sum()
+    }
+
+    /// Bytes of the process that were in memory when it was written, where that is known.
+    pub(crate) fn resident(&self) -> Option<u64> {
+        self.points.last()?.resident
+    }
+
+    /// What a record says of one; sites, threads and points come later.
     pub(crate) fn of(profile: &record::Profile) -> Self {
         let record::Profile { period, peak_bytes, peak_ns, lost, .. } = *profile;
         Self { period, peak_bytes, peak_ns, lost, ..Self::default() }
@@ -247,7 +304,37 @@ impl Sampled {
             peak: amount(sampled.peak_blocks, sampled.peak_bytes),
             oldest_ns: sampled.oldest_ns,
             youngest_ns: sampled.youngest_ns,
+            more: None,
         }
+    }
+
+    /// By how many bytes more is live than at the earlier moment.
+    pub(crate) fn growth(&self) -> Option<i64> {
+        let more = self.more?;
+        // No number of a sound record is larger.
+        let bytes = |bytes: u64| bytes.min(1 << 56).cast_signed();
+        Some(bytes(self.live.bytes) - bytes(more.earlier.bytes))
+    }
+}
+
+impl SampledMore {
+    /// What a record says.
+    pub(crate) fn of(more: &record::SampledMore) -> Self {
+        Self {
+            temporary_error: more.temporary_error,
+            peak_error: more.peak_error,
+            earlier_ns: more.earlier_ns,
+            earlier: Amount { blocks: more.earlier_blocks, bytes: more.earlier_bytes },
+            growth_error: more.growth_error,
+        }
+    }
+}
+
+impl ProfilePoint {
+    /// What a record says.
+    pub(crate) fn of(point: &record::SampledPoint) -> Self {
+        let resident = Some(point.resident_bytes).filter(|bytes| *bytes != 0);
+        Self { ns: point.ns, live: point.live_bytes, resident }
     }
 }
 
@@ -275,12 +362,19 @@ pub(crate) enum Figure {
     Allocated,
     /// Blocks that were freed within a millisecond
     Temporary,
+    /// By how much more is live at the end than at an earlier moment, behind the first quarter of the time
+    Growth,
 }
 
 impl Figure {
+    /// All, in the order in which they are shown together.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Live, Self::Growth, Self::Temporary, Self::Peak, Self::Allocated];
+
     /// What it is called in machines' formats.
     pub(crate) fn word(self) -> &'static str {
         match self {
+            Self::Growth => "growth",
             Self::Peak => "peak",
             Self::Live => "live",
             Self::Allocated => "allocated",
@@ -288,13 +382,28 @@ impl Figure {
         }
     }
 
-    /// The figure of a site.
+    /// The figure of a site. Of growth nothing where less is live than before, or that is not known.
     pub(crate) fn of(self, site: &Sampled) -> Amount {
         match self {
+            Self::Growth => site.more.map_or(Amount::default(), |more| Amount {
+                blocks: site.live.blocks.saturating_sub(more.earlier.blocks),
+                bytes: site.live.bytes.saturating_sub(more.earlier.bytes),
+            }),
             Self::Live => site.live,
             Self::Allocated => site.allocated,
             Self::Temporary => site.temporary,
             Self::Peak => site.peak,
+        }
+    }
+
+    /// One standard deviation of its bytes, where that is known.
+    pub(crate) fn error(self, site: &Sampled) -> Option<u64> {
+        match self {
+            Self::Live => Some(site.live_error),
+            Self::Allocated => Some(site.allocated_error),
+            Self::Temporary => site.more.map(|more| more.temporary_error),
+            Self::Peak => site.more.map(|more| more.peak_error),
+            Self::Growth => site.more.map(|more| more.growth_error),
         }
     }
 }

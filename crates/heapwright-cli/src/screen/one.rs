@@ -3,7 +3,7 @@
 use super::State;
 use crate::live::{Point, Watched};
 use crate::output::text::top::{facts, parts};
-use crate::output::{printable_text, size};
+use crate::output::{of_process, size};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -24,8 +24,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, pid: u32) {
         Constraint::Min(0),
     ])
     .areas(area);
-    let name = printable_text(&watched.seen.process.command.join(" "));
-    frame.render_widget(Line::from(format!("process {pid}: {name}")).style(state.strong()), head);
+    let heading = of_process(pid, &watched.seen.process.command);
+    frame.render_widget(Line::from(heading).style(state.strong()), head);
     let lines: Vec<Line<'_>> = facts
         .into_iter()
         .map(|(what, value)| Line::from(format!("  {what:<18} {value}")))

@@ -7,7 +7,9 @@
 
   // The filter: findings whose text holds all the words, of the fates that are chosen.
   const filter = one("#filter"), matches = one("#matches"), cards = all(".card");
-  const boxes = all("#graph .box");
+  const boxes = all(".flame .box");
+  // The cards of the part that is shown.
+  const here = () => cards.filter((card) => !card.closest(".panel[hidden]"));
   const texts = new Map();
   const text = (node) => {
     if (!texts.has(node)) texts.set(node, node.textContent.toLowerCase());
@@ -16,13 +18,11 @@
   const sift = () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const off = new Set(all("[data-fate]:not(details)").filter((box) => !box.checked).map((box) => box.dataset.fate));
-    let shown = 0;
     for (const card of cards) {
-      const fits = words.every((word) => text(card).includes(word)) && !off.has(card.dataset.fate);
-      card.hidden = !fits;
-      shown += fits;
+      card.hidden = !words.every((word) => text(card).includes(word)) || off.has(card.dataset.fate);
     }
-    matches.textContent = words.length ? `${shown} of ${cards.length}` : "";
+    const shown = here();
+    matches.textContent = words.length ? `${shown.filter((card) => !card.hidden).length} of ${shown.length}` : "";
     for (const box of boxes) {
       box.classList.toggle("hit", words.length > 0 && words.every((word) => text(box).includes(word)));
     }
@@ -42,7 +42,7 @@
   const fold = one("#fold");
   fold.addEventListener("click", () => {
     const open = fold.textContent === "Open all";
-    for (const card of cards) if (!card.hidden) card.open = open;
+    for (const card of here()) if (!card.hidden) card.open = open;
     fold.textContent = open ? "Close all" : "Open all";
   });
   window.addEventListener("beforeprint", () => { for (const card of cards) card.open = true; });
@@ -59,10 +59,10 @@
     for (const id of links.keys()) watch.observe(document.getElementById(id));
   }
 
-  // The flame graph: a box becomes as wide as the page, and its callers with it.
-  const graph = one("#graph");
-  if (graph) {
-    const readout = one("#readout"), unzoom = one("#unzoom");
+  // A flame graph: a box becomes as wide as the page, and its callers with it.
+  for (const flame of all(".flame")) {
+    const graph = one(".graph", flame), readout = one(".readout span", flame), unzoom = one(".readout button", flame);
+    const boxes = all(".box", graph);
     const number = (box, name) => parseFloat(box.getAttribute(name));
     const place = new Map(boxes.map((box) => [box, { x: number(box, "x"), w: number(box, "width"), d: +box.dataset.depth }]));
     const small = 1e-3;
@@ -145,6 +145,41 @@
     describe(chosen);
   }
 
+  // Tabs: one panel at a time. Without this script all of them are shown.
+  const tabs = all(".tabs [role=tab]"), panels = tabs.map((tab) => document.getElementById(tab.getAttribute("aria-controls")));
+  const choose = (at) => {
+    tabs.forEach((tab, other) => {
+      tab.setAttribute("aria-selected", other === at);
+      tab.tabIndex = other === at ? 0 : -1;
+      panels[other].hidden = other !== at;
+    });
+    sift();
+    // What was hidden had no width.
+    window.dispatchEvent(new Event("resize"));
+  };
+  if (tabs.length) {
+    one(".tabs").hidden = false;
+    tabs.forEach((tab, at) => {
+      panels[at].setAttribute("role", "tabpanel");
+      panels[at].setAttribute("aria-labelledby", tab.id);
+      tab.addEventListener("click", () => choose(at));
+      tab.addEventListener("keydown", (event) => {
+        const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: tabs.length - 1 }[event.key];
+        if (to === undefined) return;
+        event.preventDefault();
+        const next = (to + tabs.length) % tabs.length;
+        choose(next);
+        tabs[next].focus();
+      });
+    });
+    const wanted = () => panels.findIndex((panel) => `#${panel.id}` === location.hash);
+    const first = tabs.findIndex((tab) => tab.getAttribute("aria-selected") === "true");
+    choose(wanted() < 0 ? first : wanted());
+    window.addEventListener("hashchange", () => { if (wanted() >= 0) choose(wanted()); });
+    window.addEventListener("beforeprint", () => { for (const panel of panels) panel.hidden = false; });
+    window.addEventListener("afterprint", () => choose(tabs.findIndex((tab) => tab.tabIndex === 0)));
+  }
+
   // Charts: the figures under the pointer.
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   const bytes = (value) => {
@@ -165,11 +200,12 @@
       const at = ((event.clientX - frame.left) / frame.width) * end;
       let nearest = points[0];
       for (const point of points) if (Math.abs(point[0] - at) < Math.abs(nearest[0] - at)) nearest = point;
-      const [ns, live, blocks] = nearest;
+      const [ns, live, third] = nearest;
+      const more = "profile" in plot.dataset ? (third ? `${bytes(live)} live, ${bytes(third)} resident` : `${bytes(live)} live`) : `${bytes(live)} in ${third.toLocaleString("en")} blocks`;
       cursor.hidden = false;
       cursor.style.left = `${(ns / end) * 100}%`;
       dot.style.bottom = `${(live / top) * 100}%`;
-      label.textContent = `${bytes(live)} in ${blocks.toLocaleString("en")} blocks at ${time(ns)}`;
+      label.textContent = `${more} at ${time(ns)}`;
       cursor.classList.toggle("turned", ns / end > .6);
     });
     plot.addEventListener("pointerleave", () => { cursor.hidden = true; });

@@ -319,6 +319,38 @@ record! {
         /// Their bytes.
         allocated_bytes: u64,
     }
+
+    /// Live bytes in a [`Profile`], at a moment. They come by time; the last one is of the moment when the profile was written.
+    SampledPoint {
+        /// The number of the check.
+        check: u32,
+        /// Nanoseconds since sampling began.
+        ns: u64,
+        /// Live bytes, estimated.
+        live_bytes: u64,
+        /// Bytes of the process that are in memory, as the kernel says; 0: it was not asked.
+        resident_bytes: u64,
+    }
+
+    /// More of what is estimated of a stack's blocks: of the [`Sampled`] of this stack.
+    SampledMore {
+        /// The number of the check.
+        check: u32,
+        /// The number of the stack.
+        stack: u32,
+        /// The error of the bytes that were freed within a millisecond.
+        temporary_error: u64,
+        /// The error of the bytes that were live when most were.
+        peak_error: u64,
+        /// The earlier moment that growth is counted from, in nanoseconds since sampling began.
+        earlier_ns: u64,
+        /// Blocks that were live then.
+        earlier_blocks: u64,
+        /// Their bytes.
+        earlier_bytes: u64,
+        /// The error of the difference between live bytes and those.
+        growth_error: u64,
+    }
 }
 
 macro_rules! entries {
@@ -405,4 +437,8 @@ entries! {
     19 Sampled(Sampled),
     /// What is estimated of a thread's blocks.
     20 SampledThread(SampledThread),
+    /// Live bytes of a profile at a moment.
+    21 SampledPoint(SampledPoint),
+    /// More of what is estimated of a stack's blocks.
+    22 SampledMore(SampledMore),
 }

@@ -35,6 +35,7 @@
 //!   8  Note      a line for people           17  Sample    live bytes at a moment
 //!   9  End       how it ended               18  Profile   a check is a heap profile
 //!  19  Sampled   blocks of a stack in one    20  SampledThread  of a thread
+//!  21  SampledPoint  live bytes in time      22  SampledMore    of a stack: growth, errors
 //! ```
 //!
 //! **Growing.** A newer writer may add tags, which an older reader skips, and
@@ -77,7 +78,7 @@ use crate::problem::Format;
 pub use encoder::Encoder;
 pub use entry::{
     Check, Checked, Class, End, Entry, Leak, Map, Module, Note, Process, Profile, Sample, Sampled,
-    SampledThread, Site, Stack, Step, Thread, Times, Usage,
+    SampledMore, SampledPoint, SampledThread, Site, Stack, Step, Thread, Times, Usage,
 };
 pub use finding::{Finding, Moment, Role};
 pub use numbers::{Access, Call, Ending, FindingKind, Occasion, Origin, Reach, Region, Root};

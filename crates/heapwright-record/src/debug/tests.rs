@@ -167,6 +167,19 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
             allocated_bytes: 10_000,
         }
         .into(),
+        SampledPoint { check: 4, ns: 2_000_000_000, live_bytes: 1 << 20, resident_bytes: 9 << 20 }
+            .into(),
+        SampledMore {
+            check: 4,
+            stack: 7,
+            temporary_error: 1000,
+            peak_error: 1 << 18,
+            earlier_ns: 1_000_000_000,
+            earlier_blocks: 2000,
+            earlier_bytes: 700_000,
+            growth_error: 1 << 17,
+        }
+        .into(),
     ]
 }
 
@@ -206,7 +219,7 @@ fn every_entry_comes_back() {
     assert_eq!((reader.problem(), reader.skipped()), (None, 0));
     assert_eq!(reader.position(), bytes.len() as u64);
     let tags: Vec<u32> = samples.iter().map(Entry::tag).collect();
-    assert!(tags.into_iter().eq(1..=20));
+    assert!(tags.into_iter().eq(1..=22));
 }
 
 /// A fault of such a file.

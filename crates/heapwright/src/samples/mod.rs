@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   live      address -> site, size, thread, when, and how many blocks it stands for
-//!   sites     stack   -> live, allocated, temporary, live at the peak
+//!   sites     stack   -> live, allocated, temporary, live at the peak and at two earlier moments
 //!   threads   thread  -> live, allocated
+//!   points    time    -> live bytes, bytes in memory
 //! ```
 //!
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its size is one
@@ -13,6 +14,11 @@
 //! The *peak* is what each stack had when live bytes were highest. It is copied when live bytes fall from a height
 //! that exceeds the last copied one by 2 %, so the number of copies grows with the logarithm of the heap's size, and the peak
 //! is up to 2 % too low.
+//!
+//! *Growth* is counted from an earlier moment: what each stack has is copied 67 ms after the beginning, and whenever it is twice as
+//! long since. Of the copies the last two are kept, and the older one counts, so growth is that of the last half of the time, at
+//! least, and of three quarters of it at most. Nothing changes between two samples, so a copy is made before the first change
+//! behind its moment, and is exact.
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it when a sample is
 //! made, resized or freed. A signal handler that interrupted the lock's holder does not come here: the caller sees
@@ -25,11 +31,13 @@
 //!
 //! Called by `heap`, which knows when a block is to be a sample, and by the public functions of `profile`.
 
+mod points;
 pub(crate) mod probes;
 mod table;
 
 use heapwright_record::debug::{
-    Check, Checked, Entry, Occasion, Profile, Sampled, SampledThread, Usage,
+    Check, Checked, Entry, Occasion, Profile, Sampled, SampledMore, SampledPoint, SampledThread,
+    Usage,
 };
 
 use crate::files::Prefix;
@@ -40,6 +48,7 @@ use crate::recorder::Recorder;
 use crate::stacks::{self, Scratch, Stack};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{self, Lock};
+use points::Points;
 use table::{Keyed, Table};
 
 /// Frames of each stack.
@@ -48,6 +57,8 @@ const DEPTH: usize = 32;
 const TEMPORARY_NS: u64 = 1_000_000;
 /// Live bytes that exceed the last peak by one of so many parts of it are a new one.
 const PEAK_STEP: f64 = 50.0;
+/// So long after the beginning what each stack has is copied first, in nanoseconds.
+const FIRST_COPY_NS: u64 = 1 << 26;
 
 /// The least time between two saves of the profile, in nanoseconds; and one of how many parts of the time they may take.
 const SAVE_NS: u64 = 1_000_000_000;
@@ -95,8 +106,30 @@ impl Estimate {
 
     /// One standard deviation of the bytes.
     fn error(&self) -> u64 {
-        u64::try_from((self.variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
+        deviation(self.variance)
     }
+
+    fn copy(&self) -> Copied {
+        Copied { bytes: self.bytes, blocks: self.blocks as f32, variance: self.variance as f32 }
+    }
+}
+
+/// One standard deviation.
+fn deviation(variance: f64) -> u64 {
+    u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
+}
+
+/// What an estimate was at an earlier moment, in 16 bytes: each stack has three.
+#[derive(Clone, Copy)]
+struct Copied {
+    bytes: f64,
+    blocks: f32,
+    /// Of the bytes.
+    variance: f32,
+}
+
+impl Copied {
+    const ZERO: Self = Self { bytes: 0.0, blocks: 0.0, variance: 0.0 };
 }
 
 /// A sample that is live.
@@ -141,8 +174,11 @@ struct Site {
     live: Estimate,
     allocated: Estimate,
     temporary: Estimate,
-    /// Blocks and bytes at the peak.
-    peak: (f64, f64),
+    /// What was live at the peak, and at the two moments of [`Earlier`], the older first.
+    peak: Copied,
+    earlier: [Copied; 2],
+    /// The variance of what is live and was made behind the older one: only while a profile is written.
+    new_variance: f64,
     /// When the oldest and the youngest live sample were born: only while a profile is written.
     oldest_ns: u64,
     youngest_ns: u64,
@@ -172,6 +208,18 @@ unsafe impl Keyed for Thread {
     }
 }
 
+/// When what each stack has was copied, and will be next, in nanoseconds since the beginning.
+#[derive(Clone, Copy)]
+struct Earlier {
+    /// The older one first.
+    copied_ns: [u64; 2],
+    next_ns: u64,
+}
+
+impl Earlier {
+    const BEGINNING: Self = Self { copied_ns: [0; 2], next_ns: FIRST_COPY_NS };
+}
+
 struct Samples {
     period: usize,
     began_ns: u64,
@@ -185,6 +233,8 @@ struct Samples {
     peak_ns: u64,
     /// Whether more is live than ever when the peak was copied.
     rises: bool,
+    points: Points,
+    earlier: Earlier,
     /// Samples for which there was no memory.
     lost: u64,
     scratch: Scratch,
@@ -211,6 +261,8 @@ static SAMPLES: Lock<Samples> = Lock::new(Samples {
     peak_bytes: 0.0,
     peak_ns: 0,
     rises: false,
+    points: Points::new(),
+    earlier: Earlier::BEGINNING,
     lost: 0,
     scratch: Scratch::new(),
     prefix: Prefix::none(),
@@ -350,9 +402,12 @@ impl Samples {
         self.save_ns = self.began_ns + SAVE_NS;
         self.began_unix = os::unix_ns();
         (self.peak_bytes, self.peak_ns, self.rises, self.lost) = (0.0, 0, true, 0);
+        self.points.begin(self.live_bytes, self.resident());
+        self.earlier = Earlier::BEGINNING;
         for site in self.sites.iter_mut() {
             (site.allocated, site.temporary) = (Estimate::ZERO, Estimate::ZERO);
-            site.peak = (0.0, 0.0);
+            site.peak = Copied::ZERO;
+            site.earlier = [site.live.copy(); 2];
         }
         for thread in self.threads.iter_mut() {
             thread.allocated = Estimate::ZERO;
@@ -360,6 +415,7 @@ impl Samples {
     }
 
     fn add(&mut self, address: usize, size: usize, counted: usize, stack: Stack) {
+        let born_ns = self.before_change();
         let sample = Sample {
             address: address as u64,
             stack: stack.0,
@@ -367,7 +423,7 @@ impl Samples {
             size: size as u64,
             counted: counted as u64,
             weight: 1.0 / poisson::chance(counted, self.period),
-            born_ns: os::now_ns(),
+            born_ns,
         };
         // One whose free was not seen, in a signal handler of a thread that used a first-class heap.
         self.remove(address);
@@ -404,7 +460,9 @@ impl Samples {
             live: Estimate::ZERO,
             allocated: Estimate::ZERO,
             temporary: Estimate::ZERO,
-            peak: (0.0, 0.0),
+            peak: Copied::ZERO,
+            earlier: [Copied::ZERO; 2],
+            new_variance: 0.0,
             oldest_ns: 0,
             youngest_ns: 0,
         })
@@ -413,8 +471,9 @@ impl Samples {
     fn remove(&mut self, address: usize) {
         let Some(sample) = self.live.remove(address as u64) else { return };
         probes::free(address);
-        self.keep_peak();
-        let is_temporary = os::now_ns().saturating_sub(sample.born_ns) < TEMPORARY_NS;
+        let now = self.before_change();
+        self.keep_peak(now);
+        let is_temporary = now.saturating_sub(sample.born_ns) < TEMPORARY_NS;
         if let Some(site) = self.site(sample.stack).filter(|_| is_temporary) {
             site.temporary.add(&sample);
         }
@@ -435,8 +494,10 @@ impl Samples {
 
     /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it stays.
     fn take(&mut self, address: usize) -> Option<Sample> {
-        self.keep_peak();
-        self.live.remove(address as u64)
+        let sample = self.live.remove(address as u64)?;
+        let now = self.before_change();
+        self.keep_peak(now);
+        Some(sample)
     }
 
     fn put_back(&mut self, before: Sample, address: usize, size: u64) {
@@ -477,13 +538,42 @@ impl Samples {
     }
 
     /// Live bytes are about to fall, or are looked at: if they are at a new peak, copies what each site has.
-    fn keep_peak(&mut self) {
+    fn keep_peak(&mut self, now: u64) {
         if !self.rises || self.live_bytes <= self.peak_bytes {
             return;
         }
-        (self.rises, self.peak_bytes, self.peak_ns) = (false, self.live_bytes, os::now_ns());
+        (self.rises, self.peak_bytes, self.peak_ns) = (false, self.live_bytes, now);
         for site in self.sites.iter_mut() {
-            site.peak = (site.live.blocks, site.live.bytes);
+            site.peak = site.live.copy();
+        }
+    }
+
+    /// What is live is about to change, or is looked at: keeps what it was at the moments that have passed. Returns what time it is.
+    fn before_change(&mut self) -> u64 {
+        let now = os::now_ns();
+        let ns = self.since(now);
+        if self.points.is_due(ns) {
+            self.points.add(ns, self.live_bytes, self.resident());
+        }
+        while ns >= self.earlier.next_ns {
+            self.copy_earlier();
+        }
+        now
+    }
+
+    /// Bytes of the process that are in memory. Not known (0) where no file is saved: the kernel says so in a file, and the program
+    /// may be in a sandbox that allows none.
+    fn resident(&self) -> u64 {
+        if self.prefix.is_given() { os::resident_bytes().0 } else { 0 }
+    }
+
+    #[cold]
+    fn copy_earlier(&mut self) {
+        let Earlier { copied_ns: [_, last_ns], next_ns } = self.earlier;
+        self.earlier =
+            Earlier { copied_ns: [last_ns, next_ns], next_ns: next_ns.saturating_mul(2) };
+        for site in self.sites.iter_mut() {
+            site.earlier = [site.earlier[1], site.live.copy()];
         }
     }
 
@@ -518,9 +608,9 @@ impl Samples {
     }
 
     fn put_profile(&mut self) {
-        self.keep_peak();
-        self.find_ages();
-        let (check, now) = (1, os::now_ns());
+        let (check, now) = (1, self.before_change());
+        self.keep_peak(now);
+        self.look_through();
         let mut live = Estimate::ZERO;
         let threads = self.threads.iter().count() as u32;
         self.put(&Check {
@@ -541,10 +631,14 @@ impl Samples {
             peak_ns: self.since(self.peak_ns),
             lost: self.lost,
         });
+        self.put_points(check, now);
         let (recorder, began) = (&mut self.recorder, self.began_ns);
+        let earlier_ns = self.earlier.copied_ns[0];
         for site in self.sites.iter() {
             let stack = (site.key - 1) as u32;
-            if site.live.samples + site.allocated.samples == 0 && site.peak.1 == 0.0 {
+            let earlier = site.earlier[0];
+            let was_live = site.peak.bytes != 0.0 || earlier.bytes != 0.0;
+            if site.live.samples + site.allocated.samples == 0 && !was_live {
                 continue;
             }
             live.blocks += site.live.blocks;
@@ -563,10 +657,23 @@ impl Samples {
                 allocated_error: site.allocated.error(),
                 temporary_blocks: site.temporary.blocks as u64,
                 temporary_bytes: site.temporary.bytes as u64,
-                peak_blocks: site.peak.0 as u64,
-                peak_bytes: site.peak.1 as u64,
+                peak_blocks: site.peak.blocks as u64,
+                peak_bytes: site.peak.bytes as u64,
                 oldest_ns: site.oldest_ns.saturating_sub(began),
                 youngest_ns: site.youngest_ns.saturating_sub(began),
+            }));
+            // What is new, and what has gone since: samples that are live both times say nothing of the difference.
+            let old_variance = (site.live.variance - site.new_variance).max(0.0);
+            let gone_variance = (f64::from(earlier.variance) - old_variance).max(0.0);
+            recorder.put(&Entry::from(SampledMore {
+                check,
+                stack,
+                temporary_error: site.temporary.error(),
+                peak_error: deviation(site.peak.variance.into()),
+                earlier_ns,
+                earlier_blocks: earlier.blocks as u64,
+                earlier_bytes: earlier.bytes as u64,
+                growth_error: deviation(site.new_variance + gone_variance),
             }));
             if site.live.samples != 0 {
                 let (blocks, bytes) = (site.live.blocks as u64, site.live.bytes as u64);
@@ -598,6 +705,25 @@ impl Samples {
         self.recorder.flush();
     }
 
+    /// The points, and one of this moment.
+    fn put_points(&mut self, check: u32, now: u64) {
+        let recorder = &mut self.recorder;
+        for point in self.points.iter() {
+            recorder.put(&Entry::from(SampledPoint {
+                check,
+                ns: point.ns,
+                live_bytes: point.live as u64,
+                resident_bytes: point.resident,
+            }));
+        }
+        self.put(&SampledPoint {
+            check,
+            ns: self.since(now),
+            live_bytes: self.live_bytes as u64,
+            resident_bytes: os::resident_bytes().0,
+        });
+    }
+
     fn put<T: Copy>(&mut self, entry: &T)
     where
         Entry<'static>: From<T>,
@@ -605,15 +731,19 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Finds the oldest and the youngest live sample of each site.
-    fn find_ages(&mut self) {
+    /// Finds the oldest and the youngest live sample of each site, and the variance of those that are new.
+    fn look_through(&mut self) {
         for site in self.sites.iter_mut() {
-            (site.oldest_ns, site.youngest_ns) = (u64::MAX, 0);
+            (site.oldest_ns, site.youngest_ns, site.new_variance) = (u64::MAX, 0, 0.0);
         }
+        let earlier_ns = self.began_ns + self.earlier.copied_ns[0];
         for sample in self.live.iter() {
             if let Some(site) = self.sites.get_mut(u64::from(sample.stack) + 1) {
                 site.oldest_ns = site.oldest_ns.min(sample.born_ns);
                 site.youngest_ns = site.youngest_ns.max(sample.born_ns);
+                if sample.born_ns >= earlier_ns {
+                    site.new_variance += sample.variance();
+                }
             }
         }
         for site in self.sites.iter_mut().filter(|site| site.oldest_ns == u64::MAX) {

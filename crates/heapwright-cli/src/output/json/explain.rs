@@ -6,15 +6,24 @@
 //! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; those that have none are left out
 //! others    [{name, bytes}]    what is mapped beside the heap, the largest first
 //! huge_page_bytes    number    of the heap
+//! profile   object|null    of a process that is sampled: what `explain` says of its heap profile (`explain_record`)
 //! ```
 
 use super::FORMAT;
+use super::explain_record::{self, object};
 use crate::live::{Mappings, Process, Reported};
+use crate::report::explained::Explained;
+use crate::report::model::Report;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The object, as text.
-pub(crate) fn report(process: &Process, report: &Reported, mappings: &Mappings) -> String {
+pub(crate) fn report(
+    process: &Process,
+    report: &Reported,
+    mappings: &Mappings,
+    profile: Option<&Report>,
+) -> String {
     let classes = report.classes.iter().filter(|class| class.used + class.free > 0);
     super::text(&Object {
         format: FORMAT,
@@ -27,6 +36,7 @@ pub(crate) fn report(process: &Process, report: &Reported, mappings: &Mappings) 
             .collect(),
         others: mappings.others.iter().map(|(name, bytes)| Other { name, bytes: *bytes }).collect(),
         huge_page_bytes: mappings.huge,
+        profile: profile.and_then(|profile| Some(object(profile, &Explained::largest(profile)?))),
     })
 }
 
@@ -40,6 +50,7 @@ struct Object<'a> {
     classes: Vec<Class>,
     others: Vec<Other<'a>>,
     huge_page_bytes: u64,
+    profile: Option<explain_record::Object>,
 }
 
 #[derive(Serialize)]

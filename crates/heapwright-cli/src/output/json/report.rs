@@ -9,11 +9,14 @@
 //!               checks: [{number, occasion, ns, stopped_ns, took_ns: number|null,
 //!                         threads, silent, live: AMOUNT, omitted: AMOUNT,
 //!                         usage: [{stack, blocks, bytes}],
-//!                         profile: {period, peak_bytes, peak_ns, lost,
+//!                         profile: {period, peak_bytes, peak_ns, lost, earlier_ns,
 //!                                   sites: [{stack, samples, live: AMOUNT, live_error,
 //!                                            allocated: AMOUNT, allocated_error,
-//!                                            temporary: AMOUNT, peak: AMOUNT,
+//!                                            temporary: AMOUNT, temporary_error,
+//!                                            peak: AMOUNT, peak_error,
+//!                                            earlier: AMOUNT, growth_error,
 //!                                            oldest_ns, youngest_ns}],
+//!                                   points: [{ns, live_bytes, resident_bytes: number|null}],
 //!                                   threads: [{tid, name, live: AMOUNT,
 //!                                              allocated: AMOUNT}]} | null}],
 //!               classes: [{slot, buckets, memory, live, bytes, freed, unused}]}]
@@ -41,6 +44,8 @@
 //!               functions: [{name, symbol, source, line, column}, each or null]}]
 //!
 //! AMOUNT      {blocks, bytes}
+//! earlier     what was live earlier_ns after sampling began, which growth is counted from. It is null in records of
+//!             older versions, as are earlier_ns, temporary_error, peak_error and growth_error
 //! process     an index into processes; check: into the process's checks
 //! stack       an index into stacks; frames there: into frames, innermost first
 //! functions   the last is the frame's function, those before it were inlined there
@@ -196,9 +201,18 @@ fn profile(profile: &model::Profile) -> Profile {
         allocated: site.allocated.into(),
         allocated_error: site.allocated_error,
         temporary: site.temporary.into(),
+        temporary_error: site.more.map(|more| more.temporary_error),
         peak: site.peak.into(),
+        peak_error: site.more.map(|more| more.peak_error),
+        earlier: site.more.map(|more| more.earlier.into()),
+        growth_error: site.more.map(|more| more.growth_error),
         oldest_ns: site.oldest_ns,
         youngest_ns: site.youngest_ns,
+    };
+    let point = |point: &model::ProfilePoint| Point {
+        ns: point.ns,
+        live_bytes: point.live,
+        resident_bytes: point.resident,
     };
     let thread = |thread: &model::SampledThread| Thread {
         tid: thread.number,
@@ -211,7 +225,9 @@ fn profile(profile: &model::Profile) -> Profile {
         peak_bytes: profile.peak_bytes,
         peak_ns: profile.peak_ns,
         lost: profile.lost,
+        earlier_ns: profile.earlier_ns(),
         sites: profile.sites.iter().map(site).collect(),
+        points: profile.points.iter().map(point).collect(),
         threads: profile.threads.iter().map(thread).collect(),
     }
 }
@@ -374,8 +390,17 @@ struct Profile {
     peak_bytes: u64,
     peak_ns: u64,
     lost: u64,
+    earlier_ns: Option<u64>,
     sites: Vec<Site>,
     threads: Vec<Thread>,
+    points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    ns: u64,
+    live_bytes: u64,
+    resident_bytes: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -387,7 +412,11 @@ struct Site {
     allocated: Held,
     allocated_error: u64,
     temporary: Held,
+    temporary_error: Option<u64>,
     peak: Held,
+    peak_error: Option<u64>,
+    earlier: Option<Held>,
+    growth_error: Option<u64>,
     oldest_ns: u64,
     youngest_ns: u64,
 }

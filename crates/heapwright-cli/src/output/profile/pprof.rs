@@ -65,6 +65,7 @@ fn profile(report: &Report) -> Vec<u8> {
     let (objects, space) = match report.wanted.figure {
         Figure::Peak if has_allocated => ("peak_objects", "peak_space"),
         Figure::Temporary if has_allocated => ("temporary_objects", "temporary_space"),
+        Figure::Growth if has_allocated => ("growth_objects", "growth_space"),
         _ => ("inuse_objects", "inuse_space"),
     };
     let in_use = [(objects, "count"), (space, "bytes")];

@@ -10,27 +10,36 @@
 //!     ...
 //! ```
 
+use super::explain_record;
 use crate::live::{Mappings, Process, Reported};
-use crate::output::{Look, printable_text, units};
+use crate::output::{Look, of_process, printable_text, units};
+use crate::report::explained::Explained;
+use crate::report::model::Report;
 use heapwright_record::status::MOST;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// Parts below this share of what is resident are not explained.
 const LEAST: f64 = 0.03;
-/// Size classes and mappings that are listed.
-const LISTED: usize = 5;
+/// Size classes, mappings and call stacks that are listed.
+pub(super) const LISTED: usize = 5;
 
-/// The whole explanation.
+/// What to do about what a phase has left, and its price.
+pub(super) const PHASE_OVER: &str = "a phase that is over: malloc_trim(0) behind it gives back what is whole pages, and costs faults";
+/// What to do about survivors, and its price.
+pub(super) const SURVIVORS: &str =
+    "blocks that live long among short ones: allocate those from a pool or an arena of their own";
+
+/// The whole explanation; with what the process's heap profile says, if it has one.
 pub(crate) fn report(
     process: &Process,
     report: &Reported,
     mappings: &Mappings,
+    profile: Option<&Report>,
     look: Look,
 ) -> String {
     let mut out = String::new();
-    let name = printable_text(&process.command.join(" "));
-    let _ = writeln!(out, "{}", look.strong(&format!("process {}: {name}", process.pid)));
+    let _ = writeln!(out, "{}", look.strong(&of_process(process.pid, &process.command)));
     let (resident, live) = (units::bytes(process.resident), units::bytes(report.parts.live));
     let _ = writeln!(out, "{resident} resident, {live} of it live");
     if let Some(limit) = process.limit {
@@ -41,12 +50,7 @@ pub(crate) fn report(
     parts.retain(|part| units::share(part.bytes, process.resident) >= LEAST);
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     for part in &parts {
-        let share = units::percent(part.bytes, process.resident);
-        let heading = format!("{}: {} ({share})", part.name, units::bytes(part.bytes));
-        let _ = writeln!(out, "\n{}", look.strong(&heading));
-        for line in &part.lines {
-            let _ = writeln!(out, "    {line}");
-        }
+        part.write(&mut out, process.resident, look);
     }
     if mappings.huge > 0 {
         let huge = units::bytes(mappings.huge);
@@ -57,14 +61,30 @@ pub(crate) fn report(
         );
     }
     let _ = writeln!(out, "\nas of {} ago", units::duration(report.age));
+    let explained = profile.and_then(|profile| Some((profile, Explained::largest(profile)?)));
+    if let Some((profile, explained)) = explained {
+        out += &explain_record::of_running(profile, &explained, look);
+    }
     out
 }
 
-/// A part of resident memory, with what there is to be said of it.
-struct Part {
-    name: &'static str,
-    bytes: u64,
-    lines: Vec<String>,
+/// A part of memory, with what there is to be said of it.
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    pub(super) bytes: u64,
+    pub(super) lines: Vec<String>,
+}
+
+impl Part {
+    /// Its name and its share of a whole, and its lines.
+    pub(super) fn write(&self, out: &mut String, whole: u64, look: Look) {
+        let share = units::percent(self.bytes, whole);
+        let heading = format!("{}: {} ({share})", self.name, units::bytes(self.bytes));
+        let _ = writeln!(out, "\n{}", look.strong(&heading));
+        for line in &self.lines {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
 }
 
 fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Part> {
@@ -98,8 +118,7 @@ fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Part>
             units::bytes(class.free)
         ));
     }
-    partial.lines.push("a phase that is over: malloc_trim(0) behind it gives back what is whole pages, and costs faults".to_owned());
-    partial.lines.push("blocks that live long among short ones: allocate those from a pool or an arena of their own".to_owned());
+    partial.lines.extend([PHASE_OVER, SURVIVORS].map(str::to_owned));
     partial.lines.push(format!("which they are: heapwright profile {pid} --figure live, the ages"));
 
     let threads = stats.caches_live;

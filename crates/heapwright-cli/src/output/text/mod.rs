@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod explain_record;
 pub(crate) mod heap;
 mod profile;
 pub(crate) mod replay;

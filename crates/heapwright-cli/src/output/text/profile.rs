@@ -5,6 +5,7 @@
 //! ==4242==      live   12.3 MiB ± 0.4 MiB in 1,234 blocks
 //! ==4242== allocated   1.2 GiB ± 24.0 MiB in 12,345,678 blocks, 80.1 % of the bytes freed within 1 ms
 //! ==4242==      peak   20.1 MiB after 1.20 s
+//! ==4242==    growth   +2.1 MiB ± 0.2 MiB since 1.07 s
 //! ==4242== blocks and bytes are estimates, ± is one standard deviation
 //!
 //! live: 5.1 MiB ± 0.3 MiB in 10,000 blocks (41.5 % of what is live), 10 samples, 0.10 s to 3.00 s old
@@ -26,15 +27,11 @@ const THREADS: usize = 10;
 
 /// The last profile of each process that has one, those that allocated most first.
 pub(super) fn write(out: &mut String, report: &Report, look: Look) {
-    let last = |process: &'_ Process| {
-        process.checks.iter().rev().find(|check| check.profile.is_some()).cloned()
-    };
     let mut profiles: Vec<_> = report
         .processes
         .iter()
         .filter_map(|process| {
-            let mut check = last(process)?;
-            let profile = check.profile.take()?;
+            let (check, profile) = process.last_profile()?;
             Some((process, check, profile))
         })
         .collect();
@@ -79,14 +76,11 @@ fn write_one(
     let live = profile.total(|site| site.live);
     let allocated = profile.total(|site| site.allocated);
     let temporary = profile.total(|site| site.temporary);
-    let error = |of: fn(&Sampled) -> u64| {
-        let squares = profile.sites.iter().map(|site| (of(site) as f64).powi(2));
-        squares.sum::<f64>().sqrt() as u64
-    };
-    say(&format!("     live   {}", amount(live, error(|site| site.live_error))));
+    let error = |figure| profile.error(figure);
+    say(&format!("     live   {}", amount(live, error(Figure::Live))));
     say(&format!(
         "allocated   {}, {} of the bytes freed within 1 ms",
-        amount(allocated, error(|site| site.allocated_error)),
+        amount(allocated, error(Figure::Allocated)),
         units::percent(temporary.bytes, allocated.bytes)
     ));
     say(&format!(
@@ -94,6 +88,11 @@ fn write_one(
         units::bytes(profile.peak_bytes),
         time(profile.peak_ns)
     ));
+    if let (Some(growth), Some(since)) = (profile.growth(), profile.earlier_ns()) {
+        let growth = units::difference(growth);
+        let off = off(error(Figure::Growth));
+        say(&format!("   growth   {growth}{off} since {}", time(since)));
+    }
     say("blocks and bytes are estimates, ± is one standard deviation");
     if profile.lost != 0 {
         let lost = units::counted(profile.lost, "sample");
@@ -103,10 +102,14 @@ fn write_one(
     threads(out, profile);
 }
 
-/// An estimate: what a share of the samples could be off by is one standard deviation.
-fn amount(Amount { blocks, bytes }: Amount, error: u64) -> String {
+/// An estimate, and one standard deviation, where that is known.
+fn amount(Amount { blocks, bytes }: Amount, error: Option<u64>) -> String {
     let blocks = units::counted(blocks, "block");
-    format!("{} ± {} in {blocks}", units::bytes(bytes), units::bytes(error))
+    format!("{}{} in {blocks}", units::bytes(bytes), off(error))
+}
+
+fn off(error: Option<u64>) -> String {
+    error.map(|error| format!(" ± {}", units::bytes(error))).unwrap_or_default()
 }
 
 fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, look: Look) {
@@ -119,6 +122,10 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
     if sites.is_empty() {
         let none = match figure {
             Figure::Temporary => "no sampled block was freed within 1 ms",
+            Figure::Growth if profile.earlier_ns().is_none() => {
+                "the record does not say what was live earlier: its library is of an older version"
+            }
+            Figure::Growth => "no stack has more live bytes than earlier",
             _ => "no sampled block is live",
         };
         let _ = writeln!(out, "\n{none}");
@@ -137,15 +144,13 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
                     (oldest, youngest) => format!("{youngest} to {oldest} old"),
                 };
                 let samples = units::counted(site.samples, "sample");
-                write!(heading, "{} ({share}), {samples}, {ages}", amount(bytes, site.live_error))
+                write!(
+                    heading,
+                    "{} ({share}), {samples}, {ages}",
+                    amount(bytes, figure.error(site))
+                )
             }
-            Figure::Allocated => {
-                write!(heading, "{} ({share})", amount(bytes, site.allocated_error))
-            }
-            Figure::Temporary | Figure::Peak => {
-                let blocks = units::counted(bytes.blocks, "block");
-                write!(heading, "{} ({share}) in {blocks}", units::bytes(bytes.bytes))
-            }
+            _ => write!(heading, "{} ({share})", amount(bytes, figure.error(site))),
         };
         let _ = writeln!(out, "{}", look.strong(&heading));
         if report.stacks.frames(site.stack).next().is_none() {
@@ -189,6 +194,7 @@ fn word(figure: Figure) -> &'static str {
         Figure::Allocated => "allocated",
         Figure::Temporary => "freed within 1 ms",
         Figure::Peak => "live at the peak",
+        Figure::Growth => "grown by",
     }
 }
 
@@ -199,6 +205,7 @@ fn whole(figure: Figure) -> &'static str {
         Figure::Allocated => "all",
         Figure::Temporary => "what is freed so soon",
         Figure::Peak => "the peak",
+        Figure::Growth => "what has grown",
     }
 }
 

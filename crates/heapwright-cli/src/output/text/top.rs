@@ -8,7 +8,7 @@
 //! The parts add up to the resident size. A figure that is not known is a dash.
 
 use crate::live::{Parts, Seen, Watched};
-use crate::output::{Look, bars, calls, printable_text, units};
+use crate::output::{Look, bars, calls, of_process, printable_text, units};
 use crate::report::model::Report;
 use heapwright_record::Stats;
 use heapwright_record::status::MOST;
@@ -165,8 +165,7 @@ pub(crate) const NONE: &str = "no process of yours on heapwright has allocated a
 pub(crate) fn one(watched: &Watched, look: Look) -> String {
     let mut out = String::new();
     let process = &watched.seen.process;
-    let name = printable_text(&process.command.join(" "));
-    let _ = writeln!(out, "{}", look.strong(&format!("process {}: {name}", process.pid)));
+    let _ = writeln!(out, "{}", look.strong(&of_process(process.pid, &process.command)));
     for (what, value) in facts(watched) {
         let _ = writeln!(out, "  {what:<18} {value}");
     }

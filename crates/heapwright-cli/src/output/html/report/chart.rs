@@ -1,5 +1,5 @@
-//! Live bytes over time: an area, its axes, and the checks on it; and the small line of
-//! what grows.
+//! Live bytes over time: an area, its axes, and the checks on it; of a heap profile the process's resident memory, too, and the
+//! moments that its figures are of; and the small line of what grows.
 //!
 //! The drawing is stretched to the page's width, its words are not: they are HTML, at
 //! places in percent. Many samples are thinned to the lowest and the highest of each
@@ -8,7 +8,7 @@
 use super::stack::clipped;
 use super::{lasted, percent};
 use crate::output::{sentences, units};
-use crate::report::model::{Process, Sample};
+use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use std::fmt::Write;
@@ -25,11 +25,14 @@ pub(super) struct Chart {
     peak: String,
     area: String,
     line: String,
+    /// What was resident, as a line; empty: that is not known.
+    resident: String,
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     checks: Vec<CheckMark>,
-    /// `share,bytes,blocks` of each point, for figures under the pointer.
+    /// `ns,bytes,blocks` of each point, for figures under the pointer; of a heap profile `ns,bytes,resident bytes`.
     points: String,
+    is_profile: bool,
     ns: u64,
     top: u64,
 }
@@ -43,7 +46,8 @@ struct Mark {
 
 struct CheckMark {
     place: String,
-    number: u32,
+    /// A letter or a number.
+    sign: String,
     title: String,
 }
 
@@ -56,18 +60,78 @@ pub(super) struct Sparkline {
 impl Chart {
     /// None of a process that was never looked at twice.
     pub(super) fn of(process: &Process) -> Option<Self> {
-        let samples = thinned(&process.samples);
-        if samples.len() < 2 {
+        let end = lasted(process).max(1);
+        let checks = process.checks.iter().map(|check| CheckMark {
+            place: percent(units::share(check.ns, end)),
+            sign: check.number.to_string(),
+            title: format!(
+                "check {} {}, at {}: {} live",
+                check.number,
+                sentences::occasion(check.occasion),
+                sentences::duration(check.ns),
+                sentences::amount(check.live)
+            ),
+        });
+        let checks = checks.take(50).collect();
+        Some(Self { checks, ..Self::drawn(process, &thinned(&process.samples), &[], end)? })
+    }
+
+    /// The one of a heap profile. None of a record of an older version.
+    pub(super) fn of_profile(process: &Process, check: &Check, profile: &Profile) -> Option<Self> {
+        let mut points = profile.points.clone();
+        // The peak lies between two points.
+        points.push(ProfilePoint { ns: profile.peak_ns, live: profile.peak_bytes, resident: None });
+        points.sort_by_key(|point| point.ns);
+        let sample = |ns, bytes| Sample { ns, blocks: 0, bytes };
+        let live: Vec<_> = points.iter().map(|point| sample(point.ns, point.live)).collect();
+        let resident = points.iter().filter_map(|point| Some(sample(point.ns, point.resident?)));
+        let resident: Vec<_> = resident.collect();
+        let end = check.ns.max(1);
+        let mark = |ns: u64, sign: &str, title| CheckMark {
+            place: percent(units::share(ns, end).min(1.0)),
+            sign: sign.to_owned(),
+            title,
+        };
+        let peak = units::bytes(profile.peak_bytes);
+        let mut checks = vec![mark(
+            profile.peak_ns,
+            "P",
+            format!("the peak, at {}: {peak} live", sentences::duration(profile.peak_ns)),
+        )];
+        checks.extend(profile.earlier_ns().map(|ns| {
+            let at = sentences::duration(ns);
+            mark(ns, "G", format!("growth is counted from here, {at}, to the end"))
+        }));
+        // One point says nothing that the peak does not.
+        Some(Self { checks, is_profile: true, ..Self::drawn(process, &live, &resident, end)? })
+            .filter(|_| profile.points.len() > 1)
+    }
+
+    /// Where it stands under the program's name already.
+    pub(super) fn forget_name(&mut self) {
+        self.name.clear();
+    }
+
+    /// One without marks. None of fewer than two samples.
+    fn drawn(process: &Process, live: &[Sample], resident: &[Sample], end: u64) -> Option<Self> {
+        if live.len() < 2 {
             return None;
         }
-        let highest = samples.iter().map(|sample| sample.bytes).max()?;
-        let end = lasted(process).max(1);
-        let step = byte_step(highest.max(1));
-        let top = highest.max(1).div_ceil(step).saturating_mul(step);
-        let drawn = drawn(&samples, 0, end, top);
+        let highest = |samples: &[Sample]| samples.iter().map(|sample| sample.bytes).max();
+        let most_live = highest(live)?;
+        let highest = most_live.max(highest(resident).unwrap_or(0)).max(1);
+        let step = byte_step(highest);
+        let top = highest.div_ceil(step).saturating_mul(step);
+        let line = drawn(live, 0, end, top);
         let mut points = String::new();
-        for sample in &samples {
-            let _ = write!(points, "{},{},{} ", sample.ns, sample.bytes, sample.blocks);
+        let mut resident_before = resident.iter().peekable();
+        let mut third = 0;
+        for sample in live {
+            while let Some(known) = resident_before.next_if(|known| known.ns <= sample.ns) {
+                third = known.bytes;
+            }
+            let third = if resident.is_empty() { sample.blocks } else { third };
+            let _ = write!(points, "{},{},{third} ", sample.ns, sample.bytes);
         }
         let time_step = time_step(end);
         let x_marks = (0..=end / time_step)
@@ -77,27 +141,18 @@ impl Chart {
             place: percent(units::share(bytes, top)),
             text: units::round_bytes(bytes),
         });
-        let checks = process.checks.iter().map(|check| CheckMark {
-            place: percent(units::share(check.ns, end)),
-            number: check.number,
-            title: format!(
-                "check {} {}, at {}: {} live",
-                check.number,
-                sentences::occasion(check.occasion),
-                sentences::duration(check.ns),
-                sentences::amount(check.live)
-            ),
-        });
         Some(Self {
             name: clipped(sentences::command(process)),
             pid: process.pid,
-            peak: units::bytes(highest),
-            area: drawn.area,
-            line: drawn.line,
+            peak: units::bytes(most_live),
+            area: line.area,
+            line: line.line,
+            resident: drawn(resident, 0, end, top).line,
             x_marks: x_marks.collect(),
             y_marks: y_marks.collect(),
-            checks: checks.take(50).collect(),
+            checks: Vec::new(),
             points: points.trim_end().to_owned(),
+            is_profile: false,
             ns: end,
             top,
         })

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! all 7.4 MiB                                 depth 0
-//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour
-//! main                     | main             2: the outermost function
+//! still reachable 5.4 MiB  | definitely ...   1: the fate, which gives the colour; of a heap profile the process, where there
+//! main                     | main             2: the outermost function             are several, else the outermost function
 //! ```
 //!
 //! Every box is an SVG of its own, placed in percent: it is as wide as the page
@@ -15,14 +15,14 @@ use super::stack::clipped;
 use crate::output::calls::calls;
 use crate::output::held::{Fate, held};
 use crate::output::units;
-use crate::report::model::{Amount, Report};
+use crate::report::model::{Amount, Report, StackId};
 use askama::Template;
 use askama::filters::HtmlSafe;
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
 /// Boxes there may be.
-const MOST: usize = 2500;
+pub(super) const MOST: usize = 2500;
 /// Boxes on top of each other.
 const DEPTH: usize = 100;
 /// Of one box, in pixels; with the gap below it.
@@ -32,6 +32,7 @@ const HEIGHT: usize = 19;
 #[derive(Template)]
 #[template(path = "report/flame.html")]
 pub(super) struct Flame {
+    label: String,
     height: usize,
     boxes: Vec<Box>,
     left: bool,
@@ -58,9 +59,53 @@ struct Node {
 }
 
 impl Node {
-    fn add(&mut self, amount: Amount) {
-        self.amount.blocks += amount.blocks;
-        self.amount.bytes += amount.bytes;
+    /// Adds what a stack holds, call by call.
+    fn add(&mut self, report: &Report, stack: StackId, amount: Amount) {
+        let mut node = self;
+        node.count(amount);
+        for call in calls(&report.stacks, stack).rev().take(DEPTH) {
+            node = node.inner.entry(clipped(call.name())).or_default();
+            node.count(amount);
+        }
+    }
+
+    fn count(&mut self, amount: Amount) {
+        self.amount.blocks = self.amount.blocks.saturating_add(amount.blocks);
+        self.amount.bytes = self.amount.bytes.saturating_add(amount.bytes);
+    }
+
+    /// The inner ones, the largest first.
+    fn by_size(&self) -> Vec<(&str, &Self)> {
+        let mut inner: Vec<_> =
+            self.inner.iter().map(|(name, node)| (name.as_str(), node)).collect();
+        inner.sort_by_key(|(_, node)| std::cmp::Reverse(node.amount.bytes));
+        inner
+    }
+}
+
+/// What heap profiles come to, stack by stack, for a graph of one of their figures.
+#[derive(Default)]
+pub(super) struct Tree(Node);
+
+impl Tree {
+    /// Adds what a stack has; `process` is whose it is, where there are several.
+    pub(super) fn add(
+        &mut self,
+        report: &Report,
+        process: Option<&str>,
+        stack: StackId,
+        amount: Amount,
+    ) {
+        let Some(name) = process else { return self.0.add(report, stack, amount) };
+        self.0.count(amount);
+        self.0.inner.entry(name.to_owned()).or_default().add(report, stack, amount);
+    }
+
+    /// The graph, of `most` boxes. None where there is nothing.
+    pub(super) fn flame(&self, label: String, most: usize) -> Option<Flame> {
+        let groups: Vec<_> =
+            self.0.by_size().into_iter().map(|(name, node)| ("", name, node)).collect();
+        Flame::drawn(label, self.0.amount, &groups, most)
     }
 }
 
@@ -70,38 +115,47 @@ impl Flame {
         let mut all = Node::default();
         let mut fates: BTreeMap<Fate, Node> = BTreeMap::new();
         for held in held(report) {
-            all.add(held.amount);
-            let mut node = fates.entry(held.fate).or_default();
-            node.add(held.amount);
-            for call in calls(&report.stacks, held.stack).rev().take(DEPTH) {
-                node = node.inner.entry(clipped(call.name())).or_default();
-                node.add(held.amount);
-            }
+            all.count(held.amount);
+            fates.entry(held.fate).or_default().add(report, held.stack, held.amount);
         }
-        let whole = all.amount.bytes;
+        let mut order: Vec<_> = fates.iter().collect();
+        order.sort_by_key(|(fate, node)| (*fate, u64::MAX - node.amount.bytes));
+        let group = |(fate, node): (&Fate, _)| {
+            let (class, name) = words(*fate);
+            (class, name, node)
+        };
+        let groups: Vec<_> = order.into_iter().map(group).collect();
+        Self::drawn("flame graph of the memory held".to_owned(), all.amount, &groups, MOST)
+    }
+
+    /// Groups beside each other, under one box for all. None where there is nothing.
+    fn drawn(
+        label: String,
+        all: Amount,
+        groups: &[(&'static str, &str, &Node)],
+        most: usize,
+    ) -> Option<Self> {
+        let whole = all.bytes;
         if whole == 0 {
             return None;
         }
         let (mut least, mut left) = (0.0004, false);
         let boxes = loop {
             let mut boxes = Boxes { whole, least, boxes: Vec::new(), left: false };
-            boxes.lay("all", "all", &all, 0, 0);
+            boxes.lay("all", "all", all, 0, 0);
             let mut start = 0;
-            let mut order: Vec<_> = fates.iter().collect();
-            order.sort_by_key(|(fate, node)| (*fate, u64::MAX - node.amount.bytes));
-            for (fate, node) in order {
-                let (class, name) = words(*fate);
+            for &(class, name, node) in groups {
                 boxes.tree(class, name, node, start, 1);
                 start += node.amount.bytes;
             }
             left |= boxes.left;
-            if boxes.boxes.len() <= MOST {
+            if boxes.boxes.len() <= most {
                 break boxes.boxes;
             }
             least *= 2.0;
         };
         let depth = boxes.iter().map(|one| one.depth).max().unwrap_or(0);
-        Some(Self { height: (depth + 1) * HEIGHT, boxes, left })
+        Some(Self { label, height: (depth + 1) * HEIGHT, boxes, left })
     }
 }
 
@@ -126,18 +180,16 @@ impl Boxes {
             self.left = true;
             return;
         }
-        self.lay(class, name, node, start, depth);
-        let mut inner: Vec<_> = node.inner.iter().collect();
-        inner.sort_by_key(|(_, node)| u64::MAX - node.amount.bytes);
+        self.lay(class, name, node.amount, start, depth);
         let mut start = start;
-        for (name, node) in inner {
+        for (name, node) in node.by_size() {
             self.tree(class, name, node, start, depth + 1);
             start += node.amount.bytes;
         }
     }
 
-    fn lay(&mut self, class: &'static str, name: &str, node: &Node, start: u64, depth: usize) {
-        let Amount { bytes, blocks } = node.amount;
+    fn lay(&mut self, class: &'static str, name: &str, amount: Amount, start: u64, depth: usize) {
+        let Amount { bytes, blocks } = amount;
         let title = format!(
             "{} in {}, {}",
             units::bytes(bytes),

@@ -10,8 +10,9 @@
 //! the run       processes, checks, suppressions, notes
 //! ```
 //!
-//! This module decides what is said and in which order; [`stack`], [`flame`], [`chart`]
-//! and [`classes`] what their pieces show; how it looks is in `templates/report/`. The
+//! This module decides what is said and in which order, where there are no heap profiles only: those have a
+//! page of their own ([`profile`]). [`stack`], [`flame`], [`chart`]
+//! and [`classes`] decide what their pieces show; how it looks is in `templates/report/`. The
 //! page can be read without scripts: cards are `details`, pictures are SVG. Scripts add a
 //! filter, zooming and figures under the pointer. It asks nothing of any network, and
 //! forbids itself to.
@@ -22,13 +23,14 @@
 mod chart;
 mod classes;
 mod flame;
+mod profile;
 mod stack;
 
 use self::chart::{Chart, Sparkline};
 use self::classes::Classes;
 use self::flame::Flame;
 use self::stack::{Stack, Stacker};
-use crate::output::calls::{Call, first_look};
+use crate::output::calls::{Call, look_at};
 use crate::output::rules::Rule;
 use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
@@ -198,9 +200,11 @@ struct CheckRow {
 
 /// The page.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let stacker = Stacker::new(report);
-    let page = page(report, &stacker);
-    out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
+    let page = match profile::Page::of(report) {
+        Some(page) => page.render(),
+        None => page(report, &Stacker::new(report)).render(),
+    };
+    out.write_all(page.map_err(io::Error::other)?.as_bytes())
 }
 
 fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
@@ -431,13 +435,7 @@ fn look(report: &Report, stack: StackId) -> Look {
         name: stack::clipped(call.name()),
         place: stack::clipped(call.place()),
     };
-    let calls = || crate::output::calls::calls(&report.stacks, stack);
-    let call = first_look(&report.stacks, stack);
-    // Without sources, the first call that has a name and is not the allocator's.
-    let named = || calls().filter(|call| call.function.is_some());
-    let call =
-        call.or_else(|| named().nth(1)).or_else(|| calls().nth(1)).or_else(|| calls().next());
-    call.map(look).unwrap_or_default()
+    look_at(&report.stacks, stack).map(look).unwrap_or_default()
 }
 
 fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool) -> ErrorCard {

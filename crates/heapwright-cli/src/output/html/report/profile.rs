@@ -1,0 +1,590 @@
+//! The page of a heap profile.
+//!
+//! ```text
+//! head          what ran, and each figure in all
+//! over time     live and resident bytes of the largest processes
+//! figures       a tab each: live, growth, temporary, peak, allocated
+//!                 what it is, in all, with its 95 % interval; a flame graph; the stacks, the largest first
+//! by thread     live and allocated
+//! the run       processes, notes
+//! ```
+//!
+//! Figures are sums over all processes that have a profile, each as of its last one. Without scripts all tabs are shown, one
+//! below the other. It is the page of a report that has profiles and nothing else; the style, the charts, the
+//! flame graph and the scripts are those of every report.
+
+use super::chart::Chart;
+use super::flame::{self, Flame, Tree};
+use super::stack::{Stack, Stacker, clipped};
+use super::{Link, Look, MOST_ROWS, Tile, date, left, look};
+use crate::output::{sentences, units};
+use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
+use askama::Template;
+use std::cmp::Reverse;
+
+/// Stacks of each figure that are shown.
+const MOST_SITES: usize = 50;
+/// Processes whose time line is drawn, and the part of the highest peak that they must have: one of so many.
+const MOST_CHARTS: usize = 8;
+const SMALL: u64 = 20;
+/// Threads that are shown.
+const MOST_THREADS: usize = 100;
+/// The length of the bar of the largest stack, in letters' widths.
+const BAR: f64 = 4.4;
+/// So many standard deviations to both sides are an interval that has the truth in 95 of 100 cases.
+const SURE: f64 = 1.96;
+
+/// The whole page.
+#[derive(Template)]
+#[template(path = "profile/page.html")]
+pub(super) struct Page {
+    command: String,
+    facts: Vec<String>,
+    verdict: String,
+    tiles: Vec<Tile>,
+    links: Vec<Link>,
+    charts: Vec<Chart>,
+    charts_left: Option<String>,
+    panels: Vec<Panel>,
+    threads: Vec<ThreadRow>,
+    threads_left: Option<String>,
+    notes: Vec<String>,
+    processes: Vec<ProcessRow>,
+    processes_left: Option<String>,
+    period: String,
+    version: &'static str,
+}
+
+/// One figure.
+struct Panel {
+    id: &'static str,
+    title: &'static str,
+    means: String,
+    /// Bytes in all, and the rest of the sentence.
+    amount: String,
+    sum: String,
+    open: bool,
+    flame: Option<Flame>,
+    /// What the last column is.
+    extra: &'static str,
+    rows: Vec<SiteRow>,
+    none: &'static str,
+    left: Option<String>,
+}
+
+struct SiteRow {
+    bytes: String,
+    off: String,
+    share: String,
+    width: String,
+    blocks: String,
+    look: Look,
+    process: String,
+    extra: String,
+    facts: Vec<String>,
+    stack: Stack,
+}
+
+struct ThreadRow {
+    number: u32,
+    name: String,
+    live: String,
+    live_blocks: String,
+    allocated: String,
+    allocated_blocks: String,
+}
+
+struct ProcessRow {
+    pid: u32,
+    parent: u32,
+    command: String,
+    began: String,
+    after: String,
+    live: String,
+    peak: String,
+    allocated: String,
+}
+
+/// A process, and its last profile.
+struct One<'r> {
+    process: &'r Process,
+    check: &'r Check,
+    profile: &'r Profile,
+}
+
+impl One<'_> {
+    /// What it is called, beside others.
+    fn name(&self) -> String {
+        let exe = self.process.exe.rsplit('/').next().unwrap_or_default();
+        clipped(format!("{exe} ({})", self.process.pid))
+    }
+}
+
+impl Page {
+    /// None of a report that has more than profiles, or none.
+    pub(super) fn of(report: &Report) -> Option<Self> {
+        let mut all: Vec<One<'_>> = report
+            .processes
+            .iter()
+            .filter_map(|process| {
+                let (check, profile) = process.last_profile()?;
+                Some(One { process, check, profile })
+            })
+            .collect();
+        let is_more = !report.errors.is_empty()
+            || !report.leaks.is_empty()
+            || report
+                .processes
+                .iter()
+                .flat_map(|process| &process.checks)
+                .any(|check| check.profile.is_none());
+        if all.is_empty() || is_more {
+            return None;
+        }
+        all.sort_by_key(|one| Reverse(one.profile.total(|site| site.allocated).bytes));
+        let largest = all.first()?;
+        // The program that was started is not always the one that allocates: shells start others.
+        let command = clipped(sentences::command(largest.process));
+        let stacker = Stacker::new(report);
+        let figures: Vec<Figure> =
+            Figure::ALL.into_iter().filter(|figure| is_known(*figure, &all)).collect();
+        let panels: Vec<Panel> = figures
+            .iter()
+            .map(|&figure| panel(report, &stacker, figure, &all, figures.len()))
+            .collect();
+        let drawn = |one: &One<'_>| Chart::of_profile(one.process, one.check, one.profile);
+        let highest = all.iter().map(|one| one.profile.peak_bytes).max().unwrap_or(0);
+        let is_large = |one: &&One<'_>| one.profile.peak_bytes >= highest / SMALL;
+        let large = all.iter().filter(is_large).take(MOST_CHARTS);
+        let mut charts: Vec<Chart> = large.filter_map(drawn).collect();
+        if let ([_], [chart]) = (&all[..], &mut charts[..]) {
+            chart.forget_name();
+        }
+        let threads = threads(&all);
+        let mut page = Self {
+            command,
+            facts: facts(&all),
+            verdict: verdict(&all),
+            tiles: tiles(&all, &panels, &figures),
+            links: Vec::new(),
+            charts_left: undrawn(all.len() - charts.len()),
+            charts,
+            panels,
+            threads_left: left(threads.len(), MOST_THREADS, "threads"),
+            threads: threads.into_iter().take(MOST_THREADS).collect(),
+            notes: notes(report, &all),
+            processes: all.iter().take(MOST_ROWS).map(process_row).collect(),
+            processes_left: left(all.len(), MOST_ROWS, "processes"),
+            period: units::round_bytes(largest.profile.period),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        page.links = links(&page);
+        Some(page)
+    }
+}
+
+/// So many time lines are left out.
+fn undrawn(processes: usize) -> Option<String> {
+    let of = match processes {
+        0 => return None,
+        1 => "another, smaller process".to_owned(),
+        many => format!("{} smaller processes", units::count(many as u64)),
+    };
+    Some(format!("The time line of {of} is left out of this page. The JSON has it."))
+}
+
+/// Whether the records say it: those of older versions say nothing of growth.
+fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
+    figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
+}
+
+fn links(page: &Page) -> Vec<Link> {
+    let link = |place, text| Link { place, text, count: None };
+    let mut links = Vec::new();
+    if !page.charts.is_empty() {
+        links.push(link("time", "Over time"));
+    }
+    links.push(link("sites", "Where memory comes from"));
+    if !page.threads.is_empty() {
+        links.push(link("threads", "By thread"));
+    }
+    links.push(link("run", "The run"));
+    links
+}
+
+fn facts(all: &[One<'_>]) -> Vec<String> {
+    let Some(largest) = all.first() else { return Vec::new() };
+    let mut facts = vec![
+        date(largest.process) + " UTC",
+        sentences::duration(largest.check.ns),
+        match all.len() {
+            1 => format!("process {}", largest.process.pid),
+            many => format!(
+                "process {} and {}",
+                largest.process.pid,
+                units::counted(many as u64 - 1, "other")
+            ),
+        },
+        format!(
+            "one sample per {} allocated, on average",
+            units::round_bytes(largest.profile.period)
+        ),
+    ];
+    if let Some(resident) = largest.profile.resident() {
+        facts.push(format!("{} resident at the end", units::bytes(resident)));
+    }
+    facts
+}
+
+fn verdict(all: &[One<'_>]) -> String {
+    let live = total(all, Figure::Live).bytes;
+    let peak = total(all, Figure::Peak).bytes;
+    format!("{} live, {} at the peak", units::bytes(live), units::bytes(peak))
+}
+
+/// A figure in all.
+fn total(all: &[One<'_>], figure: Figure) -> Amount {
+    let totals = all.iter().map(|one| one.profile.total(|site| figure.of(site)));
+    totals.fold(Amount::default(), |sum, total| Amount {
+        blocks: sum.blocks.saturating_add(total.blocks),
+        bytes: sum.bytes.saturating_add(total.bytes),
+    })
+}
+
+/// One standard deviation of a figure's bytes in all, where that is known.
+fn error(all: &[One<'_>], figure: Figure) -> Option<f64> {
+    let squares: Option<f64> =
+        all.iter().map(|one| Some((one.profile.error(figure)? as f64).powi(2))).sum();
+    squares.map(f64::sqrt)
+}
+
+/// By how much more is live than at the earlier moments, in all.
+fn growth(all: &[One<'_>]) -> i64 {
+    all.iter().filter_map(|one| one.profile.growth()).sum()
+}
+
+/// Half of the 95 % interval.
+fn half(error: f64) -> u64 {
+    (error * SURE) as u64
+}
+
+fn title(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Live => "Live",
+        Figure::Growth => "Growth",
+        Figure::Temporary => "Temporary",
+        Figure::Peak => "Peak",
+        Figure::Allocated => "Allocated",
+    }
+}
+
+/// What a figure is in all: the bytes, and the rest of the sentence.
+fn sum(all: &[One<'_>], figure: Figure) -> (String, String) {
+    let Amount { bytes, blocks } = total(all, figure);
+    let half = error(all, figure).map(half);
+    if figure == Figure::Growth {
+        let growth = growth(all);
+        let interval = half.map_or_else(String::new, |half| {
+            let half = half.min(1 << 56).cast_signed();
+            let (low, high) = (units::difference(growth - half), units::difference(growth + half));
+            format!(" (95 % interval: {low} to {high})")
+        });
+        let since = match all {
+            [one] => sentences::duration(one.profile.earlier_ns().unwrap_or(0)),
+            _ => "its own earlier moment, of each process".to_owned(),
+        };
+        let grown = units::bytes(bytes);
+        let text = format!(
+            "since {since}{interval}, what has shrunk taken away; the stacks that have grown come to {grown}"
+        );
+        return (units::difference(growth), text);
+    }
+    let interval = half.map_or_else(String::new, |half| {
+        let (low, high) = (bytes.saturating_sub(half), bytes.saturating_add(half));
+        format!(" (95 % interval: {} to {})", units::bytes(low), units::bytes(high))
+    });
+    (units::bytes(bytes), format!("in {}{interval}", units::counted(blocks, "block")))
+}
+
+fn means(all: &[One<'_>], figure: Figure) -> String {
+    match (figure, all) {
+        (Figure::Live, _) => "Blocks that were live when the profile was written: what the program keeps, or has lost.".to_owned(),
+        (Figure::Growth, _) => "By how much more of each stack is live at the end than at an earlier moment, behind the first \
+                                quarter of the time. What keeps growing is a leak, or a cache without a bound."
+            .to_owned(),
+        (Figure::Temporary, _) => "Blocks that were freed within a millisecond: work for the allocator that a buffer kept for \
+                                   the next time would save."
+            .to_owned(),
+        (Figure::Peak, [one]) => format!(
+            "Blocks that were live when live bytes were highest, after {}: what decides how much memory the program needs.",
+            sentences::duration(one.profile.peak_ns)
+        ),
+        (Figure::Peak, _) => "Blocks that were live when live bytes were highest, of each process at its own time.".to_owned(),
+        (Figure::Allocated, _) => "All blocks that were allocated since sampling began, freed or not: where the allocator's time goes.".to_owned(),
+    }
+}
+
+fn none(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Live => "No sampled block is live.",
+        Figure::Growth => "No stack has more live bytes than earlier.",
+        Figure::Temporary => "No sampled block was freed within a millisecond.",
+        Figure::Peak | Figure::Allocated => "No block was sampled.",
+    }
+}
+
+/// `of` so many panels.
+fn panel(
+    report: &Report,
+    stacker: &Stacker<'_>,
+    figure: Figure,
+    all: &[One<'_>],
+    of: usize,
+) -> Panel {
+    let mut sites: Vec<(&One<'_>, &Sampled)> = all
+        .iter()
+        .flat_map(|one| one.profile.sites.iter().map(move |site| (one, site)))
+        .filter(|(_, site)| figure.of(site).bytes != 0)
+        .collect();
+    sites.sort_by_key(|(_, site)| Reverse(figure.of(site).bytes));
+    let mut tree = Tree::default();
+    let many = all.len() > 1;
+    for (one, site) in &sites {
+        let name = many.then(|| one.name());
+        tree.add(report, name.as_deref(), site.stack, figure.of(site));
+    }
+    let whole = total(all, figure).bytes;
+    let largest = sites.first().map_or(0, |(_, site)| figure.of(site).bytes);
+    let row = |&(one, site): &(&One<'_>, &Sampled)| {
+        let Amount { bytes, blocks } = figure.of(site);
+        let off = figure.error(site).map(|error| half(error as f64));
+        SiteRow {
+            bytes: units::bytes(bytes),
+            off: off.map_or_else(String::new, |off| format!("± {}", units::bytes(off))),
+            share: units::percent(bytes, whole),
+            width: format!("{:.2}rem", units::share(bytes, largest) * BAR),
+            blocks: units::count(blocks),
+            look: look(report, site.stack),
+            process: if many { one.name() } else { String::new() },
+            extra: extra(figure, one.check, site),
+            facts: site_facts(one.check, site),
+            stack: stacker.stack(site.stack),
+        }
+    };
+    let rows = sites.iter().take(MOST_SITES).map(row).collect();
+    let rest = sites.get(MOST_SITES..).unwrap_or_default();
+    let left = (!rest.is_empty()).then(|| {
+        let bytes = rest.iter().map(|(_, site)| figure.of(site).bytes).sum();
+        format!(
+            "{} left out of this page, {} in all. The JSON has them.",
+            units::counted(rest.len() as u64, "smaller stack"),
+            units::bytes(bytes)
+        )
+    });
+    let (amount, sum) = sum(all, figure);
+    Panel {
+        id: figure.word(),
+        title: title(figure),
+        means: means(all, figure),
+        amount,
+        sum,
+        open: figure == report.wanted.figure,
+        flame: tree
+            .flame(format!("flame graph: {}", title(figure).to_lowercase()), flame::MOST / of),
+        extra: extra_title(figure),
+        rows,
+        none: none(figure),
+        left,
+    }
+}
+
+fn extra_title(figure: Figure) -> &'static str {
+    match figure {
+        Figure::Live => "oldest",
+        Figure::Growth => "was",
+        Figure::Temporary => "of allocated",
+        Figure::Peak => "live now",
+        Figure::Allocated => "temporary",
+    }
+}
+
+/// The last column.
+fn extra(figure: Figure, check: &Check, site: &Sampled) -> String {
+    match figure {
+        Figure::Live => age(check, site.oldest_ns),
+        Figure::Growth => {
+            site.more.map_or_else(String::new, |more| units::bytes(more.earlier.bytes))
+        }
+        Figure::Temporary | Figure::Allocated => {
+            units::percent(site.temporary.bytes, site.allocated.bytes)
+        }
+        Figure::Peak => units::bytes(site.live.bytes),
+    }
+}
+
+fn age(check: &Check, ns: u64) -> String {
+    sentences::duration(check.ns.saturating_sub(ns))
+}
+
+/// All that is known of a stack.
+fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
+    let off = |figure: Figure| {
+        let error = figure.error(site).map(|error| half(error as f64));
+        error.map_or_else(String::new, |half| format!(" ± {}", units::bytes(half)))
+    };
+    let amount = |figure: Figure| {
+        let Amount { bytes, blocks } = figure.of(site);
+        format!("{}{} in {}", units::bytes(bytes), off(figure), units::counted(blocks, "block"))
+    };
+    let mut facts = Vec::new();
+    if site.samples == 0 {
+        facts.push("nothing live".to_owned());
+    } else {
+        let (young, old) = (age(check, site.youngest_ns), age(check, site.oldest_ns));
+        let samples = units::counted(site.samples, "sample");
+        facts.push(format!("live: {}, {samples}, {young} to {old} old", amount(Figure::Live)));
+    }
+    if let Some(growth) = site.growth() {
+        facts.push(format!("growth: {}{}", units::difference(growth), off(Figure::Growth)));
+    }
+    facts.push(format!("at the peak: {}", amount(Figure::Peak)));
+    facts.push(format!("allocated: {}", amount(Figure::Allocated)));
+    facts.push(format!("freed within a millisecond: {}", amount(Figure::Temporary)));
+    facts
+}
+
+fn tiles(all: &[One<'_>], panels: &[Panel], figures: &[Figure]) -> Vec<Tile> {
+    let tile = |(panel, &figure): (&Panel, &Figure)| Tile {
+        class: match figure {
+            Figure::Growth => "grow",
+            _ => "calm",
+        },
+        label: match figure {
+            Figure::Live => "live",
+            Figure::Growth => "growth",
+            Figure::Temporary => "freed within a millisecond",
+            Figure::Peak => "at the peak",
+            Figure::Allocated => "allocated",
+        },
+        value: panel.amount.clone(),
+        more: match error(all, figure) {
+            Some(error) => format!("± {} (95 %)", units::bytes(half(error))),
+            None => String::new(),
+        },
+    };
+    panels.iter().zip(figures).map(tile).collect()
+}
+
+fn threads(all: &[One<'_>]) -> Vec<ThreadRow> {
+    let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
+    if threads.len() < 2 {
+        return Vec::new();
+    }
+    threads.sort_by_key(|thread| Reverse((thread.live.bytes, thread.allocated.bytes)));
+    let row = |thread: &crate::report::model::SampledThread| ThreadRow {
+        number: thread.number,
+        name: clipped(thread.name.clone()),
+        live: units::bytes(thread.live.bytes),
+        live_blocks: units::count(thread.live.blocks),
+        allocated: units::bytes(thread.allocated.bytes),
+        allocated_blocks: units::count(thread.allocated.blocks),
+    };
+    threads.into_iter().map(row).collect()
+}
+
+fn notes(report: &Report, all: &[One<'_>]) -> Vec<String> {
+    let mut notes = report.notes.clone();
+    let lost: u64 = all.iter().map(|one| one.profile.lost).sum();
+    if lost != 0 {
+        let lost = units::counted(lost, "sample");
+        notes.push(format!("{lost} are missing: there was no memory for their records"));
+    }
+    notes.truncate(MOST_ROWS);
+    notes
+}
+
+fn process_row(one: &One<'_>) -> ProcessRow {
+    let bytes = |figure: Figure| units::bytes(one.profile.total(|site| figure.of(site)).bytes);
+    ProcessRow {
+        pid: one.process.pid,
+        parent: one.process.parent,
+        command: clipped(sentences::command(one.process)),
+        began: date(one.process),
+        after: sentences::duration(one.check.ns),
+        live: bytes(Figure::Live),
+        peak: units::bytes(one.profile.peak_bytes),
+        allocated: bytes(Figure::Allocated),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+
+    fn page(report: &Report) -> String {
+        Page::of(report).expect("is a profile").render().expect("is rendered")
+    }
+
+    #[test]
+    fn every_figure_has_a_tab_and_its_interval() {
+        let html = page(&sample::profile());
+        for part in [
+            "<p class=\"verdict\">41.5 MiB live, 79.0 MiB at the peak<",
+            // 1.96 times the root of the sum of squares.
+            "<b>41.5 MiB</b> in 403,602 blocks (95 % interval: 32.6 MiB to 50.4 MiB)",
+            "<b>+13.5 MiB</b> since 17.00 s (95 % interval: +7.4 MiB to +19.6 MiB), what has shrunk taken away; the stacks that \
+             have grown come to 16.5 MiB",
+            "aria-controls=\"live\" aria-selected=\"true\">Live",
+            "aria-controls=\"growth\" aria-selected=\"false\">Growth",
+            "<section class=\"panel figure temporary\" id=\"temporary\">",
+            "aria-label=\"flame graph: peak\"",
+            "<b>G</b> growth is counted from here, 17.00 s, to the end",
+            "<td>4250</td><td class=\"wide\">worker &#60;2&#62;</td>",
+            "resident, of the whole process",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+        assert!(!html.contains("<script>alert") && !html.contains("://"));
+        assert_eq!(html.matches("<script>").count(), 1);
+    }
+
+    #[test]
+    fn a_record_of_an_older_version_has_a_page_without_growth() {
+        let mut report = sample::profile();
+        for profile in report.processes.iter_mut().flat_map(|one| &mut one.checks[0].profile) {
+            profile.points.clear();
+            profile.sites.iter_mut().for_each(|site| site.more = None);
+        }
+        let html = page(&report);
+        assert!(html.contains("id=\"tab-peak\"") && !html.contains("id=\"tab-growth\""));
+        assert!(!html.contains("id=\"time\"") && html.contains("<b>79.0 MiB</b> in "));
+    }
+
+    #[test]
+    fn processes_are_told_apart_where_there_are_several() {
+        let mut report = sample::profile();
+        report.processes.push(Process { pid: 7, ..report.processes[0].clone() });
+        let html = page(&report);
+        assert!(html.contains("<p class=\"verdict\">83.0 MiB live, 158.0 MiB at the peak<"));
+        assert!(html.contains("shop server (7)") && html.contains("shop server (4242)"));
+        // Of small ones among them no time line is drawn.
+        let charts = |report: &Report| page(report).matches("<figure").count();
+        assert_eq!(charts(&report), 2);
+        let profile = report.processes[1].checks[0].profile.as_mut().expect("is one");
+        profile.peak_bytes /= 100;
+        assert_eq!(charts(&report), 1);
+        assert!(
+            page(&report)
+                .contains("The time line of another, smaller process is left out of this page.")
+        );
+    }
+
+    #[test]
+    fn what_has_findings_too_is_a_report() {
+        let mut report = sample::profile();
+        report.processes.extend(sample::report().processes);
+        assert!(Page::of(&report).is_none());
+        assert!(Page::of(&sample::report()).is_none() && Page::of(&Report::default()).is_none());
+    }
+}

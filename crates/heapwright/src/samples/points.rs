@@ -1,0 +1,149 @@
+//! Points in time: how many bytes were live, and how many of the process's were in memory, from the beginning to now.
+//!
+//! ```text
+//!   changes   e   e e |        |        |   e    |            a sample is made, resized or freed
+//!   cells     |-------|--------|--------|--------|--          `step` nanoseconds each
+//!   points            p                 p                     before a change: at the ends of the cells of the last change,
+//!                                                             and of the last cell without one
+//! ```
+//!
+//! A point is made by the first change behind it, and what was live is what it was since the change before: so it is exact,
+//! and a time without changes takes two points. Where there is no room for more, cells become twice as long, and of
+//! each the last point stays: the whole time is always covered, by 128 points or more once there were so many.
+//!
+//! Called by the rest of `samples`, under its lock.
+
+/// Points that are kept.
+const MOST: usize = 256;
+/// The first length of a cell, in nanoseconds: asking the kernel once a cell is no part of the time that matters.
+const FIRST_STEP_NS: u64 = 1 << 23;
+
+/// A moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    /// Nanoseconds since the beginning.
+    pub(super) ns: u64,
+    /// Live bytes, estimated.
+    pub(super) live: f64,
+    /// Bytes of the process that are in memory; 0: not known.
+    pub(super) resident: u64,
+}
+
+/// The points, by time.
+pub(super) struct Points {
+    list: [Point; MOST],
+    count: usize,
+    step_ns: u64,
+    /// Where the cell ends that the last change was in.
+    next_ns: u64,
+}
+
+impl Points {
+    /// None.
+    pub(super) const fn new() -> Self {
+        let none = Point { ns: 0, live: 0.0, resident: 0 };
+        Self { list: [none; MOST], count: 0, step_ns: FIRST_STEP_NS, next_ns: FIRST_STEP_NS }
+    }
+
+    /// Forgets them; begins with this one, of the moment 0.
+    pub(super) fn begin(&mut self, live: f64, resident: u64) {
+        (self.count, self.step_ns, self.next_ns) = (0, FIRST_STEP_NS, FIRST_STEP_NS);
+        self.push(Point { ns: 0, live, resident });
+    }
+
+    /// Whether a change at that moment makes a point first.
+    #[inline]
+    pub(super) fn is_due(&self, ns: u64) -> bool {
+        ns >= self.next_ns
+    }
+
+    /// Something is about to change, `ns` after the beginning, and [`Points::is_due`].
+    pub(super) fn add(&mut self, ns: u64, live: f64, resident: u64) {
+        let (first, last) = (self.next_ns, ns - ns % self.step_ns);
+        self.push(Point { ns: first, live, resident });
+        if last > first {
+            self.push(Point { ns: last, live, resident });
+        }
+        self.next_ns = (ns / self.step_ns).saturating_add(1).saturating_mul(self.step_ns);
+    }
+
+    /// All, by time.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Point> {
+        self.list[..self.count].iter()
+    }
+
+    fn push(&mut self, point: Point) {
+        if self.count == MOST {
+            self.thin();
+        }
+        self.list[self.count] = point;
+        self.count += 1;
+    }
+
+    /// Makes cells longer until half of the room is free: of each the last point stays.
+    fn thin(&mut self) {
+        while self.count > MOST / 2 {
+            self.step_ns = self.step_ns.saturating_mul(2);
+            let cell = |point: &Point| point.ns.div_ceil(self.step_ns);
+            let mut kept = 0;
+            for at in 0..self.count {
+                let next = self.list[..self.count].get(at + 1);
+                if next.is_none_or(|next| cell(next) != cell(&self.list[at])) {
+                    self.list[kept] = self.list[at];
+                    kept += 1;
+                }
+            }
+            self.count = kept;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_time_without_changes_is_flat() {
+        let mut points = Points::new();
+        points.begin(0.0, 1);
+        // 100 bytes come, nothing changes for long, and they go.
+        assert!(!points.is_due(FIRST_STEP_NS - 1) && points.is_due(FIRST_STEP_NS));
+        points.add(1000 * FIRST_STEP_NS + 7, 100.0, 2);
+        let all: Vec<_> =
+            points.iter().map(|point| (point.ns / FIRST_STEP_NS, point.live)).collect();
+        assert_eq!(all, [(0, 0.0), (1, 100.0), (1000, 100.0)]);
+        assert!(!points.is_due(1001 * FIRST_STEP_NS - 1));
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(100))]
+
+        /// Whatever the distances of changes: each point says what was live then, the points cover the time, and there are
+        /// enough of them.
+        #[test]
+        fn points_are_what_was_live(steps in prop::collection::vec(0u64..40, 1..3000)) {
+            let mut points = Points::new();
+            points.begin(0.0, 0);
+            let (mut now, mut changes, mut made) = (0, Vec::from([(0, 0.0)]), 1);
+            for (number, distance) in steps.into_iter().enumerate() {
+                now += 1 << distance.min(30);
+                if points.is_due(now) {
+                    points.add(now, changes[changes.len() - 1].1, 0);
+                    made += 1;
+                }
+                changes.push((now, number as f64 + 1.0));
+            }
+            let all: Vec<_> = points.iter().copied().collect();
+            prop_assert!(all.windows(2).all(|two| two[0].ns < two[1].ns));
+            for point in &all {
+                let before = changes.partition_point(|&(at, _)| at < point.ns).max(1) - 1;
+                prop_assert_eq!(point.live, changes[before].1);
+            }
+            prop_assert!(all.len() <= MOST && all.len() >= made.min(MOST / 4));
+            prop_assert!(now < points.next_ns && points.next_ns - now <= points.step_ns);
+        }
+    }
+}
