@@ -53,7 +53,8 @@ int main(int count, char **words)
     go_on();
     long after = profile_bytes(words[2]);
     void *unseen = malloc(8 << 20);
-    CHECK(unseen != NULL && profile_bytes(words[2]) == after);
+    /* A site has some 300 bytes; some points in time may have come since. */
+    CHECK(unseen != NULL && profile_bytes(words[2]) < after + 200);
     free(kept);
     free(unseen);
     return 0;
