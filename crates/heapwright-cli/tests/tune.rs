@@ -8,8 +8,10 @@ mod common;
 
 use common::{Folder, done, heapwright, stderr, stdout, text};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 fn tune(flags: &[&str], words: &[&str]) -> Output {
     let mut command = heapwright();
@@ -28,13 +30,17 @@ fn tuned(flags: &[&str], words: &[&str]) -> Value {
     let value: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
     assert_eq!(value["schema"], "heapwright-tune/1");
     assert_eq!(value["complete"], true);
-    let chosen = &value["decision"]["recommended"]["options"];
+    let first = &value["decision"]["eligible"][0]["options"];
     let has_program = !value["program"].is_null();
-    assert_eq!(value["check"].is_null(), chosen.is_null() || !has_program, "{value:#}");
-    let kept = !has_program || value["check"]["judgement"] == "kept";
-    let expected = chosen.as_str().filter(|_| kept).unwrap_or_default();
+    assert_eq!(value["check"].is_null(), first.is_null() || !has_program, "{value:#}");
+    let checked = value["check"]["checked"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let kept = checked.iter().find(|checked| checked["judgement"] == "kept");
+    let expected = match kept {
+        Some(kept) => kept["options"].as_str(),
+        None => first.as_str().filter(|_| !has_program),
+    };
     if value["nothing"].is_null() {
-        assert_eq!(value["recommended"], expected, "{value:#}");
+        assert_eq!(value["recommended"], expected.unwrap_or_default(), "{value:#}");
     }
     value
 }
@@ -108,15 +114,23 @@ fn a_gain_is_recommended_if_the_program_confirms_it() {
     let fastest = &value["decision"]["fastest"];
     assert_eq!(fastest["options"], "cache=percpu", "{value:#}");
     assert!(fastest["time"]["high"].as_f64() < Some(1.0), "{fastest:#}");
-    assert_eq!(value["check"]["judgement"], "kept", "{value:#}");
+    let checked = &value["check"]["checked"][0];
+    assert_eq!(
+        (&checked["options"], &checked["judgement"]),
+        (&"cache=percpu".into(), &"kept".into())
+    );
     assert_eq!(value["recommended"], "cache=percpu");
 }
 
 #[test]
 fn a_recommendation_that_the_program_contradicts_is_withdrawn() {
     let value = told(&Folder::new(), 0, 5000);
-    assert_eq!(value["decision"]["recommended"]["options"], "cache=percpu", "{value:#}");
-    assert_eq!(value["check"]["judgement"], "contradicted", "{value:#}");
+    let checked = &value["check"]["checked"][0];
+    assert_eq!(
+        (&checked["options"], &checked["judgement"]),
+        (&"cache=percpu".into(), &"contradicted".into()),
+        "{value:#}"
+    );
     assert_eq!(value["recommended"], "");
 }
 
@@ -183,6 +197,29 @@ fn where_there_is_nothing_to_tune_it_says_so() {
     assert!(value["screening"].is_null() && value["decision"].is_null(), "{value:#}");
 }
 
+#[test]
+fn an_interrupted_tuning_prints_what_it_has() {
+    let folder = Folder::new();
+    let mut child = heapwright()
+        .args(["tune", "--rounds", "1000", "--time", "1000", "--progress", "--trace"])
+        .arg(trace(&folder))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let lines = BufReader::new(child.stderr.take().expect("is a pipe")).lines();
+    lines.map_while(Result::ok).find(|line| line.contains("round 3 of ")).expect("printed");
+    // SAFETY: no pointers are involved; the child is not reaped yet, so the number is its own.
+    let sent = unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
+    assert_eq!(sent, 0);
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.signal(), Some(libc::SIGTERM));
+    let printed = stdout(&output);
+    assert!(printed.contains("\ncache=percpu ") && printed.contains(" tie "), "{printed}");
+    assert!(printed.contains("\nnote: interrupted: these figures are partial\n"), "{printed}");
+    assert!(!printed.contains("recommended:"), "{printed}");
+}
+
 /// One line on stderr, nothing on stdout.
 #[track_caller]
 fn refused(code: i32, flags: &[&str], words: &[&str]) -> String {
@@ -201,7 +238,8 @@ fn what_cannot_be_tuned_is_a_line() {
     let stdin = refused(2, &["--stdin", "/nonexistent"], &["sort"]);
     assert!(stdin.starts_with("heapwright: --stdin: cannot read /nonexistent: "), "{stdin}");
     assert!(refused(2, &["--trace", "/nonexistent"], &[]).contains("cannot be read"));
-    assert!(refused(2, &[], &[]).contains("were not provided"));
+    let nothing = refused(2, &[], &[]);
+    assert!(nothing.contains("name a program, or a trace with --trace"), "{nothing}");
     assert!(refused(2, &["--time", "0"], &["true"]).contains("0.1 to 1000000"));
 }
 

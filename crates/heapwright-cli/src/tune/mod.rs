@@ -15,10 +15,10 @@
 //!             deciding    defaults, control, finalists
 //!               | decide(): what certainly is better
 //!               v
-//! program  -> check       defaults, the recommended options
+//! program  -> check       defaults, what may be recommended (up to three)
 //!               | judge(): kept or withdrawn
 //!               v
-//!             the options recommended, or the defaults
+//!             the first options that are kept, or the defaults
 //! ```
 //!
 //! Of a dozen rows that are equal in truth, the best one looks good by luck. So screening only

@@ -38,7 +38,7 @@ pub(crate) struct Results {
     pub(crate) deciding: Option<Set>,
     /// None if it was interrupted before.
     pub(crate) decision: Option<Decision>,
-    /// None if nothing but the defaults was recommended, or there is no program to run.
+    /// None if there is nothing to check, or no program to run.
     pub(crate) check: Option<Check>,
     /// The option string to use, empty for the defaults. None if it was interrupted before.
     pub(crate) recommended: Option<String>,
@@ -143,8 +143,8 @@ impl Ratio {
 pub(crate) struct Decision {
     pub(crate) fastest: Option<Choice>,
     pub(crate) leanest: Option<Choice>,
-    /// By the replay, before the program was asked.
-    pub(crate) recommended: Option<Choice>,
+    /// What is to be recommended by the replay, in order, before the program was asked.
+    pub(crate) eligible: Vec<Choice>,
 }
 
 /// Options that were chosen.
@@ -177,28 +177,39 @@ impl From<&decision::Decision> for Decision {
         Self {
             fastest: choice(&decision.fastest),
             leanest: choice(&decision.leanest),
-            recommended: choice(&decision.recommended),
+            eligible: decision.eligible.iter().map(Choice::from).collect(),
         }
     }
 }
 
-/// The program itself, with the defaults and with what was recommended.
+/// The program itself, with the defaults and with what may be recommended.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
-    pub(crate) options: String,
     pub(crate) rounds: usize,
-    /// None if the program failed with the options.
+    /// In the order of `eligible`.
+    pub(crate) checked: Vec<Checked>,
+    /// The runs: the defaults, and then those.
+    results: Vec<Entry>,
+}
+
+/// The program with some options.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Checked {
+    pub(crate) options: String,
+    pub(crate) outcome: Outcome,
+    /// Of what is not ok: how it went wrong, in words.
+    pub(crate) detail: Option<String>,
+    /// None if it went wrong.
     pub(crate) judgement: Option<Judgement>,
     pub(crate) time: Option<Ratio>,
     pub(crate) memory: Option<Ratio>,
-    /// The defaults, and the options.
-    pub(crate) results: Vec<Entry>,
 }
 
 impl Set {
     /// From the rows of a replay and their roles, in the same order; ratios have intervals
     /// for so many comparisons.
-    pub(crate) fn new(rounds: usize, roles: Vec<Role>, rows: Vec<Row>, comparisons: usize) -> Self {
+    pub(crate) fn new(roles: Vec<Role>, rows: Vec<Row>, comparisons: usize) -> Self {
+        let rounds = rows.first().map_or(0, |row| row.runs.len());
         let first = rows.first().map(|row| measured(Candidate::defaults(), row));
         let place = |(role, row): (Role, Row)| {
             let compared = first
@@ -237,33 +248,34 @@ fn measured(candidate: Candidate, row: &Row) -> Measured {
 }
 
 impl Check {
-    /// From the runs of the program: first with the defaults, then with `options`.
-    pub(crate) fn new(
-        options: &Candidate,
-        goal: Measure,
-        rounds: usize,
-        results: Vec<Entry>,
-    ) -> Self {
+    /// From the runs of the program: first with the defaults, then with each of `eligible`.
+    pub(crate) fn new(eligible: &[decision::Choice], rounds: usize, results: Vec<Entry>) -> Self {
         let of = |entry: &Entry, candidate: Candidate| Measured {
             candidate,
             time: entry.runs.iter().map(|run| run.wall_ns as f64).collect(),
             memory: entry.runs.iter().map(|run| run.peak_rss_bytes as f64).collect(),
         };
-        let judged = match &results[..] {
-            [defaults, recommended] if recommended.outcome == Outcome::Ok => decision::judge(
-                &of(defaults, Candidate::defaults()),
-                &of(recommended, options.clone()),
-                goal,
-            ),
-            _ => None,
-        };
-        Self {
-            options: options.text(),
-            rounds,
-            judgement: judged.map(|(judgement, _)| judgement),
-            time: judged.map(|(_, compared)| compared.time.into()),
-            memory: judged.map(|(_, compared)| compared.memory.into()),
-            results,
-        }
+        let defaults = results.first().map(|entry| of(entry, Candidate::defaults()));
+        let checked = eligible.iter().zip(results.iter().skip(1)).map(|(choice, entry)| {
+            let judged =
+                defaults.as_ref().filter(|_| entry.outcome == Outcome::Ok).and_then(|defaults| {
+                    let chosen = of(entry, choice.candidate.clone());
+                    decision::judge(defaults, &chosen, choice.goal, eligible.len())
+                });
+            Checked {
+                options: choice.candidate.text(),
+                outcome: entry.outcome,
+                detail: entry.detail.clone(),
+                judgement: judged.map(|(judgement, _)| judgement),
+                time: judged.map(|(_, compared)| compared.time.into()),
+                memory: judged.map(|(_, compared)| compared.memory.into()),
+            }
+        });
+        Self { rounds, checked: checked.collect(), results }
+    }
+
+    /// The first options that the program confirms.
+    pub(crate) fn kept(&self) -> Option<&Checked> {
+        self.checked.iter().find(|checked| checked.judgement == Some(Judgement::Kept))
     }
 }

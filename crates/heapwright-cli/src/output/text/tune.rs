@@ -8,7 +8,8 @@
 //! fastest:      cache=percpu: time/op 0.83 (0.81..0.85), peak memory 1.00 (0.99..1.01)
 //! leanest:      the defaults: nothing certainly needs less memory
 //! recommended:  cache=percpu: ...
-//! checked:      prog itself, 15 rounds: time 0.97 (0.95..0.98), peak RSS ...: it is kept
+//! checked:      prog itself, 15 rounds:
+//!   cache=percpu: time 0.97 (0.95..0.98), peak RSS 1.00 (1.00..1.00) tie: a gain
 //! ```
 
 use super::replay::{failure, nanoseconds};
@@ -17,7 +18,7 @@ use crate::bench::statistics::{self, SURE_ROUNDS, Verdict};
 use crate::output::{Look, printable_text, race, recorded, units};
 use crate::replay::results::Answer;
 use crate::tune::decision::{Judgement, Measure};
-use crate::tune::results::{Check, Choice, Place, Ratio, Results, Role, Set};
+use crate::tune::results::{Checked, Choice, Place, Ratio, Results, Role, Set};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -126,17 +127,28 @@ fn lines(out: &mut String, results: &Results, look: Look) {
     };
     line("fastest", choice(decision.fastest.as_ref(), "nothing certainly takes less time"));
     line("leanest", choice(decision.leanest.as_ref(), "nothing certainly needs less memory"));
-    let is_withdrawn = results.check.as_ref().is_some_and(|check| !is_kept(check));
-    match &decision.recommended {
-        Some(choice) if is_withdrawn => {
-            line("recommended", format!("the defaults: {} is withdrawn", choice.options));
+    let recommended = match &results.check {
+        Some(check) => check.kept().map(|kept| kept.options.as_str()),
+        None => decision.eligible.first().map(|choice| choice.options.as_str()),
+    };
+    let recommended =
+        decision.eligible.iter().find(|choice| Some(choice.options.as_str()) == recommended);
+    let why = match decision.eligible.is_empty() {
+        true => "nothing is certainly better without a cost",
+        false => "the program itself confirms nothing else",
+    };
+    line("recommended", choice(recommended, why));
+    match &results.check {
+        Some(check) => {
+            let name = results.program.as_ref().map(|program| program.name.as_str());
+            let rounds = units::counted(check.rounds as u64, "round");
+            line("checked", format!("{} itself, {rounds}:", name.unwrap_or_default()));
+            for checked in &check.checked {
+                let _ = writeln!(out, "  {}: {}", checked.options, verdict(checked));
+            }
         }
-        recommended => {
-            let why = "nothing is certainly better without a cost";
-            line("recommended", self::choice(recommended.as_ref(), why));
-        }
+        None => line("checked", unchecked(results, !decision.eligible.is_empty()).to_owned()),
     }
-    line("checked", checked(results));
 }
 
 fn choice(choice: Option<&Choice>, why_none: &str) -> String {
@@ -157,36 +169,29 @@ fn choice(choice: Option<&Choice>, why_none: &str) -> String {
     text
 }
 
-fn is_kept(check: &Check) -> bool {
-    check.judgement == Some(Judgement::Kept)
+/// Why the program was not run.
+fn unchecked(results: &Results, has_eligible: bool) -> &'static str {
+    if results.program.is_none() {
+        "no: there is only a trace; name the program, too"
+    } else if has_eligible {
+        "no: interrupted"
+    } else {
+        "no: the defaults are what the program runs with now"
+    }
 }
 
-fn checked(results: &Results) -> String {
-    let Some(check) = &results.check else {
-        return match (&results.program, &results.decision) {
-            (None, _) => "no: there is only a trace; name the program, too".to_owned(),
-            (_, Some(decision)) if decision.recommended.is_some() => "no: interrupted".to_owned(),
-            _ => "no: the defaults are what the program runs with now".to_owned(),
-        };
+/// What the program says of options.
+fn verdict(checked: &Checked) -> String {
+    let (Some(time), Some(memory)) = (&checked.time, &checked.memory) else {
+        return failure(checked.outcome, checked.detail.as_deref().unwrap_or("not measured"));
     };
-    let name = results.program.as_ref().map(|program| program.name.as_str()).unwrap_or_default();
-    let (Some(time), Some(memory)) = (&check.time, &check.memory) else {
-        let failed = check.results.iter().find(|entry| entry.outcome != Outcome::Ok);
-        let why = failed.and_then(race::failure).unwrap_or_else(|| "not measured".to_owned());
-        return format!("{name} itself with {}: {why}", check.options);
-    };
-    let verdict = match check.judgement {
+    let verdict = match checked.judgement {
         Some(Judgement::Kept) => "a gain",
-        Some(Judgement::Contradicted) => "a loss",
-        _ => "no certain gain",
+        Some(Judgement::Costly) => "a gain that may cost too much: withdrawn",
+        Some(Judgement::Contradicted) => "a loss: withdrawn",
+        Some(Judgement::Tie) | None => "no certain gain: withdrawn",
     };
-    format!(
-        "{name} itself with {}, {}: time {}, peak RSS {}: {verdict}",
-        check.options,
-        units::counted(check.rounds as u64, "round"),
-        marked(time),
-        marked(memory)
-    )
+    format!("time {}, peak RSS {}: {verdict}", marked(time), marked(memory))
 }
 
 /// How it was chosen, how to use it, and what to bear in mind.
@@ -217,12 +222,12 @@ fn foot(out: &mut String, results: &Results) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::results::Machine;
+    use crate::bench::results::{Allocator, Entry, Machine, Run};
     use crate::replay::results::{Row, Trace};
     use crate::trace::Facts;
     use crate::tune::candidates::{Candidate, Key};
     use crate::tune::decision;
-    use crate::tune::results::{Decision, SCHEMA, Tuned};
+    use crate::tune::results::{Check, Decision, SCHEMA, Tuned};
 
     /// Nine rounds of a row, which take so many nanoseconds an operation and MiB.
     fn row(name: &str, ns: u64, mib: u64) -> Row {
@@ -233,10 +238,7 @@ mod tests {
             ..Answer::default()
         };
         Row {
-            allocator: crate::bench::results::Allocator {
-                name: name.to_owned(),
-                ..Default::default()
-            },
+            allocator: Allocator { name: name.to_owned(), ..Allocator::default() },
             outcome: Outcome::Ok,
             detail: None,
             runs: vec![run; 9],
@@ -247,6 +249,20 @@ mod tests {
         Candidate::of(Key::Cache, "percpu")
     }
 
+    fn rows() -> Vec<Row> {
+        vec![row("defaults", 40, 16), row("cache=auto", 40, 16), row("cache=percpu", 20, 16)]
+    }
+
+    fn roles() -> Vec<Role> {
+        vec![Role::Defaults, Role::Control, Role::Candidate(fast())]
+    }
+
+    fn decided() -> decision::Decision {
+        let set = Set::new(roles(), rows(), 2);
+        let of = |wanted: Role| set.measured(|role| *role == wanted);
+        decision::decide(&of(Role::Defaults)[0], None, &of(Role::Candidate(fast())), 1.0)
+    }
+
     /// A tuning in which one option takes half the time, and a peer crashes.
     fn results() -> Results {
         let broken = Row {
@@ -255,17 +271,8 @@ mod tests {
             runs: Vec::new(),
             ..row("broken", 1, 1)
         };
-        let rows = vec![
-            row("defaults", 40, 16),
-            row("cache=auto", 40, 16),
-            row("cache=percpu", 20, 16),
-            broken,
-        ];
-        let roles = vec![Role::Defaults, Role::Control, Role::Candidate(fast()), Role::Peer];
-        let deciding = Set::new(9, roles[..3].to_vec(), rows[..3].to_vec(), 2);
-        let defaults = deciding.measured(|role| *role == Role::Defaults);
-        let finalists = deciding.measured(|role| matches!(role, Role::Candidate(_)));
-        let decided = decision::decide(&defaults[0], None, &finalists, 1.0);
+        let screened =
+            Set::new([roles(), vec![Role::Peer]].concat(), [rows(), vec![broken]].concat(), 1);
         let facts = Facts {
             threads: 1,
             operations: 1_000_000,
@@ -288,31 +295,23 @@ mod tests {
             rule: "the rule",
             complete: true,
             notes: vec!["busy".to_owned()],
-            screening: Some(Set::new(9, roles, rows, 1)),
-            deciding: Some(deciding),
-            decision: Some(Decision::from(&decided)),
-            check: Some(check(0.9)),
+            screening: Some(screened),
+            deciding: Some(Set::new(roles(), rows(), 2)),
+            decision: Some(Decision::from(&decided())),
+            check: Some(check(&decided(), 0.9)),
             recommended: Some("cache=percpu".to_owned()),
         }
     }
 
-    /// The program, with so much of its time.
-    fn check(factor: f64) -> Check {
-        let entry = |name: &str, ns: f64| crate::bench::results::Entry {
-            allocator: name.to_owned(),
-            outcome: Outcome::Ok,
-            detail: None,
-            runs: vec![
-                crate::bench::results::Run {
-                    wall_ns: ns as u64,
-                    peak_rss_bytes: 20 << 20,
-                    ..Default::default()
-                };
-                9
-            ],
-        };
-        let runs = vec![entry("defaults", 4e8), entry("cache=percpu", 4e8 * factor)];
-        Check::new(&fast(), Measure::Time, 9, runs)
+    /// The program: with what was decided, it takes so much of its time.
+    fn check(decided: &decision::Decision, factor: f64) -> Check {
+        Check::new(&decided.eligible, 9, vec![entry("defaults", 4e8), entry("x", 4e8 * factor)])
+    }
+
+    fn entry(name: &str, ns: f64) -> Entry {
+        let run = Run { wall_ns: ns as u64, peak_rss_bytes: 20 << 20, ..Run::default() };
+        let (outcome, detail) = (Outcome::Ok, None);
+        Entry { allocator: name.to_owned(), outcome, detail, runs: vec![run; 9] }
     }
 
     #[test]
@@ -337,7 +336,8 @@ cache=percpu           20.0 ns  0.50 (0.50..0.50)          16.0 MiB  1.00 (1.00.
 fastest:      cache=percpu: time/op 0.50 (0.50..0.50), peak memory 1.00 (1.00..1.00) tie
 leanest:      the defaults: nothing certainly needs less memory
 recommended:  cache=percpu: time/op 0.50 (0.50..0.50), peak memory 1.00 (1.00..1.00) tie
-checked:      prog itself with cache=percpu, 9 rounds: time 0.90 (0.90..0.90), peak RSS 1.00 (1.00..1.00) tie: a gain
+checked:      prog itself, 9 rounds:
+  cache=percpu: time 0.90 (0.90..0.90), peak RSS 1.00 (1.00..1.00) tie: a gain
 
 to use it: heapwright run --option cache=percpu -- CMD, or HEAPWRIGHT=cache=percpu
 
@@ -352,27 +352,30 @@ note: busy
         let mut results = results();
         results.recommended = Some(String::new());
         for (factor, verdict) in [(1.0, "no certain gain"), (1.2, "a loss")] {
-            results.check = Some(check(factor));
+            results.check = Some(check(&decided(), factor));
             let printed = report(&results, Look::PLAIN);
             assert!(
-                printed.contains("\nrecommended:  the defaults: cache=percpu is withdrawn\n"),
+                printed.contains(
+                    "\nrecommended:  the defaults: the program itself confirms nothing else\n"
+                ),
                 "{printed}"
             );
-            assert!(printed.contains(&format!(": {verdict}\n")), "{printed}");
+            assert!(printed.contains(&format!(": {verdict}: withdrawn\n")), "{printed}");
             assert!(!printed.contains("to use it"), "{printed}");
         }
     }
 
     #[test]
     fn a_program_that_fails_with_the_options_is_said_to() {
-        let mut results = results();
-        let mut failed = check(1.0).results;
-        failed[1].outcome = Outcome::Crashed;
-        failed[1].detail = Some("signal 6, SIGABRT".to_owned());
-        results.check = Some(Check::new(&fast(), Measure::Time, 9, failed));
-        let printed = report(&results, Look::PLAIN);
-        let line = "\nchecked:      prog itself with cache=percpu: crashed (signal 6, SIGABRT)\n";
-        assert!(printed.contains(line), "{printed}");
-        assert!(printed.contains("cache=percpu is withdrawn"), "{printed}");
+        let failed = Entry {
+            outcome: Outcome::Crashed,
+            detail: Some("signal 6, SIGABRT".to_owned()),
+            ..entry("x", 1.0)
+        };
+        let runs = vec![entry("defaults", 4e8), failed];
+        let check = Some(Check::new(&decided().eligible, 9, runs));
+        let printed = report(&Results { check, ..results() }, Look::PLAIN);
+        assert!(printed.contains("\n  cache=percpu: crashed (signal 6, SIGABRT)\n"), "{printed}");
+        assert!(printed.contains("\nrecommended:  the defaults: "), "{printed}");
     }
 }

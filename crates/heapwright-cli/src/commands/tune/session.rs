@@ -1,45 +1,37 @@
-//! `heapwright tune -- CMD`: which options for the library are best for this program?
+//! A tuning while it goes on: the program and its trace are run, set by set of rounds.
 //!
 //! ```text
 //! try        the program once with glibc's malloc and with ours: does it work, how long does it take
 //! record     the program once, with a trace
 //! screening  the trace, replayed: defaults, control, each option by itself, peers
 //! deciding   the trace, replayed again: defaults, control, what looked better
-//! check      the program itself: defaults, what is recommended
+//! check      the program itself: defaults, what may be recommended
 //! ```
 //!
-//! What is tried and what is chosen is decided in `tune`; here it is run. A set of rounds gets a share of the
-//! time that the user gives, but never so few rounds that it decides nothing.
+//! A set of rounds gets a share of the time that the user gives, but never so few rounds that it decides
+//! nothing. Each step ends with what it found in [`Results`], so that an interrupted tuning
+//! shows what is there.
 
-use super::bench::{inherited, time_limit};
-use super::record::{self, collect};
-use super::replay::{about, chosen, write_plan};
-use super::{LibraryArg, OutputsArgs, bench, command_line, seconds};
-use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
+use super::Args;
+use crate::bench::allocators::{Allocator, GLIBC};
 use crate::bench::results::{Entry, Outcome};
-use crate::bench::{Attempt, End, Launcher, Program, Progress, Showing, machine, probe_all, race};
-use crate::output::{self, Look, Plain, json, text};
-use crate::preload;
-use crate::process::{self, Exit, interrupt};
+use crate::bench::{Attempt, End, Launcher, Program, Progress, Showing, probe_all, race};
+use crate::commands::record::{self, collect};
+use crate::commands::replay::{about, chosen, write_plan};
+use crate::output;
+use crate::process;
 use crate::replay::results::Trace;
 use crate::replay::rounds::{Played, Rounds};
 use crate::replay::{Touch, compile};
 use crate::statistics::Folder;
 use crate::trace::{self, Facts, Story};
 use crate::tune::candidates::{Setting, singles};
-use crate::tune::decision::{self, Judgement, RULE, comparisons, finalists};
-use crate::tune::results::{Check, Decision, Results, Role, SCHEMA, Set, Tuned};
+use crate::tune::decision::{self, comparisons, finalists};
+use crate::tune::results::{Check, Decision, Results, Role, Set, Tuned};
 use crate::wrong::wrong;
-use std::ffi::OsString;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
-
-/// The exit code where the program fails, by itself or with our library.
-const PROGRAM_FAILS: u8 = 1;
-
-/// The exit code of a failure of ours.
-pub(crate) const OWN_FAILURE: u8 = 125;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A program that takes less spends most of its time being started.
 const SHORTEST: Duration = Duration::from_millis(30);
@@ -66,207 +58,26 @@ const CHECK_TIMES: u32 = 3;
 const TIMES_SLOWER: u32 = 30;
 const LEAST_LIMIT: Duration = Duration::from_secs(60);
 
-/// Find the options that make a program faster or leaner.
-///
-/// Records CMD once, replays its calls for memory under each cache model, purge
-/// bound and setting of huge pages, and under two other allocators, and prints the
-/// option string that is fastest, the one that is leanest, and the one recommended,
-/// each with its gain and interval. What the intervals do not decide is called a
-/// tie. Then it runs CMD itself with the defaults and with what is recommended, in
-/// turns, and withdraws the recommendation unless CMD gains as well.
-///
-/// CMD is run some twenty times or more; it reads nothing from stdin (see --stdin),
-/// and what it prints is only compared. With --trace and no CMD there is nothing to
-/// check a recommendation by.
-///
-/// Exits with 0 if it has an answer, also where that is the defaults or that there is
-/// nothing to tune; 1 if CMD fails, by itself or on heapwright; 2 for a wrong command
-/// line or trace; 127 or 126 if CMD cannot be run; 125 if something else went wrong.
-/// Ctrl-C prints what was measured so far.
-#[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
-#[command(override_usage = "heapwright tune [OPTIONS] [--trace TRACE] [-- CMD [ARGS]...]")]
-#[command(after_help = "\
-Examples:
-  heapwright tune -- python3 script.py
-  heapwright tune --stdin words.txt -- sort
-  heapwright tune --time 600 --with mimalloc,tcmalloc -- ./program --option
-  heapwright tune --trace server.trace
-  heapwright tune --format json -o tune.json -- ./program")]
-pub(crate) struct Args {
-    /// Replay this file of heapwright record instead of recording CMD
-    #[arg(long, value_name = "TRACE", required_unless_present = "command")]
-    trace: Option<PathBuf>,
-
-    /// The process to replay, where the trace has several [default: the busiest]
-    #[arg(long, value_name = "PID", requires = "trace")]
-    process: Option<u32>,
-
-    /// What CMD reads from stdin [default: nothing]
-    #[arg(long, value_name = "FILE", requires = "command")]
-    stdin: Option<PathBuf>,
-
-    /// About how long it may take; fewer rounds than decide something are never measured
-    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = budget)]
-    time: Duration,
-
-    /// The most measured rounds of the replay; CMD itself gets up to three times as many
-    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-
-    /// Show these beside heapwright instead of the first other allocator found: names (see
-    /// heapwright bench --list), NAME=PATH of a library, or 'NAME=VAR=VALUE PATH'; may be repeated
-    #[arg(long, value_name = "NAME,...")]
-    with: Vec<OsString>,
-
-    /// Kill a run after this time [default: 60, or ten times the first one's]
-    #[arg(long, value_name = "SECONDS", value_parser = time_limit)]
-    timeout: Option<Duration>,
-
-    #[command(flatten)]
-    output_args: OutputsArgs<Plain>,
-
-    /// Print progress, a line a round, even if stderr is not a terminal
-    #[arg(long, conflicts_with = "quiet")]
-    progress: bool,
-
-    #[command(flatten)]
-    library: LibraryArg,
-
-    /// The program and its arguments
-    #[arg(trailing_var_arg = true, value_name = "CMD")]
-    command: Vec<OsString>,
-}
-
-fn budget(text: &str) -> Result<Duration, String> {
-    seconds(text, 1_000_000)
-}
-
 /// Why there is no result.
-enum Stop {
+pub(super) enum Stop {
     /// Asked to stop.
     Interrupted,
     /// It ends with this code, and has said why.
     Exit(u8),
 }
 
-type Step<T> = anyhow::Result<Result<T, Stop>>;
-
-pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let library = preload::library(args.library.given().as_deref())?;
-    let (defaults, peers) = allocators(library, &args.with)?;
-    let program = match program(args)? {
-        Ok(program) => program,
-        Err(exit) => return Ok(exit),
-    };
-    let story = match &args.trace {
-        Some(path) => Some(read(path, args.process)?),
-        None => None,
-    };
-    let output_args = args.output_args.all()?;
-
-    interrupt::notice();
-    let launcher = Launcher::new(preload::launcher()?);
-    let mut tuning = Tuning {
-        args,
-        launcher: &launcher,
-        defaults: &defaults,
-        results: Results {
-            schema: SCHEMA,
-            machine: machine::describe(),
-            command: command_line(),
-            started: output::rfc3339(SystemTime::now()),
-            program: None,
-            trace: None,
-            nothing: None,
-            rule: RULE,
-            complete: true,
-            notes: machine::noise().into_iter().chain(inherited()).collect(),
-            screening: None,
-            deciding: None,
-            decision: None,
-            check: None,
-            recommended: None,
-        },
-    };
-    if std::env::var_os("HEAPWRIGHT").is_some_and(|value| !value.is_empty()) {
-        let note = "the options in HEAPWRIGHT were left out: tune starts from the defaults";
-        tuning.results.notes.push(note.to_owned());
-    }
-    if let Err(stop) = tuning.all(program.as_ref(), story, &peers)? {
-        match stop {
-            Stop::Exit(code) => return Ok(Exit::Code(code)),
-            Stop::Interrupted => tuning.results.complete = false,
-        }
-    }
-    let results = tuning.results;
-    for (format, file) in output_args {
-        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let text = match format {
-            Plain::Text if !results.complete && results.screening.is_none() => continue,
-            Plain::Text => text::tune::report(&results, look),
-            Plain::Json => json::tune::results(&results),
-        };
-        match file {
-            Some(file) => output::replace(file, &text)?,
-            None => output::to_stdout(|out| out.write_all(text.as_bytes()))?,
-        }
-    }
-    Ok(match interrupt::came() {
-        Some(signal) => Exit::Signal(signal),
-        None if !results.complete => Exit::Code(OWN_FAILURE),
-        None => Exit::Code(0),
-    })
-}
-
-/// Our library with no options, and the others that are shown.
-fn allocators(library: PathBuf, with: &[OsString]) -> anyhow::Result<(Allocator, Vec<Allocator>)> {
-    let named = With::read(with).names;
-    let all = allocators::all(library, with, &[], GLIBC)?;
-    let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.name == HEAPWRIGHT);
-    let Some(mut defaults) = ours.into_iter().next() else {
-        return Err(anyhow::anyhow!("our own library is not among the allocators"));
-    };
-    defaults.environment.clear();
-    let (glibc, found): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.name == GLIBC);
-    let shown = found
-        .into_iter()
-        .enumerate()
-        .filter(|(at, one)| if named.is_empty() { *at == 0 } else { named.contains(&one.name) })
-        .map(|(_, one)| one);
-    Ok((defaults, glibc.into_iter().chain(shown).collect()))
-}
-
-/// The program, if there is one, or how to end if it cannot be run.
-fn program(args: &Args) -> anyhow::Result<Result<Option<Program>, Exit>> {
-    if args.command.is_empty() {
-        return Ok(Ok(None));
-    }
-    if let Some(path) = &args.stdin {
-        std::fs::File::open(path)
-            .map_err(|error| wrong(format!("--stdin: cannot read {}: {error}", path.display())))?;
-    }
-    let mut program = match bench::command(&args.command)? {
-        Ok(program) => program,
-        Err(exit) => return Ok(Err(exit)),
-    };
-    program.stdin = args.stdin.clone();
-    if let Some(why) = &program.refuses {
-        eprintln!("heapwright: {} cannot run on heapwright: {why}", program.name);
-        return Ok(Err(Exit::Code(PROGRAM_FAILS)));
-    }
-    Ok(Ok(Some(program)))
-}
+pub(super) type Step<T> = anyhow::Result<Result<T, Stop>>;
 
 /// What is to be replayed, and what to know of it.
-struct Tape {
+pub(super) struct Tape {
     story: Story,
     /// The trace's file name, or the program's.
     name: String,
     notes: Vec<String>,
 }
 
-fn read(path: &Path, process: Option<u32>) -> anyhow::Result<Tape> {
+/// Reads a trace, and chooses what is replayed of it.
+pub(super) fn read(path: &Path, process: Option<u32>) -> anyhow::Result<Tape> {
     let input = trace::read(path)?;
     let story = chosen(path, input.stories, process)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -274,16 +85,17 @@ fn read(path: &Path, process: Option<u32>) -> anyhow::Result<Tape> {
 }
 
 /// A tuning while it goes on.
-struct Tuning<'a> {
-    args: &'a Args,
-    launcher: &'a Launcher,
+pub(super) struct Tuning<'a> {
+    pub(super) args: &'a Args,
+    pub(super) launcher: &'a Launcher,
     /// Our library, without options.
-    defaults: &'a Allocator,
-    results: Results,
+    pub(super) defaults: &'a Allocator,
+    pub(super) results: Results,
 }
 
 impl Tuning<'_> {
-    fn all(
+    /// All of it.
+    pub(super) fn all(
         &mut self,
         program: Option<&Program>,
         tape: Option<Tape>,
@@ -310,7 +122,10 @@ impl Tuning<'_> {
                 Ok(tape) => tape,
                 Err(stop) => return Ok(Err(stop)),
             },
-            (None, None) => return Ok(Err(Stop::Exit(OWN_FAILURE))),
+            (None, None) => {
+                let why = "there is nothing to tune: name a program, or a trace with --trace";
+                return Err(wrong(why.to_owned()));
+            }
         };
         self.results.notes.extend(tape.notes);
         self.results.notes.extend(about(&tape.story));
@@ -330,21 +145,18 @@ impl Tuning<'_> {
             Err(stop) => return Ok(Err(stop)),
         };
         self.results.decision = Some(Decision::from(&chosen));
-        let Some(choice) = chosen.recommended else {
-            self.results.recommended = Some(String::new());
-            return Ok(Ok(()));
-        };
-        let options = choice.candidate.text();
+        let first = chosen.eligible.first().map(|choice| choice.candidate.text());
+        let program = program.filter(|_| first.is_some());
         let Some(program) = program else {
-            self.results.recommended = Some(options);
+            self.results.recommended = Some(first.unwrap_or_default());
             return Ok(Ok(()));
         };
-        let check = match self.check(program, &choice)? {
+        let check = match self.check(program, &chosen.eligible)? {
             Ok(check) => check,
             Err(stop) => return Ok(Err(stop)),
         };
-        let is_kept = check.judgement == Some(Judgement::Kept);
-        self.results.recommended = Some(if is_kept { options } else { String::new() });
+        let kept = check.kept().map(|kept| kept.options.clone());
+        self.results.recommended = Some(kept.unwrap_or_default());
         self.results.check = Some(check);
         Ok(Ok(()))
     }
@@ -356,7 +168,7 @@ impl Tuning<'_> {
     /// Runs the program: how long it takes, with the defaults.
     fn try_out(&mut self, program: &Program) -> Step<Duration> {
         let glibc =
-            Allocator { name: GLIBC.to_owned(), library: None, environment: Default::default() };
+            Allocator { name: GLIBC.to_owned(), library: None, environment: BTreeMap::new() };
         let entries = match self.race(program, &[glibc, self.defaults.clone()], 1)? {
             Ok(entries) => entries,
             Err(stop) => return Ok(Err(stop)),
@@ -367,7 +179,7 @@ impl Tuning<'_> {
         }
         let why = entries.last().and_then(|entry| entry.detail.clone()).unwrap_or_default();
         eprintln!("heapwright: {} fails on heapwright: {why}", program.name);
-        Ok(Err(Stop::Exit(PROGRAM_FAILS)))
+        Ok(Err(Stop::Exit(super::PROGRAM_FAILS)))
     }
 
     /// Runs the program in turns; the first of the allocators is what it must work with.
@@ -394,7 +206,7 @@ impl Tuning<'_> {
         }
         if let Some((name, why)) = raced.broken.first() {
             eprintln!("heapwright: the program itself fails: {name}: {why}");
-            return Ok(Err(Stop::Exit(PROGRAM_FAILS)));
+            return Ok(Err(Stop::Exit(super::PROGRAM_FAILS)));
         }
         for note in raced.notes {
             if !self.results.notes.contains(&note) {
@@ -434,7 +246,7 @@ impl Tuning<'_> {
             };
             let complaint = ran.complaint().map(|line| format!(": {line}")).unwrap_or_default();
             eprintln!("heapwright: {} fails while it is recorded: {how}{complaint}", program.name);
-            return Ok(Err(Stop::Exit(PROGRAM_FAILS)));
+            return Ok(Err(Stop::Exit(super::PROGRAM_FAILS)));
         }
         let (mut stories, mut notes) = collect(folder.path());
         stories.retain(|story| story.operations() > 0);
@@ -445,7 +257,7 @@ impl Tuning<'_> {
                  heapwright doctor)",
                 program.name
             );
-            return Ok(Err(Stop::Exit(PROGRAM_FAILS)));
+            return Ok(Err(Stop::Exit(super::PROGRAM_FAILS)));
         };
         if processes > 1 {
             let name = story.name();
@@ -464,6 +276,7 @@ impl Tuning<'_> {
         let began = Instant::now();
         let ours = |role: &Role| self.ours(role);
         let first = match self.play(plan, &[ours(&Role::Defaults)], 1)? {
+            Ok(first) if first.interrupted => return Ok(Err(Stop::Interrupted)),
             Ok(first) => first,
             Err(stop) => return Ok(Err(stop)),
         };
@@ -494,8 +307,11 @@ impl Tuning<'_> {
             .map(|defaults| finalists(defaults, &screening.measured(is_single), share))
             .unwrap_or_default();
         self.results.screening = Some(screening);
+        if !self.results.complete {
+            return Ok(Err(Stop::Interrupted));
+        }
         if better.is_empty() {
-            return Ok(Ok(decision::Decision { fastest: None, leanest: None, recommended: None }));
+            return Ok(Ok(decision::Decision::default()));
         }
 
         let count = comparisons(better.len());
@@ -512,7 +328,12 @@ impl Tuning<'_> {
         let control = deciding.measured(|role| *role == Role::Control);
         let finalists = deciding.measured(is_single);
         self.results.deciding = Some(deciding);
-        let Some(defaults) = defaults.first() else { return Ok(Err(Stop::Exit(PROGRAM_FAILS))) };
+        if !self.results.complete {
+            return Ok(Err(Stop::Interrupted));
+        }
+        let Some(defaults) = defaults.first() else {
+            return Ok(Err(Stop::Exit(super::PROGRAM_FAILS)));
+        };
         Ok(Ok(decision::decide(defaults, control.first(), &finalists, share)))
     }
 
@@ -534,7 +355,8 @@ impl Tuning<'_> {
         self.defaults.with_options(options.clone(), &options)
     }
 
-    /// Measures a set of rows, in as many rounds as its share of the time allows.
+    /// Measures a set of rows, in as many rounds as its share of the time allows. Interrupted, it
+    /// is what was measured before, and the results are no longer complete.
     fn set(
         &mut self,
         plan: &Path,
@@ -546,14 +368,17 @@ impl Tuning<'_> {
     ) -> Step<Set> {
         let round = one_run * u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let rounds = self.rounds(share, round, least, self.args.rounds);
-        Ok(self.play(plan, rows, rounds)?.map(|played| {
-            for complaint in played.complaints {
-                if !self.results.notes.contains(&complaint) {
-                    self.results.notes.push(complaint);
-                }
+        let played = match self.play(plan, rows, rounds)? {
+            Ok(played) => played,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        self.results.complete &= !played.interrupted;
+        for complaint in played.complaints {
+            if !self.results.notes.contains(&complaint) {
+                self.results.notes.push(complaint);
             }
-            Set::new(rounds, roles, played.rows, comparisons)
-        }))
+        }
+        Ok(Ok(Set::new(roles, played.rows, comparisons)))
     }
 
     /// How many rounds a set gets, if one takes so long.
@@ -575,27 +400,27 @@ impl Tuning<'_> {
             limit: self.args.timeout,
         };
         let played = rounds.play(&self.progress(rounds.runs()))?;
-        if played.interrupted {
-            return Ok(Err(Stop::Interrupted));
-        }
         let defaults = played.rows.first();
         if let Some(why) = defaults.and_then(|row| row.detail.as_ref()) {
             eprintln!("heapwright: the replay fails with the defaults: {why}");
-            return Ok(Err(Stop::Exit(PROGRAM_FAILS)));
+            return Ok(Err(Stop::Exit(super::PROGRAM_FAILS)));
         }
         Ok(Ok(played))
     }
 
-    /// Runs the program itself with the defaults and with what was chosen.
-    fn check(&mut self, program: &Program, choice: &decision::Choice) -> Step<Check> {
-        let rows = [Role::Defaults, Role::Candidate(choice.candidate.clone())];
-        let rows = rows.map(|role| self.ours(&role));
+    /// Runs the program itself with the defaults and with what may be recommended.
+    fn check(&mut self, program: &Program, eligible: &[decision::Choice]) -> Step<Check> {
+        let candidates = eligible.iter().map(|choice| Role::Candidate(choice.candidate.clone()));
+        let rows: Vec<Allocator> = std::iter::once(Role::Defaults)
+            .chain(candidates)
+            .map(|role| self.ours(&role))
+            .collect();
         let took = self.results.program.as_ref().map_or(0, |program| program.wall_ns);
-        let round = Duration::from_nanos(took) * 2;
+        let round = Duration::from_nanos(took) * u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let most = self.args.rounds * CHECK_TIMES;
         let rounds = self.rounds(FOR_CHECK, round, LEAST_DECIDING.min(self.args.rounds), most);
         let entries = self.race(program, &rows, rounds)?;
-        Ok(entries.map(|entries| Check::new(&choice.candidate, choice.goal, rounds, entries)))
+        Ok(entries.map(|entries| Check::new(eligible, rounds, entries)))
     }
 }
 
