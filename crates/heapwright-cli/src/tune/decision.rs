@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! finalists   screening: better than the defaults by 95 % intervals, one option at a time
-//!               -> the best of these, and the best of each option combined; for each of four aims:
+//!               -> the best value of each option, and these combined; for each of four aims:
 //!                  less time, less memory, and each without cost in the other
 //! decide      deciding: certainly better, by intervals for all finalists together
 //!               -> fastest, leanest; and those that may be recommended, in order
@@ -204,12 +204,10 @@ pub(crate) fn finalists(defaults: &Measured, singles: &[Measured], share: f64) -
                     *place = (value, candidate);
                 }
             }
-            let best = winners.values().min_by(|a, b| a.0.total_cmp(&b.0));
-            let combined = winners
-                .values()
-                .fold(Candidate::defaults(), |combined, (_, candidate)| combined.and(candidate));
-            for one in best.map(|(_, candidate)| (*candidate).clone()).into_iter().chain([combined])
-            {
+            let winners: Vec<Candidate> =
+                winners.into_values().map(|(_, candidate)| candidate.clone()).collect();
+            let combined = winners.iter().fold(Candidate::defaults(), |all, one| all.and(one));
+            for one in winners.into_iter().chain([combined]) {
                 if one.len() > 0 && !all.contains(&one) {
                     all.push(one);
                 }
@@ -419,9 +417,9 @@ mod tests {
             measured(purge("never"), 80.0, 96.0, 0.02, 2),
             measured(cache("percpu"), 90.0, 64.0, 0.02, 3),
         ];
-        // Time alone, both combined, and the one that costs nothing.
+        // The best value of each, and both combined.
         let finalists = finalists(&defaults(), &rows, 1.0);
-        assert_eq!(texts(&finalists), ["purge=never", "cache=percpu,purge=never", "cache=percpu"]);
+        assert_eq!(texts(&finalists), ["cache=percpu", "purge=never", "cache=percpu,purge=never"]);
         let decision = decide(&defaults(), None, &rows, 1.0);
         assert_eq!(text(decision.fastest.as_ref()), "purge=never");
         assert_eq!(text(decision.eligible.first()), "cache=percpu");
