@@ -98,7 +98,8 @@ fn library(folder: &Folder, in_replay: u32, in_program: u32) -> PathBuf {
 /// Tunes the program above with such a library.
 fn told(folder: &Folder, in_replay: u32, in_program: u32) -> Value {
     let (library, trace) = (library(folder, in_replay, in_program), trace(folder));
-    let flags = ["--library", text(&library), "--trace", text(&trace), "--rounds", "9"];
+    let flags =
+        ["--library", text(&library), "--trace", text(&trace), "--rounds", "9", "--time", "6"];
     tuned(&flags, &[text(&program(folder))])
 }
 

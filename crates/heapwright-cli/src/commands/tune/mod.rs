@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = budget)]
     time: Duration,
 
-    /// The most measured rounds of the replay; CMD itself gets up to three times as many
+    /// The most measured rounds of the replay; CMD itself gets up to ten times as many
     #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 

@@ -52,7 +52,7 @@ const FOR_CHECK: u32 = 30;
 
 /// How many times the rounds of the replay the check may have: of a program's time its calls for
 /// memory are a part, and a gain in them is a small one.
-const CHECK_TIMES: u32 = 3;
+const CHECK_TIMES: u32 = 10;
 
 /// Recording takes longer than running, by less than this.
 const TIMES_SLOWER: u32 = 30;
