@@ -2,13 +2,13 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, in every subcommand; 125 when `run`, `check`, `profile`, `record`, `replay` or `bench` itself
-//! failed (as `env`, `timeout` and `docker run` have it), else what the subcommand documents.
+//! wrong, in every subcommand; 125 when `run`, `check`, `profile`, `record`, `replay`, `tune` or `bench`
+//! itself failed (as `env`, `timeout` and `docker run` have it), else what the subcommand documents.
 //! The table is in docs/command.md.
 
 use crate::commands::{
     bench, check, diff, docs, doctor, explain, heap, library, profile, record, replay, report, run,
-    top, workload,
+    top, tune, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -45,6 +45,7 @@ enum Command {
     Heap(heap::Args),
     Record(record::Args),
     Replay(replay::Args),
+    Tune(tune::Args),
     Library(library::Args),
     #[command(hide = true)]
     Workload(workload::Args),
@@ -78,6 +79,7 @@ pub(crate) fn run() -> Exit {
         Command::Heap(args) => (heap::run(&args), heap::COULD_NOT),
         Command::Record(args) => (record::run(&args), 125),
         Command::Replay(args) => (replay::run(&args), replay::OWN_FAILURE),
+        Command::Tune(args) => (tune::run(&args), tune::OWN_FAILURE),
         Command::Library(args) => (library::run(&args), 1),
         Command::Workload(args) => (workload::run(&args), 1),
         Command::Probe(args) => (workload::probe(&args), 1),

@@ -13,6 +13,7 @@
 //!   workload      one of those workloads (hidden)
 //!   record        a program, and a trace of all its calls for memory
 //!   replay        such a trace, under any allocator
+//!   tune          the options that are best for a program
 //!   top           where the memory of running processes is
 //!   explain       why that is so, and what can be done
 //!   docs          completions and manual pages, made from the arguments
@@ -26,6 +27,7 @@
 //! bench/          the race: allocators, programs, rounds, and what it shows
 //! trace/          traces, read and written
 //! replay/         a trace done again, and what that costs
+//! tune/           which options to try, and which to choose
 //! live/           processes that run, seen from outside; orders to them
 //! screen/         the screen of `top`
 //! wrong           an error that is the user's mistake
@@ -37,7 +39,7 @@
 //! writes, whose format is `heapwright-record`.
 //!
 //! Floors: `commands` uses everything; `output` formats what it is given and
-//! asks nobody; `replay` stands on `bench` and `trace`, `bench` on `inspect`, `preload`
+//! asks nobody; `tune` stands on `replay`, `replay` on `bench` and `trace`, `bench` on `inspect`, `preload`
 //! and `process`, which know nothing of each other, nor of `report` and `symbols`.
 
 mod bench;
@@ -55,6 +57,7 @@ mod screen;
 mod statistics;
 mod symbols;
 mod trace;
+mod tune;
 mod wrong;
 
 fn main() -> ! {

@@ -5,6 +5,7 @@
 //! shell. `--with NAME,...` asks for some that are found on the machine.
 
 use super::folders::{self, children, numbers};
+use super::results;
 use crate::preload;
 use crate::wrong::wrong;
 use anyhow::{Context, bail};
@@ -75,8 +76,27 @@ impl Allocator {
         file(self).is_some() && file(self) == file(other) && self.environment == other.environment
     }
 
+    /// Our library under another name, with options behind those that it has.
+    pub(crate) fn with_options(&self, name: String, options: &str) -> Self {
+        let mut one = Self { name, ..self.clone() };
+        let value = one.environment.entry("HEAPWRIGHT".to_owned()).or_default();
+        let comma = if value.is_empty() { "" } else { "," };
+        value.push_str(&format!("{comma}{options}"));
+        one
+    }
+
+    /// What results say of it.
+    pub(crate) fn described(&self, version: Option<String>) -> results::Allocator {
+        results::Allocator {
+            name: self.name.clone(),
+            library: self.library_name(),
+            version,
+            environment: self.environment.clone(),
+        }
+    }
+
     /// The library's file name: where it lies is of no interest to a reader.
-    pub(crate) fn library_name(&self) -> Option<String> {
+    fn library_name(&self) -> Option<String> {
         Some(self.library.as_ref()?.file_name()?.to_string_lossy().into_owned())
     }
 }

@@ -49,7 +49,7 @@ mod warm;
 pub(crate) mod workloads;
 
 pub(crate) use launcher::{Attempt, End, Launcher, Ran};
-pub(crate) use probe::{Probed, answer as answer_probe, probe};
+pub(crate) use probe::{Known, answer as answer_probe, probe_all};
 pub(crate) use program::{Comparing, Program};
 pub(crate) use progress::{Progress, Showing};
 pub(crate) use warm::warm;

@@ -20,8 +20,11 @@ use std::time::Duration;
 /// The subcommand.
 pub(crate) const SUBCOMMAND: &str = "probe";
 
+/// What a probe may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// What the probe showed.
-pub(crate) enum Probed {
+enum Probed {
     /// It takes effect; with its version, if it reports one.
     Fine(Option<String>),
     /// It cannot race, and why.
@@ -29,12 +32,36 @@ pub(crate) enum Probed {
     Interrupted,
 }
 
-/// Runs the probe under an allocator.
-pub(crate) fn probe(
-    allocator: &Allocator,
+/// What may be said of an allocator before anything is measured.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Its version, where it reports one.
+    pub(crate) version: Option<String>,
+    /// Why it cannot race, if it cannot.
+    pub(crate) unfit: Option<(Outcome, String)>,
+}
+
+/// Probes allocators, one after the other. Asked to stop, it says nothing of the rest.
+pub(crate) fn probe_all(
+    allocators: &[Allocator],
     launcher: &Launcher,
-    limit: Duration,
-) -> anyhow::Result<Probed> {
+    limit: Option<Duration>,
+) -> anyhow::Result<Vec<Known>> {
+    let limit = limit.map_or(LIMIT, |limit| limit.min(LIMIT));
+    let known = |allocator| {
+        Ok(match probe(allocator, launcher, limit)? {
+            Probed::Fine(version) => Known { version, unfit: None },
+            Probed::Unfit(outcome, detail) => {
+                Known { version: None, unfit: Some((outcome, detail)) }
+            }
+            Probed::Interrupted => Known::default(),
+        })
+    };
+    allocators.iter().map(known).collect()
+}
+
+/// Runs the probe under an allocator.
+fn probe(allocator: &Allocator, launcher: &Launcher, limit: Duration) -> anyhow::Result<Probed> {
     let Some(library) = &allocator.library else { return Ok(Probed::Fine(None)) };
     let file = std::env::current_exe().context("cannot find out where this command is")?;
     let program = Program {

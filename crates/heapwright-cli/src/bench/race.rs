@@ -13,6 +13,7 @@
 
 use super::allocators::Allocator;
 use super::launcher::{Attempt, End, Fingerprint, Launcher, Ran};
+use super::probe::Known;
 use super::program::{Comparing, Program};
 use super::progress::Progress;
 use super::results::{Entry, Outcome, Run};
@@ -35,7 +36,7 @@ pub(crate) struct Race<'a> {
     /// Which of them is the baseline.
     pub(crate) baseline: usize,
     /// What is known of each allocator before the race.
-    pub(crate) unfit: &'a [Option<(Outcome, String)>],
+    pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) rounds_long: usize,
@@ -131,11 +132,11 @@ impl Race<'_> {
     }
 
     fn lane<'p>(&self, program: &'p Program) -> Lane<'p> {
-        let place = |(at, unfit): (usize, &Option<Failure>)| {
+        let place = |(at, known): (usize, &Known)| {
             let refuses =
                 program.refuses.as_ref().filter(|_| self.allocators[at].library.is_some());
             let refuses = refuses.map(|why| (Outcome::NotTaken, why.clone()));
-            Place { failure: refuses.or_else(|| unfit.clone()), ..Place::default() }
+            Place { failure: refuses.or_else(|| known.unfit.clone()), ..Place::default() }
         };
         Lane {
             program,
@@ -143,7 +144,7 @@ impl Race<'_> {
             expected: None,
             limit: self.limit.unwrap_or(FIRST_LIMIT),
             peak: 0,
-            places: self.unfit.iter().enumerate().map(place).collect(),
+            places: self.known.iter().enumerate().map(place).collect(),
             broken: None,
         }
     }

@@ -4,11 +4,11 @@
 //! text on stdout, and as JSON and HTML where that was asked for. Files are
 //! opened before the race, so that an hour of it is not lost to a typing error.
 
-use super::{LibraryArg, OutputsArgs};
+use super::{LibraryArg, OutputsArgs, command_line};
 use crate::bench::results::{self, Kind, Results, SCHEMA, Summary};
 use crate::bench::{
-    Comparing, Launcher, Probed, Program, Progress, Showing, allocators, comparison, machine,
-    probe, race, refusal, suite, workloads,
+    Comparing, Launcher, Program, Progress, Showing, allocators, comparison, machine, probe_all,
+    race, refusal, suite, workloads,
 };
 use crate::inspect;
 use crate::output::{self, Look, WithPage, html, json, text};
@@ -25,9 +25,6 @@ const PROGRAM_FAILS: u8 = 1;
 
 /// The exit code of a failure of ours.
 pub(crate) const OWN_FAILURE: u8 = 125;
-
-/// What a probe may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Race allocators on a program, or on built-in workloads.
 ///
@@ -177,7 +174,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// What to race on, or how to end if the command cannot be run.
 fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     if !args.command.is_empty() {
-        return command(&args.command);
+        return Ok(command(&args.command)?.map(|program| vec![program]));
     }
     let mut programs = workloads::chosen(&args.workloads, args.scale)?;
     if let Some(path) = &args.suite {
@@ -200,8 +197,8 @@ fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     Ok(Ok(programs))
 }
 
-/// The command given, as the only program.
-fn command(words: &[OsString]) -> anyhow::Result<Result<Vec<Program>, Exit>> {
+/// The command given, as a program, or how to end if it cannot be run.
+pub(super) fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
     let file = match inspect::path::find(&words[0]) {
         Ok(file) => std::path::absolute(file)?,
         Err(problem) => {
@@ -216,12 +213,12 @@ fn command(words: &[OsString]) -> anyhow::Result<Result<Vec<Program>, Exit>> {
     };
     let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Ok(vec![Program {
+    Ok(Ok(Program {
         stands_for: shown.join(" "),
         refuses: refusal(file.as_os_str()),
         arguments: words[1..].to_vec(),
         ..Program::bare(name, Kind::Command, file, Comparing::IfSteady)
-    }]))
+    }))
 }
 
 /// The race itself.
@@ -235,26 +232,16 @@ fn race(
     let mut notes = machine::noise();
     notes.extend(inherited());
     let launcher = Launcher::new(preload::launcher()?);
-    let (mut versions, mut unfit) = (Vec::new(), Vec::new());
-    for allocator in allocators {
-        let limit = args.timeout.map_or(PROBE_LIMIT, |limit| limit.min(PROBE_LIMIT));
-        let (version, failure) = match probe(allocator, &launcher, limit)? {
-            Probed::Fine(version) => (version, None),
-            Probed::Unfit(outcome, detail) => (None, Some((outcome, detail))),
-            Probed::Interrupted => (None, None),
-        };
-        versions.push(version);
-        unfit.push(failure);
-    }
+    let known = probe_all(allocators, &launcher, args.timeout)?;
     let baseline = allocators.iter().position(|one| one.name == args.baseline).unwrap_or_default();
-    if let Some((_, why)) = &unfit[baseline] {
+    if let Some((_, why)) = &known[baseline].unfit {
         return Err(wrong(format!("the baseline {} cannot race: {why}", args.baseline)));
     }
     let race = race::Race {
         programs,
         allocators,
         baseline,
-        unfit: &unfit,
+        known: &known,
         launcher: &launcher,
         rounds: args.rounds as usize,
         rounds_long: args.rounds_long as usize,
@@ -267,9 +254,7 @@ fn race(
     let mut results = Results {
         schema: SCHEMA.to_owned(),
         machine: machine::describe(),
-        command: std::iter::once("heapwright".to_owned())
-            .chain(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
-            .collect(),
+        command: command_line(),
         started: output::rfc3339(started),
         rounds: race.rounds,
         rounds_long: race.rounds_long,
@@ -278,13 +263,8 @@ fn race(
         notes,
         allocators: allocators
             .iter()
-            .zip(versions)
-            .map(|(allocator, version)| results::Allocator {
-                name: allocator.name.clone(),
-                library: allocator.library_name(),
-                version,
-                environment: allocator.environment.clone(),
-            })
+            .zip(&known)
+            .map(|(allocator, known)| allocator.described(known.version.clone()))
             .collect(),
         programs: programs
             .iter()
@@ -307,7 +287,7 @@ fn race(
 }
 
 /// What of our environment reaches every program and changes allocators.
-fn inherited() -> Vec<String> {
+pub(super) fn inherited() -> Vec<String> {
     const PREFIXES: [&str; 8] = [
         "GLIBC_TUNABLES",
         "MALLOC_",

@@ -14,6 +14,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
+pub(crate) mod tune;
 pub(crate) mod workload;
 
 use crate::output;
@@ -27,6 +28,12 @@ use std::time::Duration;
 /// Opens a file to write to, before the work, so that a mistake in its name costs nothing.
 pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
+}
+
+/// This command's own line, to repeat a measurement with.
+pub(crate) fn command_line() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("heapwright".to_owned()).chain(words).collect()
 }
 
 /// A number of seconds, from a tenth of one to so many.

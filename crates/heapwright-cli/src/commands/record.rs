@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The files' name before the pid.
-const STEM: &str = "trace";
+pub(super) const STEM: &str = "trace";
 
 /// Record every call for memory that a program makes, for heapwright replay.
 ///
@@ -101,7 +101,7 @@ fn forget(path: &Path, was_there: bool) {
 
 /// What all processes did, by when they began; and what is wrong with
 /// what they left.
-fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
+pub(super) fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
     let mut stories = Vec::new();
     let mut notes = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -4,15 +4,15 @@
 //! Reads the trace, makes a plan of it, lets each allocator's player do it in turn, and
 //! reports the result: as text on stdout, and as JSON where that was asked for.
 
-use super::{LibraryArg, OutputsArgs};
+use super::{LibraryArg, OutputsArgs, command_line};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
-use crate::bench::results::{self, Outcome};
-use crate::bench::{Launcher, Probed, Progress, Showing, machine, probe};
+use crate::bench::results::Outcome;
+use crate::bench::{Launcher, Progress, Showing, machine, probe_all};
 use crate::output::{self, Look, Plain, json, text};
 use crate::preload;
 use crate::process::{Exit, interrupt};
-use crate::replay::results::{Results, Row, SCHEMA, Trace};
-use crate::replay::rounds::{Played, Rounds};
+use crate::replay::results::{Results, SCHEMA, Trace};
+use crate::replay::rounds::Rounds;
 use crate::replay::{Touch, compile};
 use crate::statistics::Folder;
 use crate::trace::{self, Story};
@@ -29,9 +29,6 @@ const FAILS: u8 = 1;
 
 /// The exit code of a failure of ours.
 pub(crate) const OWN_FAILURE: u8 = 125;
-
-/// What a probe may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Replay a recorded trace under several allocators.
 ///
@@ -130,7 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         return Ok(Exit::Code(0));
     }
     let mut notes = input.notes;
-    let story = chosen(args, input.stories)?;
+    let story = chosen(&args.trace, input.stories, args.process)?;
     notes.extend(about(&story));
     let allocators = players(args)?;
     let output_args = args.output_args.all()?;
@@ -165,15 +162,19 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
     })
 }
 
-/// The story to replay.
-fn chosen(args: &Args, stories: Vec<Story>) -> anyhow::Result<Story> {
-    let path = args.trace.display();
+/// The story to replay, of those in a file: the process asked for, or else the busiest.
+pub(super) fn chosen(
+    path: &Path,
+    stories: Vec<Story>,
+    process: Option<u32>,
+) -> anyhow::Result<Story> {
+    let path = path.display();
     let mut stories: Vec<Story> =
         stories.into_iter().filter(|story| story.operations() > 0).collect();
     if stories.is_empty() {
         return Err(wrong(format!("{path}: no allocations are recorded in it")));
     }
-    if let Some(pid) = args.process {
+    if let Some(pid) = process {
         let pids: Vec<String> = stories.iter().map(|story| story.pid.to_string()).collect();
         stories.retain(|story| story.pid == pid);
         if stories.is_empty() {
@@ -186,7 +187,7 @@ fn chosen(args: &Args, stories: Vec<Story>) -> anyhow::Result<Story> {
 }
 
 /// What a reader should know of a story.
-fn about(story: &Story) -> Vec<String> {
+pub(super) fn about(story: &Story) -> Vec<String> {
     let mut notes = Vec::new();
     if story.unknown > 0 {
         let why = if story.forked { " (the process was forked with them)" } else { "" };
@@ -231,11 +232,8 @@ fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
             continue;
         }
         for model in &args.cache {
-            let mut row = Allocator { name: format!("{HEAPWRIGHT} {model}"), ..one.clone() };
-            let options = row.environment.entry("HEAPWRIGHT".to_owned()).or_default();
-            let comma = if options.is_empty() { "" } else { "," };
-            options.push_str(&format!("{comma}cache={model}"));
-            all.push(row);
+            let name = format!("{HEAPWRIGHT} {model}");
+            all.push(one.with_options(name, &format!("cache={model}")));
         }
     }
     Ok(all)
@@ -252,73 +250,45 @@ fn replay(
     let started = SystemTime::now();
     notes.extend(machine::noise());
     let launcher = Launcher::new(preload::launcher()?);
-    let (mut versions, mut unfit) = (Vec::new(), Vec::new());
-    for allocator in allocators {
-        let (version, failure) = match probe(allocator, &launcher, PROBE_LIMIT)? {
-            Probed::Fine(version) => (version, None),
-            Probed::Unfit(outcome, detail) => (None, Some((outcome, detail))),
-            Probed::Interrupted => (None, None),
-        };
-        versions.push(version);
-        unfit.push(failure);
-    }
+    let known = probe_all(allocators, &launcher, None)?;
     let folder = Folder::new()?;
     let plan = folder.path().join("plan");
-    write_plan(&plan, &compile(story, args.touch, args.sequential))
-        .with_context(|| format!("cannot write the plan to {}", plan.display()))?;
+    write_plan(&plan, &compile(story, args.touch, args.sequential))?;
     let name = args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let rounds = Rounds {
         plan,
         name: &name,
         allocators,
-        unfit: &unfit,
+        known: &known,
         launcher: &launcher,
         rounds: args.rounds as usize,
         limit: args.timeout,
     };
     let progress = Progress::new(Showing::of(args.output_args.quiet, args.progress), rounds.runs());
-    let Played { parts, interrupted } = rounds.play(&progress)?;
-    for (allocator, part) in allocators.iter().zip(&parts) {
-        if let Some(complaint) = &part.complaint {
-            notes.push(format!("{}: {complaint}", allocator.name));
-        }
-    }
-    let row = |((allocator, version), part): ((&Allocator, _), crate::replay::rounds::Part)| Row {
-        allocator: results::Allocator {
-            name: allocator.name.clone(),
-            library: allocator.library_name(),
-            version,
-            environment: allocator.environment.clone(),
-        },
-        outcome: part.failure.as_ref().map_or(Outcome::Ok, |(outcome, _)| *outcome),
-        detail: part.failure.map(|(_, detail)| detail),
-        runs: part.runs,
-    };
+    let played = rounds.play(&progress)?;
+    notes.extend(played.complaints);
     let results = Results {
         schema: SCHEMA,
         machine: machine::describe(),
-        command: std::iter::once("heapwright".to_owned())
-            .chain(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()))
-            .collect(),
+        command: command_line(),
         started: output::rfc3339(started),
-        trace: Trace {
-            name,
-            process: Some(story.pid).filter(|pid| *pid != 0),
-            program: Some(story.name()).filter(|name| !name.is_empty()),
-            facts: story.facts(),
-        },
+        trace: Trace::of(story, name),
         rounds: args.rounds as usize,
         touch: args.touch,
         sequential: args.sequential,
-        complete: !interrupted,
+        complete: !played.interrupted,
         notes,
-        rows: allocators.iter().zip(versions).zip(parts).map(row).collect(),
+        rows: played.rows,
     };
-    Ok((results, interrupted))
+    Ok((results, played.interrupted))
 }
 
-fn write_plan(path: &Path, words: &[u64]) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create_new(path)?);
-    words.iter().try_for_each(|word| out.write_all(&word.to_ne_bytes()))?;
-    out.flush()
+/// Writes a plan to a file.
+pub(super) fn write_plan(path: &Path, words: &[u64]) -> anyhow::Result<()> {
+    let write = || {
+        let mut out = BufWriter::new(File::create_new(path)?);
+        words.iter().try_for_each(|word| out.write_all(&word.to_ne_bytes()))?;
+        out.flush()
+    };
+    write().with_context(|| format!("cannot write the plan to {}", path.display()))
 }

@@ -9,6 +9,26 @@ use crate::bench::results::{
 use crate::bench::statistics::{self, Estimate, SURE_ROUNDS, Verdict};
 use std::time::Duration;
 
+/// What fits on a wide terminal.
+pub(super) const WIDTH: usize = 110;
+
+/// A text in lines that fit.
+pub(super) fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 {
+            let fits = used + 1 + length <= WIDTH;
+            lines.push(if fits { ' ' } else { '\n' });
+            used = if fits { used + 1 } else { 0 };
+        }
+        lines.push_str(word);
+        used += length;
+    }
+    lines
+}
+
 /// `0.84`, `12.3`.
 pub(super) fn ratio(value: f64) -> String {
     if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") }
@@ -189,7 +209,7 @@ pub(super) fn field(results: &Results) -> String {
 }
 
 /// A long text's beginning.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {
         return text.to_owned();

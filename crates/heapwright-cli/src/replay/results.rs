@@ -5,7 +5,7 @@
 
 use super::plan::Touch;
 use crate::bench::results::{Allocator, Machine, Outcome};
-use crate::trace::Facts;
+use crate::trace::{Facts, Story};
 use serde::Serialize;
 
 /// The name of the format.
@@ -42,6 +42,18 @@ pub(crate) struct Trace {
     pub(crate) program: Option<String>,
     #[serde(flatten)]
     pub(crate) facts: Facts,
+}
+
+impl Trace {
+    /// What a story of a file of this name is.
+    pub(crate) fn of(story: &Story, name: String) -> Self {
+        Self {
+            name,
+            process: Some(story.pid).filter(|pid| *pid != 0),
+            program: Some(story.name()).filter(|name| !name.is_empty()),
+            facts: story.facts(),
+        }
+    }
 }
 
 /// An allocator, and how it did.

@@ -4,10 +4,10 @@
 //! an allocator ends its part, and becomes a row that says so.
 
 use super::player::SUBCOMMAND;
-use super::results::Answer;
+use super::results::{Answer, Row};
 use crate::bench::allocators::Allocator;
 use crate::bench::results::{Kind, Outcome};
-use crate::bench::{Attempt, Comparing, End, Launcher, Program, Progress, Ran, warm};
+use crate::bench::{Attempt, Comparing, End, Known, Launcher, Program, Progress, Ran, warm};
 use crate::process::{self, interrupt};
 use anyhow::Context;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct Rounds<'a> {
     pub(crate) name: &'a str,
     pub(crate) allocators: &'a [Allocator],
     /// What is known of each before.
-    pub(crate) unfit: &'a [Option<(Outcome, String)>],
+    pub(crate) known: &'a [Known],
     pub(crate) launcher: &'a Launcher,
     pub(crate) rounds: usize,
     pub(crate) limit: Option<Duration>,
@@ -33,17 +33,19 @@ pub(crate) struct Rounds<'a> {
 
 /// How an allocator did.
 #[derive(Default)]
-pub(crate) struct Part {
-    pub(crate) runs: Vec<Answer>,
-    pub(crate) failure: Option<(Outcome, String)>,
+struct Part {
+    runs: Vec<Answer>,
+    failure: Option<(Outcome, String)>,
     /// What our library said of the options it was given, where it did not take them.
-    pub(crate) complaint: Option<String>,
+    complaint: Option<String>,
 }
 
 /// What came of it.
 pub(crate) struct Played {
     /// One for each allocator.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) rows: Vec<Row>,
+    /// Options that our library did not take, for a reader.
+    pub(crate) complaints: Vec<String>,
     pub(crate) interrupted: bool,
 }
 
@@ -64,8 +66,8 @@ impl Rounds<'_> {
                 Comparing::Never,
             )
         };
-        let part = |unfit: &Option<_>| Part { failure: unfit.clone(), ..Part::default() };
-        let mut parts: Vec<Part> = self.unfit.iter().map(part).collect();
+        let part = |known: &Known| Part { failure: known.unfit.clone(), ..Part::default() };
+        let mut parts: Vec<Part> = self.known.iter().map(part).collect();
         let count = parts.len();
         let mut peak = 0;
         let mut fastest: Option<Duration> = None;
@@ -79,7 +81,7 @@ impl Rounds<'_> {
                 let part = &mut parts[at];
                 if part.failure.is_none() {
                     if interrupt::came().is_some() {
-                        return Ok(Self::over(parts, progress));
+                        return Ok(self.over(parts, true, progress));
                     }
                     progress.running(self.name, &self.allocators[at].name, left);
                     warm(peak);
@@ -88,7 +90,7 @@ impl Rounds<'_> {
                     });
                     let allocator = &self.allocators[at];
                     match self.launcher.run(&program, allocator, limit, &|| progress.tick())? {
-                        Attempt::Interrupted => return Ok(Self::over(parts, progress)),
+                        Attempt::Interrupted => return Ok(self.over(parts, true, progress)),
                         Attempt::NotStarted(error) => {
                             return Err(error).context("cannot run the player");
                         }
@@ -111,18 +113,40 @@ impl Rounds<'_> {
                 progress.done(1);
             }
         }
-        progress.finish();
-        Ok(Played { parts, interrupted: false })
+        Ok(self.over(parts, false, progress))
     }
 
-    /// Interrupted: only whole rounds are kept.
-    fn over(mut parts: Vec<Part>, progress: &Progress) -> Played {
+    /// The rows. Interrupted, only whole rounds are kept.
+    fn over(&self, mut parts: Vec<Part>, interrupted: bool, progress: &Progress) -> Played {
         progress.finish();
-        let whole = parts.iter().filter(|part| part.failure.is_none());
-        let whole = whole.map(|part| part.runs.len()).min().unwrap_or_default();
-        parts.iter_mut().for_each(|part| part.runs.truncate(whole));
-        Played { parts, interrupted: true }
+        if interrupted {
+            keep_whole_rounds(&mut parts);
+        }
+        let places = self.allocators.iter().zip(self.known);
+        let complaints = self.allocators.iter().zip(&parts).filter_map(|(allocator, part)| {
+            Some(format!("{}: {}", allocator.name, part.complaint.as_ref()?))
+        });
+        Played {
+            complaints: complaints.collect(),
+            rows: places
+                .zip(parts)
+                .map(|((allocator, known), part)| Row {
+                    allocator: allocator.described(known.version.clone()),
+                    outcome: part.failure.as_ref().map_or(Outcome::Ok, |(outcome, _)| *outcome),
+                    detail: part.failure.map(|(_, detail)| detail),
+                    runs: part.runs,
+                })
+                .collect(),
+            interrupted,
+        }
     }
+}
+
+/// Drops the runs of a round that not every allocator has had.
+fn keep_whole_rounds(parts: &mut [Part]) {
+    let whole = parts.iter().filter(|part| part.failure.is_none());
+    let whole = whole.map(|part| part.runs.len()).min().unwrap_or_default();
+    parts.iter_mut().for_each(|part| part.runs.truncate(whole));
 }
 
 /// What a run says, or what was wrong with it.

@@ -14,6 +14,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
+pub(crate) mod tune;
 
 /// The value of every object's `format`.
 const FORMAT: u32 = 1;

@@ -14,16 +14,13 @@ use crate::bench::allocators::{self, HEAPWRIGHT};
 use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Entry, Measure, Program, Results};
 use crate::bench::statistics::Verdict;
-use crate::output::race::{self, Middle};
+use crate::output::race::{self, Middle, WIDTH};
 use crate::output::{Look, units};
 use heapwright_workloads::Workload;
 use std::fmt::Write;
 
 /// Up to so many programs have tables of their own.
 const FEW: usize = 3;
-
-/// What fits on a wide terminal.
-const WIDTH: usize = 110;
 
 /// The whole report.
 pub(crate) fn report(results: &Results, look: Look) -> String {
@@ -71,7 +68,7 @@ fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
     let _ = writeln!(out);
     if results.programs.len() > 1 {
         let about = format!("{}: {}", program.name, program.stands_for);
-        let _ = writeln!(out, "{}", wrapped(&about));
+        let _ = writeln!(out, "{}", race::wrapped(&about));
     }
     let ratio_title = format!("ratio to {}", results.baseline);
     let mut title = format!(
@@ -114,23 +111,6 @@ fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
         }
         let _ = writeln!(out, " {:>10}", units::count(middle.faults));
     }
-}
-
-/// A text in lines that fit.
-fn wrapped(text: &str) -> String {
-    let mut lines = String::new();
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if used > 0 {
-            let fits = used + 1 + length <= WIDTH;
-            lines.push(if fits { ' ' } else { '\n' });
-            used = if fits { used + 1 } else { 0 };
-        }
-        lines.push_str(word);
-        used += length;
-    }
-    lines
 }
 
 fn name_width(results: &Results) -> usize {

@@ -95,7 +95,8 @@ fn ratio(row: &Row, first: &Row) -> String {
     format!("{}{tie}", race::estimate(&estimate))
 }
 
-fn failure(outcome: Outcome, why: &str) -> String {
+/// What went wrong with a row.
+pub(super) fn failure(outcome: Outcome, why: &str) -> String {
     match outcome {
         Outcome::Ok | Outcome::Failed => why.to_owned(),
         Outcome::Crashed => format!("crashed ({why})"),
@@ -106,7 +107,7 @@ fn failure(outcome: Outcome, why: &str) -> String {
 }
 
 /// `12.3 ns`, `1.2 us`.
-fn nanoseconds(ns: f64) -> String {
+pub(super) fn nanoseconds(ns: f64) -> String {
     match ns {
         ..1000.0 => format!("{ns:.1} ns"),
         ..1e6 => format!("{:.1} us", ns / 1e3),
