@@ -13,11 +13,13 @@
 //! ```
 //!
 //! A share is of all bytes of the figure that is reported. Sites beyond `--limit` are one line; a site with a
-//! few samples is an anecdote, and its error says so.
+//! few samples is an anecdote, and its error says so. Sites of pools, arenas and collected heaps count their segments, chunks and
+//! pages.
 
 use super::report::stack;
 use crate::output::{Look, sentences, units};
 use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
+use heapwright_record::debug::Memory;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -83,10 +85,10 @@ fn write_one(
         let squares = profile.sites.iter().map(|site| (of(site) as f64).powi(2));
         squares.sum::<f64>().sqrt() as u64
     };
-    say(&format!("     live   {}", amount(live, error(|site| site.live_error))));
+    say(&format!("     live   {}", amount(live, error(|site| site.live_error), BLOCK)));
     say(&format!(
         "allocated   {}, {} of the bytes freed within 1 ms",
-        amount(allocated, error(|site| site.allocated_error)),
+        amount(allocated, error(|site| site.allocated_error), BLOCK),
         units::percent(temporary.bytes, allocated.bytes)
     ));
     say(&format!(
@@ -103,9 +105,22 @@ fn write_one(
     threads(out, profile);
 }
 
+/// What blocks of `malloc` are called, and what is counted with them.
+const BLOCK: &str = "block";
+
+/// What one of a site's blocks is called.
+fn noun(site: &Sampled) -> &'static str {
+    match site.memory {
+        Memory::Pool => "pool segment",
+        Memory::Arena => "arena chunk",
+        Memory::Collected => "collected heap page",
+        _ => BLOCK,
+    }
+}
+
 /// An estimate: what a share of the samples could be off by is one standard deviation.
-fn amount(Amount { blocks, bytes }: Amount, error: u64) -> String {
-    let blocks = units::counted(blocks, "block");
+fn amount(Amount { blocks, bytes }: Amount, error: u64, noun: &str) -> String {
+    let blocks = units::counted(blocks, noun);
     format!("{} ± {} in {blocks}", units::bytes(bytes), units::bytes(error))
 }
 
@@ -137,13 +152,17 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
                     (oldest, youngest) => format!("{youngest} to {oldest} old"),
                 };
                 let samples = units::counted(site.samples, "sample");
-                write!(heading, "{} ({share}), {samples}, {ages}", amount(bytes, site.live_error))
+                write!(
+                    heading,
+                    "{} ({share}), {samples}, {ages}",
+                    amount(bytes, site.live_error, noun(site))
+                )
             }
             Figure::Allocated => {
-                write!(heading, "{} ({share})", amount(bytes, site.allocated_error))
+                write!(heading, "{} ({share})", amount(bytes, site.allocated_error, noun(site)))
             }
             Figure::Temporary | Figure::Peak => {
-                let blocks = units::counted(bytes.blocks, "block");
+                let blocks = units::counted(bytes.blocks, noun(site));
                 write!(heading, "{} ({share}) in {blocks}", units::bytes(bytes.bytes))
             }
         };
