@@ -87,6 +87,12 @@ static void end(Both b) {
     hw_pool_destroy(b.pool); hw_arena_destroy(b.arena);
 }
 static void thrower(int depth) { std::string s(200, 'x'); if (depth == 0) throw std::runtime_error(s); thrower(depth - 1); }
+// The child dies if it hangs, whatever signals do in its parent.
+static void end_soon() {
+    signal(SIGALRM, SIG_DFL);
+    sigset_t alarms; sigemptyset(&alarms); sigaddset(&alarms, SIGALRM); pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+    alarm(20);
+}
 static void work(int id, bool forks) {
     uint64_t x = id * 7919 + 1;
     std::vector<Head *> mine(300);
@@ -111,7 +117,7 @@ static void work(int id, bool forks) {
         if (id == 2) std::thread([] { std::vector<Head *> v; for (int i = 0; i < 500; i++) v.push_back(make(i, i, i)); for (auto h : v) end(h); }).join();
         if (forks && id == 3 && x % 8 == 0) {
             pid_t pid = fork();
-            if (pid == 0) { alarm(20); for (int i = 0; i < 3000; i++) { Head *h = make(i % 700, i, i); end(h); } for (auto h : mine) if (h) end(h); for (auto b : kept) end(b); _exit(0); }
+            if (pid == 0) { end_soon(); for (int i = 0; i < 3000; i++) { Head *h = make(i % 700, i, i); end(h); } for (auto h : mine) if (h) end(h); for (auto b : kept) end(b); _exit(0); }
             int status; if (pid > 0 && (waitpid(pid, &status, 0), status != 0)) { fprintf(stderr, "status %x\n", status); die("a child failed"); }
         }
     }
@@ -126,11 +132,12 @@ int main(int argc, char **argv) {
         struct sigaction a = {}; a.sa_handler = handler; a.sa_flags = SA_RESTART; sigaction(SIGALRM, &a, nullptr);
         itimerval t = {{0, 2000}, {0, 2000}}; setitimer(ITIMER_REAL, &t, nullptr);
     }
+    // Threads are born with what is blocked here: signals come to those that do not block them.
+    sigset_t alarms; sigemptyset(&alarms); sigaddset(&alarms, SIGALRM);
+    if (!interrupts) pthread_sigmask(SIG_BLOCK, &alarms, nullptr);
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; i++) threads.emplace_back(work, i, forks);
-    if (interrupts) { // the kernel prefers this thread
-        sigset_t own; sigemptyset(&own); sigaddset(&own, SIGALRM); pthread_sigmask(SIG_BLOCK, &own, nullptr);
-    }
+    pthread_sigmask(interrupts ? SIG_BLOCK : SIG_UNBLOCK, &alarms, nullptr);
     // By the clock: a signal ends a sleep.
     auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     while (std::chrono::steady_clock::now() < until) usleep(100000);
