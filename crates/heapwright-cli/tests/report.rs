@@ -6,8 +6,8 @@ mod common;
 use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
 use heapwright_record::debug::{
     Access, Call, Check, Checked, End, Ending, Entry, Finding, FindingKind, Frames, HEADER, Leak,
-    Module, Moment, Note, Occasion, Origin, Process, Reach, Region, Root, Site, Stack, Step,
-    Thread, Times, Usage,
+    Memory, Module, Moment, Note, Occasion, Origin, Process, Profile, Reach, Region, Root, Sampled,
+    Site, Stack, Step, Thread, Times, Usage,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -652,6 +652,47 @@ fn what_grows_and_grows_is_reported() {
         serde_json::from_str(&stdout(&report(&["--format", "json"], &record))).expect("is JSON");
     assert_eq!(object["growths"][0]["slope"], json!(1_048_576.0));
     assert_eq!(object["processes"][0]["checks"][29]["usage"][0]["bytes"], json!(50 << 20));
+}
+
+#[test]
+fn a_profile_says_what_its_blocks_are() {
+    let folder = Folder::new();
+    let mut entries = vec![
+        process(1),
+        Stack { id: 1, frames: Frames::new(&[0x100]) }.into(),
+        Check { number: 1, occasion: Occasion::Profile, ..Check::default() }.into(),
+        Profile { check: 1, period: 512 << 10, ..Profile::default() }.into(),
+    ];
+    // The last one is an older library's, which did not say.
+    let kinds = [Memory::Block, Memory::Pool, Memory::Arena, Memory::Collected, Memory::Unknown];
+    for memory in kinds {
+        let amount = u64::from(memory as u8) + 2;
+        entries.push(
+            Sampled {
+                check: 1,
+                stack: 1,
+                live_samples: 1,
+                live_blocks: amount,
+                live_bytes: amount << 20,
+                memory,
+                ..Sampled::default()
+            }
+            .into(),
+        );
+    }
+    entries.push(Checked { check: 1, ..Checked::default() }.into());
+    let record = folder.file("profile", bytes(&entries));
+    let printed = stdout(&report(&["--figure", "live"], &record));
+    let nouns =
+        ["3 blocks", "4 pool segments", "5 arena chunks", "6 collected heap pages", "2 blocks"];
+    for noun in nouns {
+        assert!(printed.contains(&format!(" in {noun} (")), "{noun}: {printed}");
+    }
+    let object: Value =
+        serde_json::from_str(&stdout(&report(&["--format", "json"], &record))).expect("is JSON");
+    let sites = &object["processes"][0]["checks"][0]["profile"]["sites"];
+    let said: Vec<_> = (0..5).map(|site| sites[site]["memory"].clone()).collect();
+    assert_eq!(said, ["block", "pool", "arena", "collected", "unknown"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //!   16  carved | free | purged | listed                      slab
 //!   24  units | stamp                                        run, slab
 //!   32  usable | requested                                   large block, pool segment
-//!   48  summary | heap | zero, state                         slab, large block, free run
+//!   48  summary | heap | zero, state, sampled                slab, large block, free run, sampled run
 //!   64  bitmap                                               slab
 //! ```
 //!
@@ -66,7 +66,9 @@ pub struct Record {
     pub zero: AtomicU8,
     /// Free run: what is behind it (a `chunk::runs::State`).
     pub state: AtomicU8,
-    _spare_too: [AtomicU8; 2],
+    /// Run of a pool, an arena or a collected heap: whether it is a sample of the heap profile.
+    pub sampled: AtomicU8,
+    _spare_too: AtomicU8,
     /// Slab of at most 512 slots: the slots that were returned.
     pub bitmap: [AtomicU64; INLINE_WORDS],
 }

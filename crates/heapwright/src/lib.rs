@@ -49,6 +49,8 @@ pub mod profile;
 mod recorder;
 #[cfg(not(loom))]
 mod request;
+#[cfg(not(loom))]
+mod runs;
 #[cfg(all(feature = "debug", not(loom)))]
 mod samples;
 #[cfg(all(feature = "debug", not(loom)))]

@@ -15,7 +15,8 @@
 //! The same without a change to the program: `heapwright profile -- PROGRAM`, or the options
 //! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write()`] writes.
 //!
-//! What is profiled are blocks of `malloc` and of first-class heaps. The idea is TCMalloc's (Google, "Sampling");
+//! What is profiled are blocks of `malloc` and of first-class heaps, and the segments, chunks and pages that pools, arenas and
+//! collected heaps take, each as a block of its length (`runs.rs`). The idea is TCMalloc's (Google, "Sampling");
 //! jemalloc does the same. Theirs count bytes in each `malloc`;
 //! here they are counted when blocks come into a thread's lists, see `cache/sampling.rs`.
 

@@ -10,83 +10,15 @@
     reason = "tests run on std, whose allocator is not this one"
 )]
 
+mod common;
+
+use common::profiled::Written;
 use heapwright::heap::{self, Heap};
 use heapwright::profile;
-use heapwright_record::debug::{
-    Checked, Entry, Profile, Reader, Sampled, SampledMore, SampledPoint,
-};
-use std::collections::HashMap;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
+use heapwright_record::debug::{Sampled, SampledMore};
 
 /// Small, so that there are many samples.
 const PERIOD: usize = 4 << 10;
-
-/// A profile, as it was written.
-struct Written {
-    sites: Vec<Sampled>,
-    /// Of each site, in their order.
-    more: Vec<SampledMore>,
-    points: Vec<SampledPoint>,
-    checked: Checked,
-    profile: Profile,
-}
-
-impl Written {
-    fn now() -> Self {
-        let path = std::env::temp_dir().join(format!("heapwright-profile-{}", std::process::id()));
-        let mut file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)
-            .unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert!(profile::write(file.as_raw_fd()));
-        file.seek(SeekFrom::Start(0)).unwrap();
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).unwrap();
-        let mut reader = Reader::new(&bytes).unwrap();
-        let (mut sites, mut checked, mut profile) = (Vec::new(), None, None);
-        let (mut more, mut points) = (Vec::new(), Vec::new());
-        let mut stacks = HashMap::new();
-        for entry in reader.by_ref() {
-            match entry {
-                Entry::Stack(stack) => _ = stacks.insert(stack.id, stack.frames.iter().count()),
-                Entry::Sampled(site) => sites.push(site),
-                Entry::SampledMore(one) => more.push(one),
-                Entry::SampledPoint(one) => points.push(one),
-                Entry::Profile(one) => profile = Some(one),
-                Entry::Checked(one) => checked = Some(one),
-                _ => {}
-            }
-        }
-        assert_eq!((reader.problem(), reader.skipped()), (None, 0));
-        assert!(sites.iter().all(|site| site.stack == 0 || stacks.contains_key(&site.stack)));
-        assert!(sites.iter().map(|site| site.stack).eq(more.iter().map(|more| more.stack)));
-        Self { sites, more, points, checked: checked.unwrap(), profile: profile.unwrap() }
-    }
-
-    fn sum(&self, field: impl Fn(&Sampled) -> u64) -> u64 {
-        self.sites.iter().map(field).sum()
-    }
-
-    /// Live bytes are about `truth`: within six standard errors.
-    fn is_about(&self, truth: usize) {
-        let errors = self.sites.iter().map(|site| (site.live_error as f64).powi(2)).sum::<f64>();
-        let off = (self.checked.bytes as f64 - truth as f64).abs();
-        assert!(
-            off <= 6.0 * errors.sqrt() + truth as f64 / 1e4 + 16.0,
-            "{} live bytes estimated, {truth} live, error {}",
-            self.checked.bytes,
-            errors.sqrt()
-        );
-        // But for what is left of a byte at each site.
-        let sum = self.sum(|site| site.live_bytes);
-        assert!(self.checked.bytes - sum <= self.sites.len() as u64);
-    }
-}
 
 fn allocate(count: usize, size: usize) -> Vec<usize> {
     (0..count).map(|_| heap::malloc(size) as usize).collect()
@@ -97,6 +29,31 @@ fn free(blocks: Vec<usize>) {
         // SAFETY: a block of `allocate`, freed once.
         unsafe { heap::free(block as *mut u8) };
     }
+}
+
+/// Three calls in turn, whose blocks come from the free list or from a fresh row by turns: as many bytes each.
+fn each_call_has_its_share() {
+    const TURNS: usize = 400_000;
+    let mut stay = Vec::with_capacity(TURNS);
+    let before = Written::now();
+    for _ in 0..TURNS {
+        let first = heap::malloc(100);
+        stay.push(heap::malloc(100) as usize);
+        let third = heap::malloc(100);
+        // SAFETY: a block of our own, freed once.
+        unsafe { heap::free(first) };
+        // SAFETY: a block of our own, freed only here.
+        unsafe { heap::free(third) };
+    }
+    let known = |stack| before.sites.iter().any(|site| site.stack == stack);
+    let now = Written::now();
+    let calls: Vec<_> = now.sites.iter().filter(|site| !known(site.stack)).collect();
+    assert_eq!(calls.len(), 3, "{calls:?}");
+    for call in calls {
+        let off = call.allocated_bytes as f64 - (TURNS * 100) as f64;
+        assert!(off.abs() <= 6.0 * call.allocated_error as f64, "{off} too many: {call:?}");
+    }
+    free(stay);
 }
 
 #[test]
@@ -130,6 +87,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     let pairs = (read.sum(|site| site.allocated_bytes) - before) as f64;
     assert!((pairs / (400_000.0 * 64.0) - 1.0).abs() < 0.1, "{pairs}");
     assert!(read.sum(|site| site.temporary_bytes) as f64 > 0.8 * pairs);
+
+    each_call_has_its_share();
 
     // Freed by another thread, and allocated by threads that end.
     let (mine, theirs) = kept.split_at(kept.len() / 2);

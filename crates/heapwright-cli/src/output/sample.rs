@@ -413,6 +413,7 @@ pub(crate) fn profile() -> Report {
         peak: amount(peak, size),
         oldest_ns: 2 * SECOND,
         youngest_ns: 59 * SECOND,
+        memory: heapwright_record::debug::Memory::Block,
         more: Some(SampledMore {
             temporary_error: (temporary * MIB / 2).isqrt(),
             peak_error: (peak * MIB / 2).isqrt(),

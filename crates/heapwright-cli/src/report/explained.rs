@@ -120,6 +120,7 @@ mod tests {
             peak: amount(live),
             oldest_ns: 10 * SECOND - ages.1 * SECOND,
             youngest_ns: 10 * SECOND - ages.0 * SECOND,
+            memory: heapwright_record::debug::Memory::Block,
             more: Some(SampledMore {
                 temporary_error: 1,
                 peak_error: 1,

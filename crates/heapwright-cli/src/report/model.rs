@@ -17,7 +17,7 @@
 
 use crate::symbols::Frame;
 use heapwright_record::debug::{
-    self as record, Class, End, Finding, Moment, Occasion, Origin, Reach, Role, Root,
+    self as record, Class, End, Finding, Memory, Moment, Occasion, Origin, Reach, Role, Root,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -218,6 +218,8 @@ pub(crate) struct Sampled {
     /// When the oldest and the youngest live sample were made, in nanoseconds since sampling began.
     pub(crate) oldest_ns: u64,
     pub(crate) youngest_ns: u64,
+    /// What its blocks are.
+    pub(crate) memory: Memory,
     /// None in records of older versions.
     pub(crate) more: Option<SampledMore>,
 }
@@ -304,7 +306,18 @@ impl Sampled {
             peak: amount(sampled.peak_blocks, sampled.peak_bytes),
             oldest_ns: sampled.oldest_ns,
             youngest_ns: sampled.youngest_ns,
+            memory: sampled.memory,
             more: None,
+        }
+    }
+
+    /// What one of its blocks is called.
+    pub(crate) fn noun(&self) -> &'static str {
+        match self.memory {
+            Memory::Pool => "pool segment",
+            Memory::Arena => "arena chunk",
+            Memory::Collected => "collected heap page",
+            _ => "block",
         }
     }
 

@@ -2,7 +2,7 @@
 //! the file; new ones go to the end.
 
 use super::finding::Finding;
-use super::numbers::{Ending, FindingKind, Occasion, Origin, Reach, Root};
+use super::numbers::{Ending, FindingKind, Memory, Occasion, Origin, Reach, Root};
 use super::text::{Frames, Text};
 use super::wire::{Cursor, Field, Sink, record};
 
@@ -302,6 +302,8 @@ record! {
         oldest_ns: u64,
         /// When the youngest was.
         youngest_ns: u64,
+        /// What the blocks are.
+        memory: Memory,
     }
 
     /// What is estimated of a thread's blocks in a [`Profile`].

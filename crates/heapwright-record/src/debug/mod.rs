@@ -81,7 +81,9 @@ pub use entry::{
     SampledMore, SampledPoint, SampledThread, Site, Stack, Step, Thread, Times, Usage,
 };
 pub use finding::{Finding, Moment, Role};
-pub use numbers::{Access, Call, Ending, FindingKind, Occasion, Origin, Reach, Region, Root};
+pub use numbers::{
+    Access, Call, Ending, FindingKind, Memory, Occasion, Origin, Reach, Region, Root,
+};
 pub use reader::Reader;
 pub use sentence::Words;
 pub use text::{Frames, MOST_FRAMES, Text};

@@ -231,6 +231,18 @@ numbers! {
         /// A forked child that never became another program.
         ForkChild = 4 "fork-child",
     }
+
+    /// What the blocks of a heap profile are.
+    Memory: u8 as from_u8 {
+        /// Blocks of `malloc` and of first-class heaps.
+        Block = 1 "block",
+        /// Segments of pools.
+        Pool = 2 "pool",
+        /// Chunks of arenas.
+        Arena = 3 "arena",
+        /// Pages of collected heaps.
+        Collected = 4 "collected",
+    }
 }
 
 impl FindingKind {

@@ -156,6 +156,7 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
             peak_bytes: 2 << 20,
             oldest_ns: 17,
             youngest_ns: 4_000_000_000,
+            memory: Memory::Arena,
         }
         .into(),
         SampledThread {

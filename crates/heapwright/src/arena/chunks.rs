@@ -19,6 +19,7 @@ use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
 use crate::os::Memory;
 use crate::os::SYSTEM;
+use crate::runs;
 use crate::size_class::UNIT;
 use crate::substrate;
 use crate::sync::atomic::Ordering;
@@ -98,7 +99,7 @@ impl Chunks {
         for (bytes, next) in [(usual, next), (needed.max(UNIT), self.usual.get())] {
             let Some(left) = self.left.get().checked_sub(bytes) else { continue };
             let units = bytes / UNIT;
-            let run = chunk::take(units, align, Want::Any, Entry::ARENA, |_| Entry::ARENA);
+            let run = runs::take(units, align, Want::Any, Entry::ARENA, |_| Entry::ARENA);
             if let Some(run) = run {
                 self.left.set(left);
                 self.usual.set(next);
@@ -119,9 +120,9 @@ impl Chunks {
             self.list.remove(&MAP, unit);
             if now {
                 // SAFETY: nobody uses what lies behind the current chunk.
-                unsafe { chunk::give_purged(unit, size / UNIT) };
+                unsafe { runs::give_purged(unit, size / UNIT) };
             } else {
-                chunk::give(unit, size / UNIT);
+                runs::give(unit, size / UNIT);
             }
             self.left.set(self.left.get() + size);
             bytes += size;

@@ -6,14 +6,18 @@
 //!   on    malloc <-- list <-- countdown <-- free          a block's bytes are subtracted when it comes into the list,
 //!                     |       countdown <-- chains        because it leaves the list only by being allocated
 //!                     | empty, and a sample is due
-//!                   aside     the list as it was when the countdown reached zero
+//!                   aside     due | counted | counted | due | counted | ...       from the next block that is to be a sample on
+//!                              +------- below -------->+--- below ---> ...
 //! ```
 //!
 //! So `malloc` runs at its full speed, and blocks are handed out in the same order as without sampling. The block with
-//! which the countdown reaches zero is to be a sample when it is allocated next: it and the list below it are put
-//! *aside*. When the list is empty again, `malloc` takes the slow path, where a sample is *due*: the caller makes one in
-//! place of the block (see `heap::sampling`), and the list gets back what was aside. `free` subtracts a block's bytes
-//! in a slower function: while sampling is on, the hot part's limit is 0, so the fast path of `free` knows no block.
+//! which the countdown reaches zero is *due*: it is to be a sample when it is allocated next. It and the list below it are put
+//! *aside*. When the list is empty again, `malloc` takes the slow path: the caller makes a sample in
+//! place of the block (see `heap::sampling`), and the list gets back what was aside, down to the next due block, which
+//! the second word of the one above leads to. So each sample is made in the very call that would have had its block, however
+//! many are due: which call a block goes to depends on its place in the list, and a call's share of samples on that.
+//! `free` subtracts a block's bytes in a slower function: while sampling is on, the hot part's limit is 0, so the fast path
+//! of `free` knows no block.
 //!
 //! The countdown begins at a random distance (`poisson`). A block whose bytes were subtracted may go back to its slab
 //! without being allocated; that changes no other block's probability.
@@ -24,7 +28,7 @@
 //!
 //! Invariants: while sampling is on, blocks in a list or aside were counted once since they came there, and all
 //! others of the cache (withheld, in the depot) were not; list and aside together have as many
-//! blocks as the list's room says. Only the thread itself touches either.
+//! blocks as the list's room says; the first block aside is due. Only the thread itself touches either.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -76,9 +80,9 @@ pub(super) fn look_again(count: fn(bool)) {
 /// What is kept of a class: as long as a [`super::List`], so that one offset leads to both.
 #[repr(C)]
 struct Side {
-    /// What was in the list when the count came to its end.
+    /// The uppermost block that is due, and all below it.
     aside: Cell<*mut Block>,
-    /// Samples that are due when the list is empty.
+    /// Samples that are due, of blocks aside and of such as were not put there.
     due: Cell<u32>,
     /// Bytes in a block.
     size: Cell<u32>,
@@ -233,16 +237,15 @@ impl Cache {
         list.room.get() < 0
     }
 
-    /// Puts a free block of `class` aside, which is to be a sample when it is allocated next.
+    /// Puts a free block of `class` aside, which is to be a sample when it is allocated next, and the list below it.
     fn put_aside(&self, class: usize, block: *mut Block) {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
-        if side.due.get() == 0 {
-            side.aside.set(list.head.replace(ptr::null_mut()));
-        }
-        // Where one is due already, this one is due behind it.
+        let below = side.aside.replace(block);
+        let rest = join(list.head.replace(ptr::null_mut()), below);
         // SAFETY: a free block, which the caller gives away.
-        unsafe { Block::set_next(block, side.aside.get()) };
-        side.aside.set(block);
+        unsafe { Block::set_next(block, rest) };
+        // SAFETY: a free block, which the caller gives away.
+        unsafe { Block::set_below(block, below) };
         side.due.set(side.due.get() + 1);
     }
 
@@ -286,14 +289,14 @@ impl Cache {
         }
     }
 
-    /// Counts a chain of `count` blocks, which is the list of `class`, and cuts it before the first one that is to be a
-    /// sample.
+    /// Counts a chain of `count` blocks, which is the list of `class`; nothing is aside. Puts it aside from the first block on
+    /// that is to be a sample.
     #[cold]
     #[inline(never)]
     fn count_chain(&self, class: usize, head: *mut Block, count: usize) {
         let (sampling, size) = (&self.sampling, size_class::size(class));
         let (side, list) = (&sampling.sides[class], self.hot.list(class));
-        let (mut left, mut is_cut) = (count, false);
+        let (mut at, mut left, mut above) = (head, count, ptr::null_mut::<Block>());
         loop {
             let bytes = sampling.left.get();
             let before = (bytes - 1) / size;
@@ -301,22 +304,34 @@ impl Cache {
                 sampling.left.set(bytes - left * size);
                 return;
             }
-            if !is_cut && before == 0 {
-                side.aside.set(join(list.head.replace(ptr::null_mut()), side.aside.get()));
-            } else if !is_cut {
+            let due = if above.is_null() && before > 0 {
                 // SAFETY: the chain has so many blocks, linked, and is this thread's.
-                let (_counted, rest) = unsafe { DepotChain::of(head, count) }.cut(before);
-                side.aside.set(join(rest.head(), side.aside.get()));
+                let (_counted, rest) = unsafe { DepotChain::of(at, left) }.cut(before);
+                rest.head()
+            } else {
+                behind(at, before)
+            };
+            if above.is_null() {
+                if before == 0 {
+                    list.head.set(ptr::null_mut());
+                }
+                side.aside.set(due);
+            } else {
+                // SAFETY: a free block of the chain, which is this thread's.
+                unsafe { Block::set_below(above, due) };
             }
-            is_cut = true;
+            // SAFETY: a free block of the chain, which is this thread's.
+            unsafe { Block::set_below(due, ptr::null_mut()) };
             side.due.set(side.due.get() + 1);
-            left -= before + 1;
             sampling.draw();
+            left -= before + 1;
+            // SAFETY: a linked block of the chain, which is this thread's.
+            (above, at) = (due, unsafe { Block::next(due) });
         }
     }
 
     /// Whether the next block of `class`, whose list is empty, is to be a sample. If it is, the list gets back
-    /// what was aside, unless another one is due. The block in whose place it is made is counted anew.
+    /// what was aside, down to the next block that is due. The block in whose place it is made is counted anew.
     pub(crate) fn take_due(&self, class: usize) -> bool {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let due = side.due.get();
@@ -325,21 +340,21 @@ impl Cache {
         }
         side.due.set(due - 1);
         let block = side.aside.get();
-        if !block.is_null() {
-            // SAFETY: the first block aside, which are linked and this thread's.
-            side.aside.set(unsafe { Block::next(block) });
+        if block.is_null() {
+            return true;
         }
-        if due == 1 {
-            list.head.set(join(list.head.get(), side.aside.replace(ptr::null_mut())));
-        }
-        if !block.is_null() {
-            if self.sampling.count(side.size.get() as usize) {
-                // SAFETY: a free block, which was just taken.
-                unsafe { Block::set_next(block, list.head.get()) };
-                list.head.set(block);
-            } else {
-                self.put_aside(class, block);
-            }
+        // SAFETY: the first block aside, which is free, linked, and this thread's.
+        let below = unsafe { Block::below(block) };
+        // SAFETY: the first block aside, which is free, linked, and this thread's.
+        let rest = unsafe { Block::next(block) };
+        side.aside.set(below);
+        list.head.set(join(list.head.get(), cut_before(rest, below)));
+        if self.sampling.count(side.size.get() as usize) {
+            // SAFETY: a free block, which was just taken.
+            unsafe { Block::set_next(block, list.head.get()) };
+            list.head.set(block);
+        } else {
+            self.put_aside(class, block);
         }
         true
     }
@@ -369,16 +384,43 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     if first.is_null() || second.is_null() {
         return if first.is_null() { second } else { first };
     }
-    let mut last = first;
-    loop {
-        // SAFETY: a chain of free blocks, which is the caller's.
-        let next = unsafe { Block::next(last) };
-        if next.is_null() {
-            break;
-        }
-        last = next;
-    }
+    let last = last_before(first, ptr::null_mut());
     // SAFETY: the last block of a chain that is the caller's.
     unsafe { Block::set_next(last, second) };
     first
+}
+
+/// What lies in a chain before `end`, a block of it, or null. Takes a step for each of these blocks, if there is an end.
+fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
+    if chain == end {
+        return ptr::null_mut();
+    }
+    if !end.is_null() {
+        // SAFETY: a block of a chain that is the caller's.
+        unsafe { Block::set_next(last_before(chain, end), ptr::null_mut()) };
+    }
+    chain
+}
+
+/// The last block of a chain before `end`, a later block of it, or null.
+fn last_before(chain: *mut Block, end: *mut Block) -> *mut Block {
+    let mut last = chain;
+    loop {
+        // SAFETY: a chain of free blocks, which is the caller's.
+        let next = unsafe { Block::next(last) };
+        if next == end {
+            return last;
+        }
+        last = next;
+    }
+}
+
+/// The block `count` links behind `chain`, which has more.
+fn behind(chain: *mut Block, count: usize) -> *mut Block {
+    let mut at = chain;
+    for _ in 0..count {
+        // SAFETY: a chain of free blocks, which is the caller's.
+        at = unsafe { Block::next(at) };
+    }
+    at
 }

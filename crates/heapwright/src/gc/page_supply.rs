@@ -19,6 +19,7 @@ use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Want};
 use crate::os;
 use crate::purge_delay;
+use crate::runs;
 use crate::size_class::UNIT;
 use crate::sync::Lock;
 use crate::sync::atomic::Ordering;
@@ -80,7 +81,7 @@ impl PageSupply {
         let page = self.pages.make()?;
         // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
         // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
-        let Some(run) = chunk::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
+        let Some(run) = runs::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
             self.pages.give(page);
             return None;
         };
@@ -121,7 +122,7 @@ impl PageSupply {
         }
         let page = self.pages.make()?;
         // Nobody finds the object until it is whole: its slot is not taken before.
-        let Some(run) = chunk::take(units, 1, want, wanted.entry(), Entry::collected_rest) else {
+        let Some(run) = runs::take(units, 1, want, wanted.entry(), Entry::collected_rest) else {
             self.pages.give(page);
             return None;
         };
@@ -142,7 +143,7 @@ impl PageSupply {
     pub(super) fn give_units(page: &Page) {
         page.held.close(State::None);
         bits::clear(page.marks());
-        chunk::give(page.unit.get(), page.units.get());
+        runs::give(page.unit.get(), page.units.get());
     }
 
     /// Gives a page back in which nothing lives: a large one, or one that was evacuated. It is claimed.

@@ -118,6 +118,7 @@ mod with_stacks {
     /// Makes no samples from now on. Those that are live stay known.
     pub(crate) fn end() {
         sampling::set_period(0);
+        samples::end();
     }
 
     impl Counter {

@@ -32,6 +32,7 @@ use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, Side, Want};
 use crate::os::SYSTEM;
 use crate::os::{self, HUGE_PAGE, Memory};
+use crate::runs;
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
@@ -82,14 +83,14 @@ impl Segment {
         let align = if huge { shape.align().max(HUGE_PAGE) } else { shape.align() };
         let (units, align) = (bytes.div_ceil(UNIT), align.div_ceil(UNIT));
         let head = Entry::pool_head(id);
-        let Some(run) = chunk::take(units, align, Want::Any, head, Entry::pool_rest) else {
+        let Some(run) = runs::take(units, align, Want::Any, head, Entry::pool_rest) else {
             return false;
         };
         let levels = Levels::of(slots);
         // The second set, of checked builds: slots that are out.
         let sets = if cfg!(feature = "checked") { 2 } else { 1 };
         let Some(side) = Side::take(sets * levels.words() * size_of::<u64>()) else {
-            chunk::give(run.unit, units);
+            runs::give(run.unit, units);
             return false;
         };
         let record = MAP.record(run.unit);
@@ -123,9 +124,9 @@ impl Segment {
         self.no_more_huge_pages();
         if now {
             // SAFETY: the run is ours, and by the contract nobody uses the contents.
-            unsafe { chunk::give_purged(self.unit, self.units) };
+            unsafe { runs::give_purged(self.unit, self.units) };
         } else {
-            chunk::give(self.unit, self.units);
+            runs::give(self.unit, self.units);
         }
         self.side.give();
         self.base = ptr::null_mut();

@@ -1,10 +1,10 @@
 //! Samples: the blocks of a heap profile, and what they say of all blocks.
 //!
 //! ```text
-//!   live      address -> site, size, thread, when, and how many blocks it stands for
-//!   sites     stack   -> live, allocated, temporary, live at the peak and at two earlier moments
-//!   threads   thread  -> live, allocated
-//!   points    time    -> live bytes, bytes in memory
+//!   live      address                -> site, size, thread, when, and how many blocks it stands for
+//!   sites     stack, kind of memory  -> live, allocated, temporary, live at the peak and at two earlier moments
+//!   threads   thread                 -> live, allocated
+//!   points    time                   -> live bytes, bytes in memory
 //! ```
 //!
 //! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its size is one
@@ -22,22 +22,23 @@
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it when a sample is
 //! made, resized or freed. A signal handler that interrupted the lock's holder does not come here: the caller sees
-//! to that.
+//! to that. Runs of units (`runs`) come and go with locks of pools and collected heaps held, which a handler that interrupted
+//! looks like: there the lock is waited for a second at most.
 //!
 //! Tracers of the whole machine can follow samples too: see `probes`.
 //!
 //! With the option `profile`, the profile is saved at most once a second while the program runs, so that a process
 //! that is killed leaves one.
 //!
-//! Called by `heap`, which knows when a block is to be a sample, and by the public functions of `profile`.
+//! Called by `heap`, which knows when a block is to be a sample, by `runs`, and by the public functions of `profile`.
 
 mod points;
 pub(crate) mod probes;
 mod table;
 
 use heapwright_record::debug::{
-    Check, Checked, Entry, Occasion, Profile, Sampled, SampledMore, SampledPoint, SampledThread,
-    Usage,
+    Check, Checked, Entry, Memory, Occasion, Profile, Sampled, SampledMore, SampledPoint,
+    SampledThread, Usage,
 };
 
 use crate::files::Prefix;
@@ -47,7 +48,7 @@ use crate::poisson;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Scratch, Stack};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{self, Lock};
+use crate::sync::{self, Guard, Lock};
 use points::Points;
 use table::{Keyed, Table};
 
@@ -136,7 +137,8 @@ impl Copied {
 #[derive(Clone, Copy)]
 struct Sample {
     address: u64,
-    stack: u32,
+    /// The key of its site.
+    site: u64,
     thread: u32,
     /// Bytes that were asked for.
     size: u64,
@@ -166,10 +168,13 @@ unsafe impl Keyed for Sample {
     }
 }
 
-/// What is known of a stack.
+/// Where the kind of memory is in a site's key.
+const MEMORY_BIT: u32 = 40;
+
+/// What is known of a stack and a kind of memory.
 #[derive(Clone, Copy)]
 struct Site {
-    /// The stack's number plus 1.
+    /// 1 + the stack's number, and from bit [`MEMORY_BIT`] on the kind of memory.
     key: u64,
     live: Estimate,
     allocated: Estimate,
@@ -182,6 +187,20 @@ struct Site {
     /// When the oldest and the youngest live sample were born: only while a profile is written.
     oldest_ns: u64,
     youngest_ns: u64,
+}
+
+impl Site {
+    fn key_of(stack: Stack, memory: Memory) -> u64 {
+        (u64::from(stack.0) + 1) | (memory as u64) << MEMORY_BIT
+    }
+
+    fn stack(&self) -> u32 {
+        ((self.key & ((1 << MEMORY_BIT) - 1)) - 1) as u32
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::from_u8((self.key >> MEMORY_BIT) as u8)
+    }
 }
 
 // SAFETY: numbers; the key of zeros is 0.
@@ -237,6 +256,8 @@ struct Samples {
     earlier: Earlier,
     /// Samples for which there was no memory.
     lost: u64,
+    /// Which runs are samples; 0: not yet drawn.
+    random: u64,
     scratch: Scratch,
     /// The files that it is saved in, without the number of the process.
     prefix: Prefix,
@@ -250,6 +271,7 @@ const PATIENCE_MS: u64 = 1000;
 
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+static RUNS_ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples {
     period: 0,
     began_ns: 0,
@@ -264,6 +286,7 @@ static SAMPLES: Lock<Samples> = Lock::new(Samples {
     points: Points::new(),
     earlier: Earlier::BEGINNING,
     lost: 0,
+    random: 0,
     scratch: Scratch::new(),
     prefix: Prefix::none(),
     save_ns: 0,
@@ -276,6 +299,12 @@ pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
+    RUNS_ARE_SAMPLED.store(true, Ordering::Relaxed);
+}
+
+/// Ends it: no run is a sample from now on. (Of blocks `cache` knows.)
+pub(crate) fn end() {
+    RUNS_ARE_SAMPLED.store(false, Ordering::Relaxed);
 }
 
 /// Joins in forks, before the lock is used for the first time: a fork must not find it held. The caller holds no lock.
@@ -291,6 +320,43 @@ pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
 }
 
+/// Whether runs of units may be samples.
+#[inline]
+pub(crate) fn are_runs_sampled() -> bool {
+    RUNS_ARE_SAMPLED.load(Ordering::Relaxed)
+}
+
+/// A run of `bytes` bytes was taken, for this kind of memory. Whether it is a sample.
+pub(crate) fn took(start: *mut u8, bytes: usize, memory: Memory) -> bool {
+    // A prefork handler of others', with all locks held, makes no samples either way.
+    if sync::holds_all() {
+        return false;
+    }
+    let Some(mut samples) = lock_under_others() else { return false };
+    let is_sample = samples.is_chosen(bytes);
+    if is_sample {
+        let stack = stacks::here(&mut samples.scratch, DEPTH);
+        samples.add(start.addr(), bytes, bytes, Site::key_of(stack, memory));
+    }
+    is_sample
+}
+
+/// A run that is a sample is about to be given back.
+pub(crate) fn gave(start: *mut u8) {
+    if let Some(mut samples) = lock_under_others() {
+        samples.remove(start.addr());
+    }
+}
+
+/// The lock, for a thread that may have others. `None`: it is a signal handler that has interrupted the lock's holder, or the
+/// holder takes very long.
+fn lock_under_others() -> Option<Guard<'static, Samples>> {
+    match sync::is_interrupted() {
+        true => SAMPLES.lock_soon(PATIENCE_MS),
+        false => Some(SAMPLES.lock()),
+    }
+}
+
 /// The profile is saved in the file `prefix.<pid>` now and then, and when the process ends.
 pub(crate) fn save_in(prefix: &[u8]) {
     join();
@@ -302,7 +368,7 @@ pub(crate) fn save_in(prefix: &[u8]) {
 pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     let mut samples = SAMPLES.lock();
     let stack = stacks::here(&mut samples.scratch, DEPTH);
-    samples.add(block.addr(), size, counted, stack);
+    samples.add(block.addr(), size, counted, Site::key_of(stack, Memory::Block));
 }
 
 /// Removes a block that is freed, if it is a sample.
@@ -414,11 +480,19 @@ impl Samples {
         }
     }
 
-    fn add(&mut self, address: usize, size: usize, counted: usize, stack: Stack) {
+    /// Whether a run of so many bytes is to be a sample.
+    fn is_chosen(&mut self, bytes: usize) -> bool {
+        if self.random == 0 {
+            self.random = os::now_ns().rotate_left(32) ^ u64::from(os::process_id()) | 1;
+        }
+        poisson::distance(&mut self.random, self.period) <= bytes
+    }
+
+    fn add(&mut self, address: usize, size: usize, counted: usize, site: u64) {
         let born_ns = self.before_change();
         let sample = Sample {
             address: address as u64,
-            stack: stack.0,
+            site,
             thread: os::thread_id(),
             size: size as u64,
             counted: counted as u64,
@@ -432,7 +506,7 @@ impl Samples {
             return;
         }
         probes::alloc(address, sample.size, sample.bytes() as u64);
-        if let Some(site) = self.site(stack.0) {
+        if let Some(site) = self.site(site) {
             site.live.add(&sample);
             site.allocated.add(&sample);
         }
@@ -454,9 +528,9 @@ impl Samples {
         self.save_sometimes(sample.born_ns);
     }
 
-    fn site(&mut self, stack: u32) -> Option<&mut Site> {
+    fn site(&mut self, key: u64) -> Option<&mut Site> {
         self.sites.get_or_put(Site {
-            key: u64::from(stack) + 1,
+            key,
             live: Estimate::ZERO,
             allocated: Estimate::ZERO,
             temporary: Estimate::ZERO,
@@ -474,7 +548,7 @@ impl Samples {
         let now = self.before_change();
         self.keep_peak(now);
         let is_temporary = now.saturating_sub(sample.born_ns) < TEMPORARY_NS;
-        if let Some(site) = self.site(sample.stack).filter(|_| is_temporary) {
+        if let Some(site) = self.site(sample.site).filter(|_| is_temporary) {
             site.temporary.add(&sample);
         }
         self.gone(&sample);
@@ -482,7 +556,7 @@ impl Samples {
 
     /// A sample is no longer live.
     fn gone(&mut self, sample: &Sample) {
-        if let Some(site) = self.site(sample.stack).filter(|site| site.live.samples != 0) {
+        if let Some(site) = self.site(sample.site).filter(|site| site.live.samples != 0) {
             site.live.take_away(sample);
         }
         let thread = self.threads.get_mut(u64::from(sample.thread));
@@ -522,7 +596,7 @@ impl Samples {
         }
         self.live_bytes = (self.live_bytes - before.bytes()).max(0.0) + sample.bytes();
         let has_grown = size > before.size;
-        if let Some(site) = self.site(sample.stack) {
+        if let Some(site) = self.site(sample.site) {
             site.live.replace(&before, &sample);
             if has_grown {
                 site.allocated.replace(&before, &sample);
@@ -635,7 +709,7 @@ impl Samples {
         let (recorder, began) = (&mut self.recorder, self.began_ns);
         let earlier_ns = self.earlier.copied_ns[0];
         for site in self.sites.iter() {
-            let stack = (site.key - 1) as u32;
+            let (stack, memory) = (site.stack(), site.memory());
             let earlier = site.earlier[0];
             let was_live = site.peak.bytes != 0.0 || earlier.bytes != 0.0;
             if site.live.samples + site.allocated.samples == 0 && !was_live {
@@ -661,6 +735,7 @@ impl Samples {
                 peak_bytes: site.peak.bytes as u64,
                 oldest_ns: site.oldest_ns.saturating_sub(began),
                 youngest_ns: site.youngest_ns.saturating_sub(began),
+                memory,
             }));
             // What is new, and what has gone since: samples that are live both times say nothing of the difference.
             let old_variance = (site.live.variance - site.new_variance).max(0.0);
@@ -738,7 +813,7 @@ impl Samples {
         }
         let earlier_ns = self.began_ns + self.earlier.copied_ns[0];
         for sample in self.live.iter() {
-            if let Some(site) = self.sites.get_mut(u64::from(sample.stack) + 1) {
+            if let Some(site) = self.sites.get_mut(sample.site) {
                 site.oldest_ns = site.oldest_ns.min(sample.born_ns);
                 site.youngest_ns = site.youngest_ns.max(sample.born_ns);
                 if sample.born_ns >= earlier_ns {

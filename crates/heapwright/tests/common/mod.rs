@@ -3,6 +3,8 @@
 //! process of its own.
 #![allow(dead_code, reason = "each test uses a part of this")]
 
+#[cfg(feature = "debug")]
+pub(crate) mod profiled;
 pub(crate) mod programs;
 
 use std::process::{Command, Output};

@@ -195,6 +195,7 @@ fn process(process: &model::Process) -> Process<'_> {
 fn profile(profile: &model::Profile) -> Profile {
     let site = |site: &model::Sampled| Site {
         stack: site.stack.0,
+        memory: site.memory.word(),
         samples: site.samples,
         live: site.live.into(),
         live_error: site.live_error,
@@ -406,6 +407,7 @@ struct Point {
 #[derive(Serialize)]
 struct Site {
     stack: u32,
+    memory: &'static str,
     samples: u64,
     live: Held,
     live_error: u64,

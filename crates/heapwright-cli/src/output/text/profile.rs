@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A share is of all bytes of the figure that is reported. Sites beyond `--limit` are one line; a site with a
-//! few samples is an anecdote, and its error says so.
+//! few samples is an anecdote, and its error says so. Sites of pools, arenas and collected heaps count their segments, chunks and
+//! pages.
 
 use super::report::stack;
 use crate::output::{Look, sentences, units};
@@ -77,10 +78,10 @@ fn write_one(
     let allocated = profile.total(|site| site.allocated);
     let temporary = profile.total(|site| site.temporary);
     let error = |figure| profile.error(figure);
-    say(&format!("     live   {}", amount(live, error(Figure::Live))));
+    say(&format!("     live   {}", amount(live, error(Figure::Live), "block")));
     say(&format!(
         "allocated   {}, {} of the bytes freed within 1 ms",
-        amount(allocated, error(Figure::Allocated)),
+        amount(allocated, error(Figure::Allocated), "block"),
         units::percent(temporary.bytes, allocated.bytes)
     ));
     say(&format!(
@@ -103,8 +104,8 @@ fn write_one(
 }
 
 /// An estimate, and one standard deviation, where that is known.
-fn amount(Amount { blocks, bytes }: Amount, error: Option<u64>) -> String {
-    let blocks = units::counted(blocks, "block");
+fn amount(Amount { blocks, bytes }: Amount, error: Option<u64>, noun: &str) -> String {
+    let blocks = units::counted(blocks, noun);
     format!("{}{} in {blocks}", units::bytes(bytes), off(error))
 }
 
@@ -147,10 +148,10 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
                 write!(
                     heading,
                     "{} ({share}), {samples}, {ages}",
-                    amount(bytes, figure.error(site))
+                    amount(bytes, figure.error(site), site.noun())
                 )
             }
-            _ => write!(heading, "{} ({share})", amount(bytes, figure.error(site))),
+            _ => write!(heading, "{} ({share})", amount(bytes, figure.error(site), site.noun())),
         };
         let _ = writeln!(out, "{}", look.strong(&heading));
         if report.stacks.frames(site.stack).next().is_none() {

@@ -434,7 +434,7 @@ fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
     };
     let amount = |figure: Figure| {
         let Amount { bytes, blocks } = figure.of(site);
-        format!("{}{} in {}", units::bytes(bytes), off(figure), units::counted(blocks, "block"))
+        format!("{}{} in {}", units::bytes(bytes), off(figure), units::counted(blocks, site.noun()))
     };
     let mut facts = Vec::new();
     if site.samples == 0 {

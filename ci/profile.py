@@ -1,0 +1,179 @@
+"""What ci/profile.sh --accuracy asks of Python: how far a heap profile's estimates are from the truth, site by site.
+
+The truth is the debug heap's, which knows every block: what is live, stack by stack, when a program ends. The profile
+is that of the same program at the same moment. Both are read from what `heapwright report --format json` says, and
+sites meet by the places of their stacks in files.
+
+    profile.py COMMAND LIBRARY SUITE SITES SCRATCH SEEDS
+
+Programs of SUITE that keep memory until they end, and SITES, a load of as much memory as it is told. Each is run twice for the
+truth, and SEEDS times for each distance of samples. A site with another amount in the second run (a program's hash tables may
+differ) has no truth, and is left out.
+"""
+
+import glob
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tomllib
+
+# Of the suite, those that keep memory until they end, or can be made to, as the same blocks in each run; and the load, in
+# mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free theirs.)
+PROGRAMS = ["git-log", "python3-malloc", "perl"]
+LOADS = [64, 1024]
+PERIODS = [512, 64]  # KiB
+# Sites are looked at from this share of what is live on.
+LEAST = 0.01
+# Python frees everything before it ends, unless it ends so.
+KEEP = """import ctypes, runpy, sys
+kept = runpy.run_path(sys.argv[1])
+sys.stdout.flush()
+ctypes.CDLL(None).exit(0)"""
+# A site's truth in two runs may differ by so much.
+SAME = 0.01
+# Rows of the second table: sites that should have so many live samples.
+BUCKETS = [(0, 10), (10, 30), (30, 100), (100, 300), (300, 1000), (1000, math.inf)]
+
+
+def run(program, options, library):
+    """Runs it with heapwright's options."""
+    environment = dict(os.environ, **program.get("environment", {}), LD_PRELOAD=library, HEAPWRIGHT=options)
+    stdin = open(program["stdin"]) if "stdin" in program else subprocess.DEVNULL
+    ended = subprocess.run(program["command"], env=environment, stdin=stdin, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, timeout=600)
+    if ended.returncode != 0:
+        sys.exit(f"profile.py: {program['name']} fails under HEAPWRIGHT={options}: {ended.stderr.decode()}")
+
+
+def record(program, options, name, at):
+    """Runs it, and reads the record that it leaves: the last check, and what a stack's places are."""
+    for old in glob.glob(f"{at.scratch}/record.*"):
+        os.remove(old)
+    run(program, f"{options},{name}={at.scratch}/record", at.library)
+    # What it starts has records, too.
+    reports = []
+    for found in glob.glob(f"{at.scratch}/record.*"):
+        said = subprocess.run([at.command, "report", "--format", "json", found], stdout=subprocess.PIPE)
+        reports += [report for report in [json.loads(said.stdout)] if report["processes"][0]["checks"]]
+    if not reports:
+        sys.exit(f"profile.py: {program['name']} left no record under HEAPWRIGHT={options}")
+    report = max(reports, key=lambda report: report["processes"][0]["checks"][-1]["live"]["bytes"])
+    frames, stacks = report["frames"], report["stacks"]
+
+    def places(stack):
+        return tuple((frames[f]["module"], frames[f]["offset"]) for f in stacks[stack]["frames"])
+
+    return report["processes"][0]["checks"][-1], places
+
+
+def truth(program, at):
+    """Live bytes and blocks of each stack, and in all, when it ends."""
+    check, places = record(program, "mode=debug,traces=32,leaks=exit,reachable=none,quiet=yes", "record", at)
+    sites = {}
+    for usage in check["usage"]:
+        blocks, size = sites.get(places(usage["stack"]), (0, 0))
+        sites[places(usage["stack"])] = blocks + usage["blocks"], size + usage["bytes"]
+    return sites, check["live"]["bytes"]
+
+
+def estimate(program, period, at):
+    """Estimated live bytes of each stack."""
+    check, places = record(program, f"sample={period}k", "profile", at)
+    sites = {}
+    for site in check["profile"]["sites"]:
+        where = places(site["stack"])
+        sites[where] = sites.get(where, 0) + site["live"]["bytes"]
+    return sites
+
+
+def expected(blocks, size, period):
+    """The standard error of an estimate, and how many samples there should be: blocks of equal sizes."""
+    mean = size / blocks
+    chance = -math.expm1(-mean / (period << 10))
+    return math.sqrt(blocks * (1 - chance) / chance) * mean, blocks * chance
+
+
+class Off:
+    """An estimate beside the truth."""
+
+    def __init__(self, blocks, size, found, period):
+        error, self.samples = expected(blocks, size, period)
+        self.share = abs(found / size - 1)
+        self.expected = error / size
+        self.errors = (found - size) / max(error, 1)
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def row(offs):
+    """What a table says of estimates."""
+    shares = sorted(off.share for off in offs)
+    within = [sum(share <= bound for share in shares) / len(shares) for bound in (0.10, 0.03)]
+    worst = max(abs(off.errors) for off in offs)
+    square = statistics.mean(off.errors**2 for off in offs)
+    return [percent(statistics.median(shares)), percent(shares[len(shares) * 9 // 10]),
+            percent(statistics.median(off.expected for off in offs)), *(f"{100 * share:.0f} %" for share in within),
+            f"{worst:.1f}", f"{square:.2f}"]
+
+
+def table(heads, rows):
+    print("| " + " | ".join(heads) + " |")
+    print("|---|" + "--:|" * (len(heads) - 1))
+    for cells in rows:
+        print("| " + " | ".join(cells) + " |", flush=True)
+    print()
+
+
+class Run:
+    """What every run needs."""
+
+    def __init__(self, command, library, scratch):
+        self.command, self.library, self.scratch = command, library, scratch
+
+
+def main(command, library, suite, sites, scratch, seeds):
+    at = Run(command, library, scratch)
+    with open(suite, "rb") as file:
+        listed = {program["name"]: program for program in tomllib.load(file)["program"]}
+    programs = [listed[name] for name in PROGRAMS if name in listed]
+    for program in programs:
+        if program["name"] == "python3-malloc":
+            program["command"] = [program["command"][0], "-c", KEEP, program["command"][1]]
+    programs += [{"name": f"sites, {mib} MiB", "command": [sites, str(mib)]} for mib in LOADS]
+    heads = ["error, 90th percentile", "expected: median", "within 10 %", "within 3 %", "worst, in standard errors",
+             "mean square of these"]
+    rows, every = [], []
+    for program in programs:
+        (known, live), (again, _) = truth(program, at), truth(program, at)
+        large = {where: facts for where, facts in known.items() if facts[1] >= LEAST * live}
+        same = {where: (blocks, size) for where, (blocks, size) in large.items()
+                if abs(again.get(where, (0, 0))[1] / size - 1) <= SAME}
+        for period in PERIODS:
+            offs = []
+            for _ in range(seeds):
+                found = estimate(program, period, at)
+                offs += [Off(*facts, found.get(where, 0), period) for where, facts in same.items()]
+            rows.append([f"{program['name']}: {live / 2**20:.1f} MiB", f"{period} KiB", f"{len(same)} of {len(large)}",
+                         f"{statistics.median(off.samples for off in offs):.0f}", *row(offs)])
+            every += offs
+    table(["program, live at its end", "one sample per", "sites", "samples of a site: median",
+           "error: median", *heads], rows)
+    buckets = [(f"{low} to {high}" if high < math.inf else f"{low} and more",
+                [off for off in every if low <= off.samples < high]) for low, high in BUCKETS]
+    table(["samples that a site should have", "estimates", "error: median", *heads],
+          [[name, str(len(offs)), *row(offs)] for name, offs in buckets if offs])
+    # An estimate that is wrong on average, or whose error is not what the number of samples says.
+    seen = [off for off in every if off.samples >= 10]
+    square, mean = statistics.mean(off.errors**2 for off in seen), statistics.mean(off.errors for off in seen)
+    print(f"{len(seen)} estimates of sites with 10 samples and more: in standard errors the mean is {mean:+.2f}, "
+          f"the mean square {square:.2f} (0 and 1, if they are what they should be)")
+    if abs(mean) > 0.25 + 6 / math.sqrt(len(seen)) or not 0.5 < square < 2:
+        sys.exit("profile.py: the estimates are not what the number of samples says")
+
+
+main(*sys.argv[1:6], int(sys.argv[6]))

@@ -1,0 +1,236 @@
+//! The heap profile of pools, arenas and collected heaps: its estimates beside the truth.
+//!
+//! One test, because there is one profile a process.
+//!
+//! What only this finds: a segment, chunk or page that is counted twice or never; one that was given back, in whichever
+//! way and by whichever thread, and is still live in the profile; a fork that waits for the samples' lock.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "tests run on std, whose allocator is not this one"
+)]
+
+mod common;
+
+use common::in_a_child;
+use common::profiled::Written;
+use heapwright::arena::{Arena, SharedArena};
+use heapwright::gc::LEAF;
+use heapwright::gc::raw::{Heap, Options, Runtime};
+use heapwright::pool::{Pool, RawPool, Reset, SharedPool};
+use heapwright::profile;
+use heapwright_record::debug::Memory;
+use std::alloc::Layout;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Four times a unit, so that a run of one unit is a sample in one case of five: the others are estimated.
+const PERIOD: usize = 256 << 10;
+
+/// An object of which a segment holds few.
+type Object = [u64; 64];
+
+fn live() -> u64 {
+    Written::now().checked.bytes
+}
+
+/// All that is live is of this kind.
+fn is_all(memory: Memory) {
+    let now = Written::now();
+    assert!(now.checked.bytes > 0);
+    assert!(now.sites.iter().all(|site| site.live_samples == 0 || site.memory == memory));
+}
+
+/// Pools of many sizes: from 64 KiB to 2 MiB.
+fn pools() -> Vec<Pool<Object>> {
+    let grown = |number: usize| {
+        let pool = Pool::new();
+        (0..120 << (number % 6)).for_each(|_| _ = pool.create([1; 64]));
+        pool
+    };
+    (0..300).map(grown).collect()
+}
+
+fn reserved(pools: &mut [Pool<Object>]) -> usize {
+    pools.iter_mut().map(|pool| pool.stats().reserved_bytes).sum()
+}
+
+fn pools_come_and_go() {
+    let mut made = pools();
+    let bytes = reserved(&mut made);
+    assert!(bytes > 100 << 20, "{bytes}");
+    Written::now().is_about(bytes);
+    assert!(Written::now().sum(|site| site.live_samples) > 100, "there are many samples");
+    is_all(Memory::Pool);
+
+    // Given back in the three ways that there are, and by another thread.
+    made.drain(..100);
+    Written::now().is_about(reserved(&mut made));
+    made[..50].iter_mut().for_each(|pool| pool.reset(Reset::FreeAll));
+    Written::now().is_about(reserved(&mut made));
+    for pool in &mut made[50..100] {
+        pool.reset(Reset::RetainCapacity);
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0);
+    }
+    Written::now().is_about(reserved(&mut made));
+    thread::spawn(move || drop(made)).join().unwrap();
+    assert_eq!(live(), 0);
+
+    // One that is large, with a limit in one piece, and grows no more: exact, as everything that is much larger than the period.
+    let mut raw = RawPool::builder(Layout::new::<Object>()).limit(64 << 10).build();
+    assert!(!raw.alloc().is_null());
+    Written::now().is_about(raw.stats().reserved_bytes);
+    drop(raw);
+    assert_eq!(live(), 0);
+}
+
+fn shared_pools_come_and_go() {
+    let shared: Vec<SharedPool<Object>> = (0..100).map(|_| SharedPool::new()).collect();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for pool in &shared {
+                    (0..300).for_each(|_| _ = pool.create([2; 64]));
+                }
+            });
+        }
+    });
+    Written::now().is_about(shared.iter().map(|pool| pool.stats().reserved_bytes).sum());
+    drop(shared);
+    assert_eq!(live(), 0);
+}
+
+fn arenas_come_and_go() {
+    let filled = |number: usize| {
+        let arena = Arena::new();
+        (0..10 << (number % 8)).for_each(|_| _ = arena.alloc([0u64; 500]));
+        arena
+    };
+    let reserved = |arenas: &[Arena]| arenas.iter().map(Arena::reserved_bytes).sum();
+    let mut arenas: Vec<Arena> = (0..200).map(filled).collect();
+    Written::now().is_about(reserved(&arenas));
+    is_all(Memory::Arena);
+    for arena in &mut arenas[..100] {
+        arena.reset();
+        assert!(arena.trim() > 0);
+    }
+    Written::now().is_about(reserved(&arenas));
+    drop(arenas);
+    assert_eq!(live(), 0);
+
+    let shared: Vec<SharedArena> = (0..100).map(|_| SharedArena::new()).collect();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for arena in &shared {
+                    (0..200).for_each(|_| _ = arena.alloc([0u64; 300]));
+                }
+            });
+        }
+    });
+    Written::now().is_about(shared.iter().map(SharedArena::reserved_bytes).sum());
+    thread::spawn(move || drop(shared)).join().unwrap();
+    assert_eq!(live(), 0);
+}
+
+fn collected_heaps_come_and_go() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let pages = || {
+        let now = heap.statistics();
+        (now.in_use_bytes + now.empty_bytes + now.large_bytes) as usize
+    };
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mutator = heap.attach().unwrap();
+                mutator.defer();
+                for number in 0..20_000 {
+                    let size = if number % 100 == 0 { 100_000 } else { 500 };
+                    // SAFETY: nothing is wanted.
+                    assert!(!unsafe { mutator.alloc(size, LEAF) }.is_null());
+                }
+                mutator.resume();
+                // SAFETY: nothing is wanted.
+                unsafe { mutator.detach() };
+            });
+        }
+    });
+    assert!(pages() > 40 << 20, "{}", pages());
+    Written::now().is_about(pages());
+    is_all(Memory::Collected);
+
+    // What a collection finds dead goes back, large objects first, and empty pages by a trim.
+    let mutator = heap.attach().unwrap();
+    // SAFETY: nothing is wanted.
+    unsafe { mutator.collect() };
+    // SAFETY: nothing is wanted.
+    unsafe { mutator.detach() };
+    Written::now().is_about(pages());
+    heap.trim();
+    Written::now().is_about(pages());
+    drop(heap);
+    assert_eq!(live(), 0);
+}
+
+/// Forks while other threads take runs and give them back; each child gives its copies back, and takes others.
+fn forks_come_between() {
+    let over = AtomicBool::new(false);
+    let kept = pools();
+    let shared = SharedPool::<Object>::new();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let arena = SharedArena::new();
+                    (0..100).for_each(|_| _ = arena.alloc([0u64; 1000]));
+                    let objects: Vec<_> = (0..1000).map(|_| shared.boxed([3; 64])).collect();
+                    drop(objects);
+                    shared.trim();
+                }
+            });
+        }
+        for _ in 0..8 {
+            in_a_child(|| {
+                let before = live();
+                // SAFETY: the child's copy, which only the child drops: the parent's is another one.
+                drop(unsafe { std::ptr::read(&raw const kept) });
+                assert!(live() < before / 2, "{before} bytes were live");
+                let mut made = pools();
+                let more = live();
+                assert!(more > before / 2, "{more} bytes are live");
+                made.iter_mut().for_each(|pool| pool.reset(Reset::FreeAll));
+                assert!(live() < before / 2);
+            });
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    drop((kept, shared));
+    assert_eq!(live(), 0);
+}
+
+#[test]
+fn estimates_of_runs_are_right_whichever_way_they_come_and_go() {
+    // What was taken before is not seen, and its going is no sample's.
+    let before = pools();
+    assert!(profile::begin(PERIOD));
+    drop(before);
+    assert_eq!(live(), 0);
+
+    pools_come_and_go();
+    shared_pools_come_and_go();
+    arenas_come_and_go();
+    collected_heaps_come_and_go();
+    forks_come_between();
+    assert_eq!(Written::now().profile.lost, 0);
+
+    // From now on no run is a sample; those that are live are seen to go.
+    let made = pools();
+    profile::end();
+    let then = live();
+    let more = pools();
+    assert_eq!(live(), then);
+    drop(made);
+    assert_eq!(live(), 0);
+    drop(more);
+}
