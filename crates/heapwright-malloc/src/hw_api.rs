@@ -273,6 +273,16 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     if found.is_some() { known } else { 0 }
 }
 
+/// Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in the lists of others that live),
+/// pages of slabs without a block in use, and all free runs. For the end of a phase that needed much; what is
+/// allocated next faults its pages in again. As malloc_trim(0).
+///
+/// Returns whether any memory went back.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_purge() -> bool {
+    heap::trim(0)
+}
+
 /// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the
 /// memory limit of its control groups counts again. Near it free memory goes back to the
 /// kernel sooner, and at it one line is written to standard error. It is a soft limit: no

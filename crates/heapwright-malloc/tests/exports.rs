@@ -144,6 +144,7 @@ const EXPORTS: &[&str] = &[
     "hw_profile_end",
     "hw_profile_write",
     "hw_set_soft_limit",
+    "hw_purge",
     "hw_should_move",
     "hw_malloc_uncached",
     "hw_free_uncached",

@@ -155,7 +155,7 @@ int main(int count, char **words)
     atomic_store(&over, true);
     if (is("beside"))
         pthread_join(other, NULL);
-    malloc_trim(0);
+    hw_purge();
     long dense = resident_kib() - before;
     long live = (long)((part[0].live + part[1].live) / 1024);
     size_t moved = part[0].moved + part[1].moved;
