@@ -21,9 +21,20 @@ unsafe extern "C" fn prctl(
     fourth: c_ulong,
     fifth: c_ulong,
 ) -> c_int {
-    if matches!(option, libc::PR_SET_NO_NEW_PRIVS | libc::PR_SET_SECCOMP) {
-        heapwright::limit::enter_sandbox();
+    // A child of `vfork` has its parent's memory, and is no sandbox of its parent's.
+    let enter = || {
+        if heapwright::process::is_original_process() {
+            heapwright::limit::enter_sandbox();
+        }
+    };
+    if option == libc::PR_SET_SECCOMP {
+        enter();
     }
     // SAFETY: as the caller promises. (What a variadic call did not pass is not looked at.) Failure sets errno.
-    unsafe { libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int }
+    let result =
+        unsafe { libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int };
+    if option == libc::PR_SET_NO_NEW_PRIVS && result == 0 {
+        enter();
+    }
+    result
 }

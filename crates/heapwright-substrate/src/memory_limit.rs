@@ -32,7 +32,7 @@
 use core::ffi::CStr;
 
 use crate::os;
-use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Whose};
 
 /// How near the limit is.
@@ -158,9 +158,10 @@ impl Look {
     }
 }
 
-/// Notes what a look has found. Returns after how many milliseconds the next one is due.
-fn note(look: &Look) -> u32 {
-    let nearness = Nearness::of(look.used, look.limit, nearness());
+/// Notes what a look has found, where `before` was found last. Returns the nearness, and after how many milliseconds the next look is
+/// due.
+fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
+    let nearness = Nearness::of(look.used, look.limit, before);
     let left = look.limit.saturating_sub(look.used);
     NEARNESS.store(nearness as u8, Ordering::Relaxed);
     LIMIT.store(look.limit, Ordering::Relaxed);
@@ -168,11 +169,12 @@ fn note(look: &Look) -> u32 {
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
     // Not for each page at the end.
     UNSEEN.store((left / 4).max(look.limit / 256).max(WORTH_A_LOOK), Ordering::Relaxed);
-    match nearness {
+    let wait = match nearness {
         Nearness::Far => 100,
         Nearness::Close => 20,
         Nearness::Near | Nearness::AtIt => 8,
-    }
+    };
+    (nearness, wait)
 }
 
 /// The limit is far, or there is none: nothing is done because of one, and nobody looks before the heap has grown by `unseen`
@@ -201,6 +203,19 @@ fn note_pressure(pressure: Nearness) {
 fn begin_anew() -> usize {
     FRESH.store(0, Ordering::Relaxed);
     LONGEST.swap(0, Ordering::Relaxed)
+}
+
+static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
+
+/// The process is about to forbid system calls to itself: no file is opened any more for what can be done without.
+pub fn enter_sandbox() {
+    IN_SANDBOX.store(true, Ordering::SeqCst);
+}
+
+/// Whether it has.
+#[inline]
+pub fn is_in_sandbox() -> bool {
+    IN_SANDBOX.load(Ordering::SeqCst)
 }
 
 /// The longest path of a control group's file.
@@ -378,6 +393,8 @@ pub struct Watcher {
     /// When to look again at the earliest, in nanoseconds, and what was left then.
     again_ns: u64,
     left: usize,
+    /// How near the limit was, without pressure.
+    near: Nearness,
     /// The pressure, and when to look at it again; 0: at once.
     pressure: Nearness,
     due_ms: u32,
@@ -407,6 +424,7 @@ impl Watcher {
             found_ms: 0,
             again_ns: 0,
             left: 0,
+            near: Nearness::Far,
             pressure: Nearness::Far,
             due_ms: 0,
         }
@@ -416,7 +434,7 @@ impl Watcher {
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;
-            (self.found_ms, self.again_ns) = (0, 0);
+            (self.found_ms, self.again_ns, self.due_ms) = (0, 0, 0);
             forget();
             begin_anew();
         }
@@ -426,15 +444,16 @@ impl Watcher {
     /// many milliseconds to come again.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
         const SOON_MS: u32 = 8;
-        let fresh = begin_anew();
         if heap < SMALL && self.asked.is_none() {
+            begin_anew();
             is_far(SMALL);
             return (None, IDLE_MS);
         }
         let began = os::now_ns();
-        if began < self.again_ns && fresh < self.left {
+        if began < self.again_ns && LONGEST.load(Ordering::Relaxed) < self.left {
             return (None, SOON_MS);
         }
+        let fresh = begin_anew();
         if self.found_ms == 0 || now.wrapping_sub(self.found_ms) >= AGAIN_MS {
             self.found_ms = now.max(1);
             self.find();
@@ -443,16 +462,13 @@ impl Watcher {
         self.look_at_pressure(now);
         let took = os::now_ns().saturating_sub(began);
         self.again_ns = began + took.saturating_mul(SHARE);
-        self.left = look.map_or(usize::MAX, |look| look.limit.saturating_sub(look.used));
         (look, wait)
     }
 
+    /// Notes in `left` how much is.
     fn look_at_limit(&mut self, heap: usize, fresh: usize) -> (Option<Look>, u32) {
         let (used, limit) = match &self.source {
-            Source::None => {
-                forget();
-                return (None, PRESSURE_MS);
-            }
+            Source::None => (None, 0),
             Source::Own(limit) if heap < limit / 4 * 3 => (Some(heap), *limit),
             Source::Own(limit) => match os::resident_bytes().0 as usize {
                 0 => (Some(heap), *limit),
@@ -460,30 +476,37 @@ impl Watcher {
             },
             Source::Group(group) if heap < group.limit / LITTLE => {
                 is_far(group.limit / LITTLE);
+                (self.near, self.left) = (Nearness::Far, group.limit - heap);
                 return (None, IDLE_MS);
             }
             Source::Group(group) => (group.used(), group.limit),
         };
         let Some(used) = used else {
-            self.source = Source::None;
             forget();
+            (self.source, self.near, self.left) = (Source::None, Nearness::Far, usize::MAX);
             return (None, PRESSURE_MS);
         };
         let look = Look { used, limit, fresh };
-        (Some(look), note(&look))
+        self.left = limit.saturating_sub(used);
+        let (near, wait) = note(&look, self.near);
+        self.near = near;
+        (Some(look), wait)
     }
 
     fn look_at_pressure(&mut self, now: u32) {
         if self.due_ms == 0 || now.wrapping_sub(self.due_ms).cast_signed() >= 0 {
-            let mut text = [0; 64];
-            let file = match &self.source {
-                Source::Group(group) if group.is_second_version => {
-                    group.folder.add(b"/memory.pressure")
-                }
-                _ => Path::none().add(b"/proc/pressure/memory"),
+            let of = |file: Path| {
+                let mut text = [0; 64];
+                let length = file.read(&mut text);
+                pressure(&text[..length], self.pressure)
             };
-            let length = file.read(&mut text);
-            let pressure = pressure(&text[..length], self.pressure);
+            let machines = || of(Path::none().add(b"/proc/pressure/memory"));
+            let pressure = match &self.source {
+                Source::Group(group) if group.is_second_version => {
+                    of(group.folder.add(b"/memory.pressure")).or_else(machines)
+                }
+                _ => machines(),
+            };
             self.pressure = pressure.unwrap_or(Nearness::Far);
             // A kernel that does not reckon it will not do so soon.
             let wait = if pressure.is_some() { PRESSURE_MS } else { AGAIN_MS };
@@ -493,6 +516,7 @@ impl Watcher {
     }
 
     fn find(&mut self) {
+        self.due_ms = 0;
         self.source = match self.asked {
             Some(limit) => Source::Own(limit),
             None => {

@@ -164,12 +164,17 @@ impl<T: Copy> Kept<T> {
         Self { at_it: AtomicU32::new(0), new, value: UnsafeCell::new(new) }
     }
 
+    /// Whether a thread is at it.
+    pub fn is_in_use(&self) -> bool {
+        self.at_it.load(Ordering::SeqCst) == GENERATION.load(Ordering::Relaxed)
+    }
+
     /// Lets `work` change it. `None`: another thread is at it.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         let me = GENERATION.load(Ordering::Relaxed);
         let at_it = self.at_it.load(Ordering::Relaxed);
         if at_it == me
-            || self.at_it.compare_exchange(at_it, me, Ordering::Acquire, Ordering::Relaxed).is_err()
+            || self.at_it.compare_exchange(at_it, me, Ordering::SeqCst, Ordering::Relaxed).is_err()
         {
             return None;
         }

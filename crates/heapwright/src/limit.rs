@@ -18,7 +18,7 @@ use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
 use crate::os;
 use crate::substrate;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
@@ -68,7 +68,7 @@ pub fn respect() {
 
 /// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the limit of its control groups
 /// counts again. Near it what is free goes back to the kernel sooner. A soft limit: no allocation fails because
-/// of it. Takes effect at the heap's next slow operation.
+/// of it. Takes effect at the heap's next slow operation; not after [`enter_sandbox`].
 ///
 /// ```
 /// heapwright::limit::set(512 << 20);
@@ -91,16 +91,25 @@ pub fn get() -> Option<usize> {
 }
 
 /// The process is about to forbid system calls to itself (`seccomp`): no file is read any more to find out how near the
-/// limit is, for a sandbox may kill for that, and the limit is forgotten. A preloaded library sees to it by itself. For good.
+/// limit is, for a sandbox may kill for that; the limit is forgotten, [`set`] has no effect, and samples that a tracer has begun
+/// end. A preloaded library sees to it by itself. For good.
+///
+/// Waits for a thread that looks just now, some milliseconds at most.
 ///
 /// ```
 /// heapwright::limit::enter_sandbox();
 /// ```
 pub fn enter_sandbox() {
-    IN_SANDBOX.store(true, Ordering::Relaxed);
+    const PATIENCE_NS: u64 = 5_000_000;
+    memory_limit::enter_sandbox();
+    #[cfg(feature = "debug")]
+    crate::heap::sampling::end_if(crate::heap::sampling::By::Tracer);
+    // A handler that has interrupted the look itself waits in vain.
+    let began = os::now_ns();
+    while STATE.is_in_use() && os::now_ns() < began + PATIENCE_NS {
+        core::hint::spin_loop();
+    }
 }
-
-static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
 
 /// The first tick: the options can be read.
 fn begin(now: u32) -> u32 {
@@ -119,7 +128,7 @@ fn begin(now: u32) -> u32 {
 /// Looks how near the limit is. Returns when to come again, in milliseconds.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
-    if IN_SANDBOX.load(Ordering::Relaxed) {
+    if memory_limit::is_in_sandbox() {
         memory_limit::forget();
         ticks::end(Whose::Limit);
         return SOON_MS;
@@ -135,6 +144,10 @@ fn tick(now: u32) -> u32 {
         return SOON_MS;
     }
     let looked = STATE.with(|state| {
+        // Looked at again: `enter_sandbox` waits for those that are here.
+        if memory_limit::is_in_sandbox() {
+            return (None, false, SOON_MS);
+        }
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
         if let Some(look) = look.filter(|_| nearness() == Nearness::AtIt) {
@@ -151,6 +164,9 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
+    if memory_limit::is_in_sandbox() {
+        memory_limit::forget();
+    }
     if let Some(look) = first {
         say(&look);
     } else if is_beyond {

@@ -15,7 +15,8 @@
 //! is given back whole; what its owner makes of them is not looked at, so pools and arenas hand out at full speed.
 //!
 //! Invariants: `sampled` is set only in the record of the first unit of a run that is out, and only its owner
-//! changes it. A sample is removed before its run goes back, so no other run at its address is taken for it.
+//! changes it. A sample is removed before its run goes back; where the lock of samples is held for very long, before the next profile is
+//! written, or when its address is another sample's.
 //!
 //! Without the feature `debug` there are no stacks, and these are the functions of `chunk`.
 //!
@@ -44,10 +45,13 @@ pub(crate) fn take(
 ) -> Option<Run> {
     let run = chunk::take(units, align_units, want, head, rest)?;
     #[cfg(feature = "debug")]
-    if samples::are_runs_sampled()
-        && samples::took(MAP.address_of(run.unit), units * UNIT, memory(run.unit, head))
-    {
-        MAP.record(run.unit).sampled.store(1, Ordering::Relaxed);
+    if samples::are_runs_sampled() {
+        // First: a profile that is written meanwhile takes a sample without the mark for one that is gone.
+        let sampled = &MAP.record(run.unit).sampled;
+        sampled.store(1, Ordering::Relaxed);
+        let is_sample =
+            samples::took(MAP.address_of(run.unit), units * UNIT, memory(run.unit, head));
+        sampled.store(u8::from(is_sample), Ordering::Relaxed);
     }
     Some(run)
 }

@@ -10,7 +10,7 @@
 //!
 //! `heapwright top` shows it, and `heapwright profile PID` gives the orders: see `heapwright_record::status` for the
 //! file. There is no thread for this, no signal and no ptrace. The file is opened when the heap starts, or the library is loaded; later
-//! a tick makes no system call, unless it is ordered to write a file: the program may be in a sandbox by then. A
+//! a tick makes no system call, unless it is ordered to write a file or to sample: the program may be in a sandbox by then. A
 //! forked child takes a slot of its own at its first tick; a slot that was taken from this process, by mistake, is followed by
 //! another one.
 //!
@@ -168,6 +168,7 @@ fn give_back() {
     let owner = Owner { process: OWNER.load(Ordering::Relaxed), namespace: namespace() };
     if owner.process != 0 && owner.process == substrate::process() {
         ticks::end(Whose::Status);
+        end_samples();
         FILE.store(ptr::null_mut(), Ordering::Relaxed);
         OWNER.store(0, Ordering::Relaxed);
         file.give_back(SLOT.load(Ordering::Relaxed), owner);
@@ -266,6 +267,13 @@ fn tick(_now: u32) -> u32 {
     let Some(file) = file() else { return LOOK_MS };
     let me = Owner { process: substrate::process(), namespace: namespace() };
     let index = SLOT.load(Ordering::Relaxed);
+    let now = os::now_ns();
+    let until = SAMPLES_UNTIL_NS.load(Ordering::Relaxed);
+    if until != 0 && now > until {
+        // The command that asked for samples has not come back.
+        follow(Order::Stop, now);
+    }
+    follow_tracer();
     let has_slot = OWNER.load(Ordering::Relaxed) == me.process && file.owner(index) == Some(me);
     if !has_slot && !take_slot(file) {
         return SELDOM_NS as u32 / 1_000_000;
@@ -282,12 +290,6 @@ fn tick(_now: u32) -> u32 {
         REPORTED_NS.store(0, Ordering::Relaxed);
     }
     let now = os::now_ns();
-    let until = SAMPLES_UNTIL_NS.load(Ordering::Relaxed);
-    if until != 0 && now > until {
-        // The command that asked for samples has not come back.
-        follow(Order::Stop, now);
-    }
-    follow_tracer();
     let (most, share) = if slot.is_watched(now) {
         (OFTEN_NS, OFTEN_SHARE)
     } else {
@@ -351,22 +353,22 @@ const fn version() -> u64 {
 #[cfg(feature = "debug")]
 fn follow(order: Order, until: u64) -> Answer {
     use crate::cache::sampling::period;
-    use crate::heap::sampling;
+    use crate::heap::sampling::{self, By};
     use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 
-    let is_ordered = SAMPLES_UNTIL_NS.load(Ordering::Relaxed) != 0;
     let is_done = match order {
-        Order::Sample(_) | Order::Stop if period() != 0 && !is_ordered => return Answer::Busy,
+        Order::Sample(_) | Order::Stop if sampling::by(By::Program) => return Answer::Busy,
         Order::Sample(wanted) => {
             SAMPLES_UNTIL_NS.store(until, Ordering::Relaxed);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let wanted = wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE);
             // One that is repeated goes on as it is.
-            period() == wanted || sampling::begin_if_possible(wanted)
+            sampling::by(By::Order) && period() == wanted
+                || sampling::begin_if_possible(wanted, By::Order)
         }
         Order::Stop => {
             SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
-            sampling::end();
+            sampling::end_if(By::Order);
             true
         }
         Order::Write => crate::samples::write_to(&profile_path()),
@@ -374,28 +376,39 @@ fn follow(order: Order, until: u64) -> Answer {
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
-/// Samples while a tracer is attached to the probes of samples, if nobody else has it done.
+/// Samples while a tracer is attached to the probes of samples, if nobody else has it done. Not in a sandbox: a sample makes
+/// system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::sampling::period;
-    use crate::heap::sampling;
+    use crate::heap::sampling::{self, By};
+    use crate::memory_limit;
     use crate::options::DEFAULT_SAMPLE;
 
-    let is_traced = crate::samples::probes::is_traced();
-    if is_traced && period() == 0 {
-        FOR_TRACER.store(sampling::begin_if_possible(DEFAULT_SAMPLE), Ordering::Relaxed);
-    } else if !is_traced && FOR_TRACER.swap(false, Ordering::Relaxed) {
-        sampling::end();
+    if !crate::samples::probes::is_traced() || memory_limit::is_in_sandbox() {
+        sampling::end_if(By::Tracer);
+    } else if period() == 0 {
+        _ = sampling::begin_if_possible(DEFAULT_SAMPLE, By::Tracer);
     }
 }
-
-/// Whether blocks are sampled because a tracer is attached.
-#[cfg(feature = "debug")]
-static FOR_TRACER: crate::sync::atomic::AtomicBool = crate::sync::atomic::AtomicBool::new(false);
 
 /// Nothing is sampled in this build.
 #[cfg(not(feature = "debug"))]
 fn follow_tracer() {}
+
+/// Ends what an order or a tracer has begun: nobody looks after it any more.
+#[cfg(feature = "debug")]
+fn end_samples() {
+    use crate::heap::sampling::{self, By};
+
+    SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
+    sampling::end_if(By::Order);
+    sampling::end_if(By::Tracer);
+}
+
+/// Nothing is sampled in this build.
+#[cfg(not(feature = "debug"))]
+fn end_samples() {}
 
 /// The file that the heap profile is written to when that is ordered: beside the status file.
 #[cfg(feature = "debug")]

@@ -164,19 +164,31 @@ impl Census {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
         }
-        CENSUSES.iter().find(|census| {
-            let before = census.owner.load(Ordering::Relaxed);
-            let is_unused = before == 0 || census.is_due(now.wrapping_sub(INTERVAL_MS));
-            is_unused
-                && census
-                    .owner
-                    .compare_exchange(before, owner, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok()
-                && {
-                    census.surveys.store(0, Ordering::Relaxed);
-                    true
-                }
-        })
+        let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
+        let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
+        let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
+        // As long as somebody makes a survey of it, it is not taken, and nobody makes one while it is.
+        let is_taken = census.while_no_survey(|| {
+            for cut in &census.cuts {
+                cut.store(Cut::NOTHING.0, Ordering::Relaxed);
+            }
+            census.surveys.store(0, Ordering::Relaxed);
+            census.owner.store(owner, Ordering::Relaxed);
+        });
+        is_taken.map(|()| census)
+    }
+
+    /// Does something that only one thread may do at a time. `None`: another one is at it.
+    fn while_no_survey<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        let (process, before) = (substrate::process(), self.surveyor.load(Ordering::Relaxed));
+        let taken =
+            self.surveyor.compare_exchange(before, process, Ordering::Acquire, Ordering::Relaxed);
+        if before == process || taken.is_err() {
+            return None;
+        }
+        let result = work();
+        self.surveyor.store(0, Ordering::Release);
+        Some(result)
     }
 
     fn is_due(&self, now: u32) -> bool {
@@ -189,29 +201,21 @@ impl Census {
         if !self.is_due(now) {
             return;
         }
-        let (process, before) = (substrate::process(), self.surveyor.load(Ordering::Relaxed));
-        if before == process
-            || self
-                .surveyor
-                .compare_exchange(before, process, Ordering::Acquire, Ordering::Relaxed)
-                .is_err()
-        {
-            return;
-        }
-        // Looked at again: another one may just have been made. While the chunk is locked, nothing is known yet.
-        if self.is_due(now)
-            && let Some(usage) = chunk::usage_now()
-        {
-            let began = os::now_ns();
-            self.survey(usage.frontier);
-            let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
-            let took_ms = (os::now_ns() - began).min(longest) * SHARE / 1_000_000;
-            let wait = INTERVAL_MS.max(took_ms as u32);
-            self.again_ms.store(os::coarse_ms().wrapping_add(wait), Ordering::Relaxed);
-            let number = self.surveys.load(Ordering::Relaxed).wrapping_add(1).max(1);
-            self.surveys.store(number, Ordering::Relaxed);
-        }
-        self.surveyor.store(0, Ordering::Release);
+        self.while_no_survey(|| {
+            // Looked at again: another one may just have been made. While the chunk is locked, nothing is known yet.
+            if self.is_due(now)
+                && let Some(usage) = chunk::usage_now()
+            {
+                let began = os::now_ns();
+                self.survey(usage.frontier);
+                let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
+                let took_ms = (os::now_ns() - began).min(longest) * SHARE / 1_000_000;
+                let wait = INTERVAL_MS.max(took_ms as u32);
+                self.again_ms.store(os::coarse_ms().wrapping_add(wait), Ordering::Relaxed);
+                let number = self.surveys.load(Ordering::Relaxed).wrapping_add(1).max(1);
+                self.surveys.store(number, Ordering::Relaxed);
+            }
+        });
     }
 
     fn survey(&self, frontier: usize) {

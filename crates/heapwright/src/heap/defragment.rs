@@ -5,7 +5,7 @@
 //!       should_move(block)         its slab is one of those that could be emptied (see `cache::density`)
 //!       malloc_uncached(size)      a free slot of a slab that stays
 //!       ... copies, and changes its pointers
-//!       free_uncached(block)       back to its slab at once: when it has no block left, its memory is free
+//!       free_uncached(block)       back to its slab at once; a slab without blocks is given up
 //! ```
 //!
 //! `malloc` would hand out the block that was freed last, which may lie in a slab that is to be emptied, and `free`

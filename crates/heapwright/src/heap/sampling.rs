@@ -23,12 +23,12 @@ use crate::request::{Origin, Request};
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::begun;
 #[cfg(feature = "debug")]
+pub(crate) use with_stacks::{By, begin_if_possible, by, end, end_if};
+#[cfg(feature = "debug")]
 pub(super) use with_stacks::{
     allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
     note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
 };
-#[cfg(feature = "debug")]
-pub(crate) use with_stacks::{begin_if_possible, end};
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
     allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
@@ -60,7 +60,9 @@ mod with_stacks {
     use crate::samples;
     use crate::size_class;
     use crate::sync;
-    use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+    use crate::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+    };
     use crate::ticks;
 
     /// The heap that samples are in, and its id: no cache has 0.
@@ -91,14 +93,44 @@ mod with_stacks {
         if let Some(prefix) = options::profile_file() {
             samples::save_in(prefix.to_bytes());
         }
+        BY.store(By::Program as u8, Ordering::Relaxed);
         begin(options.sample);
     }
 
-    /// [`begin`], if the heap can be started and `malloc` is its own. False: it cannot.
-    pub(crate) fn begin_if_possible(period: usize) -> bool {
+    /// On whose behalf blocks are sampled.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub(crate) enum By {
+        /// The program's own, by the options or by a call: nobody else ends that.
+        Program = 1,
+        /// `heapwright profile PID`.
+        Order = 2,
+        /// A tracer that is attached to the probes.
+        Tracer = 3,
+    }
+
+    static BY: AtomicU8 = AtomicU8::new(0);
+    /// Whether the program has begun or ended a profile by a call: then no tracer begins one, which would forget what that has.
+    static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
+
+    /// Whether blocks are sampled on this behalf.
+    pub(crate) fn by(by: By) -> bool {
+        is_on() && BY.load(Ordering::Relaxed) == by as u8
+    }
+
+    /// [`begin`], if the heap can be started and `malloc` is its own. False: it cannot, or the program decides.
+    pub(crate) fn begin_if_possible(period: usize, by: By) -> bool {
+        match by {
+            By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
+            By::Tracer if PROGRAM_DECIDES.load(Ordering::Relaxed) => return false,
+            // A tick must not wait for a fork to learn of the samples' lock.
+            _ if !samples::has_joined() => return false,
+            _ => {}
+        }
         let has_started = !matches!(start::mine(), Mine::Nothing);
         let is_ours = foreign::peer().is_none() && !debug_hooks::is_debugging();
         if has_started && is_ours {
+            BY.store(by as u8, Ordering::Relaxed);
             begin(period);
         }
         has_started && is_ours
@@ -113,12 +145,36 @@ mod with_stacks {
             counter.draw(period);
         }
         sampling::set_period(period);
+        sample_runs();
     }
 
-    /// Makes no samples from now on. Those that are live stay known.
+    /// Makes no samples from now on, because the program says so. Those that are live stay known.
     pub(crate) fn end() {
+        PROGRAM_DECIDES.store(true, Ordering::Relaxed);
+        end_all();
+    }
+
+    /// Makes no samples from now on, if they are made on this behalf.
+    pub(crate) fn end_if(on_behalf: By) {
+        if by(on_behalf) {
+            end_all();
+        }
+    }
+
+    fn end_all() {
         sampling::set_period(0);
-        samples::end();
+        sample_runs();
+    }
+
+    /// Has runs of units sampled if blocks are. One thread may begin while another one ends: what was set last counts for both.
+    fn sample_runs() {
+        loop {
+            let are_blocks = is_on();
+            samples::sample_runs(are_blocks);
+            if are_blocks == is_on() {
+                return;
+            }
+        }
     }
 
     impl Counter {

@@ -41,13 +41,16 @@ use heapwright_record::debug::{
     SampledThread, Usage,
 };
 
+use crate::address_map::MAP;
 use crate::files::Prefix;
 use crate::fork::{self, Part};
+use crate::memory_limit;
 use crate::os;
 use crate::poisson;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Scratch, Stack};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::substrate;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{self, Guard, Lock};
 use points::Points;
 use table::{Keyed, Table};
@@ -256,8 +259,9 @@ struct Samples {
     earlier: Earlier,
     /// Samples for which there was no memory.
     lost: u64,
-    /// Which runs are samples; 0: not yet drawn.
+    /// Which runs are samples; 0: not yet drawn. And the process that has drawn it.
     random: u64,
+    drawn_in: u32,
     scratch: Scratch,
     /// The files that it is saved in, without the number of the process.
     prefix: Prefix,
@@ -272,6 +276,8 @@ const PATIENCE_MS: u64 = 1000;
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static RUNS_ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
+/// Runs of which it was not looked whether they are samples, because the lock was held for very long.
+static RUNS_MISSED: AtomicU64 = AtomicU64::new(0);
 static SAMPLES: Lock<Samples> = Lock::new(Samples {
     period: 0,
     began_ns: 0,
@@ -287,6 +293,7 @@ static SAMPLES: Lock<Samples> = Lock::new(Samples {
     earlier: Earlier::BEGINNING,
     lost: 0,
     random: 0,
+    drawn_in: 0,
     scratch: Scratch::new(),
     prefix: Prefix::none(),
     save_ns: 0,
@@ -299,12 +306,11 @@ pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
-    RUNS_ARE_SAMPLED.store(true, Ordering::Relaxed);
 }
 
-/// Ends it: no run is a sample from now on. (Of blocks `cache` knows.)
-pub(crate) fn end() {
-    RUNS_ARE_SAMPLED.store(false, Ordering::Relaxed);
+/// Whether runs of units are to be samples from now on. (Of blocks `cache` knows.)
+pub(crate) fn sample_runs(are: bool) {
+    RUNS_ARE_SAMPLED.store(are, Ordering::Relaxed);
 }
 
 /// Joins in forks, before the lock is used for the first time: a fork must not find it held. The caller holds no lock.
@@ -313,6 +319,11 @@ pub(crate) fn join() {
         fork::join(Part::Samples, &HANDLERS);
         HAS_JOINED.store(true, Ordering::Release);
     }
+}
+
+/// Whether [`join`] was called.
+pub(crate) fn has_joined() -> bool {
+    HAS_JOINED.load(Ordering::Acquire)
 }
 
 /// Whether a profile was ever begun.
@@ -332,7 +343,10 @@ pub(crate) fn took(start: *mut u8, bytes: usize, memory: Memory) -> bool {
     if sync::holds_all() {
         return false;
     }
-    let Some(mut samples) = lock_under_others() else { return false };
+    let Some(mut samples) = lock_under_others() else {
+        RUNS_MISSED.fetch_add(1, Ordering::Relaxed);
+        return false;
+    };
     let is_sample = samples.is_chosen(bytes);
     if is_sample {
         let stack = stacks::here(&mut samples.scratch, DEPTH);
@@ -482,8 +496,11 @@ impl Samples {
 
     /// Whether a run of so many bytes is to be a sample.
     fn is_chosen(&mut self, bytes: usize) -> bool {
-        if self.random == 0 {
-            self.random = os::now_ns().rotate_left(32) ^ u64::from(os::process_id()) | 1;
+        // A forked child draws others than its siblings.
+        let process = substrate::process();
+        if self.random == 0 || self.drawn_in != process {
+            self.random = os::now_ns().rotate_left(32) ^ u64::from(process) | 1;
+            self.drawn_in = process;
         }
         poisson::distance(&mut self.random, self.period) <= bytes
     }
@@ -525,7 +542,10 @@ impl Samples {
         }
         self.live_bytes += sample.bytes();
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
-        self.save_sometimes(sample.born_ns);
+        // Not with the lock of a pool or of a collected heap held.
+        if sample.site >> MEMORY_BIT == Memory::Block as u64 {
+            self.save_sometimes(sample.born_ns);
+        }
     }
 
     fn site(&mut self, key: u64) -> Option<&mut Site> {
@@ -587,6 +607,7 @@ impl Samples {
         if self.live.get_or_put(sample).is_none() {
             // There was room when it was taken out, which another one has taken.
             self.lost += 1;
+            probes::free(before.address as usize);
             self.gone(&before);
             return;
         }
@@ -638,7 +659,8 @@ impl Samples {
     /// Bytes of the process that are in memory. Not known (0) where no file is saved: the kernel says so in a file, and the program
     /// may be in a sandbox that allows none.
     fn resident(&self) -> u64 {
-        if self.prefix.is_given() { os::resident_bytes().0 } else { 0 }
+        let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
+        if may_ask { os::resident_bytes().0 } else { 0 }
     }
 
     #[cold]
@@ -684,6 +706,7 @@ impl Samples {
     fn put_profile(&mut self) {
         let (check, now) = (1, self.before_change());
         self.keep_peak(now);
+        self.forget_runs();
         self.look_through();
         let mut live = Estimate::ZERO;
         let threads = self.threads.iter().count() as u32;
@@ -703,7 +726,7 @@ impl Samples {
             since_ns: 0,
             peak_bytes: self.peak_bytes as u64,
             peak_ns: self.since(self.peak_ns),
-            lost: self.lost,
+            lost: self.lost + RUNS_MISSED.load(Ordering::Relaxed),
         });
         self.put_points(check, now);
         let (recorder, began) = (&mut self.recorder, self.began_ns);
@@ -795,7 +818,7 @@ impl Samples {
             check,
             ns: self.since(now),
             live_bytes: self.live_bytes as u64,
-            resident_bytes: os::resident_bytes().0,
+            resident_bytes: if memory_limit::is_in_sandbox() { 0 } else { os::resident_bytes().0 },
         });
     }
 
@@ -804,6 +827,20 @@ impl Samples {
         Entry<'static>: From<T>,
     {
         self.recorder.put(&Entry::from(*entry));
+    }
+
+    /// Removes runs that were given back while the lock was held for very long: their records say that they are no samples.
+    fn forget_runs(&mut self) {
+        let is_gone = |sample: &&Sample| {
+            let is_block = sample.site >> MEMORY_BIT == Memory::Block as u64;
+            let unit = MAP.unit_of(sample.address as usize);
+            !is_block && MAP.record(unit).sampled.load(Ordering::Relaxed) == 0
+        };
+        loop {
+            let gone = self.live.iter().find(is_gone).map(|sample| sample.address);
+            let Some(gone) = gone else { return };
+            self.remove(gone as usize);
+        }
     }
 
     /// Finds the oldest and the youngest live sample of each site, and the variance of those that are new.

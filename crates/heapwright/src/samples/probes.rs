@@ -12,7 +12,8 @@
 //! the one that OpenTelemetry's eBPF profiler documents as `otel_memory`. Where nobody is attached, a sample costs one
 //! instruction more, and nothing else costs any. A block that `realloc` moves is freed and allocated.
 //!
-//! While a tracer is attached, `status` sees by the semaphore that blocks are to be sampled.
+//! While a tracer is attached, `status` sees by the semaphore that blocks are to be sampled: in a process that is published and in no
+//! sandbox of its own.
 //!
 //! Called by `samples`, and by `status`, which asks whether a tracer is attached.
 

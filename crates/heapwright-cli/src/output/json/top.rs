@@ -17,6 +17,7 @@
 //!   sampling_bytes           number|null   mean distance of samples; 0: none are made
 //!   purge_delay_ms           number|null   null, too, if free pages stay for ever
 //!   age_seconds              number|null   since the process has said so
+//!   report_ns                number|null   how long that took the process
 //!   stats                    object|null   every figure of `heapwright_record::Stats`, residency reckoned
 //! ```
 
@@ -57,6 +58,7 @@ struct Process<'a> {
     sampling_bytes: Option<u64>,
     purge_delay_ms: Option<u64>,
     age_seconds: Option<f64>,
+    report_ns: Option<u64>,
     stats: Option<Statistics<'a>>,
 }
 
@@ -87,6 +89,7 @@ fn process(watched: &Watched) -> Process<'_> {
             .map(|report| report.facts.purge_delay_ms)
             .filter(|&delay| delay != MOST),
         age_seconds: report.map(|report| report.age.as_secs_f64()),
+        report_ns: report.map(|report| report.facts.took_ns),
         stats: report.map(|report| Statistics(&report.stats)),
     }
 }
