@@ -331,14 +331,7 @@ pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
     let mine = Entry::slab(COMMON, class);
-    let unit = density::find(mine, &central.partial, central.slabs.get())?;
-    let slab = Slab::at(&MAP, unit, class);
-    let block = slab.take(1, os::coarse_ms())?.head;
-    if slab.free() == 0 {
-        density::go_on(mine, central.partial.after(&MAP, unit));
-        central.unlist(slab);
-    }
-    Some(block.cast())
+    density::take(mine, &central.partial, central.slabs.get(), |slab| central.unlist(slab))
 }
 
 /// Sends one block back to its slab. False: another thread is at the class.

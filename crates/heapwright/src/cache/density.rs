@@ -19,7 +19,7 @@
 //! the last one is [`INTERVAL_MS`] old and it takes no more than a hundredth of the time. There are few censuses, for
 //! programs move blocks in one thread; a census that is not asked is used for another owner.
 //!
-//! What is moved goes into the next dense slab of the owner's list of those with returned slots ([`find`]), which looks at
+//! What is moved goes into the next dense slab of the owner's list of those with returned slots ([`take`]), which looks at
 //! no more than [`LOOKS`] slabs at a time, and at none where a whole round has found nothing, until the next survey.
 //!
 //! Not counted: slabs of which slots are still untouched; classes of whole pages, for the pages of a free slot go back to
@@ -39,8 +39,8 @@ use crate::chunk;
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::{self, CLASSES};
 use crate::slab::Slab;
-use crate::substrate;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::ticks::Kept;
 use crate::unit_list::{BySize, UnitList};
 
 /// Steps from empty to full.
@@ -68,9 +68,12 @@ impl Cut {
         Self((step as u64) << 32 | above as u64)
     }
 
+    fn step(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
     fn has(self, step: usize, unit: usize) -> bool {
-        let at = (self.0 >> 32) as usize;
-        step < at || (step == at && unit > (self.0 as u32) as usize)
+        step < self.step() || (step == self.step() && unit > (self.0 as u32) as usize)
     }
 }
 
@@ -130,10 +133,10 @@ impl Place {
 struct Census {
     /// 0: of nobody's.
     owner: AtomicU32,
-    /// The process in which a thread makes a survey just now, or 0. (A forked child has no such thread.)
-    surveyor: AtomicU32,
-    /// How many surveys there were, and the time from which on there may be another one.
-    surveys: AtomicU32,
+    /// Had by the thread that makes a survey, or takes the census for another owner.
+    turn: Kept<()>,
+    /// Whether there was a survey, and the time from which on there may be another one.
+    is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
     /// The slab of each class that was found last, or where to look next; and how many were looked at since, in vain.
@@ -144,8 +147,8 @@ struct Census {
 static CENSUSES: [Census; OWNERS] = [const {
     Census {
         owner: AtomicU32::new(0),
-        surveyor: AtomicU32::new(0),
-        surveys: AtomicU32::new(0),
+        turn: Kept::new(()),
+        is_surveyed: AtomicBool::new(false),
         again_ms: AtomicU32::new(0),
         cuts: [const { AtomicU64::new(Cut::NOTHING.0) }; CLASSES],
         last: [const { AtomicU32::new(0) }; CLASSES],
@@ -168,32 +171,19 @@ impl Census {
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
         // As long as somebody makes a survey of it, it is not taken, and nobody makes one while it is.
-        let is_taken = census.while_no_survey(|| {
+        let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
             }
-            census.surveys.store(0, Ordering::Relaxed);
+            census.is_surveyed.store(false, Ordering::Relaxed);
             census.owner.store(owner, Ordering::Relaxed);
         });
         is_taken.map(|()| census)
     }
 
-    /// Does something that only one thread may do at a time. `None`: another one is at it.
-    fn while_no_survey<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
-        let (process, before) = (substrate::process(), self.surveyor.load(Ordering::Relaxed));
-        let taken =
-            self.surveyor.compare_exchange(before, process, Ordering::Acquire, Ordering::Relaxed);
-        if before == process || taken.is_err() {
-            return None;
-        }
-        let result = work();
-        self.surveyor.store(0, Ordering::Release);
-        Some(result)
-    }
-
     fn is_due(&self, now: u32) -> bool {
         let again = self.again_ms.load(Ordering::Relaxed);
-        self.surveys.load(Ordering::Relaxed) == 0 || now.wrapping_sub(again).cast_signed() >= 0
+        !self.is_surveyed.load(Ordering::Relaxed) || now.wrapping_sub(again).cast_signed() >= 0
     }
 
     /// Makes a survey if the last one is too old, and nobody else does.
@@ -201,7 +191,7 @@ impl Census {
         if !self.is_due(now) {
             return;
         }
-        self.while_no_survey(|| {
+        self.turn.with(|()| {
             // Looked at again: another one may just have been made. While the chunk is locked, nothing is known yet.
             if self.is_due(now)
                 && let Some(usage) = chunk::usage_now()
@@ -212,8 +202,7 @@ impl Census {
                 let took_ms = (os::now_ns() - began).min(longest) * SHARE / 1_000_000;
                 let wait = INTERVAL_MS.max(took_ms as u32);
                 self.again_ms.store(os::coarse_ms().wrapping_add(wait), Ordering::Relaxed);
-                let number = self.surveys.load(Ordering::Relaxed).wrapping_add(1).max(1);
-                self.surveys.store(number, Ordering::Relaxed);
+                self.is_surveyed.store(true, Ordering::Relaxed);
             }
         });
     }
@@ -238,7 +227,7 @@ impl Census {
             let (cut, stay) = &mut cuts[class];
             if *stay > 0
                 && let Some(place) = Place::of(unit, class)
-                && (cut.0 >> 32) as usize == place.step
+                && cut.step() == place.step
             {
                 (*cut, *stay) = (Cut::new(place.step, unit as u32), *stay - 1);
             }
@@ -285,11 +274,36 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
     })
 }
 
-/// The slab into which moved blocks go, of those with the entry `mine`, of which `partial` has all with returned slots; there are `slabs` in
-/// all. The caller holds the owner's lock. `None`: none was found that stays.
-pub(super) fn find(mine: Entry, partial: &UnitList<BySize>, slabs: usize) -> Option<usize> {
+/// A returned slot for a block that is moved, of a dense slab of those with the entry `mine`, of which `partial` has all with returned
+/// slots; there are `slabs` in all. `unlist` takes a slab out that has no more. The caller holds the owner's lock.
+/// `None`: none was found that stays.
+pub(super) fn take(
+    mine: Entry,
+    partial: &UnitList<BySize>,
+    slabs: usize,
+    unlist: impl FnOnce(Slab<'_>),
+) -> Option<*mut u8> {
     let census = Census::existing(mine.owner())?;
     let Kind::Slab(class) = mine.kind() else { return None };
+    let unit = find(census, mine, class, partial, slabs)?;
+    let slab = Slab::at(&MAP, unit, class);
+    let block = slab.take(1, os::coarse_ms())?.head;
+    if slab.free() == 0 {
+        let next = partial.after(&MAP, unit).unwrap_or(0);
+        census.last[class].store(next as u32, Ordering::Relaxed);
+        unlist(slab);
+    }
+    Some(block.cast())
+}
+
+/// The slab into which moved blocks go; see [`take`].
+fn find(
+    census: &Census,
+    mine: Entry,
+    class: usize,
+    partial: &UnitList<BySize>,
+    slabs: usize,
+) -> Option<usize> {
     let (last, missed) = (&census.last[class], &census.missed[class]);
     if missed.load(Ordering::Relaxed) as usize > slabs {
         return None;
@@ -311,13 +325,6 @@ pub(super) fn find(mine: Entry, partial: &UnitList<BySize>, slabs: usize) -> Opt
         }
     }
     None
-}
-
-/// The slab that [`find`] has found has no free slot any more: it looks on at `next`.
-pub(super) fn go_on(mine: Entry, next: Option<usize>) {
-    if let (Some(census), Kind::Slab(class)) = (Census::existing(mine.owner()), mine.kind()) {
-        census.last[class].store(next.unwrap_or(0) as u32, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]

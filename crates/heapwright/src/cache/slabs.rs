@@ -20,7 +20,7 @@ use super::{Cache, Use, central, density, outgoing};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
 use crate::misuse::{self, Call};
-use crate::os::{self, SYSTEM};
+use crate::os::SYSTEM;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{Chain, Slab, WayBack};
@@ -52,15 +52,10 @@ impl Cache {
     /// A returned slot of a slab that is well filled, for a block that is moved there. `None`: there is none.
     pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
         let (mine, bin) = (Entry::slab(self.id(), class), &self.bins[class]);
-        let unit = density::find(mine, &bin.partial, bin.slabs.get())?;
-        let slab = Slab::at(&MAP, unit, class);
-        let block = slab.take(1, os::coarse_ms())?.head;
-        if slab.free() == 0 {
-            density::go_on(mine, bin.partial.after(&MAP, unit));
-            self.unlist(slab);
-        }
+        let unlist = |slab: Slab<'_>| self.unlist(slab);
+        let block = density::take(mine, &bin.partial, bin.slabs.get(), unlist)?;
         bin.room.count(1);
-        Some(block.cast())
+        Some(block)
     }
 
     /// Sends one block back to its slab, if that is this cache's now. (A caller that has only seen that it was may be late: another
