@@ -172,8 +172,22 @@ pub extern "C" fn hw_describe(address: *const c_void) -> Description {
 /// out points to size bytes that can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usize {
+    // SAFETY: the caller's struct has `size` bytes.
+    unsafe { write_stats(stats::snapshot, out, size) }
+}
+
+/// Writes what `take` fills in to the caller's struct; zeros, and 0 is returned, if it fills nothing in.
+///
+/// # Safety
+///
+/// `out` points to `size` bytes that can be written.
+unsafe fn write_stats(
+    take: impl FnOnce(&mut Stats) -> bool,
+    out: *mut Statistics,
+    size: usize,
+) -> usize {
     let mut now = Stats::zero();
-    let taken = stats::snapshot(&mut now);
+    let taken = take(&mut now);
     if !taken {
         now = Stats::zero();
     }
@@ -194,12 +208,8 @@ pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usiz
 /// out points to size bytes that can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) -> usize {
-    let mut now = Stats::zero();
-    let taken = stats::estimate(&mut now);
-    // SAFETY: `Stats` is words without padding, and laid out as the header's struct;
-    // the caller's has `size` bytes.
-    let known = unsafe { write_known(&now, out.cast(), size) };
-    if taken { known } else { 0 }
+    // SAFETY: the caller's struct has `size` bytes.
+    unsafe { write_stats(stats::estimate, out, size) }
 }
 
 /// Whether memory would become free sooner if the program moved a block: whether the block lies in one

@@ -161,16 +161,13 @@ unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
 /// `block` is a live block of this process, of that size and those flags.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sdallocx(block: *mut c_void, size: size_t, flags: c_int) {
-    if is_uncached(flags) {
-        // SAFETY: as the caller promises.
-        unsafe { heap::free_uncached(block.cast()) };
     // An aligned block's class is not its size's.
-    } else if alignment(flags) <= 16 {
+    if is_uncached(flags) || alignment(flags) > 16 {
         // SAFETY: as the caller promises.
-        unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
+        unsafe { dallocx(block, flags) };
     } else {
         // SAFETY: as the caller promises.
-        unsafe { heap::free(block.cast()) };
+        unsafe { heap::free_sized_from::<MALLOC>(block.cast(), size) };
     }
 }
 

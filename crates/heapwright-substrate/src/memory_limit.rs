@@ -284,10 +284,12 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
         let at = if before >= from { at / 2 } else { at };
         percent >= at
     };
-    Some(match () {
-        () if begins(Nearness::Near, NEAR_PERCENT) => Nearness::Near,
-        () if begins(Nearness::Close, CLOSE_PERCENT) => Nearness::Close,
-        () => Nearness::Far,
+    Some(if begins(Nearness::Near, NEAR_PERCENT) {
+        Nearness::Near
+    } else if begins(Nearness::Close, CLOSE_PERCENT) {
+        Nearness::Close
+    } else {
+        Nearness::Far
     })
 }
 
@@ -434,7 +436,7 @@ impl Watcher {
     pub fn ask(&mut self, limit: Option<usize>) {
         if limit != self.asked {
             self.asked = limit;
-            (self.found_ms, self.again_ns, self.due_ms) = (0, 0, 0);
+            (self.found_ms, self.again_ns) = (0, 0);
             forget();
             begin_anew();
         }

@@ -128,15 +128,6 @@ fn begin(now: u32) -> u32 {
 /// Looks how near the limit is. Returns when to come again, in milliseconds.
 fn tick(now: u32) -> u32 {
     const SOON_MS: u32 = 8;
-    if memory_limit::is_in_sandbox() {
-        memory_limit::forget();
-        ticks::end(Whose::Limit);
-        return SOON_MS;
-    }
-    if STDERR.load(Ordering::Relaxed) == 0 {
-        // Closed is a thing, too.
-        STDERR.store(os::stderr_identity().max(2), Ordering::Relaxed);
-    }
     let Some(usage) = chunk::usage_now() else { return SOON_MS };
     let (process, set) = (substrate::process(), SET.load(Ordering::Relaxed));
     if set == 0 && options::get().limit == MemoryLimit::Off {
@@ -144,9 +135,13 @@ fn tick(now: u32) -> u32 {
         return SOON_MS;
     }
     let looked = STATE.with(|state| {
-        // Looked at again: `enter_sandbox` waits for those that are here.
+        // Looked at here, where `enter_sandbox` waits for it.
         if memory_limit::is_in_sandbox() {
             return (None, false, SOON_MS);
+        }
+        if STDERR.load(Ordering::Relaxed) == 0 {
+            // Closed is a thing, too.
+            STDERR.store(os::stderr_identity().max(2), Ordering::Relaxed);
         }
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
@@ -164,8 +159,10 @@ fn tick(now: u32) -> u32 {
         (first, is_beyond, next)
     });
     let Some((first, is_beyond, next)) = looked else { return SOON_MS };
+    // Whatever a look that was under way has noted.
     if memory_limit::is_in_sandbox() {
         memory_limit::forget();
+        ticks::end(Whose::Limit);
     }
     if let Some(look) = first {
         say(&look);

@@ -23,17 +23,7 @@
 //! Called by `pool`, `arena` and `gc`, whichever locks they have. What is cut by `cache` is sampled block by block there.
 
 use crate::address_map::Entry;
-#[cfg(feature = "debug")]
-use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, Run, Want};
-#[cfg(feature = "debug")]
-use crate::samples;
-#[cfg(feature = "debug")]
-use crate::size_class::UNIT;
-#[cfg(feature = "debug")]
-use crate::sync::atomic::Ordering;
-#[cfg(feature = "debug")]
-use heapwright_record::debug::Memory;
 
 /// Takes a run as [`chunk::take`], which may be a sample.
 pub(crate) fn take(
@@ -44,21 +34,13 @@ pub(crate) fn take(
     rest: fn(usize) -> Entry,
 ) -> Option<Run> {
     let run = chunk::take(units, align_units, want, head, rest)?;
-    #[cfg(feature = "debug")]
-    if samples::are_runs_sampled() {
-        // First: a profile that is written meanwhile takes a sample without the mark for one that is gone.
-        let sampled = &MAP.record(run.unit).sampled;
-        sampled.store(1, Ordering::Relaxed);
-        let is_sample =
-            samples::took(MAP.address_of(run.unit), units * UNIT, memory(run.unit, head));
-        sampled.store(u8::from(is_sample), Ordering::Relaxed);
-    }
+    marks::took(run.unit, units, head);
     Some(run)
 }
 
 /// Gives a run back as [`chunk::give`].
 pub(crate) fn give(unit: usize, units: usize) {
-    forget(unit);
+    marks::gives(unit);
     chunk::give(unit, units);
 }
 
@@ -68,31 +50,58 @@ pub(crate) fn give(unit: usize, units: usize) {
 ///
 /// The run is the caller's, and nobody uses its contents.
 pub(crate) unsafe fn give_purged(unit: usize, units: usize) {
-    forget(unit);
+    marks::gives(unit);
     // SAFETY: the run is the caller's, and not used, as it promises.
     unsafe { chunk::give_purged(unit, units) };
 }
 
-/// What a run is for that begins at `unit` with this entry.
+/// The marks of samples.
 #[cfg(feature = "debug")]
-fn memory(unit: usize, head: Entry) -> Memory {
-    match MAP.kind_of(unit, head) {
-        Kind::PoolHead => Memory::Pool,
-        Kind::Arena => Memory::Arena,
-        Kind::Collected(_) => Memory::Collected,
-        _ => Memory::Unknown,
+mod marks {
+    use crate::address_map::{Entry, Kind, MAP};
+    use crate::samples;
+    use crate::size_class::UNIT;
+    use crate::sync::atomic::Ordering;
+    use heapwright_record::debug::Memory;
+
+    /// A run was taken, and has this entry.
+    pub(super) fn took(unit: usize, units: usize, head: Entry) {
+        if !samples::are_runs_sampled() {
+            return;
+        }
+        // First: a profile that is written meanwhile takes a sample without the mark for one that is gone.
+        let sampled = &MAP.record(unit).sampled;
+        sampled.store(1, Ordering::Relaxed);
+        let is_sample = samples::took(MAP.address_of(unit), units * UNIT, memory(unit, head));
+        sampled.store(u8::from(is_sample), Ordering::Relaxed);
+    }
+
+    /// What a run is for that begins at `unit` with this entry.
+    fn memory(unit: usize, head: Entry) -> Memory {
+        match MAP.kind_of(unit, head) {
+            Kind::PoolHead => Memory::Pool,
+            Kind::Arena => Memory::Arena,
+            Kind::Collected(_) => Memory::Collected,
+            _ => Memory::Unknown,
+        }
+    }
+
+    /// The run at `unit` is about to be given back.
+    pub(super) fn gives(unit: usize) {
+        let sampled = &MAP.record(unit).sampled;
+        if sampled.load(Ordering::Relaxed) != 0 {
+            sampled.store(0, Ordering::Relaxed);
+            samples::gave(MAP.address_of(unit));
+        }
     }
 }
 
-/// The run at `unit` is about to be given back.
-#[cfg(feature = "debug")]
-fn forget(unit: usize) {
-    let sampled = &MAP.record(unit).sampled;
-    if sampled.load(Ordering::Relaxed) != 0 {
-        sampled.store(0, Ordering::Relaxed);
-        samples::gave(MAP.address_of(unit));
-    }
-}
-
+/// There are none in this build.
 #[cfg(not(feature = "debug"))]
-fn forget(_unit: usize) {}
+mod marks {
+    use crate::address_map::Entry;
+
+    pub(super) fn took(_unit: usize, _units: usize, _head: Entry) {}
+
+    pub(super) fn gives(_unit: usize) {}
+}
