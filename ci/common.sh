@@ -72,3 +72,6 @@ preload_library() {
     [ -f "$HEAPWRIGHT_SO" ] || die "no library at $HEAPWRIGHT_SO"
     export HEAPWRIGHT_SO
 }
+
+# The median of the numbers on stdin, one a line; a dash if there are none.
+median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }

@@ -114,7 +114,6 @@ one() { # WHICH: writes down live, before and after in MiB, seconds, blocks move
     cat "$SCRATCH/p99" >>"$SCRATCH/p99.$1"
     printf '%s %.0f %.0f %d.%d %d\n' "$live" "$before" "$after" $((took / 10)) $((took % 10)) "$hits" >>"$SCRATCH/figures.$1"
 }
-median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 for _ in $(seq "$rounds"); do
     one jemalloc

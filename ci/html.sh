@@ -56,10 +56,15 @@ for part in 'class="scripted"' 'class="readout"><span[^>]*><b>all</b>' '6 errors
     check "the page has $part" grep -qE "$part" "$pages/dom.html"
 done
 
-# The same page, used by a script that says what it saw.
-{
-    cat "$page"
-    cat <<'END'
+# used PAGE FLAGS...: the page, used by the script on stdin, which says in the title what it saw. That is in $said then.
+used() {
+    { cat "$1"; cat; } >"$SCRATCH/used.html"
+    browser --dump-dom "${@:2}" "$SCRATCH/used.html" >"$SCRATCH/used"
+    # The page's own title is the first: boxes of a graph have titles, too.
+    said=$(grep -o '<title>{.*}</title>' "$SCRATCH/used" | head -n 1 || true)
+    say "     $said"
+}
+used "$page" <<'END'
 <script>
 addEventListener("load", () => {
   const all = (what) => [...document.querySelectorAll(what)];
@@ -97,11 +102,6 @@ addEventListener("load", () => {
 });
 </script>
 END
-} >"$SCRATCH/used.html"
-browser --dump-dom "$SCRATCH/used.html" >"$SCRATCH/used"
-# The page's own title is the first: boxes of a graph have titles, too.
-said=$(grep -o '<title>{.*}</title>' "$SCRATCH/used" | head -n 1 || true)
-say "     $said"
 check "no script complains when it is used" test ! -s "$SCRATCH/said"
 for part in '"cards":11' '"filtered":2' '"hits":1' '"none":0' '"lost":8' '"closed":0' '"zoomed":7' \
     '"width":"100%"' 'Session::open.1.2 MiB in 155 blocks, 15.6 %' '"back":true' '"focus":"1"' \
@@ -110,9 +110,7 @@ for part in '"cards":11' '"filtered":2' '"hits":1' '"none":0' '"lost":8' '"close
 done
 
 # The profile's, used by another one: one tab at a time, by mouse and by keys.
-{
-    cat "$profile"
-    cat <<'END'
+used "$profile" --virtual-time-budget=2000 <<'END'
 <script>
 addEventListener("load", () => {
   const all = (what) => [...document.querySelectorAll(what)];
@@ -150,10 +148,6 @@ addEventListener("load", () => {
 });
 </script>
 END
-} >"$SCRATCH/tabs.html"
-browser --dump-dom --virtual-time-budget=2000 "$SCRATCH/tabs.html" >"$SCRATCH/used"
-said=$(grep -o '<title>{.*}</title>' "$SCRATCH/used" | head -n 1 || true)
-say "     $said"
 check "no script complains when the profile is used" test ! -s "$SCRATCH/said"
 for part in '"first":"live"' '"clicked":"peak"' '"right":"allocated"' '"around":"live"' \
     '"end":"allocated"' '"focus":"tab-allocated"' '"stops":1' '"roles":5' '"names":true' \

@@ -25,7 +25,6 @@ command=$CARGO_TARGET_DIR/release/heapwright
 export HEAPWRIGHT_LIBRARY=$library XDG_RUNTIME_DIR=$SCRATCH
 [ "$(stat -f -c %T "$SCRATCH")" = tmpfs ] || unset XDG_RUNTIME_DIR
 cc -O2 -Wall -Wextra -fno-builtin -o "$SCRATCH/load" bench/live/load.c
-median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", b / a }'; }
 
 for _ in $(seq "$rounds"); do

@@ -70,12 +70,12 @@ for _ in $(seq "$rounds"); do
         done
     done
 done 2>/dev/null
-median() { grep -v killed "$1" | sort -n | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)]; else print "-" }'; }
+of_ended() { { grep -v killed "$1" || true; } | median; }
 status=0
 printf '350 MB live in 384 MB, %s rounds\n%-12s %10s %14s %14s\n' "$rounds" allocator ended "seconds" "without limit"
 for name in "${names[@]}"; do
     ended=$(grep -vc killed "$SCRATCH/$name.384M") || true
-    printf '%-12s %7s/%-3s %13s %14s\n' "$name" "$ended" "$rounds" "$(median "$SCRATCH/$name.384M")" "$(median "$SCRATCH/$name.8G")"
+    printf '%-12s %7s/%-3s %13s %14s\n' "$name" "$ended" "$rounds" "$(of_ended "$SCRATCH/$name.384M")" "$(of_ended "$SCRATCH/$name.8G")"
     [ "$name" != heapwright ] || [ "$ended" = "$rounds" ] || status=1
 done
 
