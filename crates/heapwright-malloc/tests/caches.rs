@@ -44,6 +44,14 @@ fn fine_where_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
+/// The program, which has large blocks only, ends well where their runs are in CPUs' arrays, and in caches with a lock.
+fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
+    for model in ["percpu", "shared:2"] {
+        under(model, program, arguments).is_fine((program, arguments, model));
+    }
+    without_rseq(program, arguments);
+}
+
 /// Whether the suite runs once more under another model, which is nothing to these tests.
 fn is_again() -> bool {
     let is_again = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
@@ -87,6 +95,7 @@ fn storms_of_forks_end() {
         return;
     }
     fine_under_all("caches_fork.c", &["3"]);
+    fine_where_runs_are_shared("caches_fork.c", &["2", "runs"]);
 }
 
 /// Where threads have caches of their own, a handler must not interrupt malloc (as with any
@@ -99,6 +108,7 @@ fn signal_handlers_may_interrupt_malloc() {
     for what in ["fast", "all"] {
         fine_where_shared("caches_signals.c", &[what, "2"]);
     }
+    fine_where_runs_are_shared("caches_signals.c", &["all", "2", "4", "runs"]);
 }
 
 #[test]
@@ -107,6 +117,7 @@ fn forks_and_signal_handlers_do_not_wait_for_each_other() {
         return;
     }
     fine_where_shared("caches_fork_signals.c", &["2"]);
+    fine_where_runs_are_shared("caches_fork_signals.c", &["2", "runs"]);
 }
 
 #[test]
@@ -115,6 +126,7 @@ fn threads_may_go_from_cpu_to_cpu() {
         return;
     }
     fine_under_all("caches_wander.c", &["1"]);
+    fine_where_runs_are_shared("caches_wander.c", &["1", "runs"]);
 }
 
 #[test]

@@ -96,7 +96,6 @@ const PAGE_LISTS: u32 = 0x100;
 const LARGE_HEAD: u32 = 0x700;
 const FREE: u32 = 0x701;
 const METADATA: u32 = 0x702;
-const KEPT: u32 = 0x703;
 const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
@@ -127,8 +126,6 @@ impl Entry {
     pub const METADATA: Self = Self(METADATA);
     /// The first unit of a large block.
     pub const LARGE_HEAD: Self = Self(LARGE_HEAD);
-    /// The first unit of a run that a cache keeps.
-    pub const KEPT: Self = Self(KEPT);
     /// A chunk of an arena.
     pub const ARENA: Self = Self(ARENA);
     /// The first unit of a debug heap's span.
@@ -217,7 +214,6 @@ impl Entry {
             LARGE_HEAD => Kind::LargeHead,
             FREE => Kind::Free,
             METADATA => Kind::Metadata,
-            KEPT => Kind::Kept,
             POOL_HEAD => Kind::PoolHead,
             ARENA => Kind::Arena,
             page if page.wrapping_sub(COLLECTED) < PAGE_LISTS => {

@@ -1,5 +1,5 @@
 /*
- *   caches_fork SECONDS
+ *   caches_fork SECONDS [runs]
  *
  * A storm of forks: threads that allocate without end, some of which fork all the time.
  * Children allocate, free blocks of threads that they do not have, start threads, fork
@@ -120,7 +120,8 @@ static void *forks(void *argument)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 2);
+    CHECK(argc >= 2);
+    only_runs = argc > 2 && !strcmp(argv[2], "runs");
     self = argv[0];
     if (!strcmp(argv[1], "leaf")) {
         uint64_t state = 3;

@@ -1,5 +1,5 @@
 /*
- *   caches_signals fast|all SECONDS [THREADS]
+ *   caches_signals fast|all SECONDS [THREADS [runs]]
  *
  * Signal handlers that allocate and free, in threads that do nothing else either. Each
  * thread has a timer of its own, so that a handler interrupts malloc itself again and
@@ -61,7 +61,8 @@ static void handler(int number)
         size_t at = next_random(&handler_state) % HELD;
         if (held[at])
             give_back(held[at], 2);
-        held[at] = taken(next_random(&handler_state) % 600 + STAMPED_LEAST, 2);
+        size_t size = next_random(&handler_state) % 600 + STAMPED_LEAST;
+        held[at] = taken(only_runs ? some_size(&handler_state) : size, 2);
     }
     void *block = atomic_exchange(&post[next_random(&handler_state) % POST], taken(100, 3));
     if (block)
@@ -115,6 +116,7 @@ int main(int argc, char **argv)
     all = !strcmp(argv[1], "all");
     size_t count = argc > 3 ? strtoul(argv[3], NULL, 10) : 4;
     CHECK(count <= MOST_THREADS);
+    only_runs = argc > 4 && !strcmp(argv[4], "runs");
     struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     pthread_t threads[MOST_THREADS];

@@ -1,5 +1,5 @@
 /*
- *   caches_wander SECONDS
+ *   caches_wander SECONDS [runs]
  *
  * Threads that go from CPU to CPU while they allocate, as far as they may: by themselves,
  * and moved by another thread. They hand blocks to each other. Where there is one CPU
@@ -50,7 +50,8 @@ static void *wander(void *argument)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 2);
+    CHECK(argc >= 2);
+    only_runs = argc > 2 && !strcmp(argv[2], "runs");
     cpu_set_t set;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
     for (int i = 0; i < CPU_SETSIZE; i++)

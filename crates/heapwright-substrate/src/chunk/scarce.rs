@@ -63,6 +63,12 @@ pub fn is_usable(record: &Record, size: usize) -> bool {
     record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT + size / 4
 }
 
+/// [`is_usable`] for a block whose run has just the units that `size` bytes take.
+#[inline]
+pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
+    record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
+}
+
 /// Says how many bytes, in whole pages and within its run, the program may use of the
 /// caller's large block at `unit`. False: there is no address space for more than before.
 #[inline]

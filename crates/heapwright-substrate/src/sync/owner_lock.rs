@@ -10,21 +10,21 @@
 //! One thread, the owner, takes it all the time; others come by a few times a second. So the
 //! fence that each side needs between its store and its load (Dekker's algorithm) is paid by the
 //! visitor alone: `membarrier` runs a fence in every thread of the process, and the owner's is then only
-//! the compiler's. Where the kernel has no `membarrier`, both sides have a fence of their own. (Dice,
-//! Huang, Yang: "Asymmetric Dekker synchronization", 2001; biased locks and asymmetric fences since.)
+//! the compiler's. Where the kernel has no `membarrier`, a lock counts as visited for ever, so that the owner takes the
+//! inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker synchronization", 2001; biased locks and asymmetric fences since.)
 //!
 //! The inner lock alone excludes everybody but an owner who is in: an object that has no owner, because
 //! many threads use it, or because it passes from one to the next, is locked by that.
 //!
-//! Invariants: `is_visited` is set only by the thread that has the inner lock; `is_in` is set only by
-//! the owner; where both were found unset, by whoever looked last, only one side works.
+//! Invariants: `is_visited` is changed only by the thread that has the inner lock, or nobody else knows the lock; `is_in` is
+//! set only by the owner; where both were found unset, by whoever looked last, only one side works.
 //!
 //! Called by `cache` and `heap`.
 
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
-/// See the top of the file. Zero is a free one.
+/// See the top of the file. Zero is a free one, on which [`OwnerLock::begin`] is called before it has an owner.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,
@@ -52,6 +52,12 @@ pub struct Visit<'a> {
 }
 
 impl OwnerLock {
+    /// Readies a lock that nobody else knows yet.
+    #[cfg(not(loom))]
+    pub fn begin(&self) {
+        self.is_visited.store(is_always_visited(), Ordering::Relaxed);
+    }
+
     /// Waits until no visitor is in, and keeps them out.
     ///
     /// # Safety
@@ -163,7 +169,7 @@ impl OwnerLock {
     #[cfg(not(loom))]
     pub unsafe fn forget_after_fork(&self) {
         self.is_in.store(false, Ordering::Relaxed);
-        self.is_visited.store(false, Ordering::Relaxed);
+        self.is_visited.store(is_always_visited(), Ordering::Relaxed);
         // SAFETY: as the caller promises.
         unsafe { self.inner.release() };
     }
@@ -188,7 +194,7 @@ impl Drop for QuickOwning<'_> {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         // Before the inner lock is given back, or it would hide the next visitor.
-        self.lock.is_visited.store(false, Ordering::Release);
+        self.lock.is_visited.store(is_always_visited(), Ordering::Release);
     }
 }
 
@@ -202,14 +208,20 @@ pub fn prepare() {
     VISITORS_FENCE.store(crate::os::register_barrier(), Ordering::Relaxed);
 }
 
+/// Whether owners must take the inner lock, for visitors cannot run a fence in their threads.
+fn is_always_visited() -> bool {
+    #[cfg(not(loom))]
+    return !VISITORS_FENCE.load(Ordering::Relaxed);
+    #[cfg(loom)]
+    false
+}
+
 /// The owner's fence.
 #[inline(always)]
 fn light() {
     #[cfg(not(loom))]
-    if VISITORS_FENCE.load(Ordering::Relaxed) {
-        core::sync::atomic::compiler_fence(Ordering::SeqCst);
-        return;
-    }
+    core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(loom)]
     fence(Ordering::SeqCst);
 }
 
@@ -269,6 +281,7 @@ mod tests {
 
     #[test]
     fn a_visitor_finds_the_owner_in_and_an_owner_finds_the_lock_held() {
+        prepare();
         let lock = new();
         // SAFETY: this is the one thread that does.
         let owning = unsafe { lock.own() };
@@ -284,11 +297,13 @@ mod tests {
     }
 
     fn new() -> OwnerLock {
-        OwnerLock {
+        let lock = OwnerLock {
             is_in: AtomicBool::new(false),
             is_visited: AtomicBool::new(false),
             inner: Lock::new(()),
-        }
+        };
+        lock.begin();
+        lock
     }
 }
 

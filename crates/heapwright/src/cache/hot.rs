@@ -424,6 +424,12 @@ impl Hot {
         Residue(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
+    /// Whether `residue` is what is left of a large block's entry.
+    #[inline(always)]
+    pub(crate) fn is_large_head(&self, residue: Residue) -> bool {
+        residue.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
+    }
+
     /// As [`Hot::residue_of`], of any unit that the map knows, whatever the limit is.
     pub(crate) fn residue_by_map(&self, address: usize) -> Residue {
         let unit = self.unit_of(address);
@@ -492,7 +498,7 @@ impl Hot {
 
     /// The window's unit that `address` lies in.
     #[inline(always)]
-    pub(super) fn unit_of(&self, address: usize) -> usize {
+    pub(crate) fn unit_of(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.get().addr()) >> UNIT_SHIFT
     }
 

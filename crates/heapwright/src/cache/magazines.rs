@@ -311,6 +311,7 @@ impl Magazines {
     /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
     /// in stashes may do: gives back those of this cache, and of a thread's.
     pub(crate) fn make_way(&self, units: usize) {
+        arrays::make_way(units);
         self.stash.make_way(units);
         self.thief.make_way(0, units);
     }
@@ -551,8 +552,9 @@ pub(crate) fn release_all(me: u32) {
     central::purge_all();
 }
 
-/// In a forked child of a process with several threads: gives back the runs that stashes keep.
+/// In a forked child of a process with several threads: gives back the runs that arrays and stashes keep.
 pub(crate) fn release_stashes_after_fork() {
+    arrays::release_runs_after_fork();
     for slot in ALL.all() {
         if let Some(held) = ALL.acquire_this(slot) {
             held.stash.release();
@@ -636,7 +638,7 @@ mod tests {
         use crate::chunk::Want;
         assert!(crate::substrate::open_and_begin());
         assert!(raise(1, OnMiss::Shared) >= 1);
-        let run = chunk::take(1, 1, Want::Any, Entry::KEPT, Entry::large_rest).unwrap();
+        let run = chunk::take(1, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };
         assert!(held.stash.keep(run.unit, 1));

@@ -277,6 +277,7 @@ impl Member for Cache {
         cache.hot.tag = Entry::tag(id) as usize;
         cache.hot.know_window();
         cache.begin();
+        cache.lock.begin();
         for class in 0..CLASSES {
             cache.hot.lists[class].reciprocal = size_class::reciprocal(class);
             cache.fill(class, DepotChain::EMPTY, 0);

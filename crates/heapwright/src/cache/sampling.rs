@@ -189,6 +189,7 @@ impl Cache {
             }
         }
         self.hot.know_nothing(true);
+        self.stash.count_fetches(true);
     }
 
     /// Ends to sample, as [`Cache::follow_sampling`].
@@ -202,6 +203,7 @@ impl Cache {
         }
         self.sampling.is_on.set(false);
         self.hot.know_nothing(false);
+        self.stash.count_fetches(false);
     }
 
     /// In a forked child, for the cache of a thread that is not here, whose blocks are forgotten.
@@ -212,6 +214,7 @@ impl Cache {
         }
         self.sampling.is_on.set(false);
         self.hot.know_nothing(false);
+        self.stash.count_fetches(false);
     }
 
     /// Takes a block of the cache's own back, whose thread's are sampled. True: the list is now too long.

@@ -16,7 +16,7 @@
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::{Cache, Use, central, density, outgoing};
+use super::{Cache, Use, central, density, outgoing, stash};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
 use crate::misuse::{self, Call};
@@ -139,7 +139,7 @@ impl Cache {
         let is_kept =
             self.owned_by() == Use::Thread && self.keeps_units.get() && self.stash.keep(unit, 1);
         if is_kept {
-            MAP.set_entry(unit, Entry::KEPT);
+            stash::mark_kept(unit);
         } else {
             chunk::give(unit, 1);
         }

@@ -10,14 +10,14 @@
 //! and two merges when it is given back. A program that frees a buffer of
 //! 100 KiB and asks for the next one should pay neither, nor one whose blocks of
 //! 10 KiB fill a few slabs and leave them: runs of each
-//! length wait here, bounded in bytes. While a run waits, its
-//! record says so if it was a large block's, and its first entry if it was a slab's: it is a block for nobody.
+//! length wait here, bounded in bytes. While a run waits, its first entry is a large block's, and its
+//! record says that it is kept: it is a block for nobody.
 //!
 //! What no allocation has needed from one time the scavenger comes by to the next (low water) goes
 //! back to the chunk, where it is purged in its time; and so does all of it, the stashes of some other
 //! threads included (`visit`), before the process grows for something else.
 //!
-//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length, its
+//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length and no heap, its
 //! pages may hold anything. Only the holder of the tenure touches it; its size is an
 //! atomic, for visitors.
 //!
@@ -26,7 +26,7 @@
 use core::cell::Cell;
 use core::ops::RangeInclusive;
 
-use crate::address_map::MAP;
+use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, scarce};
 use crate::memory_limit::{self, Nearness};
 use crate::os;
@@ -57,7 +57,7 @@ const PART: usize = 4;
 const LONGER: usize = 4;
 /// One fetch in so many does a step of the scavenger's; and so many of the first ones in a tick of the clock, so
 /// that a program which does little looks after its memory.
-const STEP: u32 = 64;
+const STEP: u32 = 128;
 const FIRST_IN_TICK: u32 = 16;
 
 /// Units that one stash may keep: the fewer, the more caches were made.
@@ -87,10 +87,19 @@ pub(crate) fn note_scarce() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
+/// Says that the unit of a slab, which is the caller's, is a run that is kept.
+pub(super) fn mark_kept(unit: usize) {
+    // First: until then it is a slab's.
+    let record = MAP.record(unit);
+    record.requested.store(Record::KEPT, Ordering::Relaxed);
+    record.heap.store(0, Ordering::Relaxed);
+    MAP.set_entry(unit, Entry::LARGE_HEAD);
+}
+
 /// Runs that wait for the next large block, or slab. Zero is an empty stash.
 pub(crate) struct Stash {
-    /// Of each length, the newest run; its record leads to the next (`by_owner`).
-    runs: [AtomicU32; LONGEST],
+    /// Of each length (there is none of 0), the newest run; its record leads to the next (`by_owner`).
+    runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
     /// Units that it may keep; a copy, which a run that finds no room brings up to date, and the scavenger.
     room: Cell<usize>,
@@ -104,6 +113,8 @@ pub(crate) struct Stash {
     refused_at: Cell<u32>,
     /// Fetches until the next step of the scavenger's, steps until there are such, and the tick they are in.
     quick_left: Cell<u32>,
+    /// Whether there are none without a step: each allocation is to be counted (`sampling`).
+    is_counted: Cell<bool>,
     steps_left: Cell<u32>,
     tick: Cell<u32>,
 }
@@ -168,7 +179,7 @@ impl Stash {
     #[inline(always)]
     pub(crate) fn keep_ready(&self, unit: usize, record: &Record, units: usize) -> bool {
         let total = self.units.load(Ordering::Relaxed) + units;
-        let Some(runs) = self.runs.get(units - 1).filter(|_| total <= self.room.get()) else {
+        let Some(runs) = self.runs.get(units).filter(|_| total <= self.room.get()) else {
             return false;
         };
         record.by_owner.next.store(runs.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -180,7 +191,7 @@ impl Stash {
     /// The newest run of a length.
     #[inline(always)]
     fn first(&self, units: usize) -> Option<usize> {
-        match self.runs.get(units - 1)?.load(Ordering::Relaxed) {
+        match self.runs.get(units)?.load(Ordering::Relaxed) {
             0 => None,
             unit => Some(unit as usize),
         }
@@ -190,7 +201,7 @@ impl Stash {
     #[inline(always)]
     fn pop(&self, record: &Record, units: usize) {
         let next = record.by_owner.next.load(Ordering::Relaxed);
-        self.runs[units - 1].store(next, Ordering::Relaxed);
+        self.runs[units].store(next, Ordering::Relaxed);
         let left = self.units.load(Ordering::Relaxed) - units;
         self.units.store(left, Ordering::Relaxed);
         if left < self.low.get() {
@@ -207,7 +218,7 @@ impl Stash {
     }
 
     /// Takes a run of exactly `units` units out.
-    pub(super) fn take_exactly(&self, units: usize) -> Option<usize> {
+    pub(crate) fn take_exactly(&self, units: usize) -> Option<usize> {
         let Some(unit) = self.first(units) else {
             self.missed.set(self.missed.get() + 1);
             return None;
@@ -216,19 +227,24 @@ impl Stash {
         Some(unit)
     }
 
-    /// [`Stash::take_exactly`] for a run whose record says that `size` bytes can be used, unless a step
-    /// of the scavenger's is due. Returns the record, too.
+    /// [`Stash::take_exactly`] for a block of `size` bytes that takes so many units, if the run's record says that they can
+    /// be used, unless a step of the scavenger's is due. Passes the unit and the record on.
     #[inline(always)]
-    pub(crate) fn take_ready(&self, units: usize, size: usize) -> Option<(usize, &'static Record)> {
+    pub(crate) fn take_ready<R>(
+        &self,
+        units: usize,
+        size: usize,
+        use_it: impl FnOnce(usize, &Record) -> R,
+    ) -> Option<R> {
         let unit = self.first(units)?;
         let record = MAP.record(unit);
         let left = self.quick_left.get();
-        if left == 0 || !scarce::is_usable(record, size) {
+        if left == 0 || !scarce::is_usable_as_long(record, size) {
             return None;
         }
         self.quick_left.set(left - 1);
         self.pop(record, units);
-        Some((unit, record))
+        Some(use_it(unit, record))
     }
 
     /// Makes way where a run of `units` units would be taken from memory that was not used yet, although
@@ -261,7 +277,14 @@ impl Stash {
         }
         let left = self.steps_left.get().checked_sub(1);
         self.steps_left.set(left.unwrap_or(0));
-        self.quick_left.set(if left.is_some() { 0 } else { STEP });
+        let is_quick = left.is_none() && !self.is_counted.get();
+        self.quick_left.set(if is_quick { STEP } else { 0 });
+    }
+
+    /// From now on each fetch is to be seen by a slow path (`sampling`), or no more.
+    pub(super) fn count_fetches(&self, counted: bool) {
+        self.is_counted.set(counted);
+        self.quick_left.set(0);
     }
 
     /// Gives all runs back to the chunk.

@@ -14,12 +14,10 @@
 //!
 //! Called by `fast`.
 
-use core::ptr;
-
 use super::{door, fast, large, own_word, sampling, start};
-use crate::address_map::{CLASS_STEP, Entry, MAP};
+use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Allocated, Hot, OnMiss, Stash};
+use crate::cache::{self, Allocated, Hot, OnMiss, Residue, Stash};
 use crate::request::{MALLOC, Origin, Request};
 use crate::size_class::{self, MIN_ALIGN, UNIT};
 
@@ -77,20 +75,19 @@ fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
     cache.refill(offset / CLASS_STEP)
 }
 
-/// A large block of `size` bytes from a run that the cache keeps; else null: it keeps none of that
+/// A large block of `size` bytes from a run that the cache keeps. `None`: it keeps none of that
 /// length, or the thread has no cache whose hot part this is.
 #[inline(always)]
-pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
+pub(super) fn large(size: usize, hot: &Hot) -> Option<*mut u8> {
     if Stash::LENGTHS.contains(&size)
         && let Some(cache) = own_word::cache_of(hot)
-        // Where blocks are sampled, or are to be, the door counts them.
-        && !cache.sampling.is_on()
+        // Where blocks are sampled (then the stash gives none here), or are to be, the door counts them.
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
         return large::quickly(size, &cache.stash);
     }
-    ptr::null_mut()
+    None
 }
 
 /// Whether `hot`, which the thread's fast word leads to, is that of a cache of its own whose blocks are sampled.
@@ -116,7 +113,7 @@ pub(super) unsafe fn free_sampled(block: *mut u8, hot: &Hot) -> bool {
             return true;
         }
         // SAFETY: the caller gives the block away, which nobody has taken.
-        return unsafe { free_large(block, hot) };
+        return unsafe { free_large(block, hot, residue) };
     }
     // SAFETY: just checked.
     let list = unsafe { hot.list_of(residue) };
@@ -135,17 +132,13 @@ pub(super) unsafe fn free_sampled(block: *mut u8, hot: &Hot) -> bool {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to.
+/// As `free`; `hot` is what the thread's fast word leads to, and `residue` what it left of the block's entry.
 #[inline(always)]
-pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
-    if !block.addr().is_multiple_of(UNIT) {
+pub(super) unsafe fn free_large(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
+    if !block.addr().is_multiple_of(UNIT) || !hot.is_large_head(residue) {
         return false;
     }
     let Some(cache) = own_word::cache_of(hot) else { return false };
-    let (unit, entry) = MAP.lookup(block.addr());
-    if entry != Entry::LARGE_HEAD {
-        return false;
-    }
     let Some(_order) = cache.try_enter() else { return false };
-    large::keep(unit, &cache.stash)
+    large::keep(hot.unit_of(block.addr()), &cache.stash)
 }

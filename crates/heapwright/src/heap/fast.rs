@@ -138,18 +138,36 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
             Err(false) => missed(size, hot, class * CLASS_STEP),
         };
     }
-    let block = large_quickly(size, hot());
+    malloc_large(size, hot())
+}
+
+/// Sizes of large blocks.
+#[inline(never)]
+fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
+    match exclusive::large(size, hot) {
+        Some(block) => block,
+        None => malloc_large_shared(size, hot),
+    }
+}
+
+/// [`malloc_large`] for threads whose own cache keeps no such run.
+#[inline(never)]
+fn malloc_large_shared(size: usize, hot: &Hot) -> *mut u8 {
+    if hot.on_miss() == OnMiss::PerCpu {
+        return per_cpu::malloc_large(size, Gate::of(hot));
+    }
+    let block = shared::large(size, hot);
     if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
 }
 
 /// A large block of `size` bytes from a run that the thread's cache, or the one it shares, keeps; else null.
 #[inline(always)]
 fn large_quickly(size: usize, hot: &Hot) -> *mut u8 {
-    let block = exclusive::large(size, hot);
-    if !block.is_null() || hot.on_miss() == OnMiss::Door {
-        return block;
+    match exclusive::large(size, hot) {
+        Some(block) => block,
+        None if hot.on_miss() == OnMiss::Door => core::ptr::null_mut(),
+        None => shared::large(size, hot),
     }
-    shared::large(size, hot)
 }
 
 /// [`malloc_medium`] for callers that give an alignment, if only a small one.
@@ -302,11 +320,10 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
         if hot.on_miss() == OnMiss::Door {
             return exclusive::missed_from::<FROM>(size, align, hot, class * CLASS_STEP);
         }
-    } else if align <= UNIT {
-        let block = exclusive::large(size, hot());
-        if !block.is_null() {
-            return block;
-        }
+    } else if align <= UNIT
+        && let Some(block) = exclusive::large(size, hot())
+    {
+        return block;
     }
     door::malloc_aligned_cold::<FROM>(size, align)
 }
@@ -567,7 +584,7 @@ unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
         return true;
     }
     // SAFETY: the caller gives the block away.
-    unsafe { exclusive::free_large(block, hot) }
+    unsafe { exclusive::free_large(block, hot, residue) }
 }
 
 /// A block that is not this thread's, nor common.
@@ -580,8 +597,8 @@ unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
 pub(super) unsafe fn free_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
     if unsafe { !free_elsewhere(block, hot, residue) } {
-        // SAFETY: the caller gives the block away, and the door looks what it is.
-        unsafe { door::free_cold::<FROM>(block) };
+        // SAFETY: the caller gives the block away, and says what is left of its entry.
+        unsafe { per_cpu::free_large::<FROM>(block, hot, residue) };
     }
 }
 

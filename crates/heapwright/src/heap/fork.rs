@@ -14,7 +14,7 @@
 //!   lists, depot, outgoing, remote stack, bitmaps        forgets them
 //!   which slabs it owned (the address map)               keeps it
 //!   every slot of those slabs                            counts as in use
-//!   runs that it kept                                    count as in use
+//!   runs that it kept, or was about to keep              count as in use
 //! ```
 //!
 //! The caches then rest, like those of threads that ended: what the child frees
@@ -24,7 +24,7 @@
 use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
-use crate::cache::{self, CACHES, Cache, Use, magazines};
+use crate::cache::{self, CACHES, Cache, Use, arrays, magazines};
 use crate::chunk;
 use crate::fork;
 use crate::slab::Slab;
@@ -115,7 +115,8 @@ fn in_child(alone: bool) {
     if let Some(mine) = mine {
         mine.remote().forget_after_fork();
     }
-    if !CACHES.all().any(is_gone) {
+    // Where CPUs have arrays a thread may have been on its way there with a run that it freed, or from there.
+    if !CACHES.all().any(is_gone) && arrays::gate().is_none() {
         return;
     }
     if let Some(mine) = mine {

@@ -22,10 +22,11 @@ use core::ptr;
 
 use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
-use crate::cache::{CACHES, Cache, Stash};
+use crate::cache::{CACHES, Cache, Stash, central};
 use crate::chunk::{self, Run, Want, scarce};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
+use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::unit_record::Record;
 
@@ -89,20 +90,61 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
 }
 
 /// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to be
-/// changed but who has it; else null.
+/// changed but who has it.
 #[inline(always)]
-pub(super) fn quickly(size: usize, stash: &Stash) -> *mut u8 {
-    let Some((unit, record)) = stash.take_ready(size.div_ceil(UNIT), size) else {
-        return ptr::null_mut();
-    };
-    // SAFETY: the unit of a run that the stash had.
-    if unsafe { MAP.entry(unit) } != Entry::LARGE_HEAD {
-        // What was a slab's unit. Only then: entries of many threads' runs lie in one line.
-        MAP.set_entry(unit, Entry::LARGE_HEAD);
+pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
+    stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
+        record.requested.store(size, Ordering::Relaxed);
+        MAP.address_of(unit)
+    })
+}
+
+/// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes. Null: a part of it is
+/// gone, and does not come back; it has been given back.
+#[inline(always)]
+pub(super) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
+    let unit = MAP.unit_of(block.addr());
+    let record = MAP.record(unit);
+    if !scarce::is_usable_as_long(record, size) {
+        return reuse_otherwise(unit, units, size);
     }
     record.requested.store(size, Ordering::Relaxed);
-    record.heap.store(0, Ordering::Relaxed);
-    MAP.address_of(unit)
+    block
+}
+
+/// [`reuse`] where other bytes of the run are in use than before.
+#[cold]
+#[inline(never)]
+fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
+    if sync::is_interrupted() {
+        // There may be a lock to be waited for, which this thread holds.
+        // SAFETY: the caller gives the run away, which was a block once.
+        unsafe { central::defer_run(unit) };
+        return ptr::null_mut();
+    }
+    let run = Run { unit, zero: false, dense: false };
+    if let Some(given) = hand_out(run, size, whole_pages(size), false) {
+        return given.block;
+    }
+    chunk::give(unit, units);
+    ptr::null_mut()
+}
+
+/// How many units the run of the large block at `unit` has, if there are `longest` at most, it is no first-class heap's
+/// and was not freed before: it is kept from now on.
+#[inline(always)]
+pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
+    let record = MAP.record(unit);
+    // Read once: it may be another one's by now, if the program frees the block twice at the same time.
+    let units = record.units.load(Ordering::Relaxed) as usize;
+    if units.wrapping_sub(1) >= longest
+        || record.heap.load(Ordering::Relaxed) != 0
+        || record.requested.load(Ordering::Relaxed) == Record::KEPT
+    {
+        return None;
+    }
+    record.requested.store(Record::KEPT, Ordering::Relaxed);
+    Some(units)
 }
 
 /// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own stash.

@@ -26,14 +26,18 @@ mod calls;
 
 pub(super) use calls::{free, malloc};
 
-use super::{door, own_word, shared};
-use crate::address_map::CLASS_STEP;
+use core::ptr;
+
+use super::{door, fast, large, own_word, sampling, shared};
+use crate::address_map::{CLASS_STEP, MAP};
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
 use crate::cache::magazines::Magazines;
-use crate::cache::{Allocated, Residue};
+use crate::cache::{Allocated, Hot, OnMiss, Residue};
+use crate::chunk;
 use crate::remote::Block;
 use crate::request::MALLOC;
+use crate::size_class::UNIT;
 use crate::sync;
 
 /// The CPU has no block of the list at `offset`.
@@ -213,6 +217,133 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     Magazines::note_fallback(&held);
     // SAFETY: a block of the class and the common owner, which the caller gives away.
     unsafe { held.free(class, block) };
+}
+
+/// A large block of `size` bytes.
+pub(super) fn malloc_large(size: usize, gate: &Gate) -> *mut u8 {
+    // Where blocks are sampled, the door counts them.
+    if arrays::RUN_SIZES.contains(&size) && !sampling::is_on() {
+        let block = take_run(gate, size);
+        return if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block };
+    }
+    malloc_larger(size)
+}
+
+/// [`malloc_large`] for runs that are in no row.
+#[cold]
+#[inline(never)]
+fn malloc_larger(size: usize) -> *mut u8 {
+    // Looked up again, so that the way here need not keep it.
+    let block = shared::large(size, fast::hot());
+    if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
+}
+
+/// Frees a block that is not of the thread's own, nor common, nor of an owner that a batch goes to.
+///
+/// # Safety
+///
+/// As `free`; `hot` is what the thread's fast word leads to, and `residue` what it left of the block's entry.
+// Inline its call would give the caller, which is short, a prologue.
+#[inline(never)]
+pub(super) unsafe fn free_large<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
+    if block.addr().is_multiple_of(UNIT)
+        && hot.is_large_head(residue)
+        && hot.on_miss() == OnMiss::PerCpu
+    {
+        // SAFETY: the caller gives the large block away.
+        if unsafe { give_run(Gate::of(hot), hot.unit_of(block.addr()), block) } {
+            return;
+        }
+    }
+    // SAFETY: the caller gives the block away, and the door looks what it is.
+    unsafe { door::free_cold::<FROM>(block) }
+}
+
+/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no lock to be had.
+#[inline(always)]
+pub(super) fn take_run(gate: &Gate, size: usize) -> *mut u8 {
+    let units = size.div_ceil(UNIT);
+    match gate.take_run(units) {
+        Taken::Block(run) => large::reuse(run.cast(), units, size),
+        Taken::Empty => refill_runs(size),
+        Taken::Aborted => {
+            arrays::note_abort();
+            ptr::null_mut()
+        }
+    }
+}
+
+/// [`take_run`] from the shared cache, which gives the CPU half a row more, if it can.
+#[cold]
+#[inline(never)]
+fn refill_runs(size: usize) -> *mut u8 {
+    // A signal handler must not wait for a lock that its thread may hold. (Looked up again, as above.)
+    let Some(gate) = my_gate().filter(|_| !sync::is_interrupted()) else { return ptr::null_mut() };
+    let units = size.div_ceil(UNIT);
+    gate.provide(gate.cpu());
+    let Some(held) = shared::acquire() else { return ptr::null_mut() };
+    let Some(unit) = held.stash.take_exactly(units) else {
+        let new = large::alloc(size, 1, false, &*held);
+        return new.map_or(ptr::null_mut(), |new| new.block);
+    };
+    held.tend();
+    for _ in 1..gate.half_of_runs(gate.cpu(), units) {
+        let Some(more) = held.stash.take_exactly(units) else { break };
+        // SAFETY: a run of this length that the stash kept, and nobody else has.
+        let put = unsafe { gate.put_run(units, MAP.address_of(more).cast()) };
+        if put != Put::Done {
+            keep_or_give(&held, more, units);
+            break;
+        }
+    }
+    large::reuse(MAP.address_of(unit), units, size)
+}
+
+/// Keeps the run of the large block at `unit`, which the caller gives away. False: it stays a block, for the arrays have
+/// no row for its length, it is a first-class heap's, or it was freed before.
+///
+/// # Safety
+///
+/// As `heap::free`; the block begins at the unit.
+#[inline(always)]
+pub(super) unsafe fn give_run(gate: &Gate, unit: usize, block: *mut u8) -> bool {
+    let Some(units) = large::give_up(unit, arrays::LONGEST) else { return false };
+    // SAFETY: a run that is kept since now, and the caller's.
+    let put = unsafe { gate.put_run(units, block.cast()) };
+    if put != Put::Done {
+        drain_runs(gate, unit, units, put);
+    }
+    true
+}
+
+/// Keeps a run in the shared cache, and half a row of the CPU's.
+#[cold]
+#[inline(never)]
+fn drain_runs(gate: &Gate, unit: usize, units: usize, put: Put) {
+    if put == Put::Aborted {
+        arrays::note_abort();
+    }
+    gate.provide(gate.cpu());
+    let Some(held) = (!sync::is_interrupted()).then(shared::acquire).flatten() else {
+        // SAFETY: the caller gives the run away, which was a block a moment ago.
+        return unsafe { central::defer_run(unit) };
+    };
+    held.tend();
+    keep_or_give(&held, unit, units);
+    if put == Put::Aborted {
+        return;
+    }
+    for _ in 1..gate.half_of_runs(gate.cpu(), units) {
+        let Taken::Block(more) = gate.take_run(units) else { break };
+        keep_or_give(&held, MAP.unit_of(more.addr()), units);
+    }
+}
+
+/// Keeps a run in a shared cache, or gives it to the chunk.
+fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
+    if !held.stash.keep(unit, units) {
+        chunk::give(unit, units);
+    }
 }
 
 /// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it allocates from.

@@ -352,7 +352,10 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     if !Stash::LENGTHS.contains(&size) || sampling::is_on() {
         return ptr::null_mut();
     }
-    with_stash(hot, |stash| large::quickly(size, stash)).unwrap_or(ptr::null_mut())
+    if hot.on_miss() == OnMiss::PerCpu && arrays::RUN_SIZES.contains(&size) {
+        return super::per_cpu::take_run(Gate::of(hot), size);
+    }
+    with_stash(hot, |stash| large::quickly(size, stash)).flatten().unwrap_or(ptr::null_mut())
 }
 
 /// Frees a block if there is a short way for it: a large one by a thread that shares caches, and one that goes between
@@ -379,7 +382,16 @@ pub(super) unsafe fn free_quickly(block: *mut u8, hot: &Hot) -> bool {
 /// As `free`; `hot` is what the thread's fast word leads to.
 unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
     let (unit, entry) = MAP.lookup(block.addr());
-    entry == Entry::LARGE_HEAD && with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
+    if entry != Entry::LARGE_HEAD {
+        return false;
+    }
+    if hot.on_miss() == OnMiss::PerCpu
+        // SAFETY: the caller gives the large block away.
+        && unsafe { super::per_cpu::give_run(Gate::of(hot), unit, block) }
+    {
+        return true;
+    }
+    with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
 /// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: `hot` is no stub, or

@@ -4,10 +4,10 @@
 //!   gate       | stub | where a thread's rseq area is | sources | sinks |
 //!                                                                     |         |    a pointer
 //!                                                                     v         v    a CPU each
-//!   arrays     | top, floor of class 0 | top, floor of class 1 | ...          16 bytes a class
-//!              | 128 pointers, class 0 | 128 pointers, class 1 | ...         1 KiB a class
+//!   arrays     | top, floor of class 0 | top, floor of class 1 | ... | of runs of 1 to 4 units    16 bytes a row
+//!              | 128 pointers, class 0 | 128 pointers, class 1 | ... | of runs of 1 to 4 units    1 KiB a row
 //!
-//!   a class    floor           top          end, a multiple of 1 KiB less 8
+//!   a row      floor           top          end, a multiple of 1 KiB less 8
 //!                | free | free |     |     |
 //!   take       top == floor? empty.  The pointer below `top`; commit: top - 8
 //!   put        write at `top`; top + 8 a multiple of 1 KiB? full.  Commit: top + 8
@@ -25,12 +25,18 @@
 //! The fast words of all threads that use arrays lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
+//! **Runs.** Large blocks of up to 4 units (256 KiB) come and go in the same way, by a row for each length. Such a run is
+//! [`Kind::Kept`](crate::address_map::Kind) while it is here, as in a stash: statistics, leak checks and late frees see
+//! that it is no block.
+//!
 //! **Bound.** A CPU's arrays hold at most 127 blocks, and at most 16 KiB, of a class (but one block at
 //! least): about 1.2 MiB if every class is full. A class of blocks over 1 KiB that is busy gets 127 blocks, or
-//! 512 KiB, until the CPU rests: its floor is lowered.
+//! 512 KiB, until the CPU rests: its floor is lowered. Of runs of each length there may be as much
+//! as a stash may keep, or a part of it: 8 MiB in all where there are few CPUs, 512 KiB where there are many. Runs of a
+//! length of which two passes find as many go to the chunk, and all of a CPU's before one of its threads makes the process grow.
 //!
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
-//! class; `top` is written by sequences alone, or by the thread that has closed the CPU.
+//! class, or are runs of the row's length that are kept; `top` is written by sequences alone, or by the thread that has closed the CPU.
 //!
 //! Called by `heap::per_cpu`.
 
@@ -47,19 +53,20 @@
 mod sequences;
 
 use core::mem::offset_of;
+use core::ops::RangeInclusive;
 use core::ptr;
 
 use super::LARGE;
 use super::depot::DepotChain;
 use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
 use super::magazines::{self, MIDDLE, MOST};
-use super::{FORWARD_SIZED, central, sampling};
-use crate::address_map::CLASS_STEP;
+use super::{FORWARD_SIZED, central, sampling, stash};
+use crate::address_map::{CLASS_STEP, MAP};
 use crate::chunk;
 use crate::options;
 use crate::os::rseq;
 use crate::remote::Block;
-use crate::size_class::{self, CLASSES, LINEAR_MAX};
+use crate::size_class::{self, CLASSES, LINEAR_MAX, SLAB_MAX, UNIT};
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
@@ -95,6 +102,26 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
     }
 }
 
+/// Units in the longest run that has a row.
+pub(crate) const LONGEST: usize = 4;
+/// Sizes of large blocks whose runs have a row.
+pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
+/// Runs of each length may have one of so many parts of a stash's room: they come in phases of many blocks the more, the
+/// shorter they are.
+const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
+/// Classes, and lengths of runs.
+const ROWS: usize = CLASSES + LONGEST;
+
+/// Runs of `units` units that a CPU holds at most, where a stash has room for so many bytes.
+fn runs_at_most(units: usize, room: usize) -> usize {
+    (room / PARTS_OF_STASH[units - 1] / (units * UNIT)).clamp(1, MOST_BLOCKS)
+}
+
+/// The row of runs of `units` units.
+const fn row_of_runs(units: usize) -> usize {
+    CLASSES + units - 1
+}
+
 type Place = AtomicPtr<Block>;
 
 /// One class's part.
@@ -112,16 +139,17 @@ struct Row([Place; ROW / size_of::<usize>()]);
 /// What one CPU has.
 #[repr(C)]
 struct Arrays {
-    tops: [Top; CLASSES],
-    rows: [Row; CLASSES],
-    /// What all tops added up to when the last pass came by.
+    tops: [Top; ROWS],
+    rows: [Row; ROWS],
+    /// What all tops added up to when the last pass came by, and those of runs one by one.
     seen: AtomicUsize,
+    seen_runs: [AtomicUsize; LONGEST],
 }
 
 /// Arrays that are always empty, or always full.
 #[repr(C)]
 struct Stub {
-    tops: [Top; CLASSES],
+    tops: [Top; ROWS],
     row: Row,
 }
 
@@ -368,11 +396,39 @@ impl Gate {
         put
     }
 
+    /// Takes a run of `units` units, of which there is a row, from the CPU's arrays.
+    #[inline(always)]
+    pub(crate) fn take_run(&self, units: usize) -> Taken {
+        debug_assert!((1..=LONGEST).contains(&units));
+        Taken::of(sequences::take_at(self, row_of_runs(units) * CLASS_STEP))
+    }
+
+    /// Puts a run of `units` units, of which there is a row, into the CPU's arrays.
+    ///
+    /// # Safety
+    ///
+    /// The run is so long, is kept, begins at `run`, and the caller gives it away.
+    #[inline(always)]
+    pub(crate) unsafe fn put_run(&self, units: usize, run: *mut Block) -> Put {
+        debug_assert!((1..=LONGEST).contains(&units));
+        // SAFETY: a run of the row's length, which the caller gives away.
+        Put::of(unsafe { sequences::put_at(self, row_of_runs(units) * CLASS_STEP, run) })
+    }
+
     /// Half the capacity for `class` of a CPU's arrays, in blocks.
     pub(crate) fn half(&self, cpu: usize, class: usize) -> usize {
+        self.half_of_row(cpu, class)
+    }
+
+    /// Half the capacity for runs of `units` units of a CPU's arrays.
+    pub(crate) fn half_of_runs(&self, cpu: usize, units: usize) -> usize {
+        self.half_of_row(cpu, row_of_runs(units))
+    }
+
+    fn half_of_row(&self, cpu: usize, row: usize) -> usize {
         let Some(arrays) = made(cpu) else { return 1 };
-        let end = ptr::from_ref(&arrays.rows[class].0[MOST_BLOCKS]).addr();
-        let floor = arrays.tops[class].floor.load(Ordering::Relaxed).addr();
+        let end = ptr::from_ref(&arrays.rows[row].0[MOST_BLOCKS]).addr();
+        let floor = arrays.tops[row].floor.load(Ordering::Relaxed).addr();
         ((end - floor) / size_of::<Place>()).div_ceil(2)
     }
 
@@ -397,8 +453,8 @@ impl Gate {
             chunk::metadata::alloc(size_of::<Arrays>(), align_of::<Arrays>()).cast();
         // SAFETY: null, or zeroed memory for arrays that nobody else knows; zero is valid.
         let Some(arrays) = (unsafe { at.as_ref() }) else { return };
-        for (class, top) in arrays.tops.iter().enumerate() {
-            let floor = arrays.floor_of(class, false);
+        for (row, top) in arrays.tops.iter().enumerate() {
+            let floor = arrays.floor_of(row, false);
             top.top.store(floor, Ordering::Relaxed);
             top.floor.store(floor, Ordering::Relaxed);
         }
@@ -487,14 +543,18 @@ fn made(cpu: usize) -> Option<&'static Arrays> {
 }
 
 impl Arrays {
-    /// The first place of `class`.
-    fn floor_of(&self, class: usize, is_busy: bool) -> *mut Place {
-        ptr::from_ref(&self.rows[class].0[MOST_BLOCKS - capacity(class, is_busy)]).cast_mut()
+    /// The first place of a row.
+    fn floor_of(&self, row: usize, is_busy: bool) -> *mut Place {
+        let capacity = match row.checked_sub(CLASSES) {
+            None => capacity(row, is_busy),
+            Some(at) => runs_at_most(at + 1, stash::room_bytes()),
+        };
+        ptr::from_ref(&self.rows[row].0[MOST_BLOCKS - capacity]).cast_mut()
     }
 
-    /// Blocks of `class`.
-    fn count(&self, class: usize) -> usize {
-        let Top { top, floor } = &self.tops[class];
+    /// Blocks, or runs, in a row.
+    fn count(&self, row: usize) -> usize {
+        let Top { top, floor } = &self.tops[row];
         let (top, floor) = (top.load(Ordering::Relaxed), floor.load(Ordering::Relaxed));
         // (Others may be moving both.)
         top.addr().saturating_sub(floor.addr()) / size_of::<Place>()
@@ -504,6 +564,21 @@ impl Arrays {
     fn sum(&self) -> usize {
         let tops = self.tops.iter();
         tops.fold(0, |sum: usize, top| sum.wrapping_add(top.top.load(Ordering::Relaxed).addr()))
+    }
+
+    /// A bit for each length of which there are runs, as many as when the last pass came by.
+    fn runs_at_rest(&self) -> usize {
+        let is_at_rest = |units: usize| {
+            let (row, seen) = (row_of_runs(units), &self.seen_runs[units - 1]);
+            let top = self.tops[row].top.load(Ordering::Relaxed).addr();
+            seen.swap(top, Ordering::Relaxed) == top && self.count(row) > 0
+        };
+        (1..=LONGEST).fold(0, |bits, units| bits | usize::from(is_at_rest(units)) << units)
+    }
+
+    /// Whether something is in the rows from `first` on.
+    fn holds(&self, first: usize) -> bool {
+        (first..ROWS).any(|row| self.count(row) > 0)
     }
 
     /// Whether the floor of `class` can be lowered.
@@ -551,6 +626,23 @@ impl Arrays {
             // SAFETY: just linked; what arrays hold is of the class and the common owner.
             central::give(class, unsafe { DepotChain::of(chain, count) });
         }
+        self.drain_runs(usize::MAX);
+    }
+
+    /// Gives all runs of the lengths that have a bit in `lengths` to the chunk. The CPU is closed, or there is no other
+    /// thread.
+    fn drain_runs(&self, lengths: usize) {
+        for units in (1..=LONGEST).filter(|units| lengths >> units & 1 != 0) {
+            let row = row_of_runs(units);
+            let Top { top, floor } = &self.tops[row];
+            let first = floor.load(Ordering::Relaxed);
+            for index in 0..self.count(row) {
+                // SAFETY: a place between floor and top.
+                let place = unsafe { &*first.wrapping_add(index) };
+                chunk::give(MAP.unit_of(place.load(Ordering::Relaxed).addr()), units);
+            }
+            top.store(first, Ordering::Relaxed);
+        }
     }
 }
 
@@ -562,16 +654,39 @@ pub(super) fn drain(cpu: usize, rests: bool) {
 }
 
 /// Gives back what is in the arrays of CPUs where nothing has come or gone since the last
-/// time.
+/// time, and of all CPUs the runs of each length of which there are as many as then. (That many of them were not needed meanwhile
+/// is likely, not certain; those that were come back from the chunk.)
 pub(super) fn drain_rested() {
+    let Some(gate) = gate() else { return };
     for cpu in 0..magazines::ALL.count().min(CPUS) {
         let Some(arrays) = made(cpu) else { continue };
-        let sum = arrays.sum();
-        let holds = (0..CLASSES).any(|class| arrays.count(class) > 0);
-        if arrays.seen.swap(sum, Ordering::Relaxed) == sum && holds {
+        let (sum, runs) = (arrays.sum(), arrays.runs_at_rest());
+        if arrays.seen.swap(sum, Ordering::Relaxed) == sum && arrays.holds(0) {
             drain(cpu, true);
+        } else if runs != 0 {
+            gate.with_closed(cpu, |arrays| arrays.drain_runs(runs));
         }
     }
+}
+
+/// Where a run of `units` units would be taken from memory that was not used yet: gives the runs of the calling thread's CPU
+/// to the chunk. (No CPU need be closed for that.)
+pub(super) fn make_way(units: usize) {
+    let Some(gate) = gate().filter(|gate| gate.serves_this_thread()) else { return };
+    let holds = made(gate.cpu()).is_some_and(|arrays| arrays.holds(CLASSES));
+    if !holds || chunk::has_dirty(units) {
+        return;
+    }
+    for units in 1..=LONGEST {
+        while let Taken::Block(run) = gate.take_run(units) {
+            chunk::give(MAP.unit_of(run.addr()), units);
+        }
+    }
+}
+
+/// In a forked child of a process with several threads: gives all runs to the chunk.
+pub(super) fn release_runs_after_fork() {
+    (0..CPUS).filter_map(made).for_each(|arrays| arrays.drain_runs(usize::MAX));
 }
 
 /// Gives back what is in all arrays.
@@ -636,6 +751,9 @@ const _: () = assert!(MIDDLE >= LINEAR_MAX);
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
+    use crate::address_map::{Entry, Kind};
+    use crate::chunk::Want;
+    use crate::unit_record::Record;
 
     /// Where `cpu`'s takes go, and its puts.
     fn ways(gate: &Gate, cpu: usize) -> [*mut Arrays; 2] {
@@ -715,6 +833,49 @@ mod tests {
         }
         // They are no blocks of the heap's.
         top.store(floor.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Puts a run of `units` units into the row that it belongs to. Returns its first unit.
+    fn with_run(arrays: &Arrays, units: usize) -> usize {
+        let run = chunk::take(units, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
+        MAP.record(run.unit).requested.store(Record::KEPT, Ordering::Relaxed);
+        let top = &arrays.tops[row_of_runs(units)].top;
+        let place = top.load(Ordering::Relaxed);
+        // SAFETY: the first place without a run, of an empty row.
+        unsafe { &*place }.store(MAP.address_of(run.unit).cast(), Ordering::Relaxed);
+        top.store(place.wrapping_add(1), Ordering::Relaxed);
+        run.unit
+    }
+
+    #[test]
+    fn runs_that_nobody_takes_go_to_the_chunk_and_others_stay() {
+        assert!(crate::substrate::open_and_begin());
+        let Some(gate) = started() else { return };
+        let arrays = provide(gate, CPUS - 4);
+        let _none = magazines::RAISING.lock();
+        let (short, long) = (with_run(arrays, 1), with_run(arrays, LONGEST));
+        assert_eq!(arrays.runs_at_rest(), 0, "a pass that sees them for the first time");
+        let more = with_run(arrays, 1);
+        let rested = arrays.runs_at_rest();
+        assert_eq!(rested, 1 << LONGEST);
+        arrays.drain_runs(rested);
+        assert_eq!(MAP.kind(long), Kind::Free);
+        assert_eq!([short, more].map(|unit| MAP.kind(unit)), [Kind::Kept; 2]);
+        assert_eq!(arrays.count(row_of_runs(1)), 2);
+        arrays.drain(true);
+        assert_eq!([short, more].map(|unit| MAP.kind(unit)), [Kind::Free; 2]);
+        assert!(!arrays.holds(0));
+    }
+
+    #[test]
+    fn a_cpu_holds_no_more_runs_than_its_rows_have_places() {
+        for units in 1..=LONGEST {
+            assert_eq!(runs_at_most(units, 0), 1);
+            assert!(runs_at_most(units, usize::MAX / 2) <= MOST_BLOCKS);
+        }
+        let all =
+            |room| (1..=LONGEST).map(|units| runs_at_most(units, room) * units).sum::<usize>();
+        assert!(all(4 << 20) * UNIT <= 2 * (4 << 20));
     }
 
     #[test]
