@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# The misuse set of mode=hardened (corpus/hardened): what is caught at once, late, or not at all, by group,
+# with heapwright's modes and with other hardened allocators beside; and that no right twin is disturbed.
+#
+#                              twins; attacks; compared with ci/hardened.txt
+#   ci/hardened.sh --all       the same, and cold and warm, and fast and debug mode beside
+#   ci/hardened.sh --peers     with --all: hardened_malloc, scudo, mimalloc secure, snmalloc checked, glibc
+#   ci/hardened.sh --missed    also a line for each variant that was missed
+#   ci/hardened.sh --groups overflow,underflow
+#                              only these groups, and no attacks
+#
+# HARDENED_MALLOC names a checkout of github.com/GrapheneOS/hardened_malloc; without it that peer is left
+# out. corpus/hardened/README.md defines the words. JOBS (2) programs run at once.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+ACTION=quick PEERS=0 JUDGE=() GROUPS_ONLY=''
+while [ $# -gt 0 ]; do
+    case $1 in
+        --all) ACTION=all ;;
+        --peers) ACTION=all PEERS=1 ;;
+        --missed) JUDGE+=(--missed) ;;
+        --groups) [ $# -ge 2 ] || die "--groups needs names"; GROUPS_ONLY=$2; shift ;;
+        -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+        *) die "unknown option $1" ;;
+    esac
+    shift
+done
+[ -z "$GROUPS_ONLY" ] || JUDGE+=(--groups "$GROUPS_ONLY")
+JUDGE+=(--jobs "${JOBS:-2}")
+command_or_package python3 python3
+command_or_package c++ g++
+preload_library
+
+WORK=$CARGO_TARGET_DIR/hardened
+mkdir -p "$WORK"
+HARDENED_PEERS=hardened_malloc,hardened_malloc-light,scudo,mimalloc-secure,snmalloc-checks,glibc-check
+peers() { # NAMES: a line for each that can be had
+    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" -p peers
+    "$CARGO_TARGET_DIR/bench/release/peers" --work "$WORK/peers" --only "$1"
+}
+
+# --- the programs: compiled when they or the compiler have changed ------------------------------------------
+
+# Without optimisation, so that the misuse is still there.
+FLAGS=(-std=c++17 -O0 -g -w -fno-builtin -fsized-deallocation -pthread)
+build() { # OUT SOURCE...
+    local out=$1 hash
+    shift
+    hash=$({ c++ --version; printf '%s\n' "${FLAGS[@]}"; cat corpus/hardened/*.h "$@"; } | sha256sum)
+    [ -x "$out" ] && [ "$(cat "$out.hash" 2>/dev/null)" = "$hash" ] && return 0
+    c++ "${FLAGS[@]}" -o "$out.new" "$@" -ldl && mv "$out.new" "$out" && printf %s "$hash" >"$out.hash"
+}
+build "$WORK/misuse" corpus/hardened/*.cc
+
+# --- what they run under ------------------------------------------------------------------------------------
+
+# The names are those of ci/hardened.txt.
+HARDENED=(light=hardened full=hardened:full light-never=hardened,guard=never full-never=hardened:full,guard=never)
+under() { printf 'heapwright-%s=HEAPWRIGHT=mode=%s %s' "$1" "$2" "$HEAPWRIGHT_SO"; }
+ours=() others=()
+for mode in "${HARDENED[@]}"; do ours+=(--under "$(under "${mode%%=*}" "${mode#*=}")"); done
+if [ $ACTION = all ]; then
+    others+=(--under "$(under fast fast)" --under "$(under debug debug)")
+    if [ $PEERS -eq 1 ]; then
+        peers $HARDENED_PEERS >"$WORK/peers.txt"
+        while IFS= read -r line; do others+=(--under "$line"); done <"$WORK/peers.txt"
+        others+=(--under glibc=)
+    fi
+fi
+
+status=0
+judge() { python3 ci/hardened.py "$WORK/misuse" "${JUDGE[@]}" "$@" || status=1; }
+judge --right "${ours[@]}"
+CHECK=()
+[ -n "$GROUPS_ONLY" ] || CHECK=(--check ci/hardened.txt)
+judge "${CHECK[@]}" "${ours[@]}" "${others[@]}"
+if [ $ACTION = all ]; then
+    judge --right --warm "${ours[@]}"
+    judge --warm "${CHECK[@]}" "${ours[@]}" "${others[@]}"
+fi
+exit $status
