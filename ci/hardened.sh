@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The misuse set of mode=hardened (corpus/hardened): what is caught at once, late, or not at all, by group,
 # with heapwright's modes and with other hardened allocators beside; and that no right twin is disturbed.
+# The attacks of corpus/hardened/attacks, which must succeed against mode=fast, must fail against hardened.
 #
-#                              twins; attacks; compared with ci/hardened.txt
+#   ci/hardened.sh             what .ci/run does: light and full, with and without guards, cold; their right
+#                              twins; the attacks; compared with ci/hardened.txt
 #   ci/hardened.sh --all       the same, and cold and warm, and fast and debug mode beside
 #   ci/hardened.sh --peers     with --all: hardened_malloc, scudo, mimalloc secure, snmalloc checked, glibc
 #   ci/hardened.sh --missed    also a line for each variant that was missed
@@ -43,15 +45,16 @@ peers() { # NAMES: a line for each that can be had
 # --- the programs: compiled when they or the compiler have changed ------------------------------------------
 
 # Without optimisation, so that the misuse is still there.
-FLAGS=(-std=c++17 -O0 -g -w -fno-builtin -fsized-deallocation -pthread)
-build() { # OUT SOURCE...
-    local out=$1 hash
+compiled() { # COMPILER OUT FLAGS... -- SOURCE...
+    local compiler=$1 out=$2 flags=(-O0 -g -w -fno-builtin -pthread) hash
+    shift 2
+    while [ "$1" != -- ]; do flags+=("$1"); shift; done
     shift
-    hash=$({ c++ --version; printf '%s\n' "${FLAGS[@]}"; cat corpus/hardened/*.h "$@"; } | sha256sum)
+    hash=$({ "$compiler" --version; printf '%s\n' "${flags[@]}"; cat corpus/hardened/*.h corpus/hardened/attacks/*.h "$@"; } | sha256sum)
     [ -x "$out" ] && [ "$(cat "$out.hash" 2>/dev/null)" = "$hash" ] && return 0
-    c++ "${FLAGS[@]}" -o "$out.new" "$@" -ldl && mv "$out.new" "$out" && printf %s "$hash" >"$out.hash"
+    "$compiler" "${flags[@]}" -o "$out.new" "$@" && mv "$out.new" "$out" && printf %s "$hash" >"$out.hash"
 }
-build "$WORK/misuse" corpus/hardened/*.cc
+compiled c++ "$WORK/misuse" -std=c++17 -fsized-deallocation -- corpus/hardened/*.cc
 
 # --- what they run under ------------------------------------------------------------------------------------
 
@@ -79,4 +82,39 @@ if [ $ACTION = all ]; then
     judge --right --warm "${ours[@]}"
     judge --warm "${CHECK[@]}" "${ours[@]}" "${others[@]}"
 fi
+
+# --- attacks --------------------------------------------------------------------------------------------------
+
+attacked() { # NAME ENVIRONMENT...: the last line of the attack $attack
+    local said
+    said=$(env "${@:2}" timeout 60 "$WORK/attacks/$attack" 2>/dev/null | tail -1) || true
+    case $said in
+        'attack: succeeded '*) SUCCEEDED=1 ;;
+        'attack: failed '*) SUCCEEDED=0 ;;
+        *) SUCCEEDED=0 said="attack: failed (it did not come to its end)" ;;
+    esac
+    printf '| %s | %s | %s |\n' "$attack" "$1" "${said#attack: }"
+}
+attacks() {
+    local source attack line mode
+    mkdir -p "$WORK/attacks"
+    printf '\n| attack | under | outcome |\n|---|---|---|\n'
+    for source in corpus/hardened/attacks/*.c; do
+        attack=$(basename "$source" .c)
+        compiled cc "$WORK/attacks/$attack" -std=gnu11 -- "$source"
+        attacked heapwright-fast HEAPWRIGHT=mode=fast LD_PRELOAD="$HEAPWRIGHT_SO"
+        [ $SUCCEEDED -eq 1 ] || { say "FAIL $attack must succeed against mode=fast, or it proves nothing"; status=1; }
+        for mode in "${HARDENED[@]}"; do
+            attacked "heapwright-${mode%%=*}" HEAPWRIGHT="mode=${mode#*=}" LD_PRELOAD="$HEAPWRIGHT_SO"
+            [ $SUCCEEDED -eq 0 ] || { say "FAIL $attack succeeds against mode=${mode#*=}"; status=1; }
+        done
+        [ $PEERS -eq 1 ] || continue
+        while IFS= read -r line; do
+            local name=${line%%=*} library=${line##* } settings=()
+            [ "$library" != "$line" ] && settings=("${line#*=}") && settings=("${settings[0]% *}")
+            attacked "$name" "${settings[@]}" LD_PRELOAD="${library#"$name="}"
+        done <"$WORK/peers.txt"
+    done
+}
+[ -n "$GROUPS_ONLY" ] || attacks
 exit $status
