@@ -48,7 +48,8 @@ fn begin(call: Call, address: usize) -> Line {
     Line::new().text(call.name()).text("(").address(address).text("): ")
 }
 
-fn end(line: Line) -> ! {
+/// Writes a line about misuse, and ends the process.
+pub fn end(line: Line) -> ! {
     line.write();
     // It may have been found with locks held, and a handler of SIGABRT allocates.
     sync::hold_all();
