@@ -7,7 +7,7 @@ volatile size_t size;
 volatile bool bad;
 static volatile bool warm;
 
-constexpr int WARM = 10000, LIVE = 64, BESIDE = 24, ROUNDS = 3;
+constexpr int WARM = 10000, LIVE = 64, BESIDE = 24;
 
 struct Held {
     char *p;
@@ -17,6 +17,7 @@ static Held neighbours[1024];
 static int how_many;
 /* Of a warm program: the blocks of the victim's call site that are live. */
 static Held siblings[LIVE];
+static Form siblings_form;
 
 void say(const char *line)
 {
@@ -122,6 +123,7 @@ void surroundings(Form form, size_t n)
 {
     /* Memory that was in use before: what is handed out next has been full of SECRET. */
     batch(BESIDE, n);
+    siblings_form = form;
     if (warm) {
         for (int i = 0; i < WARM; i++) {
             Held &place = siblings[i * 37 % LIVE];
@@ -164,9 +166,9 @@ void settle(char *p, Form form, size_t n)
 
     /* The program goes on for a while. No two of its blocks may overlap, and all keep what they hold. */
     static Held made[256];
-    const int count = n > 65536 ? 64 : 256;
+    const int count = n > 65536 ? 64 : 256, rounds = n > 65536 ? 3 : 8;
     bool overlap = false, changed = false;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < count; i++)
             made[i] = {full_of(0x22, elsewhere(n), n), n};
         static Held all[256 + 1024];
@@ -197,7 +199,7 @@ void settle(char *p, Form form, size_t n)
         free(neighbours[i].p);
     for (Held &sibling : siblings)
         if (sibling.p != nullptr)
-            right_free(form, sibling.p, sibling.n);
+            right_free(siblings_form, sibling.p, sibling.n);
     say("end");
 }
 

@@ -8,7 +8,7 @@
  *             warm: 10,000 blocks from the victim's own call sites first, 64 of them live
  *   "begin"   the next thing that happens is the misuse (in the right twin: nothing)
  *   "survived"
- *   after     the victim is freed; three rounds of blocks of its size: made, compared, freed;
+ *   after     the victim is freed; some rounds of blocks of its size: made, compared, freed;
  *             the neighbours are compared and freed
  *   "end"     and status 0
  *
