@@ -151,43 +151,100 @@ type Lane = core::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]
 type Lane = u128;
 
-/// Beyond this the C library's own function is faster.
-const FEW: usize = 512;
+/// Whether `size` bytes are zero.
+///
+/// # Safety
+///
+/// The bytes are the caller's, `size` is a multiple of 16, and `block` is aligned to 16.
+#[inline(always)]
+pub(super) unsafe fn is_clear(block: *const u8, size: usize) -> bool {
+    if size == 16 {
+        let words = block.cast::<u64>();
+        // SAFETY: the first 8 of the caller's bytes.
+        let first = unsafe { words.read() };
+        // SAFETY: the next 8.
+        return first | unsafe { words.wrapping_add(1).read() } == 0;
+    }
+    let mut at = 0;
+    let mut any = NONE;
+    while at != size {
+        // SAFETY: 16 of the caller's bytes.
+        any = or(any, unsafe { block.wrapping_add(at).cast::<Lane>().read() });
+        at += 16;
+    }
+    is_none(any)
+}
 
-/// Makes all of `size` bytes zero.
+// SAFETY: a lane of zeros is a lane.
+const NONE: Lane = unsafe { core::mem::zeroed() };
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn or(one: Lane, other: Lane) -> Lane {
+    use core::arch::x86_64::_mm_or_si128;
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { _mm_or_si128(one, other) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn is_none(lane: Lane) -> bool {
+    use core::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8};
+    // SAFETY: every x86-64 has SSE2.
+    let equal = unsafe { _mm_cmpeq_epi8(lane, NONE) };
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { _mm_movemask_epi8(equal) == 0xffff }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn or(one: Lane, other: Lane) -> Lane {
+    one | other
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn is_none(lane: Lane) -> bool {
+    lane == 0
+}
+
+/// Makes all of `size` bytes zero. `quick` is `size` where that is at least 64 and so few that stores here are faster than
+/// a call; else 0.
 ///
 /// # Safety
 ///
 /// The bytes are the caller's to change, `size` is a multiple of 16 and not 0, and `block` is aligned to 16.
 #[inline(always)]
-pub(super) unsafe fn clear(block: *mut u8, size: usize) {
-    if size > FEW {
+pub(super) unsafe fn clear(block: *mut u8, quick: usize, size: usize) {
+    if quick == 0 {
         // SAFETY: the bytes are the caller's.
-        return unsafe { block.write_bytes(0, size) };
+        return unsafe { clear_any(block, size) };
     }
-    // SAFETY: a lane of zeros is a lane.
-    let zero: Lane = unsafe { core::mem::zeroed() };
     // Volatile, or the compiler would call the C library's function for a few stores.
     let put = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
-        unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(zero) };
+        unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };
     };
-    if size < 64 {
-        put(0);
-        put(size - 16);
-        put(size / 2 & !15);
-        return;
+    let mut left = quick - 64;
+    loop {
+        put(left);
+        put(left + 16);
+        put(left + 32);
+        put(left + 48);
+        if left == 0 {
+            break;
+        }
+        left = left.saturating_sub(64);
     }
-    let mut at = 0;
-    while at < size - 64 {
-        put(at);
-        put(at + 16);
-        put(at + 32);
-        put(at + 48);
-        at += 64;
-    }
-    put(size - 64);
-    put(size - 48);
-    put(size - 32);
-    put(size - 16);
+}
+
+/// [`clear`] for all other sizes.
+///
+/// # Safety
+///
+/// As there.
+#[inline(never)]
+pub(super) unsafe fn clear_any(block: *mut u8, size: usize) {
+    // SAFETY: the bytes are the caller's.
+    unsafe { block.write_bytes(0, size) };
 }

@@ -124,13 +124,17 @@ pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, residue: usi
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is the calling thread's fast word.
-pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8) {
+/// As `free`; `hot` is the calling thread's fast word, and `unit` the unit of the address, from the base that it has.
+pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8, _any: usize, unit: usize) {
     // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
     let hot = unsafe { &*hot.cast::<Hot>() };
     // In a hardened process, all come here.
     // SAFETY: by the contract a block in use, or what is refused.
-    if hot.is_hardened() && unsafe { hardened::free::<MALLOC>(block, hot) } {
+    if hot.is_hardened() && unsafe { hardened::free::<MALLOC>(block, hot, unit, None) } {
+        return;
+    }
+    // SAFETY: by the contract a block in use, or what is refused.
+    if hot.is_hardened_fully() && unsafe { hardened::free_full::<MALLOC>(block, hot, unit, None) } {
         return;
     }
     free_unknown_cold(block, hot);

@@ -32,7 +32,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Hot, OnMiss, Residue, Serves};
+use crate::cache::{self, Hot, OnMiss, Residue};
 use crate::hardened;
 use crate::os::tls;
 use crate::remote::Block;
@@ -178,23 +178,35 @@ fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     // First, because with a shared cache every call comes here, and with the hardened heap.
-    match hot.serves() {
-        Serves::Shared => shared::missed(size, hot, offset),
-        Serves::Other if hot.is_hardened() => hardened::malloc::<MALLOC>(size, hot),
-        _ => exclusive::missed(size, hot, offset),
+    if hot.misses_to_shared() {
+        return shared::missed(size, hot, offset);
     }
+    if hot.is_hardened() {
+        return hardened::malloc::<MALLOC>(size, hot);
+    }
+    missed_else(size, hot, offset)
+}
+
+/// What [`missed_here`] comes to last.
+#[inline(always)]
+fn missed_else(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    if hot.is_hardened_fully() {
+        return hardened::malloc_full::<MALLOC>(size, hot);
+    }
+    exclusive::missed(size, hot, offset)
 }
 
 /// [`missed`] for a call that gives a small alignment, or none (1).
 #[inline(never)]
 fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    match hot.serves() {
-        Serves::Shared => shared::missed(size, hot, offset),
-        Serves::Other if hot.is_hardened() && align <= MIN_ALIGN => {
-            hardened::malloc::<FROM>(size, hot)
-        }
-        _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
+    if hot.misses_to_shared() {
+        return shared::missed(size, hot, offset);
     }
+    // (A size beyond those that `malloc` there takes comes by an offset of its own.)
+    if hot.is_hardened() && align <= MIN_ALIGN && size <= LINEAR_MAX {
+        return hardened::malloc::<FROM>(size, hot);
+    }
+    exclusive::missed_from::<FROM>(size, align, hot, offset)
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.
