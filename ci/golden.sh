@@ -94,7 +94,7 @@ while read -r name path _ mean; do
     fi
 done <"$SCRATCH/measured"
 [ "$mode" != --print ] || exit $status
-[ "$(wc -l <"$SCRATCH/measured")" -eq 11 ] ||
+[ "$(wc -l <"$SCRATCH/measured")" -eq 17 ] ||
     { say "FAIL not all calls were seen: is a symbol missing from the library?"; status=1; }
 # What a model costs a pair more than an exclusive cache.
 price() { # MODEL MOST BACK

@@ -237,6 +237,18 @@ pub(crate) enum OnMiss {
     HardenedFull = 6,
 }
 
+const _: () = assert!(SHARED_COUNTED < HARDENED && HARDENED < HARDENED_FULL);
+/// How the hardened heap serves a thread's calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hardness {
+    /// Not at all.
+    None,
+    /// As it does by default.
+    Light,
+    /// With all that it can do.
+    Full,
+}
+
 const DOOR: u8 = OnMiss::Door as u8;
 const SHARED: u8 = OnMiss::Shared as u8;
 const BY_CPU: u8 = OnMiss::ByCpu as u8;
@@ -398,16 +410,32 @@ impl Hot {
         self.misses_to::<SHARED>()
     }
 
-    /// Whether the thread's calls are the hardened heap's, as that one is by default.
+    /// How the hardened heap serves the thread's calls, if it does.
     #[inline(always)]
-    pub(crate) fn is_hardened(&self) -> bool {
-        self.misses_to::<HARDENED>()
-    }
-
-    /// The same, with all that it can do.
-    #[inline(always)]
-    pub(crate) fn is_hardened_fully(&self) -> bool {
-        self.misses_to::<HARDENED_FULL>()
+    pub(crate) fn hardness(&self) -> Hardness {
+        // One compare for all three, with memory.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a load of where misses go, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "cmp byte ptr [{hot} + {on_miss}], {hardened}",
+                "je {light}",
+                "ja {full}",
+                hot = in(reg) self,
+                on_miss = const offset_of!(Hot, on_miss),
+                hardened = const HARDENED,
+                light = label { return Hardness::Light },
+                full = label { return Hardness::Full },
+                options(readonly, nostack),
+            );
+            Hardness::None
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        match self.on_miss.load(Ordering::Relaxed) {
+            HARDENED => Hardness::Light,
+            HARDENED_FULL => Hardness::Full,
+            _ => Hardness::None,
+        }
     }
 
     #[inline(always)]

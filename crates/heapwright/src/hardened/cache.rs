@@ -38,8 +38,8 @@ use super::settings;
 use super::slabs;
 use super::slots::{self, A_UNIT, Slot};
 use super::word::{self, CANARY, IN_RING, MOST_SLACK};
-use crate::address_map::{CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
-use crate::cache::{Hot, HotStub};
+use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
+use crate::cache::{Hardness, Hot, HotStub};
 use crate::chunk;
 use crate::os::{Memory, SYSTEM};
 use crate::request::Origin;
@@ -62,15 +62,17 @@ pub(super) struct Ring {
     /// The place of the oldest, and the one behind the newest.
     head: AtomicU32,
     tail: AtomicU32,
-    /// So many stay.
+    /// So many stay, and with more than so many the cold way puts what is freed: 0 where slots are long.
     keep: i32,
+    most: i32,
     /// Room for so many, a power of two, less one.
     mask: u32,
+    /// The word of a block of `malloc` that is as long as a slot can hold.
+    longest: u32,
     /// The class's, so that nothing else needs to be read: as a word, to be multiplied with.
     reciprocal: u64,
-    /// Bytes of a slot without the canary, and all of them where few stores clear them, else 0.
+    /// Bytes of a slot without the canary.
     room: u32,
-    quick: u32,
     /// Slots that the next refill draws.
     batch: AtomicU32,
     /// What the last change of places was chosen by.
@@ -80,8 +82,15 @@ pub(super) struct Ring {
 
 /// Places that are left free for what signal handlers do in the middle of something.
 const MARGIN: usize = 2;
-/// Bytes of slots that a few stores clear.
-const QUICK: core::ops::RangeInclusive<u32> = 64..=512;
+/// The longest slots that the short way clears.
+const QUICK: u32 = 1024;
+/// The word of the shortest slack of `malloc`'s.
+const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc), 0) as u32;
+const HEAD: usize = offset_of!(Ring, head);
+const TAIL: usize = offset_of!(Ring, tail);
+const KEEP: usize = offset_of!(Ring, keep);
+const MOST: usize = offset_of!(Ring, most);
+const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
@@ -165,7 +174,7 @@ impl Cache {
     /// The calling thread's cache, by its fast word, which leads to a hardened stub.
     #[inline(always)]
     pub(super) fn of(hot: &Hot) -> &'static Self {
-        debug_assert!(hot.is_hardened() || hot.is_hardened_fully());
+        debug_assert!(hot.hardness() != Hardness::None);
         // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
@@ -219,8 +228,9 @@ impl Cache {
             ring.keep = keep(class, full) as i32;
             ring.mask = room as u32 - 1;
             ring.reciprocal = size_class::reciprocal(class).into();
+            ring.most = if size <= QUICK { ring.full() } else { -1 };
             ring.room = size - CANARY as u32;
-            ring.quick = if QUICK.contains(&size) { size } else { 0 };
+            ring.longest = ring.room + LEAST_LIVE;
             *ring.order.get_mut() = size_class::reciprocal(class) ^ settings::get().secret as u32;
             ring.places = places;
             ring.batch.store(4, Ordering::Relaxed);
@@ -313,20 +323,25 @@ impl Cache {
         asked: usize,
         maker: u16,
     ) -> Result<*mut u8, Refused> {
-        if ring.count() <= ring.keep {
+        if !ring.has_more_than::<KEEP>() {
             return Err(Refused::TooFew);
         }
-        let place = ring.place(step(&ring.head));
+        let place = ring.place(ring.step::<HEAD>());
         let block = place.block.load(Ordering::Relaxed);
         // SAFETY: a place that is counted holds the word of a slot.
         let word = unsafe { &*place.word.load(Ordering::Relaxed) };
-        let looked_at = if FULL { ring.room as usize + CANARY } else { MIN_ALIGN };
-        // SAFETY: bytes of a free slot, which is this thread's.
-        let is_clear = unsafe { slots::is_clear(block, looked_at) };
-        if word.load(Ordering::Relaxed) != IN_RING || !is_clear {
+        let bits = if FULL {
+            // SAFETY: the bytes of a free slot, which is this thread's.
+            unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
+        } else {
+            // SAFETY: a slot has 16 bytes.
+            unsafe { slots::first_bits(block) }
+        };
+        if bits | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        word.store(word::live(maker, ring.room as usize - asked), Ordering::Relaxed);
+        let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
+        word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());
         // SAFETY: the slot has room for the bytes asked for and the canary, and it is the caller's.
         unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
@@ -348,9 +363,12 @@ impl Cache {
         // A linear class, or with the canary the first beyond.
         const { assert!(size_class::of(LINEAR_MAX + CANARY) == (LINEAR_MAX + CANARY - 1) / MIN_ALIGN) };
         debug_assert!((1..=LINEAR_MAX).contains(&size));
-        let class = (size + CANARY - 1) / MIN_ALIGN;
-        let ring = ptr::from_ref(&self.rings).cast::<Ring>().wrapping_add(class);
-        // SAFETY: a class, by what was just asserted.
+        // The ring's place in the cache: (size + CANARY - 1) / MIN_ALIGN rings behind the first.
+        const { assert!(RINGS.is_multiple_of(size_of::<Ring>())) };
+        let scale = const { size_of::<Ring>() / MIN_ALIGN };
+        let at = (size * scale + ((CANARY - 1) * scale + RINGS)) & !(size_of::<Ring>() - 1);
+        let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
+        // SAFETY: the ring of a class, by what was just asserted.
         let ring = unsafe { &*ring };
         self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>()) })
     }
@@ -368,7 +386,7 @@ impl Cache {
         unit: usize,
         told: Option<usize>,
     ) -> bool {
-        if unit >= MAP.limit() {
+        if !address_map::is_known(unit) {
             return false;
         }
         // SAFETY: checked above.
@@ -381,7 +399,7 @@ impl Cache {
         // SAFETY: the kind of a slab, so this is the ring of its class.
         let ring = unsafe { &*ring.cast::<Ring>() };
         let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
-        if product as u32 >= UNIT as u32 {
+        if !is_start(product) {
             return false;
         }
         let index = (product >> 32) as usize;
@@ -389,12 +407,12 @@ impl Cache {
         // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
         let word = unsafe { &*word_at };
         // The slack alone, if the maker is that of the call.
-        let slack = usize::from(word.load(Ordering::Relaxed))
-            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>()), 0) as usize });
-        if slack > MOST_SLACK {
+        let slack = slots::read(word)
+            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>()), 0) as u32 });
+        if slack > MOST_SLACK as u32 {
             return false;
         }
-        let asked = ring.room as usize - slack;
+        let asked = (ring.room - slack) as usize;
         if told.is_some_and(|told| told != asked) {
             return false;
         }
@@ -403,12 +421,12 @@ impl Cache {
         if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
             return false;
         }
-        if ring.count() >= ring.mask as i32 - MARGIN as i32 {
+        if ring.has_more_than::<MOST>() {
             return false;
         }
         word.store(IN_RING, Ordering::Relaxed);
         // SAFETY: the whole slot, which the caller gives away.
-        unsafe { slots::clear(block, ring.quick as usize, ring.room as usize + CANARY) };
+        unsafe { slots::clear_quick(block, ring.room as usize + CANARY) };
         ring.push::<FULL>(block, word_at);
         true
     }
@@ -418,7 +436,7 @@ impl Cache {
     pub(super) fn keep(&self, slot: Slot) -> bool {
         let ring = &self.rings[slot.class];
         let count = ring.count();
-        if count >= ring.mask as i32 - MARGIN as i32
+        if count > ring.full()
             && self.slowly(|| self.give_back(slot.class, count / 2)).is_none()
         {
             return false;
@@ -468,20 +486,78 @@ impl Ring {
         Slot { block, word: slots::word_of(unit, index), class, unit, index, is_empty: false }
     }
 
+    /// The most that are in it, before one more is put.
+    fn full(&self) -> i32 {
+        (self.mask as usize - MARGIN) as i32
+    }
+
     /// How many there are.
     #[inline(always)]
     fn count(&self) -> i32 {
         self.tail.load(Ordering::Relaxed).wrapping_sub(self.head.load(Ordering::Relaxed)) as i32
     }
 
+    /// Whether there are more than the field at an offset says.
+    #[inline(always)]
+    fn has_more_than<const FIELD: usize>(&self) -> bool {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads are relaxed.
+        unsafe {
+            core::arch::asm!(
+                "mov {count:e}, dword ptr [{ring} + {tail}]",
+                "sub {count:e}, dword ptr [{ring} + {head}]",
+                "cmp {count:e}, dword ptr [{ring} + {field}]",
+                "jle {few}",
+                ring = in(reg) self,
+                count = out(reg) _,
+                tail = const offset_of!(Ring, tail),
+                head = const offset_of!(Ring, head),
+                field = const FIELD,
+                few = label { return false },
+                options(readonly, nostack),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            self.count() > if FIELD == KEEP { self.keep } else { self.most }
+        }
+    }
+
     /// Puts a free slot behind the newest, for which there is room.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
-        let at = step(&self.tail);
+        let at = self.step::<TAIL>();
         let place = self.place(at);
         place.set(block, word);
         if FULL {
             self.shuffle(at);
+        }
+    }
+
+    /// Takes the place that the counter at an offset says, and counts on, in one instruction: no signal handler can take it,
+    /// too.
+    #[inline(always)]
+    fn step<const COUNTER: usize>(&self) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let mut at = 1u32;
+            // SAFETY: adds 1 to one of the counters, which only this thread changes; other threads may read it.
+            unsafe {
+                core::arch::asm!(
+                    "xadd dword ptr [{ring} + {counter}], {at:e}",
+                    ring = in(reg) self,
+                    counter = const COUNTER,
+                    at = inout(reg) at,
+                    options(nostack),
+                );
+            }
+            at
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            let counter = if COUNTER == HEAD { &self.head } else { &self.tail };
+            counter.fetch_add(1, Ordering::Relaxed)
         }
     }
 
@@ -491,33 +567,35 @@ impl Ring {
     fn shuffle(&self, newest: u32) {
         let order = self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
-        // One of the newer half of all places, as far as they are taken.
-        let back = (order >> 16) & (self.mask / 2);
-        if (back as i32) < self.count() - MARGIN as i32 {
+        // One of the sixteen newest: as many stay in any ring that has as many.
+        let back = order >> 28;
+        if (back as i32) < self.keep {
             self.place(newest).change_with(self.place(newest.wrapping_sub(back)));
         }
     }
 }
 
-/// Takes the place that a counter says, and counts on, in one instruction: no signal handler can take it, too.
+/// Whether an offset into a slab, times the reciprocal of its class, is that of a slot's first byte.
 #[inline(always)]
-fn step(counter: &AtomicU32) -> u32 {
+fn is_start(product: u64) -> bool {
+    // The compiler makes two more instructions of the compare.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        let mut at = 1u32;
-        // SAFETY: adds 1 to the counter, which only this thread changes; other threads may read it.
-        unsafe {
-            core::arch::asm!(
-                "xadd dword ptr [{counter}], {at:e}",
-                counter = in(reg) counter.as_ptr(),
-                at = inout(reg) at,
-                options(nostack),
-            );
-        }
-        at
+    // SAFETY: compares a number.
+    unsafe {
+        core::arch::asm!(
+            "cmp {product:e}, {last}",
+            "ja {inside}",
+            product = in(reg) product,
+            last = const UNIT - 1,
+            inside = label { return false },
+            options(nomem, nostack),
+        );
+        true
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    counter.fetch_add(1, Ordering::Relaxed)
+    {
+        (product as u32) < UNIT as u32
+    }
 }
 
 impl Place {

@@ -48,7 +48,7 @@ use core::iter;
 use core::ptr;
 
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
-use crate::cache::{Hot, OnMiss};
+use crate::cache::{Hardness, Hot};
 use crate::chunk;
 use crate::describe::{self, BlockState, Description, Front, Reader};
 use crate::options::{Hardening, Options};
@@ -201,12 +201,12 @@ pub(crate) unsafe fn free_if_on<const FROM: u8>(
     told: Option<usize>,
 ) -> bool {
     let unit = MAP.unit_of(block.addr());
-    match hot.on_miss() {
+    match hot.hardness() {
+        Hardness::None => false,
         // SAFETY: the caller gives the block away, if it is one.
-        OnMiss::Hardened => unsafe { free::<FROM>(block, hot, unit, told) },
+        Hardness::Light => unsafe { free::<FROM>(block, hot, unit, told) },
         // SAFETY: the caller gives the block away, if it is one.
-        OnMiss::HardenedFull => unsafe { free_full::<FROM>(block, hot, unit, told) },
-        _ => false,
+        Hardness::Full => unsafe { free_full::<FROM>(block, hot, unit, told) },
     }
 }
 
@@ -299,7 +299,7 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let size = size_class::size(slot.class);
     judge::report(Wrong::WriteAfterFree, request_name(request), block.addr(), size);
     // SAFETY: the slot is this thread's, and nobody else's as far as is known.
-    unsafe { slots::clear_any(block, size) };
+    unsafe { slots::clear(block, size) };
     Some(make_live(slot, request))
 }
 
@@ -420,7 +420,7 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     // SAFETY: the whole slot, which the caller gives away.
-    unsafe { slots::clear_any(block, size_class::size(slot.class)) };
+    unsafe { slots::clear(block, size_class::size(slot.class)) };
     if !cache.is_some_and(|cache| cache.keep(slot)) {
         slabs::put(slot.class, iter::once(slot));
     }

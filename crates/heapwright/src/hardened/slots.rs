@@ -151,28 +151,68 @@ type Lane = core::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]
 type Lane = u128;
 
-/// Whether `size` bytes are zero.
+/// 0 if the first 16 bytes are zero.
 ///
 /// # Safety
 ///
-/// The bytes are the caller's, `size` is a multiple of 16, and `block` is aligned to 16.
+/// The bytes are the caller's, and `block` is aligned to 8.
 #[inline(always)]
-pub(super) unsafe fn is_clear(block: *const u8, size: usize) -> bool {
-    if size == 16 {
-        let words = block.cast::<u64>();
-        // SAFETY: the first 8 of the caller's bytes.
-        let first = unsafe { words.read() };
-        // SAFETY: the next 8.
-        return first | unsafe { words.wrapping_add(1).read() } == 0;
-    }
-    let mut at = 0;
-    let mut any = NONE;
-    while at != size {
+pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
+    let words = block.cast::<u64>();
+    // SAFETY: the first 8 of the caller's bytes.
+    let first = unsafe { words.read() };
+    // SAFETY: the next 8.
+    first | unsafe { words.wrapping_add(1).read() }
+}
+
+/// 0 if all of `size` bytes are zero.
+///
+/// # Safety
+///
+/// The bytes are the caller's, `size` is a multiple of 16 and not 0, and `block` is aligned to 16.
+#[inline(always)]
+pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
+    let lane = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
-        any = or(any, unsafe { block.wrapping_add(at).cast::<Lane>().read() });
-        at += 16;
+        unsafe { block.wrapping_add(at).cast::<Lane>().read() }
+    };
+    let mut any = NONE;
+    if size < 64 {
+        // The middle one of three.
+        any = or(or(lane(0), lane(size - 16)), lane(size / 2 & !15));
+    } else {
+        let mut left = size - 64;
+        loop {
+            any = or(any, or(or(lane(left), lane(left + 16)), or(lane(left + 32), lane(left + 48))));
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(64);
+        }
     }
-    is_none(any)
+    u64::from(!is_none(any))
+}
+
+/// Reads a word.
+#[inline(always)]
+pub(super) fn read(word: &AtomicU16) -> u32 {
+    // The compiler widens what an atomic load gives once more.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let known: u32;
+        // SAFETY: a load of an aligned word, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "movzx {known:e}, word ptr [{word}]",
+                word = in(reg) word.as_ptr(),
+                known = lateout(reg) known,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        known
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    word.load(Ordering::Relaxed).into()
 }
 
 // SAFETY: a lane of zeros is a lane.
@@ -208,24 +248,26 @@ fn is_none(lane: Lane) -> bool {
     lane == 0
 }
 
-/// Makes all of `size` bytes zero. `quick` is `size` where that is at least 64 and so few that stores here are faster than
-/// a call; else 0.
+/// Makes `size` bytes zero, of which there are not many.
 ///
 /// # Safety
 ///
 /// The bytes are the caller's to change, `size` is a multiple of 16 and not 0, and `block` is aligned to 16.
 #[inline(always)]
-pub(super) unsafe fn clear(block: *mut u8, quick: usize, size: usize) {
-    if quick == 0 {
-        // SAFETY: the bytes are the caller's.
-        return unsafe { clear_any(block, size) };
-    }
+pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     // Volatile, or the compiler would call the C library's function for a few stores.
     let put = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
         unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };
     };
-    let mut left = quick - 64;
+    if size < 64 {
+        put(0);
+        put(size - 16);
+        // The middle one of three.
+        put(size / 2 & !15);
+        return;
+    }
+    let mut left = size - 64;
     loop {
         put(left);
         put(left + 16);
@@ -238,13 +280,13 @@ pub(super) unsafe fn clear(block: *mut u8, quick: usize, size: usize) {
     }
 }
 
-/// [`clear`] for all other sizes.
+/// Makes `size` bytes zero.
 ///
 /// # Safety
 ///
-/// As there.
+/// The bytes are the caller's to change.
 #[inline(never)]
-pub(super) unsafe fn clear_any(block: *mut u8, size: usize) {
+pub(super) unsafe fn clear(block: *mut u8, size: usize) {
     // SAFETY: the bytes are the caller's.
     unsafe { block.write_bytes(0, size) };
 }

@@ -32,7 +32,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Hot, OnMiss, Residue};
+use crate::cache::{self, Hardness, Hot, OnMiss, Residue};
 use crate::hardened;
 use crate::os::tls;
 use crate::remote::Block;
@@ -181,19 +181,11 @@ pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     if hot.misses_to_shared() {
         return shared::missed(size, hot, offset);
     }
-    if hot.is_hardened() {
-        return hardened::malloc::<MALLOC>(size, hot);
+    match hot.hardness() {
+        Hardness::None => exclusive::missed(size, hot, offset),
+        Hardness::Light => hardened::malloc::<MALLOC>(size, hot),
+        Hardness::Full => hardened::malloc_full::<MALLOC>(size, hot),
     }
-    missed_else(size, hot, offset)
-}
-
-/// What [`missed_here`] comes to last.
-#[inline(always)]
-fn missed_else(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    if hot.is_hardened_fully() {
-        return hardened::malloc_full::<MALLOC>(size, hot);
-    }
-    exclusive::missed(size, hot, offset)
 }
 
 /// [`missed`] for a call that gives a small alignment, or none (1).
@@ -202,11 +194,16 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
     if hot.misses_to_shared() {
         return shared::missed(size, hot, offset);
     }
-    // (A size beyond those that `malloc` there takes comes by an offset of its own.)
-    if hot.is_hardened() && align <= MIN_ALIGN && size <= LINEAR_MAX {
-        return hardened::malloc::<FROM>(size, hot);
+    match hot.hardness() {
+        // Sizes that `malloc` takes there.
+        Hardness::Light if align <= MIN_ALIGN && size <= LINEAR_MAX => {
+            hardened::malloc::<FROM>(size, hot)
+        }
+        Hardness::Full if align <= MIN_ALIGN && size <= LINEAR_MAX => {
+            hardened::malloc_full::<FROM>(size, hot)
+        }
+        _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
     }
-    exclusive::missed_from::<FROM>(size, align, hot, offset)
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.
@@ -527,7 +524,19 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
         unsafe { shared::free_sized(block, size, hot, residue) };
         return true;
     }
-    false
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { free_sized_hardened(block, size, hot) }
+}
+
+/// [`free_sized_fast`] of the hardened heap. False: the process has none, or the door must look.
+///
+/// # Safety
+///
+/// As there; `hot` is what the thread's fast word leads to.
+#[inline(never)]
+unsafe fn free_sized_hardened(block: *mut u8, size: usize, hot: &Hot) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { hardened::free_if_on::<{ crate::request::NEW }>(block, hot, Some(size)) }
 }
 
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
