@@ -186,7 +186,7 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
     record.units.store(run.units as u32, Ordering::Relaxed);
     record.carved.store(run.before as u16, Ordering::Relaxed);
     record.free.store(run.after as u16, Ordering::Relaxed);
-    record.purged.store(word::maker(request.origin), Ordering::Relaxed);
+    record.purged.store(super::maker_of(request), Ordering::Relaxed);
     record.heap.store(HARDENED, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
