@@ -29,7 +29,7 @@ check() { # CRATE DIRECTORY: prints each import that points upward; fails if the
         my $breaches = 0;
         for my $file (@files) {
             my ($path) = $file =~ m{/src/(.*)\.rs$};
-            next if $path eq "lib" or $path =~ m{(^|[_/])tests?\b|^testing$};
+            next if $path eq "lib" or $path =~ m{(^|[_/])tests?\b|^testing(/|$)};
             my ($module) = split m{/}, $path;
             my $own = $floor{$module};
             if (!$own or $crate{$module} ne $crate) {

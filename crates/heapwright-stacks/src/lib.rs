@@ -52,6 +52,10 @@
 
 #![cfg(not(loom))]
 #![no_std]
+#![allow(
+    clippy::new_without_default,
+    reason = "what `new` makes is for statics, or has its one way"
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     test,

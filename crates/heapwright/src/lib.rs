@@ -20,13 +20,13 @@ pub use core::ops::Drop as __Drop;
 // The floors below, which are crates of their own, by the names that they have there.
 #[cfg(feature = "debug")]
 use heapwright_stacks as stacks;
-#[cfg(feature = "debug")]
-use heapwright_substrate::segments;
 use heapwright_substrate::{
-    address_map, chunk, describe, digits, files, fork, ids, memory_limit, misuse, names, os,
-    poisson, purge_delay, refused, registry, remote, runs, size_class, slab, substrate, sync, text,
-    ticks, unit_list, unit_record, verdict,
+    address_map, chunk, describe, files, fork, ids, memory_limit, misuse, names, os, poisson,
+    purge_delay, refused, registry, remote, runs, size_class, slab, substrate, sync, text, ticks,
+    unit_list, unit_record, verdict,
 };
+#[cfg(feature = "debug")]
+use heapwright_substrate::{digits, segments};
 
 mod adapters;
 pub mod arena;
@@ -112,6 +112,16 @@ pub mod process {
     /// ```
     pub fn write_stderr(bytes: &[u8]) {
         crate::os::write_stderr(bytes);
+    }
+
+    /// Writes bytes to an open file, as they are. False: not all of them.
+    ///
+    /// ```
+    /// assert!(heapwright::process::write_all(2, b"heapwright: hello\n"));
+    /// ```
+    #[must_use]
+    pub fn write_all(file: i32, bytes: &[u8]) -> bool {
+        crate::os::write_all(file, bytes)
     }
 
     /// Sends the text of findings to `sink` instead of standard error: to a copy of
