@@ -19,6 +19,8 @@ extern "C" fn construct() {
     if heap::debugging() {
         begin_debugging();
     }
+    #[cfg(heapwright_bounds)]
+    crate::bounds::prepare();
     at_exit::prepare();
     limit::respect();
     status::publish();

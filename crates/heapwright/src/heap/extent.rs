@@ -1,0 +1,105 @@
+//! How far a block goes on from an address in it: what a bounds check asks before each copy.
+//!
+//! ```text
+//!   address - base >> 16 -> unit -> limit?  no: not the heap's
+//!                                -> entry: a slab's class -> its slot, by a multiplication -> the slot's end
+//!                                -> any other: by its record (`describe`)
+//! ```
+//!
+//! An address outside of the window costs a subtraction and a compare; one in a slab two loads more and
+//! two multiplications, none of which the copy itself waits for.
+//!
+//! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither what was
+//! asked for nor whether the slot was freed; the debug heap knows all of it.
+//!
+//! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
+//! allocated, and the memory at the address is not touched.
+
+use crate::address_map::{Entry, Kind, MAP};
+use crate::describe::{BlockState, describe};
+use crate::misuse;
+pub use crate::misuse::Access;
+use crate::size_class::{self, UNIT};
+
+/// What [`room`] says of memory that is not the heap's.
+pub const UNBOUNDED: usize = usize::MAX;
+
+/// Bytes from `address` to the end of the block that it lies in: 0 where that block was freed, or there is none;
+/// [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
+///
+/// ```
+/// use heapwright::heap;
+///
+/// let block = heap::malloc(48);
+/// assert_eq!(heap::room(block.addr() + 40), 8);
+/// assert_eq!(heap::room(&raw const block as usize), usize::MAX);
+/// // SAFETY: the block is ours, and freed once.
+/// unsafe { heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn room(address: usize) -> usize {
+    let (unit, entry) = MAP.lookup(address);
+    if entry == Entry::FOREIGN {
+        return UNBOUNDED;
+    }
+    match entry.kind() {
+        Kind::Slab(class) => room_in_slot(class, address),
+        _ => room_elsewhere(unit, entry, address),
+    }
+}
+
+/// Whether `bytes` bytes at `address` certainly are in bounds: [`room`] without what is rare or slow. False says
+/// nothing.
+#[inline(always)]
+#[must_use]
+pub fn has_room(address: usize, bytes: usize) -> bool {
+    let (_, entry) = MAP.lookup(address);
+    if entry == Entry::FOREIGN {
+        return true;
+    }
+    match entry.kind() {
+        Kind::Slab(class) => bytes <= room_in_slot(class, address),
+        _ => false,
+    }
+}
+
+/// Whether `address` is outside of the heap's window.
+#[inline(always)]
+#[must_use]
+pub fn is_outside(address: usize) -> bool {
+    MAP.unit_of(address) >= MAP.limit()
+}
+
+/// To the end of the slot of a slab; 0 behind its last one.
+#[inline(always)]
+fn room_in_slot(class: usize, address: usize) -> usize {
+    let offset = address & (UNIT - 1);
+    let size = size_class::size(class);
+    let end = (size_class::slot_of(class, offset) + 1) * size;
+    // Behind the last slot there is a rest in which no slot fits.
+    if end > UNIT { 0 } else { end - offset }
+}
+
+/// What is neither foreign nor a slab.
+#[cold]
+#[inline(never)]
+fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
+    let found = describe(core::ptr::without_provenance(address));
+    let is_block = found.block != 0 && found.offset <= found.size;
+    match MAP.kind_of(unit, entry) {
+        Kind::Foreign | Kind::Arena => UNBOUNDED,
+        // Which slots of a pool are in use, and what a mutator has just allocated, is not known here.
+        Kind::PoolHead | Kind::PoolRest(_) if is_block => found.size - found.offset,
+        Kind::Collected(_) | Kind::CollectedRest(_) if is_block => found.size - found.offset,
+        _ if is_block && found.state == BlockState::InUse => found.size - found.offset,
+        _ => 0,
+    }
+}
+
+/// Reports that a function of the C library was to access more bytes than [`room`] has, and ends the process.
+#[cold]
+#[inline(never)]
+pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {
+    misuse::out_of_bounds(function, access, address, bytes, room(address));
+}
