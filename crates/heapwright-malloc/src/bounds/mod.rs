@@ -31,7 +31,9 @@ mod print;
 mod table;
 mod text;
 
+use crate::errno;
 use crate::weak::weak;
+use core::arch::global_asm;
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
@@ -39,6 +41,18 @@ use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
 use libc::{c_char, c_int, c_void};
 use table::TABLE;
+
+// The options in front of the environment's (`os::default_options`, which asks for a weak symbol).
+global_asm!(
+    ".pushsection .rodata.heapwright_default_options, \"a\"",
+    ".weak __heapwright_0_1_default_options",
+    ".hidden __heapwright_0_1_default_options",
+    "__heapwright_0_1_default_options:",
+    ".asciz \"\"",
+    ".popsection",
+    // The first entry calls it, within the library.
+    ".hidden heapwright_bounds_start",
+);
 
 const _: () = assert!(TABLE.len() == heapwright_entry::COUNT, "a name has no line in the table");
 
@@ -57,6 +71,7 @@ struct Function {
 unsafe impl Sync for Function {}
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
 /// Called by the first entry that is called, before or after the constructor.
 #[unsafe(no_mangle)]
@@ -74,9 +89,9 @@ pub(crate) fn prepare() {
 
 /// Looks for the real functions, and puts what is to be called into the slots.
 fn fill_slots(reads: bool) {
-    let dlsym = weak!("dlsym");
-    if dlsym.is_null() {
-        // There is one in each process that could load this library.
+    let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
+    if dlsym.is_null() || dlerror.is_null() {
+        // There are both in each process that could load this library.
         return;
     }
     // SAFETY: POSIX's type of dlsym.
@@ -85,14 +100,26 @@ fn fill_slots(reads: bool) {
         // SAFETY: a handle that dlsym defines, and a string.
         unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
     };
+    let before = errno::get();
     own::set(next(c"memmove"), next(c"memset"));
+    let mut all = true;
     for function in TABLE {
         // First what a checked function goes on to. Null for a function that this C library has not: no program calls it
         // then, except for those that do without (`text::copy_within`).
-        function.slot.real.store(next(function.real), Ordering::Release);
+        let real = next(function.real);
+        all &= !real.is_null();
+        function.slot.real.store(real, Ordering::Release);
         let entry = if reads { function.both } else { function.writes };
         function.slot.entry.store(entry.cast_mut(), Ordering::Release);
     }
+    if !all {
+        // The program's next `dlerror` is not to be about a name that it did not ask for.
+        // SAFETY: POSIX's type of dlerror.
+        let dlerror = unsafe { transmute::<*mut c_void, Dlerror>(dlerror) };
+        // SAFETY: it may be called at any time; what it says is not kept.
+        unsafe { dlerror() };
+    }
+    errno::set(before);
 }
 
 /// The first look of one call: whether all is well beyond doubt. No method calls a function, so that the entries have no

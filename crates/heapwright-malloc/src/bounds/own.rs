@@ -41,7 +41,11 @@ unsafe extern "C" fn __wrap_pread64(
 ///
 /// As `readlink`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn __wrap_readlink(path: *const c_char, to: *mut c_char, bytes: size_t) -> ssize_t {
+unsafe extern "C" fn __wrap_readlink(
+    path: *const c_char,
+    to: *mut c_char,
+    bytes: size_t,
+) -> ssize_t {
     // SAFETY: the kernel reads the path, and writes at most `bytes` bytes, for which the caller has room.
     unsafe { libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, to, bytes) as ssize_t }
 }

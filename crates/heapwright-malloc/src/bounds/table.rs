@@ -22,7 +22,7 @@ use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry::SLOTS;
-use libc::{FILE, c_char, c_int, c_void, off64_t, off_t, sockaddr, socklen_t, ssize_t, wchar_t};
+use libc::{FILE, c_char, c_int, c_void, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t};
 
 type To = *mut c_void;
 type From = *const c_void;
