@@ -83,7 +83,14 @@ fn symbols(library: &PathBuf, arguments: &[&str]) -> BTreeSet<String> {
 fn destinations_may_be_filled_to_the_last_byte() {
     let writers = program("writers.c");
     run(support::command(&writers, How::Plain).arg("right")).is_fine("the C library alone");
-    for options in ["", "mode=fast", "mode=debug", "cache=shared:2", "sample=1k,publish=no"] {
+    for options in [
+        "",
+        "mode=hardened:full",
+        "mode=fast",
+        "mode=debug",
+        "mode=fast,cache=shared:2",
+        "detect=-bounds",
+    ] {
         hardened_run(&writers, options, &["right"]).is_fine(options);
     }
 }
@@ -93,7 +100,7 @@ fn one_character_more_is_refused() {
     let writers = program("writers.c");
     let all = listed("list");
     assert!(all.len() > 80, "{all:?}");
-    for options in ["", "mode=debug"] {
+    for options in ["", "mode=fast", "mode=debug"] {
         for (name, _) in &all {
             let begins = format!("heapwright: {} writes ", plain(name));
             let outcome = hardened_run(&writers, options, &["beyond", name]);
@@ -115,10 +122,15 @@ fn freed_blocks_are_not_written_to() {
     let writers = program("writers.c");
     for (name, _) in listed("list") {
         let begins = format!("heapwright: {} writes ", plain(&name));
-        let large = hardened_run(&writers, "", &["freed", &name]);
-        large.was_refused(&name, &[&begins, "where the block was freed"]);
-        let small = hardened_run(&writers, "mode=debug", &["small-freed", &name]);
-        small.was_refused(&name, &[&begins, "in a block of 64 bytes at 0x", "that was freed"]);
+        for mode in ["", "mode=fast"] {
+            let large = hardened_run(&writers, mode, &["freed", &name]);
+            large.was_refused(&name, &[&begins, "where the block was freed"]);
+        }
+        for mode in ["", "mode=debug"] {
+            let small = hardened_run(&writers, mode, &["small-freed", &name]);
+            small
+                .was_refused(&name, &[&begins, "in a block of ", " bytes at 0x", "that was freed"]);
+        }
     }
 }
 
@@ -138,7 +150,7 @@ fn in_debug_mode_sources_are_looked_at_too() {
 fn threads_signals_and_children_are_checked() {
     let around = program("around.c");
     run(&mut support::command(&around, How::Plain)).is_fine("the C library alone");
-    for options in ["", "mode=debug", "cache=shared:2", "cache=percpu"] {
+    for options in ["", "mode=debug", "mode=fast,cache=shared:2", "mode=fast,cache=percpu"] {
         hardened_run(&around, options, &[]).is_fine(options);
     }
     for how in ["thread", "signal"] {

@@ -48,7 +48,8 @@ fn begin(call: Call, address: usize) -> Line {
     Line::new().text(call.name()).text("(").address(address).text("): ")
 }
 
-fn end(line: Line) -> ! {
+/// Writes a line about misuse, and ends the process.
+pub fn end(line: Line) -> ! {
     line.write();
     // It may have been found with locks held, and a handler of SIGABRT allocates.
     sync::hold_all();
@@ -114,8 +115,8 @@ pub enum Access {
     Read,
 }
 
-/// A function of the C library was to access `bytes` bytes at `address`, where the block has `left`.
-/// (What is allowed the caller knows; here it is put into words.)
+/// What is said of a function of the C library that was to access `bytes` bytes at `address`, where the block has
+/// `left`. (What is allowed the caller knows, and what is to be done.)
 #[cold]
 pub fn out_of_bounds(
     function: &str,
@@ -123,7 +124,7 @@ pub fn out_of_bounds(
     address: usize,
     bytes: usize,
     left: usize,
-) -> ! {
+) -> Line {
     let (verb, place) = match access {
         Access::Write => (" writes ", " to "),
         Access::Read => (" reads ", " from "),
@@ -131,7 +132,7 @@ pub fn out_of_bounds(
     let line = Line::new().text(function).text(verb).number(bytes);
     let line = line.text(if bytes == 1 { " byte" } else { " bytes" }).text(place).address(address);
     let found = describe(core::ptr::without_provenance(address));
-    end(if left > 0 {
+    let line = if left > 0 {
         let line = line.text(", where the block has ").number(left).text(" left (block of ");
         line.number(found.size).text(" bytes at ").address(found.block).text(")")
     } else {
@@ -150,7 +151,8 @@ pub fn out_of_bounds(
             }
             _ => line.text(", between blocks of the heap"),
         }
-    })
+    };
+    line.text("; detect=-bounds silences this")
 }
 
 /// A block of some first-class heap was given to another heap's free.

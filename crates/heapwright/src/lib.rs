@@ -36,6 +36,8 @@ mod cache;
 #[cfg(all(feature = "debug", not(loom)))]
 pub mod debug;
 #[cfg(not(loom))]
+mod hardened;
+#[cfg(not(loom))]
 pub mod heap;
 #[cfg(not(loom))]
 mod libc_block;

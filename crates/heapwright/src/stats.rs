@@ -27,6 +27,7 @@ use heapwright_record::status::{CLASSES as TOLD, Class};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Use, arrays, central, magazines};
 use crate::chunk::{self, Usage, scarce};
+use crate::hardened;
 use crate::heap;
 use crate::options;
 use crate::os;
@@ -119,7 +120,7 @@ fn debug_counts(_stats: &mut Stats) {}
 /// What the caches that threads share hold, in blocks and bytes; the rest of what is known
 /// of them goes into `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
-    let held = [central::waiting(), arrays::holding()];
+    let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
     let mut bytes: usize = held.iter().map(|(_, bytes)| bytes).sum();
     for slot in magazines::ALL.all() {
@@ -272,7 +273,7 @@ fn measure(
         }
         units = units.min(usage.frontier - unit);
         let length = match kind {
-            Kind::Foreign => 0,
+            Kind::Foreign | Kind::Guard => 0,
             // Behind them there may be nothing.
             Kind::LargeHead => scarce::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
@@ -298,7 +299,7 @@ fn measure(
             | Kind::CollectedRest(_) => stats.rss_pools += bytes,
             // The debug heap's: what is live and what is remembered, together.
             Kind::Debug | Kind::DebugRest(_) => debug_resident += bytes,
-            Kind::Foreign => {}
+            Kind::Foreign | Kind::Guard => {}
         }
         unit += units;
     }

@@ -21,7 +21,8 @@
 //! runs, which knows the mode; then their pages become read-only. Both may happen in several threads, or in a signal
 //! handler that interrupted one: they write the same words.
 //!
-//! **What is wrong** is said, and decided, by `misuse`: one line and the end.
+//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`. Then the real function does what the
+//! program asked for; text that is printed is cut.
 //!
 //! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the real one runs;
 //! a destination outside of the heap's window is passed on as it is.
@@ -48,7 +49,7 @@ global_asm!(
     ".weak __heapwright_0_1_default_options",
     ".hidden __heapwright_0_1_default_options",
     "__heapwright_0_1_default_options:",
-    ".asciz \"\"",
+    ".asciz \"mode=hardened\"",
     ".popsection",
     // The first entry calls it, within the library.
     ".hidden heapwright_bounds_start",
@@ -70,25 +71,41 @@ struct Function {
 // SAFETY: names and code, which nobody changes.
 unsafe impl Sync for Function {}
 
+/// What is checked.
+#[derive(Clone, Copy)]
+enum Checks {
+    /// Nothing (`detect=-bounds`).
+    None,
+    /// What is written.
+    Writes,
+    /// And what is read.
+    Both,
+}
+
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
 /// Called by the first entry that is called, before or after the constructor.
 #[unsafe(no_mangle)]
 extern "C" fn heapwright_bounds_start() {
-    fill_slots(false);
+    fill_slots(Checks::Writes);
 }
 
 /// The constructor's part: what the mode asks for, and then nobody changes it any more.
 pub(crate) fn prepare() {
-    fill_slots(heap::debugging());
+    let checks = match (heap::checks_bounds(), heap::debugging()) {
+        (false, _) => Checks::None,
+        (true, false) => Checks::Writes,
+        (true, true) => Checks::Both,
+    };
+    fill_slots(checks);
     let (start, length) = ((&raw const SLOTS).cast_mut(), size_of_val(&SLOTS));
     // SAFETY: the pages are the slots' alone, by their alignment, and all has been written that ever is.
     unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
 }
 
 /// Looks for the real functions, and puts what is to be called into the slots.
-fn fill_slots(reads: bool) {
+fn fill_slots(checks: Checks) {
     let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
     if dlsym.is_null() || dlerror.is_null() {
         // There are both in each process that could load this library.
@@ -109,7 +126,11 @@ fn fill_slots(reads: bool) {
         let real = next(function.real);
         all &= !real.is_null();
         function.slot.real.store(real, Ordering::Release);
-        let entry = if reads { function.both } else { function.writes };
+        let entry = match checks {
+            Checks::None if !real.is_null() => real.cast_const(),
+            Checks::None | Checks::Writes => function.writes,
+            Checks::Both => function.both,
+        };
         function.slot.entry.store(entry.cast_mut(), Ordering::Release);
     }
     if !all {

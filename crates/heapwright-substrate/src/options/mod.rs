@@ -13,6 +13,7 @@
 
 #[cfg(feature = "debug")]
 pub mod debug;
+mod detect;
 #[cfg(feature = "debug")]
 pub mod leaks;
 
@@ -27,6 +28,8 @@ use crate::sync::Lock;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::text::Line;
+
+pub use detect::Detect;
 
 const PATH_MAX: usize = 512;
 /// Bytes from one sample of the heap profile to the next where nothing else was asked for.
@@ -70,6 +73,12 @@ pub struct Options {
     pub limit: MemoryLimit,
     /// Whether the process may be seen while it runs.
     pub publish: bool,
+    /// Whether `malloc` is the hardened heap's.
+    pub hardening: Hardening,
+    /// Whether that reports misuse and goes on; else it ends the process.
+    pub reports_misuse: bool,
+    /// What the hardened heap looks for.
+    pub detect: Detect,
     /// Whether `malloc` is the debug heap's.
     #[cfg(feature = "debug")]
     pub debugs: bool,
@@ -107,6 +116,9 @@ impl Options {
         page: 0,
         limit: MemoryLimit::Auto,
         publish: true,
+        hardening: Hardening::Off,
+        reports_misuse: false,
+        detect: Detect::ALL,
         #[cfg(feature = "debug")]
         debugs: false,
         #[cfg(feature = "debug")]
@@ -133,6 +145,17 @@ pub enum MemoryLimit {
     Off,
     /// So many bytes for the process.
     Bytes(usize),
+}
+
+/// How much the hardened heap does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hardening {
+    /// There is none.
+    Off,
+    /// What costs a tenth of the time.
+    Light,
+    /// More guards, more random choices, a longer quarantine, sizes compared exactly.
+    Full,
 }
 
 /// How threads share caches.
@@ -175,13 +198,16 @@ enum Wrong {
     /// The same, of an option that is not the debug heap's.
     #[cfg(feature = "debug")]
     InDebugMode,
+    /// The same, of one that is not the hardened heap's.
+    InHardenedMode,
+    /// The same, of one that is the hardened heap's alone.
+    NotHardened,
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str =
-    "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -198,13 +224,24 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
         }
     }
     #[cfg(feature = "debug")]
+    if options.hardening != Hardening::Off && (options.sample != 0 || options.profile[0] != 0) {
+        complain(b"sample", Wrong::InHardenedMode);
+        (options.sample, options.profile) = (0, [0; PATH_MAX]);
+    }
+    if options.hardening != Hardening::Off && options.cache != CacheModel::Auto {
+        complain(b"cache", Wrong::InHardenedMode);
+    }
+    if options.hardening == Hardening::Off && options.reports_misuse {
+        complain(b"on_misuse", Wrong::NotHardened);
+    }
+    #[cfg(feature = "debug")]
     if options.debugs {
         if options.sample != 0 || options.profile[0] != 0 {
             complain(b"sample", Wrong::InDebugMode);
         }
         (options.sample, options.profile) = (0, [0; PATH_MAX]);
     } else {
-        without_debugging(text, &mut complain);
+        without_debugging(text, options.hardening != Hardening::Off, &mut complain);
         if options.profile[0] != 0 && options.sample == 0 {
             options.sample = DEFAULT_SAMPLE;
         }
@@ -214,12 +251,13 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
 
 /// Names the options that do nothing because the mode is another.
 #[cfg(feature = "debug")]
-fn without_debugging(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) {
+fn without_debugging(text: &[u8], is_hardened: bool, mut complain: impl FnMut(&[u8], Wrong)) {
     let mut scratch = Options::DEFAULT;
     for option in text.split(|&b| b == b',' || b == b';').map(<[u8]>::trim_ascii) {
         let Some(at) = option.iter().position(|&b| b == b'=') else { continue };
         let (name, value) = (&option[..at], &option[at + 1..]);
         let is_of_debug_heap = match name {
+            b"detect" if is_hardened => false,
             b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
             _ => debug::set(&mut scratch.debug, name, value)
                 .or_else(|| leaks::set(&mut scratch.leaks, name, value))
@@ -232,6 +270,9 @@ fn without_debugging(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) {
 }
 
 fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    if name == b"detect" {
+        detect::set(&mut options.detect, value)?;
+    }
     #[cfg(feature = "debug")]
     if let Some(result) = debug::set(&mut options.debug, name, value) {
         return result;
@@ -241,20 +282,11 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         return result;
     }
     match (name, value) {
-        #[cfg(feature = "debug")]
-        (b"mode", b"fast") => options.debugs = false,
-        #[cfg(feature = "debug")]
-        (b"mode", b"debug") => options.debugs = true,
-        #[cfg(not(feature = "debug"))]
-        (b"mode", b"fast") => {}
-        #[cfg(not(feature = "debug"))]
-        (b"mode", b"debug") => {
-            return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
-        }
-        (b"mode", b"hardened") => {
-            return Err(Wrong::Value("is not implemented yet; use fast or debug"));
-        }
-        (b"mode", _) => return Err(Wrong::Value("is unknown; use fast or debug")),
+        (b"detect", _) => {}
+        (b"on_misuse", b"abort") => options.reports_misuse = false,
+        (b"on_misuse", b"report") => options.reports_misuse = true,
+        (b"on_misuse", _) => return Err(Wrong::Value("must be abort or report")),
+        (b"mode", mode) => set_mode(options, mode)?,
         #[cfg(feature = "debug")]
         (b"record", path) => set_path(&mut options.record, path)?,
         #[cfg(feature = "debug")]
@@ -316,6 +348,31 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"page", _) => return Err(Wrong::Value("must be 4k, 16k or 64k")),
         _ => return Err(Wrong::Unknown),
     }
+    Ok(())
+}
+
+/// Chooses the heap that `malloc` is.
+fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
+    let debugs = mode == b"debug";
+    let hardening = match mode {
+        b"fast" | b"debug" => Hardening::Off,
+        b"hardened" | b"hardened:light" => Hardening::Light,
+        b"hardened:full" => Hardening::Full,
+        _ => {
+            return Err(Wrong::Value(
+                "is unknown; use fast, debug, hardened (or hardened:light), or hardened:full",
+            ));
+        }
+    };
+    #[cfg(not(feature = "debug"))]
+    if debugs {
+        return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
+    }
+    #[cfg(feature = "debug")]
+    {
+        options.debugs = debugs;
+    }
+    options.hardening = hardening;
     Ok(())
 }
 
@@ -423,6 +480,8 @@ fn load_given(default: &[u8], is_given: bool) {
             Wrong::Alone => line.text("has no effect without mode=debug"),
             #[cfg(feature = "debug")]
             Wrong::InDebugMode => line.text("has no effect with mode=debug"),
+            Wrong::InHardenedMode => line.text("has no effect with mode=hardened"),
+            Wrong::NotHardened => line.text("has no effect without mode=hardened"),
         }
         .text(" (ignored)")
         .write();
@@ -602,7 +661,7 @@ mod tests {
             "window=1k",
             "window=99999999999999999999g",
             "stats=maybe",
-            "mode=hardened",
+            "mode=hardened:medium",
             "cache=shared:0",
             "cache=shared:1025",
             "cache=shared:",

@@ -231,11 +231,25 @@ pub(crate) enum OnMiss {
     ByCpu = 2,
     /// In the CPU's arrays. The heads of the lists say so first.
     PerCpu = 3,
+    /// In the hardened heap.
+    Hardened = 5,
+}
+
+/// Who serves a miss, as the fast paths distinguish.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Serves {
+    /// The thread's own cache, or the door.
+    Own,
+    /// A cache that threads share, without a count.
+    Shared,
+    /// Another one: see [`Hot::on_miss`].
+    Other,
 }
 
 const DOOR: u8 = OnMiss::Door as u8;
 const SHARED: u8 = OnMiss::Shared as u8;
 const BY_CPU: u8 = OnMiss::ByCpu as u8;
+const HARDENED: u8 = OnMiss::Hardened as u8;
 /// In a cache that threads share, where blocks are sampled.
 const SHARED_COUNTED: u8 = 4;
 
@@ -306,7 +320,7 @@ impl HotStub {
         let hot = &mut self.0;
         let common = Entry::tag(address_map::COMMON) as usize;
         hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu => NOBODY,
+            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened => NOBODY,
             OnMiss::Shared => common ^ BIASED_TO_SHARED,
             OnMiss::PerCpu => common ^ BIASED_TO_CPU,
         };
@@ -318,6 +332,11 @@ impl HotStub {
         hot.base.set(MAP.base());
         hot.limit.store(readable, Ordering::Relaxed);
         self.set_heads(head);
+    }
+
+    /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
+    pub(crate) fn become_hardened(&mut self) {
+        self.become_stub(OnMiss::Hardened, 0, false, 0);
     }
 
     /// Makes all heads `head`: null, or negative.
@@ -372,32 +391,43 @@ impl Hot {
             DOOR => OnMiss::Door,
             SHARED | SHARED_COUNTED => OnMiss::Shared,
             BY_CPU => OnMiss::ByCpu,
+            HARDENED => OnMiss::Hardened,
             _ => OnMiss::PerCpu,
         }
     }
 
-    /// Whether a miss is served in a cache that threads share, without being counted.
+    /// Who serves a miss.
     #[inline(always)]
-    pub(crate) fn misses_to_shared(&self) -> bool {
+    pub(crate) fn serves(&self) -> Serves {
         // As with the limit, the compiler makes no compare with memory of an atomic load.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a load of where misses go, which is what a relaxed one is.
         unsafe {
             core::arch::asm!(
                 "cmp byte ptr [{hot} + {on_miss}], {shared}",
+                "jb {own}",
                 "jne {other}",
                 hot = in(reg) self,
                 on_miss = const offset_of!(Hot, on_miss),
                 shared = const SHARED,
-                other = label { return false },
+                own = label { return Serves::Own },
+                other = label { return Serves::Other },
                 options(readonly, nostack),
             );
-            true
+            Serves::Shared
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        {
-            self.on_miss.load(Ordering::Relaxed) == SHARED
+        match self.on_miss.load(Ordering::Relaxed) {
+            DOOR => Serves::Own,
+            SHARED => Serves::Shared,
+            _ => Serves::Other,
         }
+    }
+
+    /// Whether the thread's calls are the hardened heap's.
+    #[inline(always)]
+    pub(crate) fn is_hardened(&self) -> bool {
+        self.on_miss.load(Ordering::Relaxed) == HARDENED
     }
 
     /// The list at a byte offset: a request's size less one, rounded down to 16.

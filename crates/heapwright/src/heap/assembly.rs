@@ -18,6 +18,7 @@ use super::{door, exclusive, fast, per_cpu, shared};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
 use crate::cache::{Hot, Residue, hot};
+use crate::hardened;
 use crate::request::MALLOC;
 use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
 
@@ -127,6 +128,18 @@ pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, residue: usi
 pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8) {
     // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
     let hot = unsafe { &*hot.cast::<Hot>() };
+    // In a hardened process, all come here.
+    // SAFETY: by the contract a block in use, or what is refused.
+    if hot.is_hardened() && unsafe { hardened::free::<MALLOC>(block, hot) } {
+        return;
+    }
+    free_unknown_cold(block, hot);
+}
+
+/// The same, but for blocks of the hardened heap that are as they should be.
+#[cold]
+#[inline(never)]
+fn free_unknown_cold(block: *mut u8, hot: &Hot) {
     // Of a thread whose blocks are sampled, all come here.
     // SAFETY: by the contract a block in use, or what is refused.
     if unsafe { !exclusive::free_sampled(block, hot) } {

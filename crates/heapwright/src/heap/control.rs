@@ -4,10 +4,11 @@
 //! Called by the C layer (`malloc_trim`, `setrlimit`, `mlockall`).
 
 use super::start::{self, Mine};
-use super::{foreign, shared};
+use super::{foreign, own_word, shared};
 use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Use, magazines};
 use crate::chunk;
+use crate::hardened;
 use crate::os;
 use crate::request::{MALLOC, Origin, Request};
 use crate::size_class;
@@ -95,6 +96,9 @@ pub fn trim(keep: usize) -> bool {
     given += cache::purge_abandoned();
     if shared::is_on() && !sync::holds_all() {
         given += magazines::purge_all();
+    }
+    if hardened::is_on() && !sync::is_interrupted() {
+        given += hardened::trim(own_word::hardened());
     }
     given += chunk::purge_all(keep);
     given > 0

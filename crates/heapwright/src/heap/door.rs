@@ -8,6 +8,7 @@
 
 use crate::address_map::{COMMON, Kind, MAP};
 use crate::cache::{self, Allocated, CACHES, Cache, Use, central};
+use crate::hardened;
 use crate::misuse::{self, Call};
 use crate::options;
 use crate::os;
@@ -104,6 +105,7 @@ pub(super) fn allocate_from_mine(request: Request, mine: Mine) -> *mut u8 {
             allocate_from(cache, request)
         }
         Mine::Shared => allocate_shared(request),
+        Mine::Hardened(cache) => hardened::allocate(cache, request),
         Mine::Nothing => core::ptr::null_mut(),
     }
 }
@@ -345,6 +347,10 @@ unsafe fn free_found<const FROM: u8>(
     if debug_hooks::is_debugging() && unsafe { debug_hooks::free(block, what) } {
         return;
     }
+    // SAFETY: the caller gives the block away, if it is one of the hardened heap's.
+    if hardened::is_on() && unsafe { hardened::give_back(own_word::hardened(), block, what) } {
+        return;
+    }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_other(call, block) }
 }
@@ -380,7 +386,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
                     count::free(&held.counters, usable);
                 }
             }
-            Mine::Nothing => {}
+            Mine::Hardened(_) | Mine::Nothing => {}
         }
     }
 }
@@ -532,6 +538,12 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
         && let Some(usable) = debug_hooks::usable_size(block)
     {
         return usable;
+    }
+    if hardened::is_on() {
+        let what = Return::new(Call::UsableSize, Origin::Malloc, None, None);
+        if let Some(usable) = hardened::usable_size(block, what) {
+            return usable;
+        }
     }
     match find(Call::UsableSize, block.addr()) {
         Found::Slot { class, .. } => size_class::size(class),

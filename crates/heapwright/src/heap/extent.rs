@@ -10,15 +10,17 @@
 //! two multiplications, none of which the copy itself waits for.
 //!
 //! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither what was
-//! asked for nor whether the slot was freed; the debug heap knows all of it.
+//! asked for nor whether the slot was freed; the hardened heap, for a load more, and the debug heap know all of it.
 //!
 //! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
 //! allocated, and the memory at the address is not touched.
 
-use crate::address_map::{Entry, Kind, MAP};
+use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
 use crate::describe::{BlockState, describe};
+use crate::hardened;
 use crate::misuse;
 pub use crate::misuse::Access;
+use crate::options;
 use crate::size_class::{self, UNIT};
 
 /// What [`room`] says of memory that is not the heap's.
@@ -44,7 +46,7 @@ pub fn room(address: usize) -> usize {
         return UNBOUNDED;
     }
     match entry.kind() {
-        Kind::Slab(class) => room_in_slot(class, address),
+        Kind::Slab(class) => room_in_slab(unit, entry, class, address),
         _ => room_elsewhere(unit, entry, address),
     }
 }
@@ -54,12 +56,12 @@ pub fn room(address: usize) -> usize {
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
-    let (_, entry) = MAP.lookup(address);
+    let (unit, entry) = MAP.lookup(address);
     if entry == Entry::FOREIGN {
         return true;
     }
     match entry.kind() {
-        Kind::Slab(class) => bytes <= room_in_slot(class, address),
+        Kind::Slab(class) => bytes <= room_in_slab(unit, entry, class, address),
         _ => false,
     }
 }
@@ -69,6 +71,15 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
 #[must_use]
 pub fn is_outside(address: usize) -> bool {
     MAP.unit_of(address) >= MAP.limit()
+}
+
+/// To the end of the block in a slab, as far as its heap knows.
+#[inline(always)]
+fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
+    match entry.owner() {
+        HARDENED | HARDENED_EMPTY => hardened::room(unit, entry, class, address),
+        _ => room_in_slot(class, address),
+    }
 }
 
 /// To the end of the slot of a slab; 0 behind its last one.
@@ -85,6 +96,12 @@ fn room_in_slot(class: usize, address: usize) -> usize {
 #[cold]
 #[inline(never)]
 fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
+    if hardened::is_on()
+        && let Some(block) = hardened::extent(address)
+    {
+        let end = if block.is_live { block.block + block.size } else { address };
+        return end.saturating_sub(address);
+    }
     let found = describe(core::ptr::without_provenance(address));
     let is_block = found.block != 0 && found.offset <= found.size;
     match MAP.kind_of(unit, entry) {
@@ -97,9 +114,20 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// Reports that a function of the C library was to access more bytes than [`room`] has, and ends the process.
+/// Whether functions of the C library are to be checked: not with `detect=-bounds`.
+#[must_use]
+pub fn checks_bounds() -> bool {
+    options::get().detect.bounds
+}
+
+/// Reports that a function of the C library was to access more bytes than [`room`] has. Returns where the program is
+/// to go on (`on_misuse=report`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {
-    misuse::out_of_bounds(function, access, address, bytes, room(address));
+    let line = misuse::out_of_bounds(function, access, address, bytes, room(address));
+    if hardened::reports_misuse() {
+        return line.write();
+    }
+    misuse::end(line)
 }

@@ -32,7 +32,8 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Hot, OnMiss, Residue};
+use crate::cache::{self, Hot, OnMiss, Residue, Serves};
+use crate::hardened;
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -176,20 +177,24 @@ fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 /// [`missed`], for a caller that is jumped to itself.
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    // First, because with a shared cache every call comes here.
-    if hot.misses_to_shared() {
-        return shared::missed(size, hot, offset);
+    // First, because with a shared cache every call comes here, and with the hardened heap.
+    match hot.serves() {
+        Serves::Shared => shared::missed(size, hot, offset),
+        Serves::Other if hot.is_hardened() => hardened::malloc::<MALLOC>(size, hot),
+        _ => exclusive::missed(size, hot, offset),
     }
-    exclusive::missed(size, hot, offset)
 }
 
 /// [`missed`] for a call that gives a small alignment, or none (1).
 #[inline(never)]
 fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    if hot.misses_to_shared() {
-        return shared::missed(size, hot, offset);
+    match hot.serves() {
+        Serves::Shared => shared::missed(size, hot, offset),
+        Serves::Other if hot.is_hardened() && align <= MIN_ALIGN => {
+            hardened::malloc::<FROM>(size, hot)
+        }
+        _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
     }
-    exclusive::missed_from::<FROM>(size, align, hot, offset)
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.

@@ -2,6 +2,7 @@
 
 use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, scarce};
+use crate::hardened;
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::Ordering;
@@ -51,11 +52,14 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let slab = Slab::at(&MAP, unit, class);
                 let size = size_class::size(class);
                 for slot in 0..slab.carved() {
+                    // Of the hardened heap's blocks more is known.
+                    let (in_use, size_now) =
+                        hardened::live_slot(unit, slot).unwrap_or((!slab.is_returned(slot), size));
                     let block = Block {
                         address: address + slot * size,
-                        size,
+                        size: size_now,
                         owner: entry.owner(),
-                        in_use: !slab.is_returned(slot),
+                        in_use,
                     };
                     if !visit(block) {
                         return false;
