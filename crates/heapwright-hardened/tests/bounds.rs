@@ -134,6 +134,29 @@ fn freed_blocks_are_not_written_to() {
     }
 }
 
+/// Blocks of all sizes, from each of their bytes.
+#[test]
+fn a_block_ends_where_its_heap_says() {
+    let sizes = program("sizes.c");
+    for mode in ["", "mode=hardened:full", "mode=debug"] {
+        hardened_run(&sizes, mode, &["exact"]).is_fine(mode);
+    }
+    for mode in ["mode=fast", "mode=fast,cache=shared:2", "mode=fast,cache=percpu"] {
+        hardened_run(&sizes, mode, &["usable"]).is_fine(mode);
+    }
+}
+
+#[test]
+fn a_program_may_go_on() {
+    let around = program("around.c");
+    let outcome = hardened_run(&around, "on_misuse=report", &["signal"]);
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    assert!(outcome.stderr.contains("memset writes 49 bytes to 0x"), "{outcome:?}");
+    assert!(outcome.stderr.contains("; detect=-bounds silences this\n"), "{outcome:?}");
+    let outcome = hardened_run(&around, "detect=-bounds", &["signal"]);
+    assert!(!outcome.stderr.contains("memset writes"), "{outcome:?}");
+}
+
 /// The second form of each function, from the same table.
 #[test]
 fn in_debug_mode_sources_are_looked_at_too() {

@@ -153,8 +153,8 @@ pub extern "C" fn hw_owns(address: *const c_void) -> bool {
 /// blocks), 0 if the block was freed, or there is none. Any address may be asked about; the memory at it is not
 /// touched. Takes constant time: a few nanoseconds.
 ///
-/// What was asked for counts in mode=debug. Otherwise the block ends where malloc_usable_size says, and small blocks that were
-/// freed count as if they were in use.
+/// In mode=hardened and mode=debug the block ends with the last byte that was asked for. In mode=fast it ends where
+/// malloc_usable_size says, and small blocks that were freed count as if they were in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_object_size(address: *const c_void) -> usize {
     heap::room(address.addr())
