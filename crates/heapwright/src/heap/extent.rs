@@ -16,12 +16,15 @@
 //! allocated, and the memory at the address is not touched.
 
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::chunk::scarce;
 use crate::describe::{BlockState, describe};
 use crate::hardened;
 use crate::misuse;
 pub use crate::misuse::Access;
 use crate::options;
 use crate::size_class::{self, UNIT};
+use crate::sync::atomic::Ordering;
+use crate::unit_record::Record;
 
 /// What [`room`] says of memory that is not the heap's.
 pub const UNBOUNDED: usize = usize::MAX;
@@ -102,6 +105,9 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
         let end = if block.is_live { block.block + block.size } else { address };
         return end.saturating_sub(address);
     }
+    if let Kind::LargeHead | Kind::LargeRest(_) = entry.kind() {
+        return room_in_large(unit, entry, address);
+    }
     let found = describe(core::ptr::without_provenance(address));
     let is_block = found.block != 0 && found.offset <= found.size;
     match MAP.kind_of(unit, entry) {
@@ -112,6 +118,16 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
         _ if is_block && found.state == BlockState::InUse => found.size - found.offset,
         _ => 0,
     }
+}
+
+/// To the end of a large block that is not the hardened heap's; 0 where it was freed.
+fn room_in_large(unit: usize, entry: Entry, address: usize) -> usize {
+    let head = if let Kind::LargeRest(head) = entry.kind() { head } else { unit };
+    let record = MAP.record(head);
+    if record.requested.load(Ordering::Relaxed) == Record::KEPT {
+        return 0;
+    }
+    (MAP.address_of(head).addr() + scarce::usable(record)).saturating_sub(address)
 }
 
 /// Whether functions of the C library are to be checked: not with `detect=-bounds`.
