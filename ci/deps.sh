@@ -19,6 +19,8 @@ tree -p heapwright-substrate | expect "heapwright-substrate depends on libc alon
 tree -p heapwright | expect "heapwright adds our record crate alone" 'heapwright|heapwright-record|heapwright-substrate|libc'
 # The debug heap reads unwind tables with gimli, which is built without an allocator.
 tree -p heapwright-malloc | expect "heapwright-malloc adds gimli's reader" 'heapwright-malloc|heapwright|heapwright-record|heapwright-substrate|libc|gimli'
+tree -p heapwright-entry | expect "heapwright-entry depends on nothing" 'heapwright-entry'
+tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright-hardened|heapwright-entry|heapwright|heapwright-record|heapwright-substrate|libc|gimli'
 cargo tree --locked -e normal --prefix none -p heapwright-malloc --format '{p} {f}' |
     { grep '^gimli' | grep -vE ' read-core( \(\*\))?$' || true; } |
     expect "gimli is its reader alone, without alloc" ''

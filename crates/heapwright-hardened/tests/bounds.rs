@@ -7,15 +7,14 @@ use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use support::{How, Outcome, command_with, run};
 
-/// The library, as it is shipped: given (`HEAPWRIGHT_TEST_LIBRARY`, if that directory has it), or built once.
+/// The library, as it is shipped: given (`HEAPWRIGHT_HARDENED_SO`), or built once.
 fn hardened() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     let name = "libheapwright_hardened.so";
     LIBRARY
         .get_or_init(|| {
-            let given = std::env::var_os("HEAPWRIGHT_TEST_LIBRARY").map(PathBuf::from);
-            if let Some(given) = given.map(|given| given.join(name)).filter(|path| path.is_file()) {
-                return given.canonicalize().expect("it is there");
+            if let Some(given) = std::env::var_os("HEAPWRIGHT_HARDENED_SO") {
+                return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_HARDENED_SO exists");
             }
             let target = support::scratch().join("build");
             let built = Command::new(env!("CARGO"))
@@ -240,6 +239,32 @@ fn nothing_of_its_own_is_checked() {
         };
         assert!(!tested.contains(target), "{line}");
     }
+}
+
+/// `ci/install.sh` gives it the name with a hyphen, which is also its soname.
+#[test]
+fn it_is_installed() {
+    let folder = support::scratch().join("hardened-given");
+    let prefix = support::scratch().join("hardened-prefix");
+    for made in [&folder, &prefix] {
+        let _ = std::fs::remove_dir_all(made);
+    }
+    std::fs::create_dir_all(&folder).expect("made");
+    for name in ["libheapwright.so", "libheapwright.a"] {
+        std::fs::copy(support::library().join(name), folder.join(name)).expect("copied");
+    }
+    std::fs::copy(hardened(), folder.join("libheapwright_hardened.so")).expect("copied");
+    let output = Command::new(support::root().join("ci/install.sh"))
+        .arg(&prefix)
+        .env("HEAPWRIGHT_LIBRARY_DIR", &folder)
+        .env_remove("DESTDIR")
+        .env_remove("LIBDIR")
+        .output()
+        .expect("the script runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let installed = prefix.join("lib/libheapwright-hardened.so");
+    let mut command = command_with(program("sizes.c"), How::Preload, installed);
+    run(command.arg("exact")).is_fine("installed");
 }
 
 /// As for `libheapwright.so`: the C library alone, bound when it is loaded, never unloaded.
